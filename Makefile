@@ -1,0 +1,48 @@
+# Everything starts from a bare `python3` with its venv module; the targets make .venv themselves.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
+
+.PHONY: demo test test-quick lint format bench clean help
+
+help:
+	@echo "make demo        calibrate the bundled test and show the result"
+	@echo "make test        every test (minutes);  make test-quick: the fast ones"
+	@echo "make lint        ruff and mypy;         make format: let ruff rewrite"
+	@echo "make bench       the benchmarks: scale, against the paper's program"
+
+$(VENV)/.core: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install -e .
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) install -e ".[dev]"
+	@touch $@ $(VENV)/.core
+
+demo: $(VENV)/.core
+	@$(BIN)/spectral-irt demo -o demo-results
+
+test: $(VENV)/.dev
+	@$(BIN)/python -m pytest -n 2 -q
+
+test-quick: $(VENV)/.dev
+	@$(BIN)/python -m pytest -n 2 -q -m "not slow"
+
+lint: $(VENV)/.dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.dev
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.dev
+	@$(BIN)/python benchmarks/scale.py
+	@$(BIN)/python benchmarks/against_paper.py
+
+clean:
+	rm -rf $(VENV) demo-results .pytest_cache .mypy_cache .ruff_cache build dist

@@ -1,0 +1,3 @@
+"""Calibrate tests with the spectral Rasch estimator."""
+
+__version__ = "0.1.0"

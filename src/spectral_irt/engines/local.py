@@ -1,0 +1,52 @@
+"""A sum over users, done by threads of this process over blocks in memory or memory-mapped from disk."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from spectral_irt.errors import OptionError
+from spectral_irt.responses.block import Block
+
+Kernel = Callable[..., Any]
+
+
+class LocalEngine:
+    """Adds a kernel over blocks.
+
+    A kernel is a pure function `kernel(block, *args)` that returns an array or a tuple of arrays of the same shape for
+    every block. The blocks are added in their order whatever the number of threads, so results have the same bits.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Default: as many as this process may use. numpy and scipy let go of Python's lock in their loops.
+    """
+
+    def __init__(self, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise OptionError(f"threads is {threads}; it must be at least 1.")
+        self.threads = threads or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
+        self._pool: ThreadPoolExecutor | None = None
+
+    def map(self, kernel: Kernel, blocks: Sequence[Block], *args: Any) -> Iterator[Any]:
+        """`kernel(block, *args)` of every block, in order."""
+        if self.threads == 1 or len(blocks) < 2:
+            return (kernel(block, *args) for block in blocks)
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads)
+        return self._pool.map(lambda block: kernel(block, *args), blocks)
+
+    def sum(self, kernel: Kernel, blocks: Sequence[Block], *args: Any) -> Any:
+        """The sum of `kernel(block, *args)` over the blocks: an array, or a tuple of arrays."""
+        total: Any = None
+        for part in self.map(kernel, blocks, *args):
+            if total is None:
+                total = part
+            elif isinstance(part, tuple):
+                total = tuple(a + b for a, b in zip(total, part, strict=True))
+            else:
+                total = total + part
+        return total

@@ -1,0 +1,7 @@
+"""What was answered: packed responses, ways to read them, and what their design allows."""
+
+from spectral_irt.responses.block import Block
+from spectral_irt.responses.findings import Finding
+from spectral_irt.responses.responses import Responses, as_responses
+
+__all__ = ["Block", "Finding", "Responses", "as_responses"]

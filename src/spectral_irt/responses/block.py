@@ -1,0 +1,126 @@
+"""Block: the answers of whole users, packed.
+
+The items that user `l` answered are `items[indptr[l]:indptr[l + 1]]`; those before `split[l]` were answered right (1),
+the rest wrong (0). Four bytes a response, no value array: a wrong answer is never mistaken for a missing one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+# Responses in a block: small enough that its temporary arrays stay in the cache of one core, large enough that the
+# per-item sums it returns cost little beside it, and that a few blocks keep every thread busy.
+BLOCK_RESPONSES = 500_000
+
+_ones = np.ones(0)  # values of every 0/1 pattern, shared by all blocks: the pattern is in the indices alone
+
+
+def _shared_ones(size: int) -> Floats:
+    global _ones
+    if len(_ones) < size:
+        _ones = np.ones(size)
+        _ones.setflags(write=False)
+    return _ones[:size]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Whole users, packed: ones first, then zeros.
+
+    Parameters
+    ----------
+    indptr : int64 array, users + 1
+    split : int64 array, users
+        Where the zeros of each user begin.
+    items : int32 array, responses
+        Item codes; increasing within the ones and within the zeros of a user.
+    """
+
+    indptr: Ints
+    split: Ints
+    items: NDArray[np.int32]
+    _cache: dict[str, sparse.csr_array] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def n_users(self) -> int:
+        return len(self.split)
+
+    @property
+    def n_responses(self) -> int:
+        return len(self.items)
+
+    @property
+    def counts(self) -> Ints:
+        """n_l: how many items each user answered."""
+        return np.diff(self.indptr)
+
+    @property
+    def scores(self) -> Ints:
+        """s_l: how many of them right."""
+        return self.split - self.indptr[:-1]
+
+    @property
+    def informative(self) -> NDArray[np.bool_]:
+        """Users with both a right and a wrong answer; the others say nothing about difficulty."""
+        scores = self.scores
+        return (scores > 0) & (scores < self.counts)
+
+    @property
+    def bounds(self) -> Ints:
+        """Row limits of the matrix with two rows a user: row 2l its right answers, row 2l + 1 its wrong ones."""
+        bounds = np.empty(2 * self.n_users + 1, dtype=np.int64)
+        bounds[0:-1:2] = self.indptr[:-1]
+        bounds[1::2] = self.split
+        bounds[-1] = self.indptr[-1]
+        return bounds
+
+    def pattern(self, n_items: int) -> sparse.csr_array:
+        """The 0/1 matrix with two rows a user (right, wrong) and a column an item; no copy of the items is made."""
+        if "pattern" not in self._cache:
+            self._cache["pattern"] = self.matrix(_shared_ones(self.n_responses), n_items)
+        return self._cache["pattern"]
+
+    def matrix(self, values: Floats, n_items: int) -> sparse.csr_array:
+        """`pattern` with a value for every response instead of one."""
+        bounds = self.bounds.astype(np.int32)
+        matrix = sparse.csr_array((2 * self.n_users, n_items), dtype=np.float64)
+        # Set the three arrays directly: the constructor would widen the item codes to eight bytes each.
+        matrix.indptr, matrix.indices, matrix.data = bounds, np.asarray(self.items), values
+        return matrix
+
+    def user_of_response(self) -> Ints:
+        """The user (row in this block) of every response."""
+        return np.repeat(np.arange(self.n_users), self.counts)
+
+    def right(self) -> NDArray[np.bool_]:
+        """Whether each response is right, in the order of `items`."""
+        halves = np.diff(self.bounds)
+        return np.repeat(np.tile([True, False], self.n_users), halves)
+
+    def take(self, users: Ints) -> Block:
+        """The block of these users, in this order."""
+        starts, counts = self.indptr[:-1][users], self.counts[users]
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        where = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
+        return Block(indptr, indptr[:-1] + self.scores[users], self.items[where])
+
+    def keep_items(self, new_code: NDArray[np.int32]) -> Block:
+        """The block with item `i` renamed `new_code[i]`, and dropped where that is negative."""
+        codes = new_code[self.items]
+        kept = codes >= 0
+        before = np.concatenate([[0], np.cumsum(kept)])
+        return Block(before[self.indptr], before[self.split], codes[kept])
+
+    def __getstate__(self) -> dict[str, object]:
+        return {"indptr": self.indptr, "split": self.split, "items": self.items, "_cache": {}}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        for name, value in state.items():
+            object.__setattr__(self, name, value)

@@ -1,0 +1,259 @@
+"""Arrays, sparse matrices and dataframes in memory -> Responses."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, check_option, listed
+from spectral_irt.responses.block import BLOCK_RESPONSES, Block
+from spectral_irt.responses.pack import Duplicates
+from spectral_irt.responses.responses import Labels, Responses
+
+# What people write for "not answered". Named in the error when such a value turns up, never assumed.
+MISSING_CODES = {
+    "-1",
+    "9",
+    "99",
+    "-9",
+    "-99",
+    "999",
+    "-999",
+    "-99999",
+    "",
+    "NA",
+    "N/A",
+    ".",
+    "NaN",
+    "nan",
+    "null",
+}
+
+
+def from_wide(
+    cls: type[Responses],
+    table: Any,
+    *,
+    user: str | None,
+    items: Sequence[Any] | None,
+    threshold: float | None,
+    orient: str,
+) -> Responses:
+    check_option("orient", orient, ("users", "items"))
+    check_threshold(threshold)
+    if sparse.issparse(table):
+        return _from_sparse(cls, table.T if orient == "items" else table, items, threshold)
+    kind = None
+    users: Labels | None = None
+    if hasattr(table, "columns") or hasattr(table, "__arrow_c_stream__"):
+        if orient == "items":
+            raise OptionError(
+                "orient='items' is for arrays; transpose the dataframe so that a row is a user."
+            )
+        values, items, users, kind = _from_frame(table, user, items)
+    else:
+        values = _as_matrix(table)
+        if orient == "items":
+            values = values.T
+    n_users, n_items = values.shape
+    labels = as_labels(np.arange(n_items) if items is None else items)
+    if len(labels) != n_items:
+        raise OptionError(f"items has {len(labels)} labels; the table has {n_items} columns.")
+    if len(set(labels.tolist())) < n_items:
+        seen: set[Any] = set()
+        twice = [x for x in labels.tolist() if x in seen or seen.add(x)]  # type: ignore[func-returns-value]
+        raise ReadError(f"item labels must differ; repeated: {listed(twice)}.")
+    blocks = []
+    rows = max(1, BLOCK_RESPONSES // max(n_items, 1))
+    for start in range(0, n_users, rows):
+        right, wrong = judge(values[start : start + rows], threshold, labels, first_row=start)
+        blocks.append(block_of_masks(right, wrong))
+    return cls(tuple(blocks), labels, np.arange(n_users) if users is None else users, kind)
+
+
+def from_long(
+    cls: type[Responses],
+    users: ArrayLike,
+    items: ArrayLike,
+    responses: ArrayLike,
+    *,
+    duplicates: Duplicates,
+    threshold: float | None,
+) -> Responses:
+    check_threshold(threshold)
+    columns = [np.asarray(column) for column in (users, items, responses)]
+    lengths = {len(column) for column in columns}
+    if len(lengths) > 1:
+        raise OptionError(f"users, items and responses differ in length: {[len(c) for c in columns]}.")
+    values = _as_matrix(columns[2][:, None])
+    right, wrong = judge(values, threshold, np.array(["response"], dtype=object))
+    answered = (right | wrong)[:, 0]
+    user_labels, user = np.unique(_plain(columns[0][answered]), return_inverse=True)
+    item_labels, item = np.unique(_plain(columns[1][answered]), return_inverse=True)
+    return cls.from_codes(
+        user,
+        item,
+        right[answered, 0],
+        users=as_labels(user_labels),
+        items=as_labels(item_labels),
+        duplicates=duplicates,
+    )
+
+
+def check_threshold(threshold: float | None) -> None:
+    if threshold is not None and not np.isfinite(threshold):
+        raise OptionError(f"threshold is {threshold}; it must be a finite number.")
+
+
+def as_labels(labels: Any) -> Labels:
+    """Labels as an int64 array or an array of Python objects: never fixed-width strings, which pad and cut."""
+    array = labels if isinstance(labels, np.ndarray) else np.array(list(labels), dtype=object)
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    plain = array.tolist()
+    if plain and all(type(x) is int or isinstance(x, np.integer) for x in plain):
+        return np.array(plain, dtype=np.int64)
+    out = np.empty(len(plain), dtype=object)
+    out[:] = plain
+    return out
+
+
+def judge(
+    values: NDArray[Any], threshold: float | None, items: Labels, first_row: int = 0
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Masks of right and wrong answers; whatever is neither, nor missing, is an error that names it."""
+    if threshold is not None:
+        missing = np.isnan(values)
+        right = (values > threshold) & ~missing
+        return right, ~right & ~missing
+    right, wrong = values == 1, values == 0
+    odd = ~(right | wrong | np.isnan(values))
+    if odd.any():
+        row, column = (int(x[0]) for x in np.nonzero(odd))
+        found = np.unique(values[odd])
+        texts = [f"{value:g}" for value in found[:5]]
+        more = f" and {len(found) - 5} more" if len(found) > 5 else ""
+        codes = sorted(MISSING_CODES & set(texts))
+        hint = f" If {' and '.join(codes)} mean 'not answered', replace them by NaN." if codes else ""
+        raise ResponseValueError(
+            f"column {items[column]!r}, row {first_row + row} holds {values[row, column]:g}; a Rasch fit needs 0/1 "
+            f"({int(odd.sum()):,} such values: {', '.join(texts)}{more}). "
+            f"Pass threshold= to say what counts as right.{hint}"
+        )
+    return right, wrong
+
+
+def block_of_masks(right: NDArray[np.bool_], wrong: NDArray[np.bool_]) -> Block:
+    """A block from users x items masks."""
+    rights, wrongs = right.sum(axis=1), wrong.sum(axis=1)
+    indptr = np.concatenate([[0], np.cumsum(rights + wrongs)]).astype(np.int64)
+    split = indptr[:-1] + rights
+    items = np.empty(indptr[-1], dtype=np.int32)
+    for mask, starts, sizes in ((right, indptr[:-1], rights), (wrong, split, wrongs)):
+        where = np.nonzero(mask)[1]
+        offset = np.repeat(starts - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+        items[offset + np.arange(len(where))] = where
+    return Block(indptr, split.astype(np.int64), items)
+
+
+def _as_matrix(table: Any) -> NDArray[Any]:
+    """A 2-D float array with NaN for every way of saying "not answered"."""
+    if isinstance(table, np.ma.MaskedArray):
+        table = np.where(np.ma.getmaskarray(table), np.nan, table.data.astype(float))
+    values = np.asarray(table)
+    if values.dtype == object:
+        values = np.where(np.equal(values, None), np.nan, values)
+    if values.dtype.kind == "c":
+        raise ReadError("Complex data not supported: responses are 0 or 1.")
+    try:
+        values = values.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ResponseValueError(
+            f"the table holds values that are not numbers ({error}); score raw answers first, with "
+            "a key, correct= or threshold=."
+        ) from None
+    if values.ndim != 2:
+        raise ReadError(
+            f"expected a 2-D table, users x items, not {values.ndim}-D with shape {values.shape}. Reshape your data: "
+            "one row a user, one column an item."
+        )
+    return values
+
+
+def _from_frame(
+    table: Any, user: str | None, items: Sequence[Any] | None
+) -> tuple[NDArray[Any], list[Any], Labels | None, str]:
+    import narwhals as nw
+
+    frame = nw.from_native(table, eager_only=True)
+    columns = frame.columns
+    if user is not None and user not in columns:
+        raise OptionError(f"there is no column {user!r}; the columns are {listed(columns)}.")
+    chosen = [c for c in columns if c != user] if items is None else list(items)
+    absent = [c for c in chosen if c not in columns]
+    if absent:
+        raise OptionError(f"there is no column {listed(absent)}; the columns are {listed(columns)}.")
+    series = [frame.get_column(name) for name in chosen]
+    values = np.empty((len(frame), len(chosen)))
+    for k, one in enumerate(series):
+        try:
+            values[:, k] = one.cast(nw.Float64).to_numpy()
+        except Exception:
+            first = next((x for x in one.to_list() if not isinstance(x, int | float | None)), None)
+            raise ResponseValueError(
+                f"column {chosen[k]!r} holds {first!r}, not a number. If it labels the users, say user={chosen[k]!r}; "
+                "if it is raw answers, score them first."
+            ) from None
+    labels = None
+    if user is not None:
+        labels = as_labels(frame.get_column(user).to_list())
+        if len(set(labels.tolist())) < len(labels):
+            raise ReadError(
+                f"column {user!r} names the same user more than once; a wide table has one row a user."
+            )
+    else:
+        index = nw.maybe_get_index(frame)
+        if index is not None and len(set(index)) == len(frame):
+            labels = as_labels(list(index))
+    return values, chosen, labels, frame.implementation.value
+
+
+def _from_sparse(
+    cls: type[Responses], table: Any, items: Sequence[Any] | None, threshold: float | None
+) -> Responses:
+    stored = sparse.coo_array(table)  # keeps stored zeros: they are wrong answers
+    values = stored.data.astype(np.float64)
+    labels = as_labels(np.arange(table.shape[1]) if items is None else items)
+    if len(labels) != table.shape[1]:
+        raise OptionError(f"items has {len(labels)} labels; the table has {table.shape[1]} columns.")
+    if threshold is None and len(values) and np.all(values == 1):
+        raise ResponseValueError(
+            "every stored response of the sparse matrix is 1: its zeros, the wrong answers, were dropped on the way. "
+            "Store them explicitly (for instance with Responses.from_long), or pass a dense array."
+        )
+    right, wrong = judge(values[:, None], threshold, np.array(["data"], dtype=object))
+    kept = (right | wrong)[:, 0]
+    return cls.from_codes(
+        stored.row[kept].astype(np.int64),
+        stored.col[kept].astype(np.int64),
+        right[kept, 0],
+        users=np.arange(table.shape[0]),
+        items=labels,
+    )
+
+
+def _plain(column: NDArray[Any]) -> NDArray[Any]:
+    """Labels of one kind, so that they can be sorted: mixed kinds become text."""
+    if column.dtype == object:
+        kinds = {type(x) for x in column.tolist()}
+        if len(kinds) > 1:
+            return column.astype(str)
+        if kinds == {str}:
+            return column.astype(str)
+        if kinds and issubclass(next(iter(kinds)), int):
+            return column.astype(np.int64)
+    return column
