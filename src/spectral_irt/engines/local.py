@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from spectral_irt.errors import OptionError
-from spectral_irt.responses.block import Block
+from spectral_irt.responses.block import Block, add_parts
 
 Kernel = Callable[..., Any]
 
@@ -41,12 +41,4 @@ class LocalEngine:
 
     def sum(self, kernel: Kernel, blocks: Sequence[Block], *args: Any) -> Any:
         """The sum of `kernel(block, *args)` over the blocks: an array, or a tuple of arrays."""
-        total: Any = None
-        for part in self.map(kernel, blocks, *args):
-            if total is None:
-                total = part
-            elif isinstance(part, tuple):
-                total = tuple(a + b for a, b in zip(total, part, strict=True))
-            else:
-                total = total + part
-        return total
+        return add_parts(self.map(kernel, blocks, *args))

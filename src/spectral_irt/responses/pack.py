@@ -47,9 +47,7 @@ def user_chunks(indptr: Ints, size: int = BLOCK_RESPONSES) -> Iterator[tuple[int
         start = stop
 
 
-def pack(
-    indptr: Ints, slots: NDArray[np.int32], *, duplicates: Duplicates, repeats: Repeats
-) -> tuple[Block, ...]:
+def pack(indptr: Ints, slots: NDArray[np.int32], *, duplicates: Duplicates, repeats: Repeats) -> tuple[Block, ...]:
     """Blocks from slots `2 * item + wrong`, user by user in arrival order. `slots` is used up: blocks share its memory.
 
     With `duplicates="error"` the repeats are only recorded; the caller, who knows the labels, complains.

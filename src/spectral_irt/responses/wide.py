@@ -51,9 +51,7 @@ def from_wide(
     users: Labels | None = None
     if hasattr(table, "columns") or hasattr(table, "__arrow_c_stream__"):
         if orient == "items":
-            raise OptionError(
-                "orient='items' is for arrays; transpose the dataframe so that a row is a user."
-            )
+            raise OptionError("orient='items' is for arrays; transpose the dataframe so that a row is a user.")
         values, items, users, kind = _from_frame(table, user, items)
     else:
         values = _as_matrix(table)
@@ -166,7 +164,8 @@ def _as_matrix(table: Any) -> NDArray[Any]:
         table = np.where(np.ma.getmaskarray(table), np.nan, table.data.astype(float))
     values = np.asarray(table)
     if values.dtype == object:
-        values = np.where(np.equal(values, None), np.nan, values)
+        absent = np.array([x is None for x in values.ravel()], dtype=bool).reshape(values.shape)
+        values = np.where(absent, np.nan, values)
     if values.dtype.kind == "c":
         raise ReadError("Complex data not supported: responses are 0 or 1.")
     try:
@@ -212,9 +211,7 @@ def _from_frame(
     if user is not None:
         labels = as_labels(frame.get_column(user).to_list())
         if len(set(labels.tolist())) < len(labels):
-            raise ReadError(
-                f"column {user!r} names the same user more than once; a wide table has one row a user."
-            )
+            raise ReadError(f"column {user!r} names the same user more than once; a wide table has one row a user.")
     else:
         index = nw.maybe_get_index(frame)
         if index is not None and len(set(index)) == len(frame):
@@ -222,9 +219,7 @@ def _from_frame(
     return values, chosen, labels, frame.implementation.value
 
 
-def _from_sparse(
-    cls: type[Responses], table: Any, items: Sequence[Any] | None, threshold: float | None
-) -> Responses:
+def _from_sparse(cls: type[Responses], table: Any, items: Sequence[Any] | None, threshold: float | None) -> Responses:
     stored = sparse.coo_array(table)  # keeps stored zeros: they are wrong answers
     values = stored.data.astype(np.float64)
     labels = as_labels(np.arange(table.shape[1]) if items is None else items)

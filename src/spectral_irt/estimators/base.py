@@ -1,0 +1,225 @@
+"""What every estimator shares: parameters, `fit`, and a table of items.
+
+A method file holds a free function that computes and a class that derives from `RaschEstimator` and implements
+`_estimate(responses, engine) -> Estimate`. This class does the rest: it checks the data, keeps labels and counts, and
+follows scikit-learn's conventions without importing scikit-learn.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import DesignError, NotFittedError, OptionError, listed
+from spectral_irt.responses import Finding, Responses, as_responses
+from spectral_irt.responses.block import Floats
+
+Z95 = 1.959963984540054  # standard normal quantile at 0.975
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What a method found, one number an item, in the order of the responses' items.
+
+    Attributes
+    ----------
+    difficulty, se : float arrays
+        NaN where the item has no estimate.
+    status : array of str
+        "ok", or why the number is less than that: "all right", "all wrong", "no information", "no responses", "apart".
+    n_iter, residual : int, float
+        Iterations of the method, and how far the solution is from exact (the method says in what measure).
+    loglik : float, optional
+        The log-likelihood that the method maximises, if it has one.
+    findings : tuple of Finding
+    extra : mapping
+        What only this method learns; each entry `name` becomes the attribute `name_` of the fitted estimator.
+    """
+
+    difficulty: Floats
+    se: Floats
+    status: NDArray[Any]
+    n_iter: int
+    residual: float
+    loglik: float | None = None
+    findings: tuple[Finding, ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+class RaschEstimator:
+    """Base of all estimators; see `SpectralRasch` for the one to use."""
+
+    threads: int | None
+    threshold: float | None
+
+    # ------------------------------------------------- parameters, as scikit-learn has them
+
+    @classmethod
+    def _param_names(cls) -> list[str]:
+        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters and their values."""
+        return {name: getattr(self, name) for name in self._param_names()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change parameters; the fitted results stay until the next `fit`."""
+        unknown = set(params) - set(self._param_names())
+        if unknown:
+            raise OptionError(
+                f"{type(self).__name__} has no parameter {listed(sorted(unknown))}; "
+                f"it has {', '.join(self._param_names())}."
+            )
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import InputTags, Tags, TargetTags
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            input_tags=InputTags(two_d_array=True, sparse=True, allow_nan=True),
+        )
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "difficulty_")
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self).__init__).parameters
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v is not defaults[k].default]
+        call = f"{type(self).__name__}({', '.join(changed)})"
+        if not self.__sklearn_is_fitted__():
+            return call
+        known = np.isfinite(self.difficulty_)
+        spread = f"{np.min(self.difficulty_[known]):.2f} to {np.max(self.difficulty_[known]):.2f}"
+        se = self.se_[np.isfinite(self.se_)]
+        median = f", median se {np.median(se):.3f}" if len(se) else ""
+        return f"<{call}: {known.sum():,} items, difficulty {spread}{median}, {self.n_iter_} iterations>"
+
+    # ------------------------------------------------------------------------------- fit
+
+    def fit(self, data: Any, y: object = None) -> Self:
+        """Calibrate the items.
+
+        Parameters
+        ----------
+        data : Responses, 2-D array, scipy sparse matrix, or any dataframe
+            One row a user, one column an item; 1 right, 0 wrong, NaN or None not answered.
+        y : ignored
+            Present because scikit-learn's pipelines pass it.
+        """
+        responses = as_responses(data, threshold=self.threshold)
+        check_usable(responses)
+        estimate = self._estimate(responses, LocalEngine(self.threads))
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)  # nothing of an earlier fit survives
+        for name in ("difficulty", "se", "status"):
+            values = getattr(estimate, name)
+            values.setflags(write=False)
+            setattr(self, f"{name}_", values)
+        self.n_iter_ = estimate.n_iter
+        self.residual_ = estimate.residual
+        self.findings_ = estimate.findings
+        if estimate.loglik is not None:
+            self.loglik_ = estimate.loglik
+        for name, value in estimate.extra.items():
+            setattr(self, f"{name}_", value)
+        self.item_labels_ = responses.items
+        self.item_counts_ = responses.item_counts
+        self.item_scores_ = responses.item_scores
+        self.frame_kind_ = responses.frame_kind
+        self.n_features_in_ = responses.n_items
+        return self
+
+    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
+        raise NotImplementedError
+
+    def _require_fit(self) -> None:
+        if not self.__sklearn_is_fitted__():
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(responses) first.")
+
+    # --------------------------------------------------------------------------- results
+
+    def items(self) -> Any:
+        """The items as a table: `item, difficulty, se, ci_low, ci_high, n, score, p_value, status`.
+
+        Larger difficulty = harder; `ci_low` to `ci_high` is the 95 % interval; `n` users answered, `score` of them
+        right, `p_value` = score / n (the classical item facility). The table is of the dataframe library that the data
+        came in, polars otherwise.
+        """
+        self._require_fit()
+        return make_table(self.item_columns(), self.frame_kind_)
+
+    def item_columns(self) -> dict[str, NDArray[Any]]:
+        """The columns of `items()`."""
+        self._require_fit()
+        n, score = self.item_counts_, self.item_scores_
+        return {
+            "item": self.item_labels_,
+            "difficulty": self.difficulty_,
+            "se": self.se_,
+            "ci_low": self.difficulty_ - Z95 * self.se_,
+            "ci_high": self.difficulty_ + Z95 * self.se_,
+            "n": n,
+            "score": score,
+            "p_value": np.divide(score, n, out=np.full(len(n), np.nan), where=n > 0),
+            "status": self.status_,
+        }
+
+    def predict_proba(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
+        """Probability of a right answer: a row for each ability, a column for each item (all of them by default).
+
+        P(X = 1) = 1 / (1 + exp(difficulty - ability)).
+        """
+        self._require_fit()
+        difficulty = self.difficulty_
+        if items is not None:
+            code = {label: k for k, label in enumerate(self.item_labels_.tolist())}
+            unknown = [label for label in items if label not in code]
+            if unknown:
+                raise OptionError(f"unknown items {listed(unknown)}; this calibration has {listed(self.item_labels_)}.")
+            difficulty = difficulty[[code[label] for label in items]]
+        theta = np.atleast_1d(np.asarray(abilities, dtype=float))
+        with np.errstate(over="ignore"):
+            return 1 / (1 + np.exp(difficulty[None, :] - theta[:, None]))
+
+
+def make_table(columns: Mapping[str, NDArray[Any]], frame_kind: str | None) -> Any:
+    """A dataframe of the named library (polars by default)."""
+    import narwhals as nw
+
+    plain = {name: values.tolist() if values.dtype == object else values for name, values in columns.items()}
+    kind = frame_kind or "polars"
+    return nw.from_dict(plain, backend=kind).to_native()
+
+
+def check_usable(responses: Responses) -> None:
+    """Refuse data from which no difficulty can be learned, and say why."""
+    where = responses.source
+    if responses.n_responses == 0:
+        raise DesignError(f"{where}: there are no responses. Check the file and the codes for missing answers.")
+    if responses.n_items < 2:
+        raise DesignError(
+            f"{where}: 1 feature(s) only, one item ({listed(responses.items)}); difficulties are relative to each "
+            "other. Give at least two items."
+        )
+    if responses.n_users < 2:
+        raise DesignError(f"{where}: 1 sample only, one user; calibration needs answers of several users.")
+    right = int(responses.item_scores.sum())
+    if right in (0, responses.n_responses):
+        raise DesignError(
+            f"{where}: all {responses.n_responses:,} responses are {'right' if right else 'wrong'}; nothing tells the "
+            "items apart. Check the scoring, and whether wrong answers were dropped."
+        )
+    if not np.any(responses.counts >= 2):
+        raise DesignError(
+            f"{where}: no user answered two items, so no two items can be compared. Check which column names the users."
+        )

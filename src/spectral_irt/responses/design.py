@@ -1,0 +1,344 @@
+"""Is a common scale possible? Components, extreme items and users, and how much each item can tell.
+
+Item `i` points to item `j` when somebody answered `i` right and `j` wrong. Difficulties without a prior exist, and are
+unique, exactly when every item can be reached from every other along these arrows (Fischer 1981). The arrows are never
+formed: item -> user (answered right) -> item (answered wrong) is the same graph with one edge a response.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
+from spectral_irt.responses.block import Block, Floats, Ints, serial_sum
+from spectral_irt.responses.findings import Finding
+from spectral_irt.responses.responses import Labels, Responses
+
+Mask = NDArray[np.bool_]
+Sum = Callable[..., Any]  # adds a kernel over blocks: `serial_sum`, or an engine's `sum`
+
+# A table this many times wider than long is more often transposed than real.
+WIDE_RATIO = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What the pattern of answers allows, item by item.
+
+    Attributes
+    ----------
+    component : int array
+        Strongly connected component of each item, 0 the largest; -1 for an item without answers.
+    information : float array
+        About how much each item's answers tell of its difficulty: `2 R W / (R + W)` where R adds Z_l / n_l over the
+        users who answered it right and W adds s_l / n_l over those who answered it wrong. It is the information of the
+        Rasch model when users are as able as the items are hard, and close to it elsewhere.
+    all_right, all_wrong, unanswered, uninformed : bool arrays
+        Items that everyone or no one answered right, nobody answered, or only users with extreme scores answered.
+    """
+
+    responses: Responses
+    component: Ints
+    information: Floats
+    all_right: Mask
+    all_wrong: Mask
+    unanswered: Mask
+    uninformed: Mask
+
+    @property
+    def answered(self) -> Mask:
+        return ~self.unanswered
+
+    @property
+    def connected(self) -> bool:
+        """Whether all answered items are in one component."""
+        return bool(np.all(self.component[self.answered] == 0))
+
+    def status(self) -> NDArray[Any]:
+        """A word about each item: "ok", "all right", "all wrong", "no information", "no responses", "apart"."""
+        status = np.full(len(self.component), "ok", dtype=object)
+        status[self.component > 0] = "apart"
+        status[self.uninformed] = "no information"
+        status[self.all_right] = "all right"
+        status[self.all_wrong] = "all wrong"
+        status[self.unanswered] = "no responses"
+        return status
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(_findings(self))
+
+
+def examine(responses: Responses, total: Sum = serial_sum) -> Design:
+    """Look at the design of the data: a few passes over the responses, and no item-item matrix."""
+    m = responses.n_items
+    if not responses.blocks or responses.n_responses == 0:
+        raise DesignError(
+            f"{responses.source}: there are no responses. Check the file and the codes for missing answers."
+        )
+    right, wrong = total(_evidence, responses.blocks, m)
+    counts, scores = responses.item_counts, responses.item_scores
+    unanswered = counts == 0
+    all_right = (scores == counts) & ~unanswered
+    all_wrong = (scores == 0) & ~unanswered
+    uninformed = (right == 0) & (wrong == 0) & ~unanswered & ~all_right & ~all_wrong
+    both = right + wrong
+    information = np.divide(2 * right * wrong, both, out=np.zeros(m), where=both > 0)
+    component = components(responses, total, information=information)
+    return Design(responses, component, information, all_right, all_wrong, unanswered, uninformed)
+
+
+def _evidence(block: Block, n_items: int) -> tuple[Floats, Floats]:
+    """R and W of every item: right answers weighted by Z/n, wrong ones by s/n."""
+    n = np.maximum(block.counts, 1)
+    share = block.scores / n
+    rows = np.zeros(2 * block.n_users)
+    rows[0::2] = 1 - share
+    right = block.pattern(n_items).T @ rows
+    rows[0::2] = 0
+    rows[1::2] = share
+    return right, block.pattern(n_items).T @ rows
+
+
+# ------------------------------------------------------------------ components
+
+
+def components(responses: Responses, total: Sum = serial_sum, *, information: Floats | None = None) -> Ints:
+    """Strongly connected component of each item, numbered from 0 by falling size; -1 without answers.
+
+    The component of the best-answered item is found by spreading marks along the arrows and against them, each round
+    one pass; on ordinary data two rounds each way reach everything. Only what is left goes through a graph search.
+    """
+    m = responses.n_items
+    answered = responses.item_counts > 0
+    if not answered.any():
+        return np.full(m, -1)
+    pivot = int(np.argmax(responses.item_counts if information is None else information))
+    core = np.ones(m, dtype=bool)
+    for against in (False, True):
+        core &= _reach(responses, total, pivot, against, answered)
+    labels = np.full(m, -1)
+    labels[core] = 0
+    rest = answered & ~core
+    if rest.any():
+        labels[rest] = 1 + _components_of(responses.take_items(rest))
+    sizes = np.bincount(labels[answered])
+    rank = np.empty(len(sizes), dtype=np.int64)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    labels[answered] = rank[labels[answered]]
+    return labels
+
+
+def _reach(responses: Responses, total: Sum, pivot: int, against: bool, answered: Mask) -> Mask:
+    """Items that can be reached from the pivot (or, against the arrows, that can reach it)."""
+    marks = np.zeros(responses.n_items)
+    marks[pivot] = 1
+    reached = int(marks.sum())
+    while True:
+        found = total(_spread, responses.blocks, responses.n_items, marks, against)
+        marks = ((found > 0) | (marks > 0)).astype(float)
+        now = int(marks.sum())
+        if now == reached or now == int(answered.sum()):
+            return marks > 0
+        reached = now
+
+
+def _spread(block: Block, n_items: int, marks: Floats, against: bool) -> Floats:
+    """Marked item -> users who answered it right -> items they answered wrong (or the other way round)."""
+    pattern = block.pattern(n_items)
+    touched = pattern @ marks > 0
+    rows = np.zeros(2 * block.n_users)
+    if against:
+        rows[0::2] = touched[1::2]
+    else:
+        rows[1::2] = touched[0::2]
+    return pattern.T @ rows
+
+
+def _components_of(responses: Responses) -> Ints:
+    """Strongly connected components of the items by one search of the whole item-user graph."""
+    from scipy.sparse.csgraph import connected_components
+
+    m, n = responses.n_items, responses.n_users
+    sources, targets = [], []
+    start = m
+    for block in responses.blocks:
+        user = start + block.user_of_response()
+        right = block.right()
+        sources.append(np.where(right, block.items, user))
+        targets.append(np.where(right, user, block.items))
+        start += block.n_users
+    edges = (np.concatenate(sources), np.concatenate(targets))
+    graph = sparse.coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(m + n, m + n))
+    _, labels = connected_components(graph, directed=True, connection="strong")
+    return np.unique(labels[:m], return_inverse=True)[1]
+
+
+# ------------------------------------------------- what an estimate without a prior needs
+
+
+def estimable(responses: Responses, total: Sum = serial_sum) -> tuple[Responses, Mask, tuple[Finding, ...]]:
+    """The items whose difficulty exists without a prior, and a finding that names the others.
+
+    Items that everyone or no one answered right are left out, then those that this makes extreme, and so on. What
+    remains must hang together: if not, `DisconnectedDesignError` says how it falls apart.
+    """
+    kept = np.ones(responses.n_items, dtype=bool)
+    rest = responses
+    while True:
+        right, wrong = total(_evidence, rest.blocks, rest.n_items)
+        bad = (right == 0) | (wrong == 0)
+        if not bad.any():
+            break
+        kept[np.flatnonzero(kept)[bad]] = False
+        rest = responses.take_items(kept)
+        if not kept.any():
+            raise DesignError(
+                f"{responses.source}: no item was answered right by one and wrong by another user of mixed success; "
+                "nothing can be estimated without a prior. Leave regularization at 'auto', or collect more answers."
+            )
+    require_connected(rest, total)
+    left = responses.items[~kept]
+    findings = []
+    if len(left):
+        findings.append(
+            Finding(
+                "items_left_out",
+                "warning",
+                f"{_count(len(left), 'item')} left out, because without a prior no finite difficulty exists where "
+                f"everyone or no one who informs on an item is right: {listed(left)}.",
+                "Use regularization='auto' for an estimate from the prior, or drop the items.",
+                tuple(left.tolist()),
+            )
+        )
+    return rest, kept, tuple(findings)
+
+
+def require_connected(responses: Responses, total: Sum = serial_sum) -> None:
+    """Raise `DisconnectedDesignError` unless all items are in one strongly connected component."""
+    labels = components(responses, total)
+    if labels.max(initial=0) > 0:
+        raise DisconnectedDesignError(
+            f"{responses.source}: {describe_split(responses, labels)} Use responses.largest_component(), fit each "
+            "group on its own, add a form that links them, or leave regularization at 'auto'."
+        )
+
+
+def describe_split(responses: Responses, labels: Ints) -> str:
+    """One sentence on how the items fall apart: groups, sizes, the smallest by name."""
+    sizes = np.bincount(labels[labels >= 0])
+    shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (f" and {len(sizes) - 5:,} more" if len(sizes) > 5 else "")
+    smallest = [listed(responses.items[labels == k]) for k in range(len(sizes) - 1, max(0, len(sizes) - 4), -1)]
+    if not _shared(responses, labels, informative=False):
+        how = "that share no users"
+    elif not _shared(responses, labels, informative=True):
+        how = "that share only users with all answers right or all wrong"
+    else:
+        how = "that are linked one way only (where they meet, one side always wins)"
+    return (
+        f"the items split into {len(sizes):,} groups {how} (sizes {shown}; the smallest: {' | '.join(smallest)}). "
+        "Their difficulties have no common scale."
+    )
+
+
+def _shared(responses: Responses, labels: Ints, *, informative: bool) -> bool:
+    """Whether some (informative) user answered items of two different groups."""
+    for block in responses.blocks:
+        group = labels[block.items]
+        occupied = np.flatnonzero(block.informative if informative else block.counts)
+        if len(occupied):
+            ends = np.stack([block.indptr[:-1][occupied], block.indptr[1:][occupied]], axis=1).ravel()
+            group = np.append(group, 0)  # so that the last user's end is a valid position
+            low = np.minimum.reduceat(group, ends)[::2]
+            high = np.maximum.reduceat(group, ends)[::2]
+            if np.any(low != high):
+                return True
+    return False
+
+
+# -------------------------------------------------------------------- findings
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun} is" if number == 1 else f"{number:,} {noun}s are"
+
+
+def _findings(design: Design) -> list[Finding]:
+    responses, labels = design.responses, design.responses.items
+    found: list[Finding] = []
+
+    def about(code: str, mask: Mask, what: str, remedy: str, severity: Any = "warning") -> None:
+        if mask.any():
+            names: Labels = labels[mask]
+            sentence = f"{_count(len(names), 'item')} {what}: {listed(names)}."
+            found.append(Finding(code, severity, sentence, remedy, tuple(names.tolist())))
+
+    prior = "Their difficulty comes from the prior alone; collect more answers or drop them."
+    about(
+        "no_responses", design.unanswered, "answered by nobody", "They get no estimate and come last in every ranking."
+    )
+    about("extreme_items", design.all_right, "answered right by everyone", prior)
+    about("extreme_items", design.all_wrong, "answered wrong by everyone", prior)
+    about("uninformed_items", design.uninformed, "answered only by users with all answers right or all wrong", prior)
+
+    extreme = design.all_right | design.all_wrong | design.unanswered | design.uninformed
+    proper = design.component[~extreme]
+    if len(np.unique(proper)) > 1:
+        relabelled = np.where(extreme, -1, design.component)
+        codes = np.unique(relabelled[relabelled >= 0], return_inverse=True)[1]
+        groups = np.full(len(labels), -1)
+        groups[relabelled >= 0] = codes
+        apart = labels[groups > 0]
+        found.append(
+            Finding(
+                "disconnected",
+                "warning",
+                _sentence(describe_split(responses.take_items(~extreme), groups[~extreme])),
+                "Fit each group on its own, add a form that links them, or take responses.largest_component(); "
+                "with regularization the groups are tied by the prior alone.",
+                tuple(apart.tolist()),
+            )
+        )
+    found += _user_findings(responses)
+    if responses.n_items > WIDE_RATIO * responses.n_users:
+        found.append(
+            Finding(
+                "many_more_items_than_users",
+                "note",
+                f"There are {responses.n_items:,} items and only {responses.n_users:,} users.",
+                "If rows are items and columns users, say orient='items'.",
+            )
+        )
+    return found
+
+
+def _user_findings(responses: Responses) -> list[Finding]:
+    n, s = responses.counts, responses.scores
+    kinds = [
+        ("no answers", int(np.sum(n == 0))),
+        ("a single answer", int(np.sum(n == 1))),
+        ("every answer right", int(np.sum((n > 1) & (s == n)))),
+        ("every answer wrong", int(np.sum((n > 1) & (s == 0)))),
+    ]
+    parts = [f"{number:,} with {what}" for what, number in kinds if number]
+    if not parts:
+        return []
+    silent = sum(number for _, number in kinds)
+    return [
+        Finding(
+            "silent_users",
+            "note",
+            f"{silent:,} of {len(n):,} users say nothing about difficulty ({', '.join(parts)}).",
+            "They stay in the counts and have no effect on the difficulties.",
+        )
+    ]
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:]
