@@ -57,6 +57,11 @@ class RaschEstimator:
 
     threads: int | None
     threshold: float | None
+    difficulty_: Floats
+    se_: Floats
+    status_: NDArray[Any]
+    n_iter_: int
+    loglik_: float
 
     # ------------------------------------------------- parameters, as scikit-learn has them
 
@@ -197,7 +202,7 @@ def make_table(columns: Mapping[str, NDArray[Any]], frame_kind: str | None) -> A
     import narwhals as nw
 
     plain = {name: values.tolist() if values.dtype == object else values for name, values in columns.items()}
-    kind = frame_kind or "polars"
+    kind: Any = frame_kind or "polars"
     return nw.from_dict(plain, backend=kind).to_native()
 
 
