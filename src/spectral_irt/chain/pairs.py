@@ -1,0 +1,116 @@
+"""Explicit pair counts, only where a method is defined by them.
+
+Y_ij = sum_l w_l X_li (1 - X_lj): who answered i right and j wrong. B_ij: who answered both. Both have a cell for every
+pair of items ever seen together, which is what the matrix-free chain avoids.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from spectral_irt.chain.weights import count_weights
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import OptionError, check_option
+from spectral_irt.responses import Responses
+from spectral_irt.responses.block import Block, Floats
+
+DENSE_ITEMS = 4000  # up to here a dense matrix (128 MB) is faster and hardly larger than a sparse one
+NU_RULES = ("differed", "together")
+
+Pairs: TypeAlias = Any  # a dense array, or a scipy csr_array
+
+
+def pair_counts(
+    responses: Responses, *, weighting: str = "pairs", dense: bool | None = None, engine: LocalEngine | None = None
+) -> Pairs:
+    """Y: for every pair, the (weighted) number of users who answered the first right and the second wrong.
+
+    Parameters
+    ----------
+    weighting : "pairs" or "users"
+        Each user counts 1, or 1 / n_l.
+    dense : bool, optional
+        A dense array, or a sparse matrix. Default: dense up to 4,000 items.
+    """
+    check_option("weighting", weighting, ("pairs", "users"))
+    return _added(responses, _differed, dense, engine, weighting)
+
+
+def seen_together(responses: Responses, *, dense: bool | None = None, engine: LocalEngine | None = None) -> Pairs:
+    """B: for every pair of items, how many users answered both; 0 on the diagonal."""
+    return _added(responses, _together, dense, engine)
+
+
+def regularize(y: Pairs, nu: float, *, rule: str = "differed", b: Pairs | None = None) -> Pairs:
+    """The paper's regularisation: `nu` imaginary disagreements each way for pairs that have met.
+
+    Parameters
+    ----------
+    rule : "differed" or "together"
+        Which pairs: those that some user answered differently, Y_ij + Y_ji > 0 (the paper's printed program), or all
+        that some user answered both of, B_ij > 0 (the paper's text; needs `b`).
+    """
+    check_option("nu_rule", rule, NU_RULES)
+    if not (np.isfinite(nu) and nu >= 0):
+        raise OptionError(f"nu is {nu}; it must be a finite number, 0 or more.")
+    if rule == "together" and b is None:
+        raise OptionError("the rule 'together' needs the counts b of seen_together(responses).")
+    if isinstance(y, np.ndarray):
+        met = (y + y.T > 0) if rule == "differed" else np.asarray(_dense(b)) > 0
+        return y + nu * met
+    pattern = (y + y.T) if rule == "differed" else sparse.csr_array(b)
+    met = sparse.csr_array((np.full(pattern.nnz, float(nu)), pattern.indices, pattern.indptr), shape=y.shape)
+    return sparse.csr_array(y + met)
+
+
+class PairChain:
+    """The chain with an explicit matrix of rates."""
+
+    def __init__(self, y: Pairs) -> None:
+        self.y = y
+        self.rates: Floats = np.asarray(y.sum(axis=1)).ravel()
+        self._back = y.T if isinstance(y, np.ndarray) else sparse.csr_array(y.T)
+
+    def inflow(self, flow: Floats) -> Floats:
+        return self._back @ flow
+
+
+def _differed(block: Block, n_items: int, weighting: str) -> sparse.csr_array:
+    right, wrong = block.halves(n_items)
+    weights = sparse.diags_array(count_weights(block, weighting))
+    return right.T @ (weights @ wrong)
+
+
+def _together(block: Block, n_items: int) -> sparse.csr_array:
+    right, wrong = block.halves(n_items)
+    seen = sparse.vstack([right, wrong], format="csr")
+    order = np.arange(2 * block.n_users).reshape(2, -1).T.ravel()
+    seen = seen[order]  # the two halves of a user side by side, then joined
+    rows = np.repeat(np.arange(block.n_users), 2)
+    join = sparse.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))))
+    seen = join @ seen
+    both = sparse.csr_array(seen.T @ seen)
+    both.setdiag(0)
+    both.eliminate_zeros()
+    return both
+
+
+def _added(responses: Responses, kernel: Any, dense: bool | None, engine: LocalEngine | None, *args: Any) -> Pairs:
+    m = responses.n_items
+    if dense is None:
+        dense = m <= DENSE_ITEMS
+    total: Any = np.zeros((m, m)) if dense else sparse.csr_array((m, m))
+    for part in (engine or LocalEngine(1)).map(kernel, responses.blocks, m, *args):
+        if dense:
+            rows = np.repeat(np.arange(m), np.diff(part.indptr))
+            total[rows, part.indices] += part.data  # no cell twice: the product of sparse matrices has unique cells
+        else:
+            total = total + part
+    return total
+
+
+def _dense(pairs: Any) -> Floats:
+    return pairs.toarray() if sparse.issparse(pairs) else pairs

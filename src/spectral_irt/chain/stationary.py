@@ -1,0 +1,205 @@
+"""The stationary distribution of a chain: pi with sum_j pi_j Y_ji = pi_i d_i.
+
+The row-normalised iteration (the paper's accelerated chain) gains a factor of about 30 a pass on ordinary data.
+Anderson's acceleration makes it a little faster still; test forms linked in a line mix slowly, which is measured, and
+then an Arnoldi method takes over. Small chains are solved exactly by elimination.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectral_irt.chain.operator import Chain
+from spectral_irt.errors import ConvergenceWarning
+from spectral_irt.responses.block import Floats
+
+SMALL = 32  # up to here the explicit matrix costs no more than a few passes
+WINDOW = 5  # differences that Anderson's acceleration looks back on
+PATIENCE = 15  # passes before the measured contraction may call for the Arnoldi method
+SLOW = 0.7  # contraction above which it does
+ARNOLDI = 20  # basis vectors of the Arnoldi method
+
+
+@dataclass(frozen=True, eq=False)
+class Stationary:
+    """What the solver found.
+
+    Attributes
+    ----------
+    pi : float array
+        Stationary distribution of the chain with a common rate; adds to 1.
+    passes : int
+        Passes over the data.
+    residual : float
+        sum_i |inflow_i - pi_i d_i| / sum_i pi_i d_i.
+    contraction : float
+        Factor by which one row-normalised pass shrinks the slowest error; near 1 means weak links between items.
+    method : "elimination", "anderson" or "arnoldi"
+    """
+
+    pi: Floats
+    passes: int
+    residual: float
+    contraction: float
+    method: str
+
+
+def stationary(
+    chain: Chain, *, start: Floats | None = None, tol: float = 1e-10, max_passes: int = 10_000
+) -> Stationary:
+    """Solve for the stationary distribution to the relative l1 residual `tol`; warn if that is not reached."""
+    rates = chain.rates
+    if len(rates) <= SMALL:
+        return _eliminate(chain)
+    flow = rates.copy() if start is None else start * rates
+    found = _anderson(chain, flow / flow.sum(), tol, max_passes)
+    if found.residual > tol:
+        found = _arnoldi(chain, found, tol, max_passes)
+    if found.residual > tol:
+        warnings.warn(
+            f"the chain stopped after {found.passes:,} passes at residual {found.residual:.1e} (asked: {tol:.1e}); "
+            "difficulties across weak links may be off.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    return found
+
+
+# ------------------------------------------------------------------ the row-normalised iteration
+
+
+def _anderson(chain: Chain, flow: Floats, tol: float, max_passes: int) -> Stationary:
+    """Row-normalised iteration on the flow x = pi d, x <- inflow(x / d), with Anderson's acceleration.
+
+    Distances are taken in the norm of a reversible chain, |r|^2 / x, in which the iteration is nearly symmetric.
+    """
+    rates = chain.rates
+    scale = 1 / np.sqrt(flow)
+    steps: list[Floats] = []  # differences of successive flows ...
+    changes: list[Floats] = []  # ... and of their residuals
+    old: tuple[Floats, Floats] | None = None
+    contraction = np.nan
+    residual = np.inf
+    passes = 0
+    while passes < max_passes:
+        image = chain.inflow(flow / rates)
+        passes += 1
+        error = image - flow
+        residual = float(np.abs(error).sum() / flow.sum())
+        if residual <= tol:
+            break
+        if old is not None:
+            steps = [*steps[1 - WINDOW :], flow - old[0]]
+            changes = [*changes[1 - WINDOW :], error - old[1]]
+        old = (flow, error)
+        if passes > PATIENCE:
+            contraction = _ritz(steps, changes, scale)
+            if contraction > SLOW:
+                break
+        flow = image
+        if changes:
+            differences = np.stack(changes, axis=1) * scale[:, None]
+            gamma = np.linalg.lstsq(differences, error * scale, rcond=1e-12)[0]
+            trial = image - (np.stack(steps, axis=1) + np.stack(changes, axis=1)) @ gamma
+            if trial.min() > 0:
+                flow = trial / trial.sum()
+    contraction = _ritz(steps, changes, scale)
+    pi = flow / rates
+    return Stationary(pi / pi.sum(), passes, residual, contraction, "anderson")
+
+
+def _ritz(steps: list[Floats], changes: list[Floats], scale: Floats) -> float:
+    """Largest eigenvalue (below 1) of the iteration on the span of the last steps: A s = s + change."""
+    if not steps:
+        return 0.0
+    s = np.stack(steps, axis=1) * scale[:, None]
+    image = s + np.stack(changes, axis=1) * scale[:, None]
+    norms = np.linalg.norm(s, axis=0)
+    s, image = s / norms, image / norms
+    left, size, right = np.linalg.svd(s, full_matrices=False)
+    kept = size > 1e-6 * size[0]
+    small = left[:, kept].T @ image @ (right[kept].T / size[kept])
+    return float(min(np.abs(np.linalg.eigvals(small)).max(), 1.0))
+
+
+# ------------------------------------------------------------------------------ slow mixing
+
+
+def _arnoldi(chain: Chain, found: Stationary, tol: float, max_passes: int) -> Stationary:
+    """The dominant eigenvector of the row-normalised chain by the implicitly restarted Arnoldi method."""
+    from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
+
+    rates, m = chain.rates, len(chain.rates)
+    passes = found.passes
+
+    def step(flow: Floats) -> Floats:
+        nonlocal passes
+        passes += 1
+        return chain.inflow(flow.real.ravel() / rates)
+
+    best = found
+    size = ARNOLDI
+    while passes < max_passes and best.residual > tol and size < m:
+        operator = LinearOperator((m, m), matvec=step, dtype=np.float64)
+        try:
+            values, vectors = eigs(
+                operator, k=2, which="LR", v0=best.pi * rates, ncv=size, tol=tol / 10, maxiter=max(4000 // size, 20)
+            )
+        except ArpackNoConvergence as short:
+            values, vectors = short.eigenvalues, short.eigenvectors
+        if len(values):
+            order = np.argsort(-values.real)
+            flow = np.abs(vectors[:, order[0]].real)
+            second = float(abs(values[order[1]])) if len(values) > 1 else best.contraction
+            polished = _polish(chain, flow / flow.sum(), min(second, 1.0), step)
+            if polished.residual < best.residual:
+                best = polished
+        size *= 2
+    return Stationary(best.pi, passes, best.residual, best.contraction, "arnoldi")
+
+
+def _polish(chain: Chain, flow: Floats, contraction: float, step: Callable[[Floats], Floats]) -> Stationary:
+    """Two plain passes: they make every entry positive and accurate in itself, and give the residual."""
+    for _ in range(2):
+        image = step(flow)
+        residual = float(np.abs(image - flow).sum() / flow.sum())
+        flow = image / image.sum()
+    pi = flow / chain.rates
+    return Stationary(pi / pi.sum(), 0, residual, contraction, "arnoldi")
+
+
+# ------------------------------------------------------------------------------ small chains
+
+
+def gth(rates: Floats) -> Floats:
+    """Stationary distribution of a chain with these transition rates (diagonal ignored), by elimination of states.
+
+    The method of Grassmann, Taksar & Heyman (1985): no subtraction, so every entry is accurate to a few units in the
+    last place however small it is.
+    """
+    y = np.array(rates, dtype=float)
+    m = len(y)
+    np.fill_diagonal(y, 0)
+    for k in range(m - 1, 0, -1):
+        y[:k, k] /= y[k, :k].sum()
+        y[:k, :k] += np.outer(y[:k, k], y[k, :k])
+    pi = np.ones(m)
+    for k in range(1, m):
+        pi[k] = pi[:k] @ y[:k, k]
+    return pi / pi.sum()
+
+
+def _eliminate(chain: Chain) -> Stationary:
+    """Exact solution of a small chain; its matrix comes from one pass with many columns."""
+    rates = chain.rates
+    y = chain.inflow(np.eye(len(rates))).T
+    np.fill_diagonal(y, 0)
+    pi = gth(y)
+    error = pi @ y - pi * rates
+    normal = y / rates[:, None]
+    moduli = np.sort(np.abs(np.linalg.eigvals(normal)))
+    return Stationary(pi, 1, float(np.abs(error).sum() / (pi @ rates)), float(moduli[-2]), "elimination")
