@@ -1,0 +1,28 @@
+"""Draw responses under the Rasch model, with the sampling designs of the paper and of practice.
+
+A design says which items each user is shown; `rasch` draws the parameters, then the answers, a run of users at a time.
+No array of users x items is ever made: time and memory grow with the number of responses.
+"""
+
+from spectral_irt.simulate.designs import (
+    DESIGNS,
+    Booklets,
+    Complete,
+    Design,
+    LinkedForms,
+    Popularity,
+    Sampled,
+)
+from spectral_irt.simulate.model import Simulated, rasch
+
+__all__ = [
+    "DESIGNS",
+    "Booklets",
+    "Complete",
+    "Design",
+    "LinkedForms",
+    "Popularity",
+    "Sampled",
+    "Simulated",
+    "rasch",
+]

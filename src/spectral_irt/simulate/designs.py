@@ -1,0 +1,295 @@
+"""Who is shown what: the sampling designs of the paper and of practice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import MISSING, dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.errors import OptionError, check_option
+from spectral_irt.responses.block import Ints
+from spectral_irt.responses.pack import user_chunks
+from spectral_irt.simulate.successive import CHUNK, MOST_ITEMS, SuccessiveSampler, limits_of
+
+Shown = tuple[Ints, NDArray[np.int32]]
+
+# Standard deviations in logits and exponents of popularity beyond this are slips of the pen, and would overflow.
+WIDEST = 10
+
+
+@dataclass(frozen=True)
+class Design:
+    """Which items each user is shown, independently of ability and difficulty (missing completely at random)."""
+
+    @property
+    def n_items(self) -> int | None:
+        """The number of items, where the design fixes it."""
+        return None
+
+    def check(self, n_users: int, n_items: int) -> None:
+        """Refuse what cannot be done with so many users and items."""
+
+    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
+        """For runs of consecutive users: how many items each is shown, and these items, user after user."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Complete(Design):
+    """Every user is shown every item."""
+
+    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
+        yield from _spiralled(np.arange(n_items, dtype=np.int32)[None, :], n_users)
+
+
+@dataclass(frozen=True)
+class Sampled(Design):
+    """The paper's sampling model: every user is shown every item with probability `p`, independently.
+
+    Parameters
+    ----------
+    p : float
+        0 < p <= 1. With a small p some users are shown one item or none; they stay in the data.
+
+    References
+    ----------
+    Nguyen & Zhang (2022), section 4.
+    """
+
+    p: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.p <= 1:
+            raise OptionError(f"p is {self.p}; the probability of showing an item must be above 0 and at most 1.")
+
+    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
+        # The gaps between the cells shown of a row-by-row walk are geometric: only cells shown cost anything.
+        # A little under a chunk on average, so that it rarely spills over into a second, tiny block.
+        rows = max(1, int(0.99 * CHUNK / (n_items * self.p)))
+        for start in range(0, n_users, rows):
+            n_rows = min(rows, n_users - start)
+            cell = _hits(rng, self.p, n_rows * n_items)
+            user = cell // n_items
+            yield np.bincount(user, minlength=n_rows), (cell - user * n_items).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class Popularity(Design):
+    """Some items are seen by many, most by few; some users answer much, most little. Ratings and logs look like this.
+
+    User `l` is shown n_l items. n_l is lognormal, scaled so that the total is exactly `n_responses`, and kept between
+    `fewest` and `most`. The items come by successive sampling: one after the other, each time with probability
+    proportional to `rank^-exponent` among the items the user has not been shown yet. Item 0 has rank 1.
+
+    Time follows `n_responses` while most users see a small part of the items and the exponent is moderate (below 1,
+    say); users for whom this fails cost the time of one number per item each, and no more memory.
+
+    Parameters
+    ----------
+    n_responses : int
+        The total number of responses.
+    exponent : float
+        0: all items equally popular. 0.7: the most popular tenth of the items get about half of the answers, as long
+        as users see few of all items.
+    activity_sd : float
+        Standard deviation of log n_l before the limits apply. 1: the busiest tenth give about 40 % of the answers.
+    fewest, most : int
+        Limits of n_l. `fewest` is 2 because a single answer says nothing about difficulty; `most` is all items.
+    """
+
+    n_responses: int
+    exponent: float = 0.7
+    activity_sd: float = 1.0
+    fewest: int = 2
+    most: int | None = None
+
+    def __post_init__(self) -> None:
+        as_count("n_responses", self.n_responses)
+        as_count("fewest", self.fewest, least=0)
+        if self.most is not None:
+            as_count("most", self.most)
+        check_spread("exponent", self.exponent)
+        check_spread("activity_sd", self.activity_sd)
+
+    def check(self, n_users: int, n_items: int) -> None:
+        most = n_items if self.most is None else self.most
+        if n_items > MOST_ITEMS:
+            raise OptionError(f"n_items is {n_items:,}; this design takes at most {MOST_ITEMS:,} items.")
+        if not self.fewest <= most <= n_items:
+            raise OptionError(
+                f"fewest is {self.fewest} and most is {most}; it must be fewest <= most <= {n_items}, all items."
+            )
+        if not n_users * self.fewest <= self.n_responses <= n_users * most:
+            raise OptionError(
+                f"n_responses is {self.n_responses:,}; {n_users:,} users with {self.fewest} to {most} answers each "
+                f"give {n_users * self.fewest:,} to {n_users * most:,}."
+            )
+
+    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
+        counts = self.counts(rng, n_users, n_items)
+        sampler = SuccessiveSampler(np.arange(1, n_items + 1, dtype=np.float64) ** -self.exponent)
+        for start, stop in user_chunks(limits_of(counts), CHUNK):
+            yield counts[start:stop], sampler.draw(rng, counts[start:stop])
+
+    def counts(self, rng: np.random.Generator, n_users: int, n_items: int) -> Ints:
+        """n_l: lognormal, between the limits, summing to `n_responses`."""
+        most = n_items if self.most is None else self.most
+        activity = np.exp(self.activity_sd * rng.standard_normal(n_users))
+        low, high = 0.0, max(most, 1) / activity.min()
+        for _ in range(64):  # bisect for the scale until the total is right to a small part of one response
+            scale = (low + high) / 2
+            if np.clip(scale * activity, self.fewest, most).sum() < self.n_responses:
+                low = scale
+            else:
+                high = scale
+        wanted = np.clip(high * activity, self.fewest, most)
+        counts = np.floor(wanted).astype(np.int64)
+        short = self.n_responses - int(counts.sum())
+        rest = np.where(counts < most, wanted - counts, -1.0)
+        counts[np.argsort(-rest, kind="stable")[: max(short, 0)]] += 1
+        return counts
+
+
+@dataclass(frozen=True)
+class Booklets(Design):
+    """Overlapping booklets, dealt out in turn: user `l` takes booklet `l mod booklets`.
+
+    The items stand in a circle; booklet `b` holds `length` consecutive items from item `b * n_items / booklets` on.
+
+    Parameters
+    ----------
+    booklets : int
+        How many.
+    length : int, optional
+        Items in a booklet; by default one and a half times its share of the items, so that each booklet has a third
+        of its items in common with each neighbour. At exactly `n_items / booklets` nothing links them.
+    """
+
+    booklets: int
+    length: int | None = None
+
+    def _length(self, n_items: int) -> int:
+        return min(n_items, -(-3 * n_items // (2 * self.booklets))) if self.length is None else self.length
+
+    def __post_init__(self) -> None:
+        as_count("booklets", self.booklets)
+        if self.length is not None:
+            as_count("length", self.length)
+
+    def check(self, n_users: int, n_items: int) -> None:
+        if self.booklets > n_items:
+            raise OptionError(f"booklets is {self.booklets}; it can be 1 to {n_items}, the number of items.")
+        if not -(-n_items // self.booklets) <= self._length(n_items) <= n_items:
+            raise OptionError(
+                f"length is {self.length}; {self.booklets} booklets that hold all {n_items} items need "
+                f"{-(-n_items // self.booklets)} to {n_items} items each."
+            )
+
+    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
+        first = np.arange(self.booklets) * n_items // self.booklets
+        forms = (first[:, None] + np.arange(self._length(n_items))) % n_items
+        yield from _spiralled(forms.astype(np.int32), n_users)
+
+
+@dataclass(frozen=True)
+class LinkedForms(Design):
+    """Test forms in a line, each sharing `anchors` items with the one before; user `l` takes form `l mod forms`.
+
+    The chain on items mixes slowly on such data (two anchors between 30 forms: contraction 0.996), which makes it the
+    hard case for solvers. There are `forms * length - (forms - 1) * anchors` items: 1,142 by default.
+
+    Parameters
+    ----------
+    forms, length : int
+        How many forms, and items in each.
+    anchors : int
+        Items a form shares with the form before. 0: forms without a link, hence without a common scale.
+    """
+
+    forms: int = 30
+    length: int = 40
+    anchors: int = 2
+
+    @property
+    def n_items(self) -> int:
+        return self.forms * self.length - (self.forms - 1) * self.anchors
+
+    def __post_init__(self) -> None:
+        as_count("forms", self.forms)
+        as_count("length", self.length)
+        as_count("anchors", self.anchors, least=0, most=self.length - 1)
+
+    def check(self, n_users: int, n_items: int) -> None:
+        if n_items != self.n_items:
+            raise OptionError(
+                f"n_items is {n_items:,}; {self.forms} forms of {self.length} items with {self.anchors} anchors hold "
+                f"{self.n_items:,}. Leave n_items out."
+            )
+
+    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
+        first = np.arange(self.forms) * (self.length - self.anchors)
+        forms = first[:, None] + np.arange(self.length)
+        yield from _spiralled(forms.astype(np.int32), n_users)
+
+
+DESIGNS: dict[str, type[Design]] = {
+    "complete": Complete,
+    "sampled": Sampled,
+    "popularity": Popularity,
+    "booklets": Booklets,
+    "linked": LinkedForms,
+}
+
+
+def as_design(design: str | Design, options: dict[str, Any]) -> Design:
+    if isinstance(design, Design):
+        if options:
+            raise OptionError(f"{', '.join(options)}: say this inside the design, {design}.")
+        return design
+    check_option("design", design, DESIGNS)
+    kind = DESIGNS[design]
+    known = {f.name: f.default is MISSING for f in fields(kind)}
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        takes = ", ".join(known) or "no parameters"
+        raise OptionError(f"there is no parameter {', '.join(unknown)}; the design {design!r} takes {takes}.")
+    missing = [name for name, required in known.items() if required and name not in options]
+    if missing:
+        raise OptionError(f"the design {design!r} needs {', '.join(missing)}.")
+    return kind(**options)
+
+
+def _spiralled(forms: NDArray[np.int32], n_users: int) -> Iterator[Shown]:
+    """User `l` is shown the items of row `l mod rows` of `forms`."""
+    n_forms, length = forms.shape
+    rows = max(1, CHUNK // length)
+    for start in range(0, n_users, rows):
+        form = np.arange(start, min(start + rows, n_users)) % n_forms
+        yield np.full(len(form), length), forms[form].ravel()
+
+
+def _hits(rng: np.random.Generator, p: float, n_cells: int) -> Ints:
+    """Which of `n_cells` cells are hit, each with probability `p`, in order."""
+    enough = int(n_cells * p + 4 * np.sqrt(n_cells * p * (1 - p))) + 1
+    # Gaps are cut at the number of cells: beyond it they end the walk all the same, and a tiny p would overflow sums.
+    cell = np.cumsum(np.minimum(rng.geometric(p, enough), n_cells + 1)) - 1
+    while cell[-1] < n_cells:
+        gaps = np.minimum(rng.geometric(p, enough), n_cells + 1)
+        cell = np.concatenate([cell, cell[-1] + np.cumsum(gaps)])
+    return cell[: np.searchsorted(cell, n_cells)]
+
+
+def as_count(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        limit = f" and at most {most:,}" if most is not None else ""
+        raise OptionError(f"{name} is {value!r}; it must be a whole number, at least {least}{limit}.")
+    return int(value)
+
+
+def check_spread(name: str, value: float) -> None:
+    if not 0 <= value <= WIDEST:
+        raise OptionError(f"{name} is {value}; it must be a number from 0 to {WIDEST}.")

@@ -1,0 +1,171 @@
+"""Answers drawn under the Rasch model (or the two-parameter model), and the truth behind them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spectral_irt.errors import OptionError
+from spectral_irt.responses.block import Block, Floats
+from spectral_irt.responses.pack import Repeats, pack
+from spectral_irt.responses.responses import Responses
+from spectral_irt.simulate.designs import Design, as_count, as_design, check_spread
+from spectral_irt.simulate.successive import limits_of
+
+# Slots of packed responses are `2 * item + wrong` in four bytes.
+MOST_ITEMS = 2**30 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """Responses drawn under a known truth.
+
+    Attributes
+    ----------
+    responses : Responses
+        Items are labelled 0 to n_items - 1, users 0 to n_users - 1.
+    difficulty : array, n_items
+        Larger = harder; mean zero.
+    ability : array, n_users
+        On the same scale.
+    slopes : array, n_items
+        Discriminations; all 1 under the Rasch model.
+    design : Design
+        Who was shown what.
+    """
+
+    responses: Responses
+    difficulty: Floats
+    ability: Floats
+    slopes: Floats
+    design: Design
+
+    def information(self) -> Floats:
+        """What the data say about each item's difficulty if abilities were known: sum_l a_i^2 p_li (1 - p_li)."""
+        total = np.zeros(len(self.difficulty))
+        start = 0
+        for block in self.responses.blocks:
+            theta = np.repeat(self.ability[start : start + block.n_users], block.counts)
+            x = self.slopes[block.items] * (theta - self.difficulty[block.items])
+            total += np.bincount(block.items, weights=_right(x) * _right(-x), minlength=len(total))
+            start += block.n_users
+        return self.slopes**2 * total
+
+    def floor_rmse(self) -> float:
+        """sqrt(mean_i 1 / information_i) over the items with any: the least root mean square error.
+
+        The Cramér-Rao bound for unbiased estimates with known abilities; no estimator has these, so none reaches it.
+        """
+        information = self.information()
+        return float(np.sqrt(np.mean(1 / information[information > 0])))
+
+
+def rasch(
+    n_users: int,
+    n_items: int | None = None,
+    *,
+    design: str | Design = "complete",
+    ability: ArrayLike | None = None,
+    ability_mean: float = 0.0,
+    ability_sd: float = 1.0,
+    difficulty: ArrayLike | None = None,
+    difficulty_sd: float = 1.0,
+    slopes: ArrayLike | None = None,
+    seed: int | np.random.Generator | None = None,
+    **options: Any,
+) -> Simulated:
+    """Responses of `n_users` users to `n_items` items under the Rasch model, with the truth behind them.
+
+    P(X_li = 1) = 1 / (1 + exp(beta_i - theta_l)), or 1 / (1 + exp(a_i (beta_i - theta_l))) with slopes.
+
+    Parameters
+    ----------
+    n_users, n_items : int
+        `n_items` may be left out where `difficulty` or the design says it.
+    design : "complete", "sampled", "popularity", "booklets", "linked", or a Design
+        Who is shown what. A name takes the parameters of its design as further keywords: `design="sampled", p=0.1` is
+        `design=Sampled(p=0.1)`.
+    ability, difficulty : array, optional
+        Given truth. A given difficulty and the abilities are shifted together so that the difficulties average zero.
+    ability_mean, ability_sd, difficulty_sd : float
+        Otherwise both are normal; the difficulties are centred after the draw.
+    slopes : array, optional
+        Item discriminations, for data under the two-parameter model. (A single number stands for an array of it, as
+        in `ability`.)
+    seed : int or numpy Generator, optional
+        The same seed gives the same bits. Difficulties, abilities, design and answers have streams of their own: the
+        same seed with another design keeps the truth.
+
+    Examples
+    --------
+    >>> data = rasch(500, 20, design="sampled", p=0.5, seed=1)
+    >>> data.responses
+    Responses(500 users x 20 items, 5,021 responses, 49.8 % right)
+    >>> rasch(3000, design="linked", forms=30, length=40, anchors=2, seed=1).responses.n_items
+    1142
+    """
+    plan = as_design(design, options)
+    n_users = as_count("n_users", n_users)
+    for_difficulty, for_ability, for_design, for_answers = _streams(seed)
+
+    if n_items is None:
+        n_items = plan.n_items
+    if n_items is None and difficulty is not None:
+        n_items = np.size(difficulty)
+    if n_items is None:
+        raise OptionError("n_items is missing; say how many items there are.")
+    n_items = as_count("n_items", n_items, most=MOST_ITEMS)
+    plan.check(n_users, n_items)
+
+    check_spread("ability_sd", ability_sd)
+    check_spread("difficulty_sd", difficulty_sd)
+    theta = ability_mean + ability_sd * for_ability.standard_normal(n_users)
+    beta = difficulty_sd * for_difficulty.standard_normal(n_items)
+    beta -= beta.mean()
+    theta = _as_parameters("ability", theta if ability is None else ability, n_users)
+    if difficulty is not None:
+        beta = _as_parameters("difficulty", difficulty, n_items)
+        theta, beta = theta - beta.mean(), beta - beta.mean()
+    a = np.ones(n_items) if slopes is None else _as_parameters("slopes", slopes, n_items)
+
+    blocks: list[Block] = []
+    start = 0
+    for counts, items in plan.shown(for_design, n_users, n_items):
+        x = a[items] * (np.repeat(theta[start : start + len(counts)], counts) - beta[items])
+        wrong = for_answers.random(len(items)) >= _right(x)
+        slots = 2 * items
+        slots += wrong
+        blocks += pack(limits_of(counts), slots, duplicates="error", repeats=Repeats())
+        start += len(counts)
+    responses = Responses(tuple(blocks), np.arange(n_items), np.arange(n_users), source=f"simulated data ({plan})")
+    return Simulated(responses, beta, theta, a, plan)
+
+
+def _right(x: Floats) -> Floats:
+    """P(right) = 1 / (1 + exp(-x)), in the form that neither overflows nor cancels at either end."""
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, small) / (1.0 + small)
+
+
+def _as_parameters(name: str, values: ArrayLike, size: int) -> Floats:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"{name} holds values that are not numbers ({error}).") from None
+    if array.ndim == 0:
+        array = np.full(size, array)
+    if array.shape != (size,):
+        raise OptionError(f"{name} has shape {array.shape}; it must hold {size:,} numbers.")
+    if not np.all(np.isfinite(array)):
+        raise OptionError(f"{name} holds values that are not finite.")
+    return array
+
+
+def _streams(seed: int | np.random.Generator | None) -> list[np.random.Generator]:
+    try:
+        return np.random.default_rng(seed).spawn(4)
+    except (TypeError, ValueError):
+        raise OptionError(f"seed is {seed!r}; it can be a whole number, zero or more, or a numpy Generator.") from None
