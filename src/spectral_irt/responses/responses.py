@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.errors import DesignError, DuplicateResponseError, ReadError, check_option
+from spectral_irt.errors import DesignError, DuplicateResponseError, ReadError, check_option, listed
 from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, pack
 
@@ -151,7 +151,7 @@ class Responses:
         repeats = Repeats()
         blocks = pack(indptr, slots, duplicates=duplicates, repeats=repeats)
         if repeats.extra and duplicates == "error":
-            first = [f"({users[u]!r}, {items[i]!r})" for u, i in repeats.first or []]
+            first = [f"({listed([users[u]])}, {listed([items[i]])})" for u, i in repeats.first or []]
             more = f" and {repeats.pairs - len(first):,} more" if repeats.pairs > len(first) else ""
             raise DuplicateResponseError(
                 f"{source}: {repeats.pairs:,} (user, item) pairs are answered more than once: "

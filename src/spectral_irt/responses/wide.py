@@ -138,7 +138,7 @@ def judge(
         codes = sorted(MISSING_CODES & set(texts))
         hint = f" If {' and '.join(codes)} mean 'not answered', replace them by NaN." if codes else ""
         raise ResponseValueError(
-            f"column {items[column]!r}, row {first_row + row} holds {values[row, column]:g}; a Rasch fit needs 0/1 "
+            f"column {listed([items[column]])}, row {first_row + row} holds {values[row, column]:g}; a Rasch fit needs 0/1 "
             f"({int(odd.sum()):,} such values: {', '.join(texts)}{more}). "
             f"Pass threshold= to say what counts as right.{hint}"
         )
