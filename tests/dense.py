@@ -1,0 +1,96 @@
+"""Slow, obvious dense versions of what the package computes from packed responses.
+
+A response table here is users x items with 1 = right, 0 = wrong, NaN = not answered. Every function is written as loops
+over its definition, so that it can be checked by reading; nothing here is used outside the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# What data look like when they are not kind: an empty user, one answer, all right, all wrong, an item with one user,
+# an item with none, an item everyone got right.
+_ = np.nan
+AWKWARD = np.array(
+    [
+        [1, 0, 1, 0, _, _, 1],
+        [_, _, _, _, _, _, _],
+        [0, 1, _, 1, _, _, 1],
+        [1, 1, 1, 1, 1, _, 1],
+        [0, 0, 0, 0, _, _, _],
+        [_, _, 0, _, _, _, _],
+        [1, 0, 0, 1, _, _, 1],
+        [_, 1, 0, 0, _, _, 1],
+    ],
+    dtype=float,
+)
+
+
+def dense_pairs(X: Floats, h: Callable[[int, int, int], float] | None = None) -> tuple[Floats, Floats]:
+    """Y and B by definition: Y_ij sums h over users right on i and wrong on j, B_ij over users who answered both.
+
+    `h(l, i, j)` is the weight of the pair (i, j) for user l; 1 by default, the paper's counts. The diagonals are zero.
+
+    >>> Y, B = dense_pairs(np.array([[1.0, 0.0], [1.0, np.nan], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]))
+    >>> Y.tolist(), B.tolist()
+    ([[0.0, 2.0], [1.0, 0.0]], [[0.0, 4.0], [4.0, 0.0]])
+    """
+    n_users, n_items = X.shape
+    Y, B = np.zeros((n_items, n_items)), np.zeros((n_items, n_items))
+    for user in range(n_users):
+        for i in range(n_items):
+            for j in range(n_items):
+                if i == j or np.isnan(X[user, i]) or np.isnan(X[user, j]):
+                    continue
+                weight = 1.0 if h is None else h(user, i, j)
+                B[i, j] += weight
+                if X[user, i] == 1 and X[user, j] == 0:
+                    Y[i, j] += weight
+    return Y, B
+
+
+def gth(Y: Floats) -> Floats:
+    """Stationary distribution of the chain that moves from i to j at rate Y_ij, by state elimination.
+
+    Grassmann, Taksar and Heyman's form of Gaussian elimination: no subtraction, so every digit counts however slowly
+    the chain mixes. The diagonal of Y is not used. The chain must be irreducible.
+
+    >>> gth(np.array([[0.0, 1.0], [3.0, 0.0]])).tolist()
+    [0.75, 0.25]
+    """
+    rates = np.array(Y, dtype=float)
+    n = len(rates)
+    for k in range(n - 1, 0, -1):
+        rates[:k, k] /= rates[k, :k].sum()
+        for i in range(k):
+            for j in range(k):
+                if i != j:
+                    rates[i, j] += rates[i, k] * rates[k, j]
+    pi = np.zeros(n)
+    pi[0] = 1.0
+    for k in range(1, n):
+        pi[k] = pi[:k] @ rates[:k, k]
+    return pi / pi.sum()
+
+
+def probabilities(ability: Floats, difficulty: Floats, slopes: Floats | None = None) -> Floats:
+    """P(X_li = 1) of the Rasch model (with slopes: of the two-parameter model), users x items."""
+    P = np.empty((len(ability), len(difficulty)))
+    for user, theta in enumerate(ability):
+        for item, beta in enumerate(difficulty):
+            slope = 1.0 if slopes is None else slopes[item]
+            P[user, item] = 1 / (1 + np.exp(slope * (beta - theta)))
+    return P
+
+
+def table_of(users: list[int], items: list[int], right: list[bool], shape: tuple[int, int]) -> Floats:
+    """A table from rows (user, item, right); a later row overwrites an earlier one."""
+    X = np.full(shape, np.nan)
+    for user, item, answer in zip(users, items, right, strict=True):
+        X[user, item] = answer
+    return X

@@ -1,0 +1,153 @@
+"""Packing: answers in any order become blocks; repeats are settled as asked."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dense import AWKWARD, table_of
+from spectral_irt.errors import DuplicateResponseError
+from spectral_irt.responses import Responses, pack
+from spectral_irt.responses.pack import Repeats, user_chunks
+
+
+def slots_of(answers: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
+    """indptr and slots from the (item, right) pairs of every user."""
+    indptr = np.cumsum([0] + [len(user) for user in answers])
+    slots = np.array([2 * item + (1 - right) for user in answers for item, right in user], dtype=np.int32)
+    return indptr, slots
+
+
+def packed(answers: list[list[tuple[int, int]]], n_items: int, duplicates: str = "error") -> Responses:
+    indptr, slots = slots_of(answers)
+    labels = {"users": np.arange(len(answers)), "items": np.arange(n_items)}
+    return Responses.from_slots(indptr, slots, duplicates=duplicates, **labels)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [1, 3, 4, 10, 1000])
+def test_user_chunks_are_whole_users_in_order(size: int) -> None:
+    counts = np.array([0, 3, 1, 0, 5, 0, 2, 2, 0])
+    indptr = np.concatenate([[0], np.cumsum(counts)])
+    chunks = list(user_chunks(indptr, size))
+    assert [stop for _, stop in chunks[:-1]] == [start for start, _ in chunks[1:]]
+    assert chunks[0][0] == 0
+    assert chunks[-1][1] == len(counts)
+    for start, stop in chunks:
+        assert stop > start
+        assert counts[start:stop].sum() <= size or stop == start + 1
+
+
+def test_no_users_no_chunks() -> None:
+    assert list(user_chunks(np.zeros(1, dtype=np.int64))) == []
+
+
+def test_any_order_of_answers() -> None:
+    answers = [[(3, 0), (0, 1), (2, 1), (1, 0)], [], [(1, 1)], [(2, 0), (0, 0)]]
+    expected = [[1, 0, 1, 0], [np.nan] * 4, [np.nan, 1, np.nan, np.nan], [0, np.nan, 0, np.nan]]
+    responses = packed(answers, 4)
+    np.testing.assert_array_equal(responses.to_dense(), expected)
+    assert responses.blocks[0].items.tolist() == [0, 2, 1, 3, 1, 0, 2]
+
+
+@pytest.mark.parametrize("size", [1, 5, 50])
+def test_one_block_and_many_are_the_same_data(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    X = np.where(rng.random((40, 12)) < 0.4, rng.integers(0, 2, (40, 12)), np.nan)
+    user, item = np.nonzero(~np.isnan(X))
+    shuffled = rng.permutation(len(user))
+    user, item = user[shuffled], item[shuffled]
+    labels = {"users": np.arange(40), "items": np.arange(12)}
+    whole = Responses.from_codes(user, item, X[user, item] == 1, **labels)
+    monkeypatch.setattr(user_chunks, "__defaults__", (size,))
+    parts = Responses.from_codes(user, item, X[user, item] == 1, **labels)
+    assert len(parts.blocks) > len(whole.blocks) == 1
+    np.testing.assert_array_equal(whole.to_dense(), X)
+    np.testing.assert_array_equal(parts.to_dense(), X)
+    assert parts.digest() == whole.digest()
+
+
+REPEATED = [[(0, 1), (1, 0), (0, 0), (0, 0)], [(2, 1)], [(1, 0), (1, 1)]]
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "expected"),
+    [
+        ("first", [[1, 0, np.nan], [np.nan, np.nan, 1], [np.nan, 0, np.nan]]),
+        ("last", [[0, 0, np.nan], [np.nan, np.nan, 1], [np.nan, 1, np.nan]]),
+    ],
+)
+@pytest.mark.parametrize("size", [1, 1000])
+def test_repeats_keep_the_answer_asked_for(
+    duplicates: str, expected: list[list[float]], size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_chunks, "__defaults__", (size,))
+    np.testing.assert_array_equal(packed(REPEATED, 3, duplicates).to_dense(), expected)
+
+
+def test_repeats_are_an_error_that_counts_and_names_pairs() -> None:
+    with pytest.raises(DuplicateResponseError, match=r"2 \(user, item\) pairs.*\(0, 0\), \(2, 1\).*duplicates="):
+        packed(REPEATED, 3)
+
+
+def test_the_same_answer_twice_is_a_repeat_too() -> None:
+    with pytest.raises(DuplicateResponseError, match=r"1 \(user, item\) pairs"):
+        packed([[(0, 1), (0, 1)]], 1)
+
+
+def test_many_repeats_name_five_and_count_the_rest() -> None:
+    answers = [[(0, 1), (0, 0)] for _ in range(9)]
+    with pytest.raises(DuplicateResponseError, match=r"9 .*and 4 more"):
+        packed(answers, 1)
+
+
+def test_repeats_add_up_over_chunks() -> None:
+    repeats = Repeats()
+    indptr, slots = slots_of(REPEATED)
+    for start, stop in ((0, 1), (1, 3)):
+        pack.pack(
+            indptr[start : stop + 1] - indptr[start],
+            slots[indptr[start] : indptr[stop]].copy(),
+            duplicates="first",
+            repeats=repeats,
+        )
+    assert (repeats.extra, repeats.pairs) == (3, 2)
+
+
+@pytest.mark.parametrize("duplicates", ["first", "last"])
+def test_random_repeats_against_a_loop(duplicates: str) -> None:
+    rng = np.random.default_rng(5)
+    user, item = rng.integers(0, 15, 300), rng.integers(0, 8, 300)
+    right = rng.random(300) < 0.5
+    responses = Responses.from_codes(
+        user,
+        item,
+        right,
+        users=np.arange(15),
+        items=np.arange(8),
+        duplicates=duplicates,  # type: ignore[arg-type]
+    )
+    rows = list(zip(user, item, right, strict=True))
+    if duplicates == "first":
+        rows.reverse()
+    expected = table_of(*(list(column) for column in zip(*rows, strict=True)), shape=(15, 8))
+    np.testing.assert_array_equal(responses.to_dense(), expected)
+
+
+def test_codes_in_any_row_order_give_the_same_data() -> None:
+    user, item = np.nonzero(~np.isnan(AWKWARD))
+    order = np.random.default_rng(0).permutation(len(user))
+    labels = {"users": np.arange(len(AWKWARD)), "items": np.arange(AWKWARD.shape[1])}
+    for rows in (slice(None), order, slice(None, None, -1)):
+        responses = Responses.from_codes(user[rows], item[rows], AWKWARD[user, item][rows] == 1, **labels)
+        np.testing.assert_array_equal(responses.to_dense(), AWKWARD)
+
+
+def test_large_item_codes_survive() -> None:
+    n_items = 2**30
+    codes = np.array([n_items - 1, 0, n_items // 2])
+    right = np.array([False, True, True])
+    block = Responses.from_codes(
+        np.zeros(3, dtype=np.int64), codes, right, users=np.arange(1), items=np.broadcast_to(np.int64(0), n_items)
+    ).blocks[0]
+    assert block.items.tolist() == [0, n_items // 2, n_items - 1]
+    assert block.right().tolist() == [True, True, False]

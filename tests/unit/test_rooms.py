@@ -1,0 +1,87 @@
+"""Data flow one way: a module imports only from its own room or from the rooms above it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import spectral_irt
+
+ROOMS = [
+    "errors",
+    "responses",
+    "engines",
+    "chain",
+    "estimators",
+    "persons",
+    "inference",
+    "bank",
+    "simulate",
+    "datasets",
+    "experiments",
+    "plots",
+    "report",
+    "cli",
+]
+ROOT = Path(spectral_irt.__file__).parent
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported_rooms(source: str, package: list[str]) -> set[str]:
+    """Rooms that a module of `package` imports from, in functions too; what only a type checker sees is left out."""
+    tree = ast.parse(source)
+    unseen = {
+        node
+        for test in ast.walk(tree)
+        if isinstance(test, ast.If) and "TYPE_CHECKING" in ast.unparse(test.test)
+        for statement in test.body
+        for node in ast.walk(statement)
+    }
+    rooms = set()
+    for node in ast.walk(tree):
+        if node in unseen:
+            continue
+        names: list[str] = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*above, *([node.module] if node.module else [])])
+            names = [f"{module}.{alias.name}" for alias in node.names] if module == "spectral_irt" else [module]
+        rooms |= {name.split(".")[1] for name in names if name.startswith("spectral_irt.")}
+    return rooms
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_go_up(path: Path) -> None:
+    package = ["spectral_irt", *path.relative_to(ROOT).parent.parts]
+    room = room_of(path)
+    assert room in ROOMS, f"{path} is in no room; add its room to ROOMS and to the design"
+    allowed = set(ROOMS[: ROOMS.index(room) + 1]) | {"__version__"}
+    below = imported_rooms(path.read_text(encoding="utf-8"), package) - allowed
+    assert not below, f"{path} imports from {sorted(below)}, below its own room {room!r}"
+
+
+def test_the_check_itself_sees_every_kind_of_import() -> None:
+    source = """
+import spectral_irt.cli.main
+from spectral_irt import bank, __version__
+from spectral_irt.chain.operator import Chain
+from . import block
+from .. import errors
+from ..plots import curves
+import numpy
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from spectral_irt.report import page
+def later():
+    from spectral_irt.persons import abilities
+"""
+    found = imported_rooms(source, ["spectral_irt", "responses"])
+    assert found == {"cli", "bank", "__version__", "chain", "responses", "errors", "plots", "persons"}
