@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.errors import DesignError, DuplicateResponseError, ReadError, check_option, listed
+from spectral_irt.errors import DesignError, DuplicateResponseError, OptionError, ReadError, check_option, listed
 from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, pack
 
@@ -213,8 +213,10 @@ class Responses:
         """
         fingerprint = hashlib.blake2b(digest_size=16)
         for labels in (self.items, self.users):
-            if labels.dtype == object:
-                fingerprint.update("\x1f".join(map(str, labels)).encode("utf-8", "surrogatepass"))
+            fingerprint.update(f"{len(labels)} labels:".encode())
+            if labels.dtype == object:  # each with its length, so that no label can imitate two others
+                texts = (f"{len(text)}:{text}" for text in map(str, labels))
+                fingerprint.update("".join(texts).encode("utf-8", "surrogatepass"))
             else:
                 fingerprint.update(np.ascontiguousarray(labels).tobytes())
         for block in self.blocks:
@@ -227,9 +229,7 @@ class Responses:
 
     def take_users(self, users: ArrayLike) -> Responses:
         """The responses of some users only: positions or a mask. All items stay."""
-        chosen = np.asarray(users)
-        if chosen.dtype == bool:
-            chosen = np.flatnonzero(chosen)
+        chosen = _positions(users, self.n_users)
         starts = np.cumsum([0] + [block.n_users for block in self.blocks])
         if len(chosen) and np.any(np.diff(chosen) <= 0):
             chosen = np.unique(chosen)
@@ -242,9 +242,9 @@ class Responses:
 
     def take_items(self, items: ArrayLike) -> Responses:
         """The responses to some items only: positions or a mask. All users stay, perhaps with fewer answers."""
-        chosen = np.asarray(items)
-        if chosen.dtype == bool:
-            chosen = np.flatnonzero(chosen)
+        chosen = _positions(items, self.n_items)
+        if len(np.unique(chosen)) < len(chosen):
+            raise OptionError("take_items was given the same item more than once; name each once.")
         new_code = np.full(self.n_items, -1, dtype=np.int32)
         new_code[chosen] = np.arange(len(chosen), dtype=np.int32)
         blocks = tuple(block.keep_items(new_code) for block in self.blocks)
@@ -285,6 +285,12 @@ class Responses:
             dense[start + block.user_of_response(), block.items] = block.right()
             start += block.n_users
         return dense
+
+
+def _positions(chosen: ArrayLike, size: int) -> Ints:
+    """Positions from positions (negative ones count from the end) or a mask; numpy complains about what is neither."""
+    array = np.asarray(chosen)
+    return np.arange(size)[array if array.size else array.astype(np.int64)]
 
 
 def as_responses(data: Any, *, threshold: float | None = None) -> Responses:

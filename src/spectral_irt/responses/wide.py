@@ -45,11 +45,14 @@ def from_wide(
 ) -> Responses:
     check_option("orient", orient, ("users", "items"))
     check_threshold(threshold)
+    frame = hasattr(type(table), "columns") or hasattr(table, "__arrow_c_stream__")
+    if user is not None and not frame:
+        raise OptionError(f"user={user!r} names a column of a dataframe; this table is an array, without names.")
     if sparse.issparse(table):
         return _from_sparse(cls, table.T if orient == "items" else table, items, threshold)
     kind = None
     users: Labels | None = None
-    if hasattr(table, "columns") or hasattr(table, "__arrow_c_stream__"):
+    if frame:
         if orient == "items":
             raise OptionError("orient='items' is for arrays; transpose the dataframe so that a row is a user.")
         values, items, users, kind = _from_frame(table, user, items)
@@ -58,13 +61,7 @@ def from_wide(
         if orient == "items":
             values = values.T
     n_users, n_items = values.shape
-    labels = as_labels(np.arange(n_items) if items is None else items)
-    if len(labels) != n_items:
-        raise OptionError(f"items has {len(labels)} labels; the table has {n_items} columns.")
-    if len(set(labels.tolist())) < n_items:
-        seen: set[Any] = set()
-        twice = [x for x in labels.tolist() if x in seen or seen.add(x)]  # type: ignore[func-returns-value]
-        raise ReadError(f"item labels must differ; repeated: {listed(twice)}.")
+    labels = _item_labels(items, n_items)
     blocks = []
     rows = max(1, BLOCK_RESPONSES // max(n_items, 1))
     for start in range(0, n_users, rows):
@@ -83,28 +80,32 @@ def from_long(
     threshold: float | None,
 ) -> Responses:
     check_threshold(threshold)
-    columns = [np.asarray(column) for column in (users, items, responses)]
+    columns = [_column(column) for column in (users, items, responses)]
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
         raise OptionError(f"users, items and responses differ in length: {[len(c) for c in columns]}.")
     values = _as_matrix(columns[2][:, None])
     right, wrong = judge(values, threshold, np.array(["response"], dtype=object))
     answered = (right | wrong)[:, 0]
-    user_labels, user = np.unique(_plain(columns[0][answered]), return_inverse=True)
-    item_labels, item = np.unique(_plain(columns[1][answered]), return_inverse=True)
-    return cls.from_codes(
-        user,
-        item,
-        right[answered, 0],
-        users=as_labels(user_labels),
-        items=as_labels(item_labels),
-        duplicates=duplicates,
-    )
+    user_labels, user = _coded(columns[0][answered], "users")
+    item_labels, item = _coded(columns[1][answered], "items")
+    return cls.from_codes(user, item, right[answered, 0], users=user_labels, items=item_labels, duplicates=duplicates)
 
 
 def check_threshold(threshold: float | None) -> None:
     if threshold is not None and not np.isfinite(threshold):
         raise OptionError(f"threshold is {threshold}; it must be a finite number.")
+
+
+def _item_labels(items: Sequence[Any] | None, n_items: int) -> Labels:
+    labels = as_labels(np.arange(n_items) if items is None else items)
+    if len(labels) != n_items:
+        raise OptionError(f"items has {len(labels)} labels; the table has {n_items} columns.")
+    if len(set(labels.tolist())) < n_items:
+        seen: set[Any] = set()
+        twice = [x for x in labels.tolist() if x in seen or seen.add(x)]  # type: ignore[func-returns-value]
+        raise ReadError(f"item labels must differ; repeated: {listed(twice)}.")
+    return labels
 
 
 def as_labels(labels: Any) -> Labels:
@@ -138,8 +139,8 @@ def judge(
         codes = sorted(MISSING_CODES & set(texts))
         hint = f" If {' and '.join(codes)} mean 'not answered', replace them by NaN." if codes else ""
         raise ResponseValueError(
-            f"column {listed([items[column]])}, row {first_row + row} holds {values[row, column]:g}; a Rasch fit needs 0/1 "
-            f"({int(odd.sum()):,} such values: {', '.join(texts)}{more}). "
+            f"column {listed([items[column]])}, row {first_row + row} holds {values[row, column]:g}; "
+            f"a Rasch fit needs 0/1 ({int(odd.sum()):,} such values: {', '.join(texts)}{more}). "
             f"Pass threshold= to say what counts as right.{hint}"
         )
     return right, wrong
@@ -162,9 +163,12 @@ def _as_matrix(table: Any) -> NDArray[Any]:
     """A 2-D float array with NaN for every way of saying "not answered"."""
     if isinstance(table, np.ma.MaskedArray):
         table = np.where(np.ma.getmaskarray(table), np.nan, table.data.astype(float))
-    values = np.asarray(table)
+    try:
+        values = np.asarray(table)
+    except ValueError as error:
+        raise ReadError(f"expected a 2-D table, users x items, with rows of one length ({error}).") from None
     if values.dtype == object:
-        absent = np.array([x is None for x in values.ravel()], dtype=bool).reshape(values.shape)
+        absent = np.array([_is_missing(x) for x in values.ravel()], dtype=bool).reshape(values.shape)
         values = np.where(absent, np.nan, values)
     if values.dtype.kind == "c":
         raise ReadError("Complex data not supported: responses are 0 or 1.")
@@ -188,8 +192,15 @@ def _from_frame(
 ) -> tuple[NDArray[Any], list[Any], Labels | None, str]:
     import narwhals as nw
 
-    frame = nw.from_native(table, eager_only=True)
-    columns = frame.columns
+    try:
+        frame: Any = nw.from_native(table)
+        frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+        columns = frame.columns
+    except TypeError:
+        raise ReadError(f"expected a 2-D table, users x items, not a {type(table).__name__}.") from None
+    except nw.exceptions.DuplicateError as error:
+        repeated = " ".join(str(error).split())
+        raise ReadError(f"column names must differ, since each names an item ({repeated}).") from None
     if user is not None and user not in columns:
         raise OptionError(f"there is no column {user!r}; the columns are {listed(columns)}.")
     chosen = [c for c in columns if c != user] if items is None else list(items)
@@ -202,7 +213,7 @@ def _from_frame(
         try:
             values[:, k] = one.cast(nw.Float64).to_numpy()
         except Exception:
-            first = next((x for x in one.to_list() if not isinstance(x, int | float | None)), None)
+            first = next((x for x in one.to_list() if not _is_number(x)), None)
             raise ResponseValueError(
                 f"column {chosen[k]!r} holds {first!r}, not a number. If it labels the users, say user={chosen[k]!r}; "
                 "if it is raw answers, score them first."
@@ -222,9 +233,7 @@ def _from_frame(
 def _from_sparse(cls: type[Responses], table: Any, items: Sequence[Any] | None, threshold: float | None) -> Responses:
     stored = sparse.coo_array(table)  # keeps stored zeros: they are wrong answers
     values = stored.data.astype(np.float64)
-    labels = as_labels(np.arange(table.shape[1]) if items is None else items)
-    if len(labels) != table.shape[1]:
-        raise OptionError(f"items has {len(labels)} labels; the table has {table.shape[1]} columns.")
+    labels = _item_labels(items, table.shape[1])
     if threshold is None and len(values) and np.all(values == 1):
         raise ResponseValueError(
             "every stored response of the sparse matrix is 1: its zeros, the wrong answers, were dropped on the way. "
@@ -241,14 +250,47 @@ def _from_sparse(cls: type[Responses], table: Any, items: Sequence[Any] | None, 
     )
 
 
-def _plain(column: NDArray[Any]) -> NDArray[Any]:
-    """Labels of one kind, so that they can be sorted: mixed kinds become text."""
-    if column.dtype == object:
-        kinds = {type(x) for x in column.tolist()}
-        if len(kinds) > 1:
-            return column.astype(str)
-        if kinds == {str}:
-            return column.astype(str)
-        if kinds and issubclass(next(iter(kinds)), int):
-            return column.astype(np.int64)
-    return column
+def _column(values: ArrayLike) -> NDArray[Any]:
+    """A column as an array; text as Python strings, since numpy's own would drop a label's trailing NULs."""
+    if isinstance(values, np.ma.MaskedArray):
+        return np.where(np.ma.getmaskarray(values), np.array(None), values.data)
+    array = np.asarray(values)
+    if array.dtype.kind in "US":
+        plain = array.tolist() if isinstance(values, np.ndarray) else list(values)  # type: ignore[arg-type]
+        array = np.empty(array.shape, dtype=object)
+        array[...] = plain
+    if array.ndim != 1:
+        raise OptionError(f"users, items and responses are columns, 1-D; one of them is {array.ndim}-D.")
+    return array
+
+
+def _coded(column: NDArray[Any], name: str) -> tuple[Labels, NDArray[np.int64]]:
+    """The different labels in sorted order, and the code of every row."""
+    if column.dtype.kind in "iub":
+        labels, codes = np.unique(column, return_inverse=True)
+        return as_labels(labels), codes
+    plain = column.tolist()
+    missing = sum(map(_is_missing, plain))
+    if missing:
+        raise ReadError(f"{missing:,} answers have no label in {name}; leave them out or say whose they are.")
+    known = set(plain)
+    try:
+        ordered = sorted(known)
+    except TypeError:  # of several kinds
+        ordered = sorted(known, key=lambda label: (type(label).__name__, str(label)))
+    code = {label: k for k, label in enumerate(ordered)}
+    return as_labels(ordered), np.fromiter(map(code.__getitem__, plain), dtype=np.int64, count=len(plain))
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return _is_missing(value) or float(value) is not None
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, and what dataframe libraries use for them (pandas' NA cannot even be compared)."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(value != value)
