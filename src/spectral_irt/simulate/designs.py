@@ -92,8 +92,8 @@ class Popularity(Design):
     n_responses : int
         The total number of responses.
     exponent : float
-        0: all items equally popular. 0.7: the most popular tenth of the items get about half of the answers, as long
-        as users see few of all items.
+        0: all items equally popular. 0.7: of a user's first answers, 43 % (of 500 items) to 48 % (of 27,000) go to
+        the most popular tenth of the items.
     activity_sd : float
         Standard deviation of log n_l before the limits apply. 1: the busiest tenth give about 40 % of the answers.
     fewest, most : int

@@ -1,0 +1,114 @@
+"""The local engine: the same bits whatever the number of threads, the order of the blocks kept."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dense import AWKWARD
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import OptionError
+from spectral_irt.responses import Block, Responses, wide
+from spectral_irt.simulate import rasch
+
+N_ITEMS = 40
+
+
+@pytest.fixture(scope="module")
+def blocks() -> tuple[Block, ...]:
+    """Blocks of unlike sizes, with sums that depend on the order of addition in their last bits."""
+    whole = rasch(600, N_ITEMS, design="sampled", p=0.3, seed=1).responses.blocks[0]
+    cuts = [0, 1, 50, 51, 200, 340, 341, 600]
+    return tuple(whole.take(np.arange(low, high)) for low, high in pairwise(cuts))
+
+
+def weighted(block: Block, v: np.ndarray) -> np.ndarray:
+    """Something like an inflow: wrong answers, weighted by what the user got right."""
+    rows = block.pattern(len(v)) @ v
+    rows[1::2] = rows[0::2] / 3
+    rows[0::2] = 0
+    return block.pattern(len(v)).T @ rows
+
+
+def size_and_total(block: Block, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([block.n_users, block.n_responses]), weighted(block, v)
+
+
+def test_sum_has_the_same_bits_for_any_number_of_threads(blocks: tuple[Block, ...]) -> None:
+    v = np.random.default_rng(2).lognormal(size=N_ITEMS)
+    alone = LocalEngine(threads=1).sum(weighted, blocks, v)
+    for threads in (2, 3, 8, None):
+        engine = LocalEngine(threads)
+        for _ in range(5):
+            assert engine.sum(weighted, blocks, v).tobytes() == alone.tobytes()
+    expected = sum(weighted(block, v) for block in blocks)
+    np.testing.assert_array_equal(alone, expected)
+
+
+def test_sum_is_the_one_block_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    v = np.linspace(0.1, 2, AWKWARD.shape[1])
+    whole = LocalEngine().sum(weighted, Responses.from_wide(AWKWARD).blocks, v)
+    monkeypatch.setattr(wide, "BLOCK_RESPONSES", 1)
+    parts = LocalEngine(2).sum(weighted, Responses.from_wide(AWKWARD).blocks, v)
+    np.testing.assert_allclose(parts, whole, rtol=1e-14)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_tuples_are_added_part_by_part(blocks: tuple[Block, ...], threads: int) -> None:
+    v = np.ones(N_ITEMS)
+    sizes, total = LocalEngine(threads).sum(size_and_total, blocks, v)
+    assert sizes.tolist() == [600, sum(block.n_responses for block in blocks)]
+    np.testing.assert_array_equal(total, LocalEngine(1).sum(weighted, blocks, v))
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_map_keeps_the_order(blocks: tuple[Block, ...], threads: int) -> None:
+    def slow_first(block: Block) -> int:
+        time.sleep(0.02 if block.n_users > 100 else 0)
+        return block.n_users
+
+    assert list(LocalEngine(threads).map(slow_first, blocks)) == [block.n_users for block in blocks]
+
+
+def test_threads_work_at_the_same_time(blocks: tuple[Block, ...]) -> None:
+    together = threading.Barrier(2, timeout=10)
+    assert LocalEngine(2).sum(lambda block: together.wait() * 0, blocks[:2]) == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parts_given_out_are_not_changed(blocks: tuple[Block, ...], threads: int) -> None:
+    """A kernel may hand out an array that it keeps; adding must not write into it."""
+    kept = [np.ones(3) for _ in blocks]
+    number = {id(block): k for k, block in enumerate(blocks)}
+    total = LocalEngine(threads).sum(lambda block: kept[number[id(block)]], blocks)
+    assert total.tolist() == [len(blocks)] * 3
+    assert all(part.tolist() == [1, 1, 1] for part in kept)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_in_a_kernel_reaches_the_caller(blocks: tuple[Block, ...], threads: int) -> None:
+    def broken(block: Block) -> Any:
+        raise ZeroDivisionError("in the kernel")
+
+    engine = LocalEngine(threads)
+    with pytest.raises(ZeroDivisionError, match="in the kernel"):
+        engine.sum(broken, blocks)
+    assert engine.sum(lambda block: block.n_users, blocks) == 600  # and the engine still works
+
+
+def test_one_block_and_none(blocks: tuple[Block, ...]) -> None:
+    count: Callable[[Block], int] = lambda block: block.n_users  # noqa: E731
+    assert LocalEngine().sum(count, blocks[:1]) == 1
+    assert LocalEngine().sum(count, ()) is None
+
+
+@pytest.mark.parametrize("threads", [0, -2])
+def test_threads_must_be_positive(threads: int) -> None:
+    with pytest.raises(OptionError, match=f"threads is {threads}"):
+        LocalEngine(threads)

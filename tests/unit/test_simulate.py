@@ -1,0 +1,400 @@
+"""Simulated data follow the model they claim, show what their design says, and repeat to the bit.
+
+Frequencies are compared with their expectation in units of their standard error. Seeds are fixed, so a test either
+always passes or always fails; 4.5 leaves room for the largest of some hundred such deviations.
+"""
+
+from __future__ import annotations
+
+import tracemalloc
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dense import probabilities
+from spectral_irt import simulate
+from spectral_irt.errors import OptionError
+from spectral_irt.simulate import Booklets, Complete, LinkedForms, Popularity, Sampled, designs, successive
+from spectral_irt.simulate.successive import SuccessiveSampler
+
+WIDE = 4.5
+
+DESIGNS: dict[str, dict[str, Any]] = {
+    "complete": {"n_items": 12},
+    "sampled": {"n_items": 30, "p": 0.2},
+    "popularity": {"n_items": 60, "n_responses": 2500},
+    "booklets": {"n_items": 24, "booklets": 3},
+    "linked": {"forms": 4, "length": 10, "anchors": 2},
+}
+
+
+def drawn(design: str, n_users: int = 200, seed: int = 1, **more: Any) -> simulate.Simulated:
+    return simulate.rasch(n_users, design=design, seed=seed, **DESIGNS[design], **more)
+
+
+def assert_no_user_is_shown_an_item_twice(data: simulate.Simulated) -> None:
+    for block in data.responses.blocks:
+        pairs = block.user_of_response() * data.responses.n_items + block.items
+        assert len(np.unique(pairs)) == len(pairs)
+
+
+# ------------------------------------------------------------------- every design
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_the_same_seed_gives_the_same_bits(design: str) -> None:
+    one, two, other = drawn(design), drawn(design), drawn(design, seed=2)
+    assert one.responses.digest() == two.responses.digest() != other.responses.digest()
+    assert one.difficulty.tobytes() == two.difficulty.tobytes() != other.difficulty.tobytes()
+    assert one.ability.tobytes() == two.ability.tobytes() != other.ability.tobytes()
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_a_generator_is_a_seed_that_moves_on(design: str) -> None:
+    rng, again = np.random.default_rng(1), np.random.default_rng(1)
+    first, second = drawn(design, seed=rng), drawn(design, seed=rng)  # type: ignore[arg-type]
+    assert first.responses.digest() == drawn(design, seed=again).responses.digest()  # type: ignore[arg-type]
+    assert first.responses.digest() == drawn(design, seed=1).responses.digest()
+    assert first.responses.digest() != second.responses.digest()
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_shape_labels_and_no_repeats(design: str) -> None:
+    data = drawn(design)
+    responses = data.responses
+    assert responses.users.tolist() == list(range(200))
+    assert responses.items.tolist() == list(range(responses.n_items))
+    assert len(data.difficulty) == len(data.slopes) == responses.n_items
+    assert len(data.ability) == 200
+    assert abs(data.difficulty.mean()) < 1e-12
+    assert_no_user_is_shown_an_item_twice(data)
+    assert isinstance(data.design, simulate.DESIGNS[design])
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_small_chunks_keep_every_user(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(designs, "CHUNK", 37)
+    monkeypatch.setattr(successive, "CHUNK", 37)
+    data = drawn(design)
+    assert len(data.responses.counts) == 200
+    assert sum(block.n_users for block in data.responses.blocks) == 200
+    assert len(data.responses.blocks) > 20
+    assert_no_user_is_shown_an_item_twice(data)
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_answers_follow_the_model(design: str) -> None:
+    """Right answers per item, and per fifth of the probability, against the sums of p."""
+    counts = {"n_responses": 50_000} if design == "popularity" else {}
+    data = simulate.rasch(4000, design=design, ability_sd=1.3, seed=4, **{**DESIGNS[design], **counts})
+    X = data.responses.to_dense()
+    P = probabilities(data.ability, data.difficulty)
+    P[np.isnan(X)] = np.nan
+    z = np.nansum(X - P, axis=0) / np.sqrt(np.nansum(P * (1 - P), axis=0))
+    assert np.abs(z).max() < WIDE
+    fifth = np.digitize(P, [0.2, 0.4, 0.6, 0.8])
+    for k in range(5):
+        inside = (fifth == k) & ~np.isnan(X)
+        z = np.sum((X - P)[inside]) / np.sqrt(np.sum((P * (1 - P))[inside]))
+        assert abs(z) < WIDE
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+def test_answers_of_a_user_are_independent(design: str) -> None:
+    """The variance of score minus expected score is the sum of p (1 - p): nothing but ability links the answers."""
+    data = drawn(design, n_users=1200, seed=6)
+    X = data.responses.to_dense()
+    P = probabilities(data.ability, data.difficulty)
+    V = np.nansum(np.where(np.isnan(X), np.nan, P * (1 - P)), axis=1)
+    shown = V > 0
+    square = np.nansum(X - P, axis=1)[shown] ** 2 / V[shown]
+    assert abs(square.mean() - 1) < WIDE * square.std() / np.sqrt(shown.sum())
+
+
+@pytest.mark.parametrize("design", DESIGNS)
+@pytest.mark.parametrize("slopes", [None, 1.7])
+def test_information_and_floor(design: str, slopes: float | None) -> None:
+    data = drawn(design, slopes=slopes)
+    a = 1.0 if slopes is None else slopes
+    P = probabilities(data.ability, data.difficulty, np.full(data.responses.n_items, a))
+    expected = np.nansum(np.where(np.isnan(data.responses.to_dense()), np.nan, a**2 * P * (1 - P)), axis=0)
+    np.testing.assert_allclose(data.information(), expected, rtol=1e-12)
+    assert data.floor_rmse() == pytest.approx(np.sqrt(np.mean(1 / expected)), rel=1e-12)
+
+
+def test_floor_leaves_out_items_that_nobody_answered() -> None:
+    data = simulate.rasch(3, 500, design="sampled", p=0.02, seed=1)
+    information = data.information()
+    assert np.any(information == 0)
+    assert data.floor_rmse() == pytest.approx(np.sqrt(np.mean(1 / information[information > 0])))
+
+
+# -------------------------------------------------------------------- the truth
+
+
+def test_truth_does_not_depend_on_the_design() -> None:
+    complete = simulate.rasch(200, 30, seed=3)
+    sampled = simulate.rasch(200, 30, design=Sampled(0.1), seed=3)
+    more_users = simulate.rasch(999, 30, seed=3)
+    np.testing.assert_array_equal(complete.difficulty, sampled.difficulty)
+    np.testing.assert_array_equal(complete.ability, sampled.ability)
+    np.testing.assert_array_equal(complete.difficulty, more_users.difficulty)
+
+
+def test_spread_of_the_truth() -> None:
+    spread = {"ability_mean": 0.7, "ability_sd": 2.0, "difficulty_sd": 0.5}
+    data = simulate.rasch(20_000, 5000, design=Sampled(0.001), seed=1, **spread)  # type: ignore[arg-type]
+    assert abs(data.ability.mean() - 0.7) < WIDE * 2 / np.sqrt(20_000)
+    assert abs(data.ability.std() - 2) < WIDE * 2 / np.sqrt(2 * 20_000)
+    assert abs(data.difficulty.std() - 0.5) < WIDE * 0.5 / np.sqrt(2 * 5000)
+    assert abs(data.difficulty.mean()) < 1e-12
+
+
+def test_given_truth_is_shifted_as_a_whole() -> None:
+    beta, theta = np.array([1.0, 2.0, 6.0]), np.linspace(-1, 9, 50)
+    data = simulate.rasch(50, difficulty=beta, ability=theta, seed=1)
+    np.testing.assert_allclose(data.difficulty, beta - 3)
+    np.testing.assert_allclose(data.ability, theta - 3)
+    moved = simulate.rasch(50, difficulty=beta + 10, ability=theta + 10, seed=1)
+    assert moved.responses.digest() == data.responses.digest()
+    assert (beta[0], theta[0]) == (1.0, -1.0)
+
+
+def test_given_arrays_are_copied() -> None:
+    theta = np.zeros(10)
+    data = simulate.rasch(10, 3, ability=theta, seed=1)
+    theta += 5
+    assert data.ability.tolist() == [0] * 10
+
+
+def test_certain_answers() -> None:
+    data = simulate.rasch(4, 2, difficulty=[-2000.0, 2000.0], ability=0.0, seed=1)
+    assert data.responses.to_dense().tolist() == [[1, 0]] * 4
+
+
+def test_slopes() -> None:
+    """A flat item is a coin; a steep one follows its own curve; a negative one is turned round."""
+    slopes = np.array([0.0, 3.0, -1.0, 1.0])
+    data = simulate.rasch(20_000, 4, slopes=slopes, seed=8)
+    X = data.responses.to_dense()
+    P = probabilities(data.ability, data.difficulty, slopes)
+    for half in (data.ability > 0, data.ability <= 0):
+        z = np.sum((X - P)[half], axis=0) / np.sqrt(np.sum((P * (1 - P))[half], axis=0))
+        assert np.abs(z).max() < WIDE
+    assert data.information()[0] == 0
+
+
+# ------------------------------------------------------------------ each design
+
+
+def test_complete() -> None:
+    assert simulate.rasch(7, 5, seed=1).responses.counts.tolist() == [5] * 7
+
+
+def test_sampled_shows_each_item_independently() -> None:
+    n_users, n_items, p = 5000, 20, 0.15
+    shown = ~np.isnan(simulate.rasch(n_users, n_items, design=Sampled(p), seed=2).responses.to_dense())
+    z = (shown.sum(axis=0) - n_users * p) / np.sqrt(n_users * p * (1 - p))
+    assert np.abs(z).max() < WIDE
+    for i, j in combinations(range(n_items), 2):
+        both = np.sum(shown[:, i] & shown[:, j])
+        assert abs(both - n_users * p**2) < WIDE * np.sqrt(n_users * p**2 * (1 - p**2))
+    n = shown.sum(axis=1)
+    square = (n - n_items * p) ** 2 / (n_items * p * (1 - p))  # counts are binomial, no more, no less
+    assert abs(square.mean() - 1) < WIDE * square.std() / np.sqrt(n_users)
+
+
+def test_sampled_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(designs, "CHUNK", 50)
+    shown = ~np.isnan(simulate.rasch(3000, 10, design=Sampled(0.5), seed=2).responses.to_dense())
+    z = (shown.sum(axis=0) - 1500) / np.sqrt(750)
+    assert np.abs(z).max() < WIDE
+
+
+def test_sampled_extremes() -> None:
+    assert simulate.rasch(50, 4, design=Sampled(1.0), seed=1).responses.n_responses == 200
+    assert simulate.rasch(50, 4, design=Sampled(1e-12), seed=1).responses.counts.tolist() == [0] * 50
+    assert simulate.rasch(50, 4, design=Sampled(1e-300), seed=1).responses.n_responses == 0
+
+
+@pytest.mark.parametrize(("fewest", "most"), [(2, None), (20, 60), (0, 30), (25, 25)])
+def test_popularity_counts(fewest: int, most: int | None) -> None:
+    design = Popularity(n_responses=25 * 400, fewest=fewest, most=most, activity_sd=1.2)
+    counts = simulate.rasch(400, 100, design=design, seed=5).responses.counts
+    assert counts.sum() == 25 * 400
+    assert counts.min() >= fewest
+    assert counts.max() <= (100 if most is None else most)
+
+
+def test_popularity_limits_can_be_met_exactly() -> None:
+    for total in (2 * 30, 50 * 30):
+        counts = simulate.rasch(30, 50, design=Popularity(total), seed=1).responses.counts
+        assert counts.tolist() == [total // 30] * 30
+
+
+def test_popularity_activity_is_lognormal() -> None:
+    counts = Popularity(10_000_000, activity_sd=0.5, fewest=0).counts(np.random.default_rng(1), 20_000, 100_000)
+    log = np.log(counts)
+    assert abs(log.std() - 0.5) < WIDE * 0.5 / np.sqrt(2 * 20_000)
+    skewness = np.mean(((log - log.mean()) / log.std()) ** 3)
+    assert abs(skewness) < WIDE * np.sqrt(6 / 20_000)
+
+
+@pytest.mark.parametrize("exponent", [0.0, 0.7, 1.5])
+def test_popularity_is_as_skewed_as_said(exponent: float) -> None:
+    """Users with one answer: the item is drawn in proportion to rank^-exponent."""
+    n_users, n_items = 40_000, 50
+    design = Popularity(n_users, exponent=exponent, fewest=1)
+    shares = np.arange(1, n_items + 1) ** -exponent
+    expected = n_users * shares / shares.sum()
+    item_counts = simulate.rasch(n_users, n_items, design=design, seed=3).responses.item_counts
+    assert np.abs((item_counts - expected) / np.sqrt(expected)).max() < WIDE
+
+
+def test_popularity_skew_falls_on_popular_items() -> None:
+    data = simulate.rasch(3000, 500, design=Popularity(60_000), seed=1)
+    by_tenth = data.responses.item_counts.reshape(10, 50).sum(axis=1)
+    assert np.all(np.diff(by_tenth) < 0)
+    weights = np.arange(1, 501) ** -0.7
+    share = weights[:50].sum() / weights.sum()  # of the first answer of each user; later ones are less skewed
+    assert 0.7 * share < by_tenth[0] / 60_000 < share
+
+
+# Successive sampling: exact probabilities of every pair of items, for both ways of drawing.
+
+WEIGHTS = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
+
+
+def check_pairs(items: np.ndarray, n_users: int) -> None:
+    drawn_pairs = np.sort(items.reshape(n_users, 2), axis=1)
+    for i, j in combinations(range(len(WEIGHTS)), 2):
+        p = WEIGHTS[i] * WEIGHTS[j] * (1 / (1 - WEIGHTS[i]) + 1 / (1 - WEIGHTS[j]))
+        z = (np.sum((drawn_pairs == [i, j]).all(axis=1)) - n_users * p) / np.sqrt(n_users * p * (1 - p))
+        assert abs(z) < WIDE
+
+
+@pytest.mark.parametrize("draws", [1, 2, 5])
+def test_first_appearances_are_successive_sampling(draws: int) -> None:
+    """With few draws at a time most users need several rounds; the distribution must not notice."""
+    n_users = 40_000
+    counts, each = np.full(n_users, 2), np.full(n_users, draws)
+    items = SuccessiveSampler(WEIGHTS)._first_seen(np.random.default_rng(7), counts, each)
+    check_pairs(items, n_users)
+
+
+def test_the_race_is_successive_sampling() -> None:
+    n_users = 20_000
+    check_pairs(SuccessiveSampler(WEIGHTS)._race(np.random.default_rng(7), np.full(n_users, 2)), n_users)
+
+
+def test_sampler_mixes_both_ways_and_keeps_users_in_order() -> None:
+    sampler = SuccessiveSampler(np.arange(1, 101) ** -0.7)
+    counts = np.array([3, 100, 0, 1, 99, 5, 0, 60])
+    items = sampler.draw(np.random.default_rng(1), counts)
+    for part, count in zip(np.split(items, np.cumsum(counts)[:-1]), counts, strict=True):
+        assert len(set(part.tolist())) == count
+        assert np.all((part >= 0) & (part < 100))
+
+
+@pytest.mark.parametrize("weights", [[1.0], [1.0, 1.0], [8.0, 1.0, 1.0], list(np.arange(1, 40) ** -3.0)])
+def test_alias_table_holds_the_weights(weights: list[float]) -> None:
+    shares = np.array(weights) / np.sum(weights)
+    keep, alias = successive._alias_table(shares)
+    held = keep.copy()
+    np.add.at(held, alias, 1 - keep)
+    np.testing.assert_allclose(held / len(shares), shares, rtol=1e-12, atol=1e-15)
+
+
+def test_booklets() -> None:
+    data = simulate.rasch(9, 24, design=Booklets(3, length=12), seed=1)
+    shown = ~np.isnan(data.responses.to_dense())
+    for user in range(9):
+        start = 8 * (user % 3)
+        assert set(np.flatnonzero(shown[user])) == {(start + k) % 24 for k in range(12)}
+
+
+@pytest.mark.parametrize(("n_items", "booklets"), [(24, 3), (25, 4), (7, 7), (10, 1), (100, 2)])
+def test_booklets_overlap_and_hold_every_item(n_items: int, booklets: int) -> None:
+    shown = ~np.isnan(simulate.rasch(booklets, n_items, design=Booklets(booklets), seed=1).responses.to_dense())
+    assert shown.any(axis=0).all()
+    assert len(set(shown.sum(axis=1))) == 1
+    for b in range(booklets):
+        assert np.any(shown[b] & shown[(b + 1) % booklets])
+
+
+def test_linked_forms_share_their_anchors_with_neighbours_only() -> None:
+    data = simulate.rasch(90, design=LinkedForms(forms=30, length=40, anchors=2), seed=1)
+    assert data.responses.n_items == 1142
+    shown = ~np.isnan(data.responses.to_dense())
+    assert (shown.sum(axis=1) == 40).all()
+    assert shown.any(axis=0).all()
+    np.testing.assert_array_equal(shown[:30], shown[30:60])
+    common = shown[:30].astype(int) @ shown[:30].T.astype(int)
+    for f in range(30):
+        for g in range(30):
+            assert common[f, g] == {0: 40, 1: 2}.get(abs(f - g), 0)
+
+
+def test_linked_forms_without_anchors_are_separate() -> None:
+    shown = ~np.isnan(simulate.rasch(3, design=LinkedForms(3, 5, 0), seed=1).responses.to_dense())
+    assert shown.shape == (3, 15)
+    assert (shown.sum(axis=0) == 1).all()
+
+
+# -------------------------------------------------------------------------- size
+
+
+@pytest.mark.parametrize("design", [Popularity(400_000), Sampled(0.0005)])
+def test_users_x_items_is_never_made(design: simulate.Design) -> None:
+    """40,000 x 20,000: 800 million cells, 100 MB even at a bit each; about 400,000 responses."""
+    tracemalloc.start()
+    data = simulate.rasch(40_000, 20_000, design=design, seed=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 390_000 < data.responses.n_responses < 410_000
+    assert peak < 60e6
+
+
+# ---------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"n_users": 0, "n_items": 5}, "n_users is 0"),
+        ({"n_users": 2.5, "n_items": 5}, "n_users is 2.5"),
+        ({"n_users": 5, "n_items": 0}, "n_items is 0"),
+        ({"n_users": 5, "n_items": 2**30}, "n_items is 1073741824"),
+        ({"n_users": 5}, "n_items is missing"),
+        ({"n_users": 5, "n_items": 5, "design": "random"}, r"design is 'random'; .*'complete', 'sampled'"),
+        ({"n_users": 5, "n_items": 5, "design": "sampled"}, "'sampled' needs p"),
+        ({"n_users": 5, "n_items": 5, "p": 0.5}, "no parameter p; the design 'complete' takes no parameters"),
+        ({"n_users": 5, "n_items": 5, "design": "sampled", "q": 1}, "no parameter q; .* takes p"),
+        ({"n_users": 5, "n_items": 5, "design": Complete(), "p": 0.5}, "inside the design"),
+        ({"n_users": 5, "n_items": 5, "design": "sampled", "p": 0}, "p is 0"),
+        ({"n_users": 5, "n_items": 5, "design": "sampled", "p": np.nan}, "p is nan"),
+        ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 9}, "give 10 to 25"),
+        ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 26}, "give 10 to 25"),
+        ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 20, "most": 6}, "most is 6"),
+        ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 20, "exponent": -1}, "exponent is -1"),
+        ({"n_users": 5, "n_items": 2**25, "design": "popularity", "n_responses": 20}, "at most 16,777,216"),
+        ({"n_users": 5, "n_items": 5, "design": "booklets", "booklets": 6}, "booklets is 6"),
+        ({"n_users": 5, "n_items": 9, "design": "booklets", "booklets": 4, "length": 2}, "length is 2; .* 3 to 9"),
+        ({"n_users": 5, "design": "linked", "length": 4, "anchors": 4}, "anchors is 4; .* at most 3"),
+        ({"n_users": 5, "n_items": 7, "design": "linked"}, "hold 1,142"),
+        ({"n_users": 5, "n_items": 5, "ability_sd": -1}, "ability_sd is -1"),
+        ({"n_users": 5, "n_items": 5, "difficulty_sd": np.inf}, "difficulty_sd is inf"),
+        ({"n_users": 5, "n_items": 5, "ability_mean": np.nan}, "ability holds values that are not finite"),
+        ({"n_users": 5, "n_items": 5, "ability": [1, 2]}, r"ability has shape \(2,\)"),
+        ({"n_users": 5, "n_items": 5, "difficulty": np.zeros((5, 1))}, "difficulty has shape"),
+        ({"n_users": 5, "n_items": 2, "difficulty": [0, np.inf]}, "not finite"),
+        ({"n_users": 5, "n_items": 2, "slopes": ["a", "b"]}, "slopes holds values that are not numbers"),
+        ({"n_users": 5, "n_items": 5, "seed": -1}, "seed is -1"),
+        ({"n_users": 5, "n_items": 5, "seed": "x"}, "seed is 'x'"),
+    ],
+)
+def test_bad_arguments_say_what_is_wrong(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        simulate.rasch(**arguments)
