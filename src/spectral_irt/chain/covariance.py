@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.operator import Chain, ItemChain, Part
@@ -211,11 +212,10 @@ def _correction(balance: Balance, seed: int) -> Floats:
     """What one pass leaves out: mean over probes of delta^2 - delta_0^2, J delta = b and delta_0 = b / diag J."""
     m = len(balance.pi)
     rng = np.random.default_rng(seed)
-    probes: Floats = sum(  # type: ignore[assignment]
-        _probe(part, balance.pi, rng.integers(0, 2, (len(part.weight), PROBES)) * 2.0 - 1)
-        for part in balance.data.parts
-    )
-    probes = probes + np.sqrt(balance.meat)[:, None] * rng.standard_normal((m, PROBES))
+    probes = np.zeros((m, PROBES))
+    for part in balance.data.parts:
+        probes += _probe(part, balance.pi, rng.integers(0, 2, (len(part.weight), PROBES)) * 2.0 - 1)
+    probes += np.sqrt(balance.meat)[:, None] * rng.standard_normal((m, PROBES))
     zero = probes / balance.diagonal[:, None]
     delta = _solve(balance, probes)
     delta -= delta.mean(axis=0)
@@ -223,7 +223,7 @@ def _correction(balance: Balance, seed: int) -> Floats:
     return np.mean(delta**2 - zero**2, axis=1)
 
 
-def _probe(part: Part, pi: Floats, signs: Floats) -> Floats:
+def _probe(part: Part, pi: Floats, signs: NDArray[Any]) -> Floats:
     won, lost = _contributions(part, pi)
     return part.wrong_t @ (won[:, None] * signs) - pi[:, None] * (part.right_t @ (lost[:, None] * signs))
 

@@ -40,16 +40,21 @@ class Part:
     wrong_t: sparse.csc_array
 
     @classmethod
-    def of(cls, block: Block, n_items: int, weighting: str, beta: Floats | None) -> Part:
+    def counting(cls, block: Block, n_items: int, weighting: str) -> Part:
+        """A block under "pairs" or "users" weights: every factor is 1."""
         right, wrong = block.halves(n_items)
-        if weighting == "ability":
-            assert beta is not None
-            weight, a_right, a_wrong = ability_factors(block, beta)
-            right = csr(right.indptr, right.indices, a_right, n_items)
-            wrong = csr(wrong.indptr, wrong.indices, a_wrong, n_items)
+        return cls(count_weights(block, weighting), right, wrong, right.T, wrong.T)
+
+    @classmethod
+    def able(cls, block: Block, beta: Floats, old: Part | None) -> Part:
+        """A block under ability weights at these difficulties, in the memory of an old part, which is used up."""
+        halves = block.halves(len(beta))
+        if old is None:
+            halves = tuple(csr(half.indptr, half.indices, np.empty(half.nnz), len(beta)) for half in halves)
         else:
-            weight = count_weights(block, weighting)
-        return cls(weight, right, wrong, right.T, wrong.T)
+            halves = (old.right, old.wrong)
+        weight = ability_factors(block, beta, halves[0].data, halves[1].data)
+        return cls(weight, *halves, halves[0].T, halves[1].T)
 
 
 def _inflow(part: Part, flow: Floats) -> Floats:
@@ -62,30 +67,26 @@ def _rates(part: Part) -> Floats:
 
 
 class ItemChain:
-    """The chain on items under one weighting.
+    """The chain on items under one weighting; make it with `counting` or `able`."""
 
-    Parameters
-    ----------
-    blocks : blocks of the responses
-    n_items : int
-    weighting : "pairs", "users" or "ability"
-    engine : who adds over blocks
-    beta : float array, needed by "ability"
-        The difficulties at which abilities and factors are taken.
-    """
-
-    def __init__(
-        self,
-        blocks: Sequence[Block],
-        n_items: int,
-        weighting: str,
-        engine: LocalEngine,
-        beta: Floats | None = None,
-    ) -> None:
+    def __init__(self, parts: Sequence[Part], engine: LocalEngine) -> None:
+        self.parts = parts
         self.engine = engine
-        self.n_items = n_items
-        self.parts = list(engine.map(Part.of, blocks, n_items, weighting, beta))
-        self.rates: Floats = engine.sum(_rates, self.parts)
+        self.rates: Floats = engine.sum(_rates, parts)
+
+    @classmethod
+    def counting(cls, blocks: Sequence[Block], n_items: int, weighting: str, engine: LocalEngine) -> ItemChain:
+        """The chain under "pairs" or "users" weights."""
+        return cls(list(engine.map(Part.counting, blocks, n_items, weighting)), engine)
+
+    @classmethod
+    def able(
+        cls, blocks: Sequence[Block], beta: Floats, engine: LocalEngine, old: ItemChain | None = None
+    ) -> ItemChain:
+        """The chain under ability weights taken at these difficulties; an old one gives its memory and is used up."""
+        olds = [None] * len(blocks) if old is None else old.parts
+        pairs = list(zip(blocks, olds, strict=True))
+        return cls(list(engine.map(lambda pair: Part.able(pair[0], beta, pair[1]), pairs)), engine)
 
     def inflow(self, flow: Floats) -> Floats:
         return self.engine.sum(_inflow, self.parts, flow)

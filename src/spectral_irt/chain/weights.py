@@ -12,8 +12,10 @@ number right, gives an unbiased chain (docs/explanation/estimator.md). Three are
 from __future__ import annotations
 
 import numpy as np
+from scipy import sparse
 
-from spectral_irt.responses.block import Block, Floats
+from spectral_irt.responses.block import Block, Floats, csr, fill_scaled
+from spectral_irt.responses.pack import user_chunks
 
 WEIGHTINGS = ("ability", "users", "pairs")
 
@@ -45,22 +47,34 @@ def prox_ability(block: Block, beta: Floats) -> Floats:
     return np.where(ok, theta, 0.0)
 
 
-def ability_factors(block: Block, beta: Floats) -> tuple[Floats, Floats, Floats]:
-    """w_l = t_l / V_l of every user, and a_li of every right and of every wrong answer (in the order of `halves`)."""
-    right, wrong = block.halves(len(beta))
+def ability_factors(block: Block, beta: Floats, right: Floats, wrong: Floats) -> Floats:
+    """w_l of every user; p_li of every right and of every wrong answer go into the two arrays (ordered as `halves`).
+
+    a_li = p_li / t_l, so h_ij = w_l p_li p_lj with w_l = 1 / (t_l V_l). Fresh memory costs more than the arithmetic
+    here, so the caller's arrays are filled in place.
+    """
     pi, t = np.exp(beta), np.exp(prox_ability(block, beta))
     information = np.zeros(block.n_users)
-    factors = []
-    for half in (right, wrong):
-        user_t = np.repeat(t, np.diff(half.indptr))
-        a = pi[half.indices]
-        a += user_t
-        np.reciprocal(a, out=a)
-        # sum of p (1 - p) = t a - (t a)^2 over the user's answers
-        p = np.multiply(user_t, a, out=user_t)
-        p -= p * p
-        information += np.bincount(np.repeat(np.arange(block.n_users), np.diff(half.indptr)), p, block.n_users)
-        factors.append(a)
-    ok = block.informative
-    weights = np.divide(t, information, out=np.zeros(block.n_users), where=ok)
-    return weights, factors[0], factors[1]
+    for half, p in zip(block.halves(len(beta)), (right, wrong), strict=True):
+        fill_scaled(half, 1 / t, pi, p)
+        p += 1
+        np.reciprocal(p, out=p)  # 1 / (1 + pi / t)
+        information += _variance_sums(half, p)
+    return np.divide(1, t * information, out=np.zeros(block.n_users), where=block.informative)
+
+
+def _variance_sums(half: sparse.csr_array, p: Floats, size: int = 32_768) -> Floats:
+    """sum of p (1 - p) over each row, with a scratch array that stays in the cache."""
+    ones = np.ones(half.shape[1])
+    scratch = np.empty(size)
+    sums = np.zeros(half.shape[0])
+    for start, stop in user_chunks(half.indptr, size):
+        low, high = half.indptr[start], half.indptr[stop]
+        if high - low > len(scratch):
+            scratch = np.empty(high - low)
+        v = scratch[: high - low]
+        np.multiply(p[low:high], p[low:high], out=v)
+        np.subtract(p[low:high], v, out=v)
+        rows = csr(half.indptr[start : stop + 1] - low, half.indices[low:high], v, half.shape[1])
+        sums[start:stop] = rows @ ones
+    return sums

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from spectral_irt.errors import OptionError
-from spectral_irt.responses.block import Block, add_parts
+from spectral_irt.responses.block import add_parts
 
 Kernel = Callable[..., Any]
 
@@ -31,7 +31,7 @@ class LocalEngine:
         self.threads = threads or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
         self._pool: ThreadPoolExecutor | None = None
 
-    def map(self, kernel: Kernel, blocks: Sequence[Block], *args: Any) -> Iterator[Any]:
+    def map(self, kernel: Kernel, blocks: Sequence[Any], *args: Any) -> Iterator[Any]:
         """`kernel(block, *args)` of every block, in order."""
         if self.threads == 1 or len(blocks) < 2:
             return (kernel(block, *args) for block in blocks)
@@ -39,6 +39,6 @@ class LocalEngine:
             self._pool = ThreadPoolExecutor(self.threads)
         return self._pool.map(lambda block: kernel(block, *args), blocks)
 
-    def sum(self, kernel: Kernel, blocks: Sequence[Block], *args: Any) -> Any:
+    def sum(self, kernel: Kernel, blocks: Sequence[Any], *args: Any) -> Any:
         """The sum of `kernel(block, *args)` over the blocks: an array, or a tuple of arrays."""
         return add_parts(self.map(kernel, blocks, *args))

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.sparse import _sparsetools
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -26,10 +27,27 @@ _ones = np.ones(0)  # values of every 0/1 pattern, shared by all blocks: the pat
 
 def _shared_ones(size: int) -> Floats:
     global _ones
-    if len(_ones) < size:
-        _ones = np.ones(size)
-        _ones.setflags(write=False)
-    return _ones[:size]
+    ones = _ones  # read once: another thread may put a shorter array there in the meantime
+    if len(ones) < size:
+        ones = np.ones(size)
+        ones.setflags(write=False)
+        _ones = ones
+    return ones[:size]
+
+
+def csr(indptr: NDArray[np.int32], items: NDArray[np.int32], values: Floats, n_items: int) -> sparse.csr_array:
+    """A csr matrix of these very arrays: the public constructor would look through them, and may copy them."""
+    matrix = sparse.csr_array((len(indptr) - 1, n_items), dtype=np.float64)
+    matrix.indptr, matrix.indices, matrix.data = indptr, items, values
+    return matrix
+
+
+def fill_scaled(matrix: sparse.csr_array, rows: Floats, columns: Floats, out: Floats) -> None:
+    """Write rows[l] * columns[i] for every stored cell (l, i), in order, by the loops that scipy itself uses."""
+    out.fill(1)
+    cells = (*matrix.shape, matrix.indptr, matrix.indices, out)
+    _sparsetools.csr_scale_columns(*cells, columns)
+    _sparsetools.csr_scale_rows(*cells, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +66,7 @@ class Block:
     indptr: Ints
     split: Ints
     items: NDArray[np.int32]
-    _cache: dict[str, sparse.csr_array] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def n_users(self) -> int:
@@ -91,11 +109,19 @@ class Block:
 
     def matrix(self, values: Floats, n_items: int) -> sparse.csr_array:
         """`pattern` with a value for every response instead of one."""
-        bounds = self.bounds.astype(np.int32)
-        matrix = sparse.csr_array((2 * self.n_users, n_items), dtype=np.float64)
-        # Set the three arrays directly: the constructor would widen the item codes to eight bytes each.
-        matrix.indptr, matrix.indices, matrix.data = bounds, np.asarray(self.items), values
-        return matrix
+        return csr(self.bounds.astype(np.int32), np.asarray(self.items), values, n_items)
+
+    def halves(self, n_items: int) -> tuple[sparse.csr_array, sparse.csr_array]:
+        """Two 0/1 matrices, users x items: right answers, and wrong answers. Made once, four bytes a response."""
+        if "right" not in self._cache:
+            right = self.right()
+            self._cache["right"] = self._half(self.scores, self.items[right], n_items)
+            self._cache["wrong"] = self._half(self.counts - self.scores, self.items[~right], n_items)
+        return self._cache["right"], self._cache["wrong"]
+
+    def _half(self, sizes: Ints, items: NDArray[np.int32], n_items: int) -> sparse.csr_array:
+        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+        return csr(indptr, items, _shared_ones(len(items)), n_items)
 
     def user_of_response(self) -> Ints:
         """The user (row in this block) of every response."""

@@ -1,0 +1,141 @@
+"""Rounds of chain solves: what the weights and the prior need to know is taken from the round before.
+
+"users" and "pairs" weights need one solve. Ability weights start from "users" and take abilities at the difficulties of
+the round before; the second round moves nothing by a tenth of its standard error. Under a prior the ties to the virtual
+item, and its precision, are settled within each round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from spectral_irt.chain.covariance import Balance
+from spectral_irt.chain.operator import Chain, ItemChain, TiedChain
+from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together
+from spectral_irt.chain.regularization import Regularization, log_mean_weight, prior_precision
+from spectral_irt.chain.stationary import Stationary, stationary
+from spectral_irt.engines import LocalEngine
+from spectral_irt.responses import Responses
+from spectral_irt.responses.block import Floats
+
+LEAST_ROUNDS, MOST_ROUNDS = 2, 50
+ROUGH = 1e-4  # residual of solves whose result is only the start of the next
+SETTLED = 0.1  # largest move in a round, in standard errors, after which the next would move nothing worth the cost
+
+
+class Rounds:
+    """Solve the chain of these responses; `beta`, `plan` (with its alpha), `passes` and `balance()` hold the result.
+
+    Parameters
+    ----------
+    information : float array
+        Rough information of each item (`Design.information`), which sets the scale of the prior.
+    tell : callable
+        Told what goes on, for progress.
+    """
+
+    def __init__(
+        self,
+        responses: Responses,
+        weighting: str,
+        plan: Regularization,
+        information: Floats,
+        engine: LocalEngine,
+        *,
+        tol: float,
+        max_passes: int,
+        tell: Callable[[str], None],
+    ) -> None:
+        self.responses, self.weighting, self.plan, self.engine = responses, weighting, plan, engine
+        self.rough_information = information
+        self.tol, self.max_passes, self.tell = tol, max_passes, tell
+        self.passes = 0
+        self.beta = np.zeros(responses.n_items)
+        self.data: ItemChain
+        self.chain: Chain
+        self.current = ""
+
+    def solve(self) -> Stationary:
+        first = "users" if self.weighting == "ability" else self.weighting
+        self._prepare(first)
+        final = self.weighting != "ability"
+        found = self._settle(self.tol if final else ROUGH, rebuild=False)
+        return found if final else self._settle(self.tol, rebuild=True)
+
+    def _settle(self, tol: float, *, rebuild: bool) -> Stationary:
+        """Solve until nothing moves any more; `rebuild` takes the ability weights anew each time.
+
+        Ties and ability weights are taken at the same difficulties. To settle the ties within fixed ability weights
+        would set data and prior of one moment against each other at two, and items that live by the prior would swing.
+        """
+        for k in range(1, MOST_ROUNDS + 1):
+            before = self.beta
+            if rebuild:
+                self._prepare("ability")
+            found = self._solve(ROUGH)
+            if not rebuild and self.plan.kind != "virtual item":
+                break
+            moved = np.abs(self.beta - before) * np.sqrt(self.information() + self.plan.alpha)
+            if k >= LEAST_ROUNDS and moved.max() < SETTLED:
+                break
+        return found if tol >= ROUGH else self._solve(tol)
+
+    def _prepare(self, weighting: str) -> None:
+        """Make the chain under this weighting at the present difficulties."""
+        blocks = self.responses.blocks
+        if weighting == "ability":
+            old = self.data if self.current == "ability" else None
+            self.data = ItemChain.able(blocks, self.beta, self.engine, old)
+        else:
+            self.data = ItemChain.counting(blocks, self.responses.n_items, weighting, self.engine)
+        self.chain = self.data
+        self.current = weighting
+        if self.plan.kind == "pairs":
+            y = pair_counts(self.responses, weighting=weighting, engine=self.engine)
+            b = seen_together(self.responses, engine=self.engine) if self.plan.rule == "together" else None
+            self.chain = PairChain(regularize(y, self.plan.nu, rule=self.plan.rule, b=b))
+
+    def _solve(self, tol: float) -> Stationary:
+        """One solve; under a prior with the ties, and then the precision, taken at the present difficulties."""
+        pi = np.exp(self.beta)  # their log has mean 0, so the virtual item is at 1
+        if self.plan.kind != "virtual item":
+            found = self._stationary(self.chain, pi, tol)
+        else:
+            tied = TiedChain(self.chain, self.plan.alpha * self._unit() * log_mean_weight(pi))
+            found = self._stationary(tied, np.append(pi, 1.0), tol)
+        if self.plan.estimated:
+            known = self.rough_information > 0
+            alpha = prior_precision(self.beta[known], self.information()[known], self.plan.alpha)
+            self.plan = replace(self.plan, alpha=alpha)
+        self.tell(f"{self.current} weights: residual {found.residual:.0e} after {self.passes} passes")
+        return found
+
+    def _stationary(self, chain: Chain, start: Floats, tol: float) -> Stationary:
+        found = stationary(chain, start=start, tol=tol, max_passes=self.max_passes)
+        self.passes += found.passes
+        beta = np.log(found.pi[: len(self.beta)])
+        self.beta = beta - beta.mean()
+        return found
+
+    # The prior adds strength (beta_i - mean beta) to the balance of item i. Under ability weights the balance is in
+    # units of information and the strength is alpha itself; other weights have a unit of their own.
+
+    def _unit(self) -> float:
+        if self.current == "ability" or self.plan.kind != "virtual item":
+            return 1.0
+        return float((np.exp(self.beta) @ self.data.rates) / self.rough_information.sum())
+
+    def information(self) -> Floats:
+        """What the answers tell about each item, without the prior."""
+        if self.current == "ability":
+            return np.exp(self.beta) * self.data.rates
+        return self.rough_information
+
+    def balance(self) -> Balance:
+        """The solved chain, ready for its standard errors."""
+        alpha = self.plan.alpha if self.plan.kind == "virtual item" else 0.0
+        unit, ones = self._unit(), np.ones(len(self.beta))
+        return Balance(self.data, self.chain, np.exp(self.beta), alpha * unit * ones, alpha * unit**2 * ones)
