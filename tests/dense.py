@@ -6,7 +6,7 @@ over its definition, so that it can be checked by reading; nothing here is used 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,9 +88,9 @@ def probabilities(ability: Floats, difficulty: Floats, slopes: Floats | None = N
     return P
 
 
-def table_of(users: list[int], items: list[int], right: list[bool], shape: tuple[int, int]) -> Floats:
+def table_of(rows: Iterable[tuple[int, int, bool]], shape: tuple[int, int]) -> Floats:
     """A table from rows (user, item, right); a later row overwrites an earlier one."""
     X = np.full(shape, np.nan)
-    for user, item, answer in zip(users, items, right, strict=True):
-        X[user, item] = answer
+    for user, item, right in rows:
+        X[user, item] = right
     return X

@@ -145,7 +145,7 @@ def test_truth_does_not_depend_on_the_design() -> None:
 
 def test_spread_of_the_truth() -> None:
     spread = {"ability_mean": 0.7, "ability_sd": 2.0, "difficulty_sd": 0.5}
-    data = simulate.rasch(20_000, 5000, design=Sampled(0.001), seed=1, **spread)  # type: ignore[arg-type]
+    data = simulate.rasch(20_000, 5000, design=Sampled(0.001), seed=1, **spread)
     assert abs(data.ability.mean() - 0.7) < WIDE * 2 / np.sqrt(20_000)
     assert abs(data.ability.std() - 2) < WIDE * 2 / np.sqrt(2 * 20_000)
     assert abs(data.difficulty.std() - 0.5) < WIDE * 0.5 / np.sqrt(2 * 5000)
@@ -290,7 +290,7 @@ def test_the_race_is_successive_sampling() -> None:
 
 
 def test_sampler_mixes_both_ways_and_keeps_users_in_order() -> None:
-    sampler = SuccessiveSampler(np.arange(1, 101) ** -0.7)
+    sampler = SuccessiveSampler(np.arange(1.0, 101.0) ** -0.7)
     counts = np.array([3, 100, 0, 1, 99, 5, 0, 60])
     items = sampler.draw(np.random.default_rng(1), counts)
     for part, count in zip(np.split(items, np.cumsum(counts)[:-1]), counts, strict=True):

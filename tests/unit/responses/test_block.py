@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from dense import AWKWARD
 from spectral_irt.responses import Block, Responses
+from spectral_irt.responses import block as block_module
 from spectral_irt.responses.wide import block_of_masks
 
 N_ITEMS = AWKWARD.shape[1]
@@ -85,6 +87,20 @@ def test_a_large_block_does_not_disturb_the_values_of_a_small_one(block: Block) 
     large = Block(np.array([0, n]), np.array([n]), np.arange(n, dtype=np.int32)).pattern(n)
     assert large.toarray().sum() == n
     assert small.toarray().sum() == block.n_responses
+
+
+def test_threads_that_make_patterns_at_once_each_get_all_their_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The shared values are grown by whoever needs more; too short an array would be read beyond its end."""
+
+    class Overtaken(np.ndarray):
+        """Another thread, which needs one value only, puts its array in place as soon as this one is there."""
+
+        def setflags(self, **flags: bool) -> None:  # type: ignore[override]
+            block_module._ones = np.ones(1)
+
+    monkeypatch.setattr(block_module, "_ones", np.ones(0))
+    monkeypatch.setattr(block_module, "np", SimpleNamespace(ones=lambda size: np.ones(size).view(Overtaken)))
+    assert len(block_module._shared_ones(5)) == 5
 
 
 @pytest.mark.parametrize("users", [[0, 2, 7], [1], [3, 3, 1], [], range(8)])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -20,8 +22,8 @@ def slots_of(answers: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarr
 
 def packed(answers: list[list[tuple[int, int]]], n_items: int, duplicates: str = "error") -> Responses:
     indptr, slots = slots_of(answers)
-    labels = {"users": np.arange(len(answers)), "items": np.arange(n_items)}
-    return Responses.from_slots(indptr, slots, duplicates=duplicates, **labels)  # type: ignore[arg-type]
+    labels: dict[str, Any] = {"users": np.arange(len(answers)), "items": np.arange(n_items)}
+    return Responses.from_slots(indptr, slots, **labels, duplicates=duplicates)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 10, 1000])
@@ -56,7 +58,7 @@ def test_one_block_and_many_are_the_same_data(size: int, monkeypatch: pytest.Mon
     user, item = np.nonzero(~np.isnan(X))
     shuffled = rng.permutation(len(user))
     user, item = user[shuffled], item[shuffled]
-    labels = {"users": np.arange(40), "items": np.arange(12)}
+    labels: dict[str, Any] = {"users": np.arange(40), "items": np.arange(12)}
     whole = Responses.from_codes(user, item, X[user, item] == 1, **labels)
     monkeypatch.setattr(user_chunks, "__defaults__", (size,))
     parts = Responses.from_codes(user, item, X[user, item] == 1, **labels)
@@ -129,14 +131,14 @@ def test_random_repeats_against_a_loop(duplicates: str) -> None:
     rows = list(zip(user, item, right, strict=True))
     if duplicates == "first":
         rows.reverse()
-    expected = table_of(*(list(column) for column in zip(*rows, strict=True)), shape=(15, 8))
+    expected = table_of(rows, shape=(15, 8))
     np.testing.assert_array_equal(responses.to_dense(), expected)
 
 
 def test_codes_in_any_row_order_give_the_same_data() -> None:
     user, item = np.nonzero(~np.isnan(AWKWARD))
     order = np.random.default_rng(0).permutation(len(user))
-    labels = {"users": np.arange(len(AWKWARD)), "items": np.arange(AWKWARD.shape[1])}
+    labels: dict[str, Any] = {"users": np.arange(len(AWKWARD)), "items": np.arange(AWKWARD.shape[1])}
     for rows in (slice(None), order, slice(None, None, -1)):
         responses = Responses.from_codes(user[rows], item[rows], AWKWARD[user, item][rows] == 1, **labels)
         np.testing.assert_array_equal(responses.to_dense(), AWKWARD)

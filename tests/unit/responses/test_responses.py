@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import pickle
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -113,11 +114,8 @@ def test_taking_parts_leaves_the_whole_alone(responses: Responses) -> None:
 
 
 def test_digest_does_not_depend_on_blocks(responses: Responses) -> None:
-    rebuilt = Responses.from_codes(
-        *(lambda u, i: (u, i, AWKWARD[u, i] == 1))(*np.nonzero(~np.isnan(AWKWARD))),
-        users=responses.users,
-        items=responses.items,
-    )
+    user, item = np.nonzero(~np.isnan(AWKWARD))
+    rebuilt = Responses.from_codes(user, item, AWKWARD[user, item] == 1, users=responses.users, items=responses.items)
     assert responses.digest() == rebuilt.digest()
     assert len(responses.digest()) == 32
 
@@ -162,7 +160,7 @@ def test_cannot_be_changed(responses: Responses) -> None:
 
 
 def test_from_long_sorts_labels_and_leaves_missing_out() -> None:
-    responses = Responses.from_long(["zoe", "ann", "zoe", "ann", "bob"], [10, 9, 9, 10, 11], [1, 0, None, 1, np.nan])
+    responses = Responses.from_long(["zoe", "ann", "zoe", "ann", "bob"], [10, 9, 9, 10, 11], [1, 0, None, 1, np.nan])  # type: ignore[arg-type]
     assert responses.users.tolist() == ["ann", "zoe"]
     assert responses.items.tolist() == [9, 10]
     np.testing.assert_array_equal(responses.to_dense(), [[0, 1], [np.nan, 1]])
@@ -215,7 +213,7 @@ def test_from_long_lengths_must_agree() -> None:
         [-5, 0, 2**40],
     ],
 )
-def test_labels_come_out_as_they_went_in(labels: list[object]) -> None:
+def test_labels_come_out_as_they_went_in(labels: list[Any]) -> None:
     wide_table = Responses.from_wide([[1, 0, 1]], items=labels)
     assert wide_table.items.tolist() == labels
     long_table = Responses.from_long(labels, labels, [1, 0, 1])
@@ -246,7 +244,7 @@ def test_from_long_an_answer_of_nobody_is_an_error(missing: object) -> None:
     with pytest.raises(ReadError, match="1 answers have no label in users"):
         Responses.from_long(np.array(["a", missing], dtype=object), ["q", "q"], [1, 0])
     # Where nothing was answered the label does not matter.
-    assert Responses.from_long(np.array(["a", missing], dtype=object), ["q", "q"], [1, None]).n_users == 1
+    assert Responses.from_long(np.array(["a", missing], dtype=object), ["q", "q"], [1, None]).n_users == 1  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------- as_responses

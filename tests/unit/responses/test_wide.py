@@ -190,7 +190,7 @@ def test_pandas_columns_of_integers() -> None:
 def test_item_labels() -> None:
     assert Responses.from_wide(AWKWARD, items=NAMES).items.tolist() == NAMES
     assert Responses.from_wide(stored(AWKWARD), items=NAMES).items.tolist() == NAMES
-    assert Responses.from_wide(AWKWARD, items=np.array(NAMES)).items.tolist() == NAMES
+    assert Responses.from_wide(AWKWARD, items=np.array(NAMES)).items.tolist() == NAMES  # type: ignore[arg-type]
     assert Responses.from_wide(AWKWARD).items.dtype == np.int64
     for table in (AWKWARD, stored(AWKWARD)):
         with pytest.raises(OptionError, match=r"2 labels.*7 columns"):
