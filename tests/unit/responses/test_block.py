@@ -11,6 +11,7 @@ import pytest
 from dense import AWKWARD
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses import block as block_module
+from spectral_irt.responses.block import csr, fill_scaled
 from spectral_irt.responses.wide import block_of_masks
 
 N_ITEMS = AWKWARD.shape[1]
@@ -137,3 +138,13 @@ def test_halves_are_the_right_and_the_wrong_answers(block: Block) -> None:
     np.testing.assert_array_equal(right.toarray(), AWKWARD == 1)
     np.testing.assert_array_equal(wrong.toarray(), AWKWARD == 0)
     assert block.halves(N_ITEMS)[0] is right
+
+
+def test_fill_scaled_is_an_outer_product_on_the_stored_cells(block: Block) -> None:
+    rows, columns = np.linspace(1, 2, block.n_users), np.linspace(-3, 3, N_ITEMS)
+    for half in block.halves(N_ITEMS):
+        out = np.full(half.nnz, np.nan)
+        fill_scaled(half, rows, columns, out)
+        cells = csr(half.indptr, half.indices, out, N_ITEMS).toarray()
+        np.testing.assert_allclose(cells, half.toarray() * np.outer(rows, columns), rtol=1e-14)
+    assert block.halves(N_ITEMS)[0].toarray().max() == 1  # the shared values are left alone
