@@ -81,7 +81,7 @@ class PairChain:
 def _differed(block: Block, n_items: int, weighting: str) -> sparse.csr_array:
     right, wrong = block.halves(n_items)
     weights = sparse.diags_array(count_weights(block, weighting))
-    return right.T @ (weights @ wrong)
+    return sparse.csr_array(right.T @ (weights @ wrong))
 
 
 def _together(block: Block, n_items: int) -> sparse.csr_array:

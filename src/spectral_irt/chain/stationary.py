@@ -37,7 +37,8 @@ class Stationary:
     residual : float
         sum_i |inflow_i - pi_i d_i| / sum_i pi_i d_i.
     contraction : float
-        Factor by which one row-normalised pass shrinks the slowest error; near 1 means weak links between items.
+        Factor by which one row-normalised pass shrinks the slowest error seen (an estimate from below); near 1 means
+        weak links between items.
     method : "elimination", "anderson" or "arnoldi"
     """
 
@@ -146,16 +147,14 @@ def _arnoldi(chain: Chain, found: Stationary, tol: float, max_passes: int) -> St
     while passes < max_passes and best.residual > tol and size < m:
         operator = LinearOperator((m, m), matvec=step, dtype=np.float64)
         try:
-            values, vectors = eigs(
-                operator, k=2, which="LR", v0=best.pi * rates, ncv=size, tol=tol / 10, maxiter=max(4000 // size, 20)
+            _, vectors = eigs(
+                operator, k=1, which="LR", v0=best.pi * rates, ncv=size, tol=tol / 10, maxiter=max(4000 // size, 20)
             )
         except ArpackNoConvergence as short:
-            values, vectors = short.eigenvalues, short.eigenvectors
-        if len(values):
-            order = np.argsort(-values.real)
-            flow = np.abs(vectors[:, order[0]].real)
-            second = float(abs(values[order[1]])) if len(values) > 1 else best.contraction
-            polished = _polish(chain, flow / flow.sum(), min(second, 1.0), step)
+            vectors = short.eigenvectors
+        if vectors.size:
+            flow = np.abs(vectors[:, 0].real)
+            polished = _polish(chain, flow / flow.sum(), found.contraction, step)
             if polished.residual < best.residual:
                 best = polished
         size *= 2

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.chain.covariance import SE_METHODS, Balance, choose_method, covariance, standard_errors
+from spectral_irt.chain.links import weak_links
 from spectral_irt.chain.regularization import Regularization, plan_regularization
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.stationary import Stationary
@@ -20,7 +21,7 @@ from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import estimable, examine
 
-WEAK_LINK = 0.9  # contraction above which links between groups of items are reported as weak
+SLOW = 0.5  # contraction above which weak links between groups of items are looked for
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +92,11 @@ def spectral_difficulty(
         tell(f"standard errors ({method})")
     errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(balance, method, seed)
 
-    findings += _findings(plan, contraction, found, tol)
+    findings += _findings(plan, found, tol)
+    if contraction > SLOW:
+        # Ties to a virtual item hide weak links, so these are looked for in the data alone.
+        weak = weak_links(rest.take_items(design.component[kept] == 0), engine)
+        findings += [weak] if weak else []
     difficulty, every_se, information = (np.full(responses.n_items, np.nan) for _ in range(3))
     difficulty[kept], every_se[kept], information[kept] = rounds.beta, errors, rounds.information()
     return SpectralFit(
@@ -111,18 +116,8 @@ def spectral_difficulty(
     )
 
 
-def _findings(plan: Regularization, contraction: float, found: Stationary, tol: float) -> list[Finding]:
+def _findings(plan: Regularization, found: Stationary, tol: float) -> list[Finding]:
     out = [Finding("regularization", "note", f"Regularisation: {plan}.")]
-    if contraction > WEAK_LINK:
-        out.append(
-            Finding(
-                "weak_links",
-                "warning",
-                f"Some groups of items hang together by few common users (contraction {contraction:.3f}).",
-                "Differences between the groups are much less sure than within them; the standard errors say how much. "
-                "Add anchor items or users who take several forms.",
-            )
-        )
     if found.residual > tol:
         out.append(
             Finding(

@@ -1,0 +1,72 @@
+"""Weak links: groups of items that hang together by few common users.
+
+The slowest error of the row-normalised chain is nearly constant on each side of the weakest link. A few passes bring it
+out of a random start; its sign names the sides, and its rate of decay says how weak the link is.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.chain.operator import ItemChain
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import listed
+from spectral_irt.responses import Finding, Responses
+
+WEAK = 0.9  # contraction above which a link is reported
+PASSES = 60
+ENOUGH = 0.5  # a decay faster than this, seen over a few passes, cannot hide a weak link
+MIXED = 0.05  # a side smaller than this share of the items is a few odd items, not a form
+
+
+def weak_links(responses: Responses, engine: LocalEngine | None = None, *, seed: int = 0) -> Finding | None:
+    """A finding that names the two sides of the weakest link, if it is weak; None otherwise.
+
+    The items must be in one strongly connected component (`Responses.largest_component`).
+    """
+    engine = engine or LocalEngine()
+    m = responses.n_items
+    if m < 4:
+        return None
+    chain = ItemChain.counting(responses.blocks, m, "users", engine)
+    rates = chain.rates
+    rng = np.random.default_rng(seed)
+    flow = rates / rates.sum()
+    error = rng.standard_normal(m) * np.sqrt(flow)
+    rate = 0.0
+    for k in range(PASSES):
+        error -= flow * error.sum()
+        error /= np.abs(error).sum()
+        flow = chain.inflow(flow / rates)  # goes along to its limit, so that the error is freed of it
+        flow /= flow.sum()
+        moved = chain.inflow(error / rates)
+        moved -= flow * moved.sum()
+        rate = float(np.abs(moved).sum() / np.abs(error).sum())
+        error = moved
+        if k >= 5 and rate < ENOUGH:
+            return None
+    if rate <= WEAK:
+        return None
+    side = error / flow > 0
+    if min(side.mean(), 1 - side.mean()) < MIXED:
+        return None
+    return _finding(responses, side, rate)
+
+
+def _finding(responses: Responses, side: NDArray[np.bool_], rate: float) -> Finding:
+    links = 0
+    for block in responses.blocks:
+        right, wrong = block.halves(responses.n_items)
+        here = right @ side.astype(float) + wrong @ side.astype(float)
+        links += int(np.sum((here > 0) & (here < block.counts) & block.informative))
+    one, other = responses.items[side], responses.items[~side]
+    return Finding(
+        "weak_links",
+        "warning",
+        f"Only {links:,} of {responses.n_users:,} users link two groups of {len(one):,} and {len(other):,} items "
+        f"({listed(one)} | {listed(other)}); contraction {rate:.3f}.",
+        "Differences between the groups are much less sure than within them; the standard errors say how much. "
+        "Add anchor items, or users who take several forms.",
+        tuple((one if len(one) < len(other) else other).tolist()),
+    )

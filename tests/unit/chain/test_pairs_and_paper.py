@@ -1,0 +1,126 @@
+"""Pair counts, both nu rules, and the paper's two algorithms, against dense versions written out here."""
+
+import numpy as np
+import pytest
+from dense import dense_pairs
+from scipy import sparse
+
+from spectral_irt import Responses
+from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together
+from spectral_irt.chain.paper import algorithm_1, algorithm_2
+from spectral_irt.chain.stationary import stationary
+from spectral_irt.errors import DesignError, OptionError
+
+ATOL = 1e-8  # the accuracy that reproduction of the paper is held to
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(7)
+    beta, theta = rng.normal(size=8), rng.normal(size=90)
+    x = (rng.random((90, 8)) < 1 / (1 + np.exp(beta - theta[:, None]))).astype(float)
+    x[rng.random(x.shape) > 0.7] = np.nan
+    return x
+
+
+def printed_program(x, nu, rule):
+    """The paper's listing, in its own dense terms (users x items here), with its undefined name mended."""
+    m = x.shape[1]
+    y, b = dense_pairs(x)
+    met = (y != 0) | (y.T != 0) if rule == "differed" else b > 0
+    y = np.where(met, y + nu, y)
+    d = np.maximum(y.sum(axis=1), 1)
+    transition = y / d[:, None]
+    transition[np.diag_indices(m)] = 1 - transition.sum(axis=1)
+    pi = np.full(m, 1 / m)
+    for _ in range(20_000):
+        pi = pi @ transition
+        pi /= pi.sum()
+    beta = np.log(pi / d)
+    return beta - beta.mean()
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_pair_counts_equal_loops(table, dense):
+    responses = Responses.from_wide(table)
+    y, b = dense_pairs(table)
+    found = pair_counts(responses, dense=dense)
+    np.testing.assert_array_equal(found if dense else found.toarray(), y)
+    found = seen_together(responses, dense=dense)
+    np.testing.assert_array_equal(found if dense else found.toarray(), b)
+    n = np.sum(~np.isnan(table), axis=1)
+    weighted, _ = dense_pairs(table, lambda user, i, j: 1 / n[user])
+    found = pair_counts(responses, weighting="users", dense=dense)
+    np.testing.assert_allclose(found if dense else found.toarray(), weighted, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+@pytest.mark.parametrize("rule", ["differed", "together"])
+@pytest.mark.parametrize("nu", [0.1, 1.0])
+def test_both_algorithms_and_both_rules_equal_the_printed_program(table, nu, rule, dense):
+    responses = Responses.from_wide(table)
+    y = regularize(pair_counts(responses, dense=dense), nu, rule=rule, b=seen_together(responses, dense=dense))
+    expected = printed_program(table, nu, rule)
+    np.testing.assert_allclose(algorithm_1(y, tol=1e-13).difficulty, expected, atol=ATOL)
+    np.testing.assert_allclose(algorithm_2(y, tol=1e-13).difficulty, expected, atol=ATOL)
+    solved = np.log(stationary(PairChain(y)).pi)
+    np.testing.assert_allclose(solved - solved.mean(), expected, atol=ATOL)
+
+
+def test_the_rules_differ_where_a_pair_agreed_always():
+    x = np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    responses = Responses.from_wide(x)
+    y, b = pair_counts(responses), seen_together(responses)
+    assert regularize(y, 1.0, rule="differed")[0, 1] == 0
+    assert regularize(y, 1.0, rule="together", b=b)[0, 1] == 1
+
+
+def test_equivalent_chains(table):
+    """Theorem: the accelerated chain's distribution is pi_i d_i, rescaled."""
+    y = regularize(pair_counts(Responses.from_wide(table)), 0.5)
+    one, two = algorithm_1(y, tol=1e-14), algorithm_2(y, tol=1e-14)
+    rescaled = one.chain_pi * two.normalisation
+    np.testing.assert_allclose(two.chain_pi, rescaled / rescaled.sum(), atol=ATOL)
+
+
+def test_common_normalisation_is_free_but_slow(table):
+    y = regularize(pair_counts(Responses.from_wide(table)), 0.5)
+    default = algorithm_1(y)
+    large = algorithm_1(y, d=10 * default.normalisation[0])
+    np.testing.assert_allclose(large.difficulty, default.difficulty, atol=ATOL)
+    assert large.n_iter > 5 * default.n_iter
+    assert algorithm_2(y).n_iter < default.n_iter
+
+
+def test_truncated_log(table):
+    y = regularize(pair_counts(Responses.from_wide(table)), 0.5)
+    full = algorithm_1(y)
+    m = len(full.pi)
+    # A range that cuts the smallest entries only.
+    cut = np.sort(full.pi)[2]
+    short = algorithm_1(y, beta_range=-np.log(m * cut))
+    expected = np.log(np.maximum(full.pi, cut))
+    np.testing.assert_allclose(short.difficulty, expected - expected.mean(), atol=ATOL)
+
+
+def test_the_papers_stopping_rule_stops_early(table):
+    y = regularize(pair_counts(Responses.from_wide(table)), 0.5)
+    early, exact = algorithm_1(y, tol=1e-6, stop="step"), algorithm_1(y)
+    assert early.n_iter < exact.n_iter
+    assert 1e-8 < np.abs(early.difficulty - exact.difficulty).max() < 1e-2
+
+
+def test_bad_arguments(table):
+    y = pair_counts(Responses.from_wide(table))
+    with pytest.raises(OptionError, match="at least the largest row sum"):
+        algorithm_1(y, d=1.0)
+    with pytest.raises(OptionError, match="nu is inf"):
+        regularize(y, np.inf)
+    with pytest.raises(OptionError, match="needs the counts b"):
+        regularize(y, 1.0, rule="together")
+    with pytest.raises(OptionError, match="'differed', 'together'"):
+        regularize(y, 1.0, rule="always")
+    padded = np.zeros((9, 9))
+    padded[:8, :8] = y
+    with pytest.raises(DesignError, match="keeps their starting mass"):
+        algorithm_2(sparse.csr_array(padded))
