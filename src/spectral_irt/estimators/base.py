@@ -8,7 +8,7 @@ follows scikit-learn's conventions without importing scikit-learn.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
@@ -61,7 +61,12 @@ class RaschEstimator:
     se_: Floats
     status_: NDArray[Any]
     n_iter_: int
+    residual_: float
+    findings_: tuple[Finding, ...]
     loglik_: float
+
+    # Told in a few words what goes on during `fit`; whoever wants to show that sets it on the instance.
+    _progress: Callable[[str], None] | None = None
 
     # ------------------------------------------------- parameters, as scikit-learn has them
 

@@ -1,0 +1,36 @@
+"""`spectral-irt check`: what is odd in the design of the data, and nothing else."""
+
+from __future__ import annotations
+
+import warnings
+
+from spectral_irt.cli.options import Files, Reading, with_options
+from spectral_irt.cli.progress import Progress
+
+# Enough to measure how well the items hang together; no difficulty is reported.
+ROUGH = 1e-6
+
+
+@with_options(Reading)
+def check(files: Files, reading: Reading) -> None:
+    """Look at the data before a fit: is a common scale possible, and what is odd?
+
+    Prints the findings (severity, what, remedy), or a line that there are none.
+
+    \b
+    [bold]Examples[/bold]
+      spectral-irt check answers.csv
+      spectral-irt check log/*.parquet --item task --response correct
+    """
+    from spectral_irt.cli.display import console, show_findings
+    from spectral_irt.estimators.spectral import spectral_difficulty
+
+    with Progress() as progress, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        responses = reading.read(files, progress)
+        # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
+        found = spectral_difficulty(responses, weighting="users", se="none", tol=ROUGH, progress=progress.say)
+    about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
+    out = console()
+    if not show_findings(out, about_the_data):
+        out.print("Nothing odd.")

@@ -1,0 +1,29 @@
+"""`spectral-irt demo`: the main job on bundled data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spectral_irt.cli.fit import Job, show
+
+
+def demo(
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where to write items.csv and fit.json.")
+    ] = Path("demo-results"),
+) -> None:
+    """Calibrate bundled data: section 6 of the Law School Admission Test.
+
+    \b
+    [bold]Example[/bold]
+      spectral-irt demo -o demo-results
+    """
+    from spectral_irt import datasets
+
+    job = Job(read=lambda progress: datasets.load_lsat(), output=output)
+    responses, fit = job.run()
+    show(responses, fit, job)
+    typer.echo("With your own answers: spectral-irt fit answers.csv -o results")

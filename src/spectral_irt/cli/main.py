@@ -1,0 +1,98 @@
+"""The command `spectral-irt`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+from spectral_irt.cli.check import check
+from spectral_irt.cli.demo import demo
+from spectral_irt.cli.errors import BAD_INPUT, INTERRUPTED, OK, complain, quiet_warnings, report
+from spectral_irt.cli.fit import fit
+from spectral_irt.cli.simulate import simulate
+
+PROGRAM = "spectral-irt"
+BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
+
+app = typer.Typer(
+    name=PROGRAM,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(fit)
+app.command()(check)
+app.command()(simulate)
+app.command()(demo)
+
+# The same class in typer's own copy of click and in click itself.
+UsageError: type[Exception] = typer.BadParameter.__mro__[1]
+
+
+@app.callback(invoke_without_command=True)
+def about(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", metavar="", help="Say the version and stop.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", metavar="", help="Show tracebacks; may stand anywhere.")] = False,
+) -> None:
+    """Calibrate tests: how hard every item is, and how sure that is, from who answered what and whether it was right.
+
+    \b
+    [bold]Examples[/bold]
+      spectral-irt demo                          the main job on bundled data
+      spectral-irt fit answers.csv -o results    your own answers
+      spectral-irt check answers.csv             what is odd in them
+    """
+    if version:
+        from spectral_irt import __version__
+
+        typer.echo(f"{PROGRAM} {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def run() -> NoReturn:
+    """Entry point of the command."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(args: Sequence[str]) -> int:
+    """Do what the arguments say; returns the exit code. No exception leaves."""
+    debug = "--debug" in args
+    args = [arg for arg in args if arg != "--debug"]
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")  # a label may hold what the terminal cannot show
+    quiet_warnings(debug=debug)
+    try:
+        code = app(args=args, prog_name=PROGRAM, standalone_mode=False) or OK
+        sys.stdout.flush()
+    except BrokenPipeError:
+        return _leave_broken_pipe()
+    except UsageError as error:
+        return _usage(error)
+    except (Exception, KeyboardInterrupt) as error:
+        return report(KeyboardInterrupt() if isinstance(error, typer.Abort) else error, debug=debug)
+    if code == INTERRUPTED:
+        return report(KeyboardInterrupt())
+    return int(code)
+
+
+def _usage(error: Exception) -> int:
+    """A mistake in the options, in one line."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context is not None else PROGRAM
+    message = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
+    complain("error", f"{message[0].lower()}{message[1:]}; see {path} --help.")
+    return BAD_INPUT
+
+
+def _leave_broken_pipe() -> int:
+    """The reader of our output has gone (`| head`): leave without a word."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return BROKEN_PIPE

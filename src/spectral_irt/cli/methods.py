@@ -1,0 +1,47 @@
+"""The estimators by the names they have on the command line. They are imported when asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from spectral_irt.errors import OptionError, check_option
+from spectral_irt.estimators.base import RaschEstimator
+
+
+@dataclass(frozen=True)
+class Method:
+    """Where an estimator is (`module:maker` in `spectral_irt.estimators`), and which options of `fit` it takes."""
+
+    where: str
+    takes: str
+
+    def make(self, name: str, parameters: dict[str, Any]) -> RaschEstimator:
+        """The estimator with these parameters; an error that lists what it takes when one does not fit it."""
+        foreign = [option for option in parameters if option not in self.takes.split()]
+        if foreign:
+            said = ", ".join(_flag(option) for option in foreign)
+            takes = ", ".join(_flag(option) for option in self.takes.split())
+            raise OptionError(f"the estimator {name!r} has no {said}; it takes {takes}.")
+        module, _, maker = self.where.partition(":")
+        found: Any = import_module(f"spectral_irt.estimators.{module}")
+        for part in maker.split("."):
+            found = getattr(found, part)
+        return found(**parameters)
+
+
+METHODS = {
+    "spectral": Method("spectral:SpectralRasch", "weighting regularization nu nu_rule se max_iter threads"),
+    "paper": Method("spectral:SpectralRasch.paper", "nu nu_rule se max_iter threads"),
+}
+
+
+def make_estimator(name: str, parameters: dict[str, Any]) -> RaschEstimator:
+    """An estimator by name, for instance `make_estimator("spectral", {"weighting": "users"})`."""
+    check_option("estimator", name, METHODS)
+    return METHODS[name].make(name, parameters)
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")

@@ -1,0 +1,208 @@
+"""Options that several commands share: how the files are to be read, how a fit is to be done."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from spectral_irt.errors import OptionError
+
+if TYPE_CHECKING:
+    from spectral_irt.cli.progress import Progress
+    from spectral_irt.responses import Responses
+
+Files = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE",
+        show_default=False,
+        help="CSV or TSV (plain, .gz, .zst), Parquet, Arrow/Feather or JSON lines; several files are one table.",
+    ),
+]
+
+
+def _panel(title: str) -> Callable[..., Any]:
+    return functools.partial(typer.Option, rich_help_panel=title, show_default=False)
+
+
+_layout = _panel("How the file is laid out")
+_scoring = _panel("What counts as right")
+_method = _panel("How to fit")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are to be read; the options of `read_responses`."""
+
+    format: Annotated[
+        str,
+        _layout(
+            metavar="wide|long|auto",
+            help="Wide: a row for each person, a column for each item. Long: a row for each answer. Told by the column "
+            "names unless said.",
+        ),
+    ] = "auto"
+    user: Annotated[str | None, _layout(metavar="COLUMN", help="Who answered (long tables), or the row labels.")] = None
+    item: Annotated[str | None, _layout(metavar="COLUMN", help="Which item it was (long tables).")] = None
+    response: Annotated[str | None, _layout(metavar="COLUMN", help="What the answer was (long tables).")] = None
+    orient: Annotated[str, _layout(metavar="users|items", help="What a row of a wide table is; users by default.")] = (
+        "users"
+    )
+    duplicates: Annotated[
+        str,
+        _layout(
+            metavar="error|first|last",
+            help="When somebody answered an item twice: complain (default), or keep the first or last answer.",
+        ),
+    ] = "error"
+    largest_component: Annotated[
+        bool,
+        _layout(
+            "--largest-component",
+            metavar="",
+            help="Keep only the largest group of items that have a common scale.",
+        ),
+    ] = False
+    missing: Annotated[
+        list[str],
+        _scoring(
+            metavar="VALUE",
+            help="What else means 'not answered', besides the empty cell, NA, NaN and null. Repeat for several.",
+        ),
+    ] = field(default_factory=list)
+    key: Annotated[
+        str | None, _scoring(metavar="FILE", help="Answer key of a multiple-choice test: columns item and key.")
+    ] = None
+    correct: Annotated[
+        list[str], _scoring(metavar="VALUE", help="This answer is right, every other wrong. Repeat for several.")
+    ] = field(default_factory=list)
+    threshold: Annotated[float | None, _scoring(metavar="NUMBER", help="Values above it are right.")] = None
+    above_mean: Annotated[
+        str | None,
+        _scoring(
+            metavar="right|wrong",
+            help="Ratings: what a rating above the person's own mean counts as. 'wrong' makes larger difficulty mean "
+            "better liked.",
+        ),
+    ] = None
+
+    def read(self, files: Sequence[str], progress: Progress) -> Responses:
+        """The responses in these files, checked: something can be estimated from them."""
+        from spectral_irt.responses.read import read_responses
+        from spectral_irt.responses.usable import check_usable
+
+        how: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
+        largest = how.pop("largest_component")
+        how["correct"] = self.correct or None
+        responses = read_responses(list(files), progress=progress.reading, **how)
+        check_usable(responses)
+        return responses.largest_component() if largest else responses
+
+    def said(self) -> dict[str, Any]:
+        """The options that differ from their defaults."""
+        default = Reading()
+        return {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if getattr(self, one.name) != getattr(default, one.name)
+        }
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """How a fit is to be done; None leaves a choice to the estimator."""
+
+    estimator: Annotated[
+        str,
+        _method(
+            metavar="NAME", help="spectral (default), or paper: the estimator of Nguyen & Zhang (2022) as printed."
+        ),
+    ] = "spectral"
+    weighting: Annotated[
+        str | None,
+        _method(
+            metavar="ability|users|pairs", help="How much each person counts; ability by default, the most accurate."
+        ),
+    ] = None
+    regularization: Annotated[
+        str | None,
+        _method(metavar="auto|NUMBER", help="Precision of the prior on difficulties; auto by default, 0 for none."),
+    ] = None
+    nu: Annotated[
+        float | None, _method(metavar="NUMBER", help="The paper's regularisation: disagreements added to each pair.")
+    ] = None
+    nu_rule: Annotated[
+        str | None, _method(metavar="differed|together", help="Which pairs --nu is added to; differed by default.")
+    ] = None
+    se: Annotated[
+        str | None,
+        _method(metavar="METHOD", help="Standard errors: auto (default), dense, one-pass, multiplier or none."),
+    ] = None
+    max_iter: Annotated[int | None, _method(metavar="NUMBER", help="Most iterations of the solver.")] = None
+    threads: Annotated[
+        int | None, _method(metavar="NUMBER", help="All processors by default; results do not change.")
+    ] = None
+
+    def parameters(self) -> dict[str, Any]:
+        """The estimator's parameters that were said."""
+        said = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "estimator"}
+        said["regularization"] = _number_or_auto(self.regularization)
+        return {name: value for name, value in said.items() if value is not None}
+
+
+def _number_or_auto(text: str | None) -> str | float | None:
+    if text is None or text == "auto":
+        return text
+    try:
+        return float(text)
+    except ValueError:
+        raise OptionError(f"regularization is {text!r}; it can be 'auto' or a number, 0 or more.") from None
+
+
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="DIR", show_default=False, help="Where to write items.csv and fit.json."),
+]
+
+
+def with_options(*groups: type) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Spread the fields of option groups over a command's signature; the command gets each group as one argument.
+
+    The parameter of a group is named after it in lower case: `def fit(files: Files, reading: Reading)`.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        by_name = {group.__name__.lower(): group for group in groups}
+        hints = get_type_hints(command, include_extras=True)
+        parameters: list[inspect.Parameter] = []
+        for name, parameter in inspect.signature(command).parameters.items():
+            if name not in by_name:
+                parameters.append(parameter.replace(annotation=hints[name]))
+                continue
+            group_hints = get_type_hints(by_name[name], include_extras=True)
+            for one in fields(by_name[name]):
+                default = one.default_factory() if one.default_factory is not MISSING else one.default
+                kind = inspect.Parameter.KEYWORD_ONLY
+                parameters.append(inspect.Parameter(one.name, kind, default=default, annotation=group_hints[one.name]))
+
+        @functools.wraps(command)
+        def spread(**given: Any) -> None:
+            grouped = {
+                name: group(**{one.name: given.pop(one.name) for one in fields(group)})
+                for name, group in by_name.items()
+            }
+            command(**given, **grouped)
+
+        del spread.__wrapped__
+        keyword = [p.replace(kind=inspect.Parameter.KEYWORD_ONLY) for p in parameters]
+        spread.__signature__ = inspect.Signature(keyword)  # type: ignore[attr-defined]
+        spread.__annotations__ = {p.name: p.annotation for p in keyword}
+        return spread
+
+    return decorate

@@ -1,0 +1,250 @@
+"""Results on disk: complete or not at all.
+
+Files are written under temporary names beside their places and moved there when all of them are complete. An error, an
+interrupt or a full disk leaves what was there before.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import re
+import secrets
+import signal
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.errors import OutputError, listed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+Columns = Mapping[str, NDArray[Any]]
+
+PROGRAM = "spectral-irt"
+RECORD = "fit.json"
+RESULTS = ("items.csv", "items.parquet", RECORD)  # what a fit may write into its directory
+
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full; free some space or choose another place",
+    errno.EDQUOT: "your disk quota is used up; free some space or choose another place",
+    errno.EFBIG: "the file would be larger than allowed here; choose another place",
+    errno.EACCES: "permission denied; choose a place you may write to",
+    errno.EPERM: "permission denied; choose a place you may write to",
+    errno.EROFS: "the file system is read-only; choose another place",
+    errno.ENOTDIR: "a part of the path is a file, not a directory; choose another place",
+    errno.EEXIST: "a part of the path is a file, not a directory; choose another place",
+    errno.EISDIR: "it is a directory; choose another name",
+    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
+}
+
+
+# ---------------------------------------------------------------------------------- complete or not at all
+
+
+@contextmanager
+def all_or_nothing(targets: Sequence[Path], *, stale: Sequence[Path] = ()) -> Iterator[list[Path]]:
+    """Draft paths for these targets; at the end of a block without error they take their places.
+
+    The drafts are made at once, so a place that cannot be written shows before the work, not after it. `stale` files
+    go when the new ones come.
+    """
+    made: list[Path] = []
+    drafts: list[Path] = []
+    try:
+        for target in targets:
+            with naming(target):
+                _make_directory(target.parent, made)
+                if target.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, "is a directory")
+                draft = target.parent / f".{secrets.token_hex(6)}.partial"
+                drafts.append(draft)
+                draft.open("xb").close()
+        yield drafts
+        with uninterrupted():
+            for draft, target in zip(drafts, targets, strict=True):
+                with naming(target):
+                    _settle(draft)
+            for draft, target in zip(drafts, targets, strict=True):
+                with naming(target):
+                    os.replace(draft, target)
+            for old in stale:
+                with naming(old):
+                    old.unlink(missing_ok=True)
+        made.clear()
+    finally:
+        for draft in drafts:
+            with suppress(OSError):
+                draft.unlink(missing_ok=True)
+        for directory in reversed(made):
+            with suppress(OSError):
+                directory.rmdir()
+
+
+def _make_directory(directory: Path, made: list[Path]) -> None:
+    """Make a directory and those above it, and take note of each."""
+    missing = []
+    while not directory.exists():
+        missing.append(directory)
+        directory = directory.parent
+    for new in reversed(missing):
+        new.mkdir()
+        made.append(new)
+
+
+def _settle(draft: Path) -> None:
+    """See to it that the bytes are on the disk: some file systems complain of lack of space only now."""
+    with draft.open("rb") as file:
+        os.fsync(file.fileno())
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits until the block is done; it is meant for moments."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[Any] = []
+    before = signal.signal(signal.SIGINT, lambda *call: waiting.append(call))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if waiting and callable(before):
+        before(*waiting[0])
+
+
+@contextmanager
+def naming(target: Path) -> Iterator[None]:
+    """An operating-system error about this file becomes a sentence with a remedy."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except Exception as error:
+        number = _error_number(error)
+        if number is None:
+            raise
+        reason = _REMEDIES.get(number, f"{os.strerror(number)}; choose another place")
+        raise OutputError(f"{str(target)!r} cannot be written: {reason}. Nothing was written.") from error
+
+
+def _error_number(error: Exception) -> int | None:
+    """The operating system's number of an error; polars has it in its message only."""
+    if isinstance(error, OSError) and error.errno:
+        return error.errno
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    return int(found[1]) if found else None
+
+
+# -------------------------------------------------------------------------------- a directory of results
+
+
+def result_paths(directory: Path, *, parquet: bool, inputs: Sequence[Path] = ()) -> tuple[list[Path], list[Path]]:
+    """Where the results of a fit go, and which files of an earlier fit they make stale.
+
+    Results of an earlier fit are replaced. A file of the same name that no fit wrote is somebody's data: an error.
+    """
+    if directory.exists() and not directory.is_dir():
+        raise OutputError(f"{str(directory)!r} is a file, not a directory; choose another place. Nothing was written.")
+    present = [directory / name for name in RESULTS if (directory / name).exists()]
+    if present and not _is_ours(directory / RECORD):
+        names = listed(path.name for path in present)
+        raise OutputError(
+            f"{str(directory)!r} holds {names}, which no fit of {PROGRAM} wrote there; choose another directory, or "
+            "move it away. Nothing was written."
+        )
+    for path in inputs:
+        if any(path.exists() and path.samefile(old) for old in present):
+            raise OutputError(
+                f"the results would replace {str(path)!r}, which is being read; choose another directory. Nothing was "
+                "written."
+            )
+    targets = [directory / name for name in RESULTS if parquet or name != "items.parquet"]
+    return targets, [path for path in present if path not in targets]
+
+
+def _is_ours(record: Path) -> bool:
+    try:
+        found = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return isinstance(found, dict) and found.get("program") == PROGRAM
+
+
+# --------------------------------------------------------------------------------------- kinds of files
+
+
+def write_csv(path: Path, columns: Columns) -> None:
+    """A table as CSV: UTF-8, every digit, nothing in a cell without a number."""
+    cells = [_cells(values) for values in columns.values()]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write(",".join(columns) + "\n")
+        file.writelines(",".join(row) + "\n" for row in zip(*cells, strict=True))
+
+
+def _cells(values: NDArray[Any]) -> list[str]:
+    if values.dtype.kind == "f":
+        return ["" if math.isnan(x) else repr(x) for x in values.tolist()]
+    if values.dtype.kind in "iub":
+        return [str(x) for x in values.tolist()]
+    return [_quoted(str(x)) for x in values.tolist()]
+
+
+def _quoted(text: str) -> str:
+    """Text as a CSV cell. An empty text is quoted, so that it is not taken for a missing one."""
+    if not text or text != text.strip() or any(c in text for c in ',"\n\r'):
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def write_parquet(path: Path, columns: Columns) -> None:
+    """A table as Parquet; NaN becomes null."""
+    frame_of(columns).write_parquet(path)
+
+
+def frame_of(columns: Columns) -> pl.DataFrame:
+    """A table as a polars frame; labels of mixed kinds become text, NaN becomes null."""
+    import polars as pl
+
+    series = []
+    for name, values in columns.items():
+        if values.dtype == object:
+            cells = values.tolist()
+            kinds = {type(cell) for cell in cells}
+            series.append(pl.Series(name, cells if len(kinds) < 2 else [str(cell) for cell in cells]))
+        else:
+            series.append(pl.Series(name, values, nan_to_null=True))
+    return pl.DataFrame(series)
+
+
+def write_json(path: Path, record: Mapping[str, Any]) -> None:
+    """A record as JSON for people and programs: indented, UTF-8, null where there is no number."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        json.dump(plain(record), file, ensure_ascii=False, indent=2, allow_nan=False)
+        file.write("\n")
+
+
+def plain(value: Any) -> Any:
+    """A value in JSON's own types."""
+    if isinstance(value, Mapping):
+        return {str(name): plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, np.generic):
+        return plain(value.item())
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    return str(value)

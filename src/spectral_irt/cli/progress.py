@@ -1,0 +1,75 @@
+"""What goes on, on a terminal, once it takes longer than a second; nothing on short work, nothing when piped."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from spectral_irt.cli.errors import printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Display
+
+PATIENCE = 1.0  # seconds of silence
+
+
+class Progress:
+    """A line on stderr that says what is being done; it vanishes when the work is.
+
+    >>> with Progress() as progress:
+    ...     progress.say("reading", 0.5)
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._text = "working"
+        self._share: float | None = None
+        self._display: Display | None = None
+        self._task: Any = None
+        self._timer: threading.Timer | None = None
+
+    def __enter__(self) -> Progress:
+        if sys.stderr.isatty():
+            self._timer = threading.Timer(PATIENCE, self._show)
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._timer = None
+            if self._display is not None:
+                self._display.stop()
+                self._display = None
+
+    def say(self, text: str, share: float | None = None) -> None:
+        """What is being done now, and the share of it that is done, if known."""
+        with self._lock:
+            self._text, self._share = printable(text), share
+            self._update()
+
+    def reading(self, share: float, text: str) -> None:
+        """`say`, as `read_responses` calls it."""
+        self.say(text, share)
+
+    def _show(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Display
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24), TimeElapsedColumn())
+        with self._lock:
+            if self._timer is None:
+                return  # the work ended while rich was loading
+            self._display = Display(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._display.add_task(self._text, total=None)
+            self._update()
+            self._display.start()
+
+    def _update(self) -> None:
+        if self._display is not None:
+            total = None if self._share is None else 1.0  # None: a bar that only shows life
+            self._display.update(self._task, description=self._text, total=total, completed=self._share or 0.0)

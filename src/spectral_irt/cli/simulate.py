@@ -1,0 +1,137 @@
+"""`spectral-irt simulate`: draw answers under the Rasch model, and write them with the truth behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spectral_irt.cli.errors import printable
+from spectral_irt.cli.options import with_options
+from spectral_irt.cli.progress import Progress
+from spectral_irt.errors import OptionError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from spectral_irt.responses import Responses
+    from spectral_irt.simulate import Simulated
+
+
+def _option(metavar: str, help: str, panel: str | None = None) -> Any:
+    return typer.Option(metavar=metavar, help=help, rich_help_panel=panel, show_default=False)
+
+
+_DESIGN = "Details of the design"
+
+
+@dataclass(frozen=True)
+class Details:
+    """Parameters of the designs; None leaves them at their defaults."""
+
+    p: Annotated[float | None, _option("NUMBER", "sampled: probability that a user is shown an item.", _DESIGN)] = None
+    responses: Annotated[int | None, _option("NUMBER", "popularity: responses in all.", _DESIGN)] = None
+    exponent: Annotated[float | None, _option("NUMBER", "popularity: how unequal the items are; 0.7.", _DESIGN)] = None
+    activity_sd: Annotated[float | None, _option("NUMBER", "popularity: how unequal users are; 1.", _DESIGN)] = None
+    booklets: Annotated[int | None, _option("NUMBER", "booklets: how many.", _DESIGN)] = None
+    forms: Annotated[int | None, _option("NUMBER", "linked: how many forms; 30.", _DESIGN)] = None
+    length: Annotated[int | None, _option("NUMBER", "booklets, linked: items in each.", _DESIGN)] = None
+    anchors: Annotated[int | None, _option("NUMBER", "linked: items shared with the form before; 2.", _DESIGN)] = None
+
+    def said(self) -> dict[str, Any]:
+        given = {one.name: getattr(self, one.name) for one in fields(self)}
+        given["n_responses"] = given.pop("responses")
+        return {name: value for name, value in given.items() if value is not None}
+
+
+@with_options(Details)
+def simulate(
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", metavar="FILE", help="Where to write: .csv or .parquet.", show_default=False),
+    ],
+    users: Annotated[int, _option("NUMBER", "How many users; 1000 by default.")] = 1000,
+    items: Annotated[int | None, _option("NUMBER", "How many items; the design 'linked' says it itself.")] = None,
+    design: Annotated[
+        str, _option("NAME", "Who is shown what: complete (default), sampled, popularity, booklets or linked.")
+    ] = "complete",
+    seed: Annotated[int | None, _option("NUMBER", "The same seed gives the same data.")] = None,
+    truth: Annotated[Path | None, _option("FILE", "Write the true difficulties there: .csv or .parquet.")] = None,
+    ability_mean: Annotated[float, _option("NUMBER", "Mean ability; 0.")] = 0.0,
+    ability_sd: Annotated[float, _option("NUMBER", "Standard deviation of ability; 1.")] = 1.0,
+    difficulty_sd: Annotated[float, _option("NUMBER", "Standard deviation of difficulty; 1.")] = 1.0,
+    *,
+    details: Details,
+) -> None:
+    """Draw answers under the Rasch model, and write a row for each.
+
+    \b
+    [bold]Examples[/bold]
+      spectral-irt simulate -o answers.csv --items 40 --seed 1 --truth truth.csv
+      spectral-irt simulate -o some.csv --items 200 --design sampled --p 0.1
+      spectral-irt simulate -o log.parquet --users 6000 --items 3900 \\
+          --design popularity --responses 1000000
+      spectral-irt simulate -o forms.parquet --users 9000 --design linked
+    """
+    from spectral_irt import simulate as draw
+    from spectral_irt.cli.output import all_or_nothing, naming
+
+    targets = [path for path in (output, truth) if path is not None]
+    for path in targets:
+        if path.suffix.lower() not in (".csv", ".parquet"):
+            raise OptionError(f"{str(path)!r} ends in neither .csv nor .parquet; name the file after what it shall be.")
+    if truth is not None and truth.absolute() == output.absolute():
+        raise OptionError(f"--output and --truth are the same file, {str(output)!r}; name two.")
+    with Progress() as progress, all_or_nothing(targets) as drafts:
+        progress.say("drawing answers")
+        data = draw.rasch(
+            users,
+            items,
+            design=design,
+            ability_mean=ability_mean,
+            ability_sd=ability_sd,
+            difficulty_sd=difficulty_sd,
+            seed=seed,
+            **details.said(),
+        )
+        for draft, target, write in zip(drafts, targets, (write_answers, write_truth), strict=False):
+            progress.say(f"writing {target.name}")
+            with naming(target):
+                write(data, draft, target.suffix.lower())
+    found = data.responses
+    counts = f"{found.n_users:,} users, {found.n_items:,} items, {found.n_responses:,} responses"
+    typer.echo(f"{counts}: {printable(' and '.join(map(str, targets)))}")
+
+
+def write_answers(data: Simulated, path: Path, suffix: str) -> None:
+    """A row for each answer: user, item, response."""
+    import polars as pl
+
+    if suffix == ".parquet":
+        pl.concat(_pieces(data.responses)).write_parquet(path)
+        return
+    with path.open("wb") as file:
+        for k, piece in enumerate(_pieces(data.responses)):
+            piece.write_csv(file, include_header=k == 0)
+
+
+def write_truth(data: Simulated, path: Path, suffix: str) -> None:
+    """A row for each item: item, difficulty."""
+    from spectral_irt.cli.output import write_csv, write_parquet
+
+    columns = {"item": data.responses.items, "difficulty": data.difficulty}
+    (write_parquet if suffix == ".parquet" else write_csv)(path, columns)
+
+
+def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
+    import polars as pl
+
+    start = 0
+    for block in responses.blocks:
+        users = responses.users[start + block.user_of_response()]
+        right = block.right().astype("int8")
+        yield pl.DataFrame({"user": users, "item": responses.items[block.items], "response": right})
+        start += block.n_users
