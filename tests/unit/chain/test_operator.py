@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from dense import AWKWARD, dense_pairs
 
+from dense import AWKWARD, dense_pairs
 from spectral_irt import Responses, simulate
 from spectral_irt.chain.operator import ItemChain, TiedChain
 from spectral_irt.chain.weights import prox_ability

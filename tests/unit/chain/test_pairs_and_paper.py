@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from dense import dense_pairs
 from scipy import sparse
 
+from dense import dense_pairs
 from spectral_irt import Responses
 from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together
 from spectral_irt.chain.paper import algorithm_1, algorithm_2

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from dense import gth as slow_gth
 
+from dense import gth as slow_gth
 from spectral_irt import simulate
 from spectral_irt.chain import stationary as module
 from spectral_irt.chain.operator import ItemChain

@@ -1,0 +1,250 @@
+"""SpectralRasch: accuracy, regularisation, what it says, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectral_irt import Responses, SpectralRasch, datasets, simulate
+from spectral_irt.errors import DesignError, DisconnectedDesignError, NotFittedError, OptionError
+
+REFERENCE = Path(__file__).parents[2] / "reference"
+
+
+def two_islands(link=None):
+    """Items 0-3 and 4-7, each answered by its own users; `link` adds rows."""
+    rng = np.random.default_rng(0)
+    table = np.full((200, 8), np.nan)
+    table[:100, :4] = rng.integers(0, 2, (100, 4))
+    table[100:, 4:] = rng.integers(0, 2, (100, 4))
+    return table if link is None else np.vstack([table, link])
+
+
+@pytest.mark.parametrize("name", ["lsat6", "test15", "missing12", "booklets24"])
+def test_close_to_conditional_maximum_likelihood(name):
+    """Ability weights: within a quarter of a standard error of CML, with standard errors within 2 %."""
+    gold = json.loads((REFERENCE / "cml_gold.json").read_text())[name]
+    table = np.genfromtxt(REFERENCE / f"{name}.csv", delimiter=",", skip_header=1)
+    fit = SpectralRasch(regularization=0).fit(table)
+    gap = (fit.difficulty_ - gold["difficulty_sum0"]) / np.array(gold["se_sum0"])
+    assert np.abs(gap).max() < 0.25
+    np.testing.assert_allclose(fit.se_, gold["se_sum0"], rtol=0.03)
+
+
+def test_ability_beats_users_beats_pairs_on_skewed_data():
+    data = simulate.rasch(2000, 100, design="popularity", n_responses=40_000, seed=11)
+    rmse = {}
+    for weighting in ("pairs", "users", "ability"):
+        fit = SpectralRasch(weighting=weighting, regularization=0, se="none").fit(data.responses)
+        rmse[weighting] = np.sqrt(np.mean((fit.difficulty_ - data.difficulty) ** 2))
+    assert rmse["ability"] < rmse["users"] < rmse["pairs"]
+
+
+def test_true_difficulties_of_eight_are_reported():
+    beta = np.concatenate([[-8.0, 8.0], np.linspace(-2, 2, 20)])
+    data = simulate.rasch(60_000, 22, difficulty=beta, ability_sd=2.0, seed=1)
+    fit = SpectralRasch().fit(data.responses)
+    z = (fit.difficulty_ - data.difficulty) / fit.se_
+    assert fit.difficulty_.max() > 7
+    assert np.abs(z).max() < 4
+
+
+class TestRegularization:
+    def test_auto_adds_nothing_to_a_good_test(self):
+        fit = SpectralRasch().fit(datasets.load_lsat())
+        assert fit.regularization_.kind == "none"
+        assert "each carries information above 25" in str(fit.regularization_)
+
+    def test_auto_finds_the_spread_of_difficulties(self):
+        for sd in (0.5, 1.0, 1.6):
+            data = simulate.rasch(3000, 1200, design="popularity", n_responses=60_000, difficulty_sd=sd, seed=3)
+            fit = SpectralRasch(se="none").fit(data.responses)
+            assert fit.regularization_.estimated
+            # 1,200 draws tell a precision to sqrt(2 / 1200) = 4 %, the data blur it to about three times that, and
+            # where difficulties spread widely the estimates of thin items are skewed, which adds up to a third.
+            precision = fit.regularization_.alpha * data.difficulty.var()
+            assert 0.85 < precision < (1.2 if sd <= 1 else 1.4)
+
+    def test_prior_beats_no_prior_on_thin_data(self):
+        data = simulate.rasch(1000, 600, design="popularity", n_responses=20_000, seed=3)
+        auto = SpectralRasch(se="none").fit(data.responses)
+        none = SpectralRasch(se="none", regularization=0).fit(data.responses)
+        both = np.isfinite(none.difficulty_)
+        errors = [np.mean((f.difficulty_ - data.difficulty)[both] ** 2) for f in (auto, none)]
+        assert errors[0] < 0.85 * errors[1]
+
+    def test_a_number_is_the_precision_of_a_normal_prior(self):
+        """Two items seen by nobody else's user: the balance is that of a normal prior, solved by hand."""
+        table = np.array([[1, 0]] * 6 + [[0, 1]] * 2, dtype=float)
+        alpha = 1.7
+        fit = SpectralRasch(regularization=alpha, tol=1e-13).fit(table)
+        beta = fit.difficulty_[0]
+        # Two items of one right answer: h = 1 / (2 sqrt(pi_1 pi_2)), so the balance of item 1 against its prior is
+        assert (2 * np.exp(-beta) - 6 * np.exp(beta)) / 2 == pytest.approx(alpha * beta, rel=1e-3)
+
+    def test_zero_leaves_out_extreme_items_and_says_so(self):
+        table = np.hstack([simulate.rasch(300, 5, seed=1).responses.to_dense(), np.ones((300, 1))])
+        fit = SpectralRasch(regularization=0).fit(table)
+        assert np.isnan(fit.difficulty_[5])
+        assert fit.status_[5] == "all right"
+        assert np.nansum(fit.difficulty_) == pytest.approx(0, abs=1e-12)
+        assert [f.items for f in fit.findings_ if f.code == "items_left_out"] == [(5,)]
+
+    def test_auto_estimates_extreme_items_from_the_prior_and_marks_them(self):
+        table = np.hstack([simulate.rasch(300, 5, seed=1).responses.to_dense(), np.ones((300, 1))])
+        fit = SpectralRasch().fit(table)
+        assert fit.status_[5] == "all right"
+        assert fit.difficulty_[5] < fit.difficulty_[:5].min()
+        assert np.isfinite(fit.se_[5])
+        assert fit.se_[5] > 2 * fit.se_[:5].max()
+
+    def test_unanswered_item_gets_no_estimate(self):
+        table = np.hstack([simulate.rasch(300, 5, seed=1).responses.to_dense(), np.full((300, 1), np.nan)])
+        fit = SpectralRasch().fit(table)
+        assert np.isnan(fit.difficulty_[5])
+        assert fit.status_[5] == "no responses"
+
+    @pytest.mark.parametrize("rule", ["differed", "together"])
+    def test_papers_nu(self, rule):
+        """`SpectralRasch.paper` is the accelerated algorithm on regularised pair counts."""
+        from spectral_irt.chain.pairs import pair_counts, regularize, seen_together
+        from spectral_irt.chain.paper import algorithm_2
+
+        responses = simulate.rasch(120, 40, design="sampled", p=0.3, seed=2).responses
+        y = regularize(pair_counts(responses), 1.0, rule=rule, b=seen_together(responses))
+        fit = SpectralRasch.paper(nu_rule=rule).fit(responses)
+        np.testing.assert_allclose(fit.difficulty_, algorithm_2(y, tol=1e-13).difficulty, atol=1e-8)
+        assert fit.regularization_.nu == 1
+
+    def test_nu_puts_no_unanswered_item_first(self):
+        """The printed program ranks an item without answers first: its row sum is padded and it keeps its mass."""
+        table = np.hstack([simulate.rasch(100, 6, seed=1).responses.to_dense(), np.full((100, 1), np.nan)])
+        fit = SpectralRasch.paper().fit(table)
+        assert np.isnan(fit.difficulty_[6])
+
+
+class TestDesign:
+    def test_no_common_scale(self):
+        with pytest.raises(DisconnectedDesignError, match=r"2 groups that share no users \(sizes 4, 4"):
+            SpectralRasch(regularization=0).fit(two_islands())
+
+    def test_no_common_scale_under_nu(self):
+        with pytest.raises(DesignError, match="nu cannot tie them"):
+            SpectralRasch.paper().fit(two_islands())
+
+    def test_prior_ties_islands_and_says_so(self):
+        fit = SpectralRasch().fit(two_islands())
+        (finding,) = [f for f in fit.findings_ if f.code == "disconnected"]
+        assert "share no users" in finding.sentence
+        assert len(finding.items) == 4
+        assert np.all(np.isfinite(fit.difficulty_))
+
+    def test_one_way_link(self):
+        link = np.full((5, 8), np.nan)
+        link[:, 0], link[:, 7] = 1, 0
+        with pytest.raises(DisconnectedDesignError, match="linked one way only"):
+            SpectralRasch(regularization=0).fit(two_islands(link))
+
+    def test_two_way_link_is_enough(self):
+        link = np.full((6, 8), np.nan)
+        link[:, 0], link[:, 7] = [1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]
+        fit = SpectralRasch(regularization=0).fit(two_islands(link))
+        assert np.all(np.isfinite(fit.difficulty_))
+
+    def test_weak_links_are_found(self):
+        data = simulate.rasch(1200, design="linked", forms=4, length=30, anchors=1, seed=2)
+        fit = SpectralRasch().fit(data.responses)
+        (finding,) = [f for f in fit.findings_ if f.code == "weak_links"]
+        assert "users link two groups" in finding.sentence
+
+    def test_silent_users_change_nothing(self):
+        table = simulate.rasch(300, 6, seed=3).responses.to_dense()
+        silent = np.array([[1.0] * 6, [0.0] * 6, [np.nan] * 5 + [1.0], [np.nan] * 6])
+        a = SpectralRasch(regularization=0).fit(table)
+        b = SpectralRasch(regularization=0).fit(np.vstack([silent[:2], table, silent[2:]]))
+        np.testing.assert_allclose(a.difficulty_, b.difficulty_, atol=1e-12)
+        np.testing.assert_allclose(a.se_, b.se_, rtol=1e-10)
+        assert any(f.code == "silent_users" for f in b.findings_)
+
+
+class TestTables:
+    def test_items(self):
+        table = SpectralRasch().fit(datasets.load_lsat()).items()
+        assert table.columns == ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_value", "status"]
+        assert table["item"].to_list() == ["item1", "item2", "item3", "item4", "item5"]
+        assert table["score"].to_list() == [924, 709, 553, 763, 870]
+
+    @pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+    def test_the_library_that_came_in_goes_out(self, library):
+        columns = {f"q{k}": simulate.rasch(50, 4, seed=1).responses.to_dense()[:, k] for k in range(4)}
+        module = pytest.importorskip(library)
+        frame = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
+        out = SpectralRasch().fit(frame).items()
+        assert type(out) is type(frame)
+
+    def test_predict_proba(self):
+        fit = SpectralRasch().fit(datasets.load_lsat())
+        p = fit.predict_proba([fit.difficulty_[2], 100.0, -1000.0], ["item3", "item1"])
+        assert p.shape == (3, 2)
+        assert p[0, 0] == pytest.approx(0.5)
+        assert p[1].min() > 0.999
+        assert p[2].max() == 0
+        with pytest.raises(OptionError, match="'item9'"):
+            fit.predict_proba([0.0], ["item9"])
+
+    def test_repr(self):
+        model = SpectralRasch(weighting="users")
+        assert repr(model) == "SpectralRasch(weighting='users')"
+        assert "5 items" in repr(model.fit(datasets.load_lsat()))
+
+    def test_results_cannot_be_changed(self):
+        fit = SpectralRasch().fit(datasets.load_lsat())
+        with pytest.raises(ValueError, match="read-only"):
+            fit.difficulty_[0] = 0
+
+    def test_refit_forgets(self):
+        model = SpectralRasch().fit(datasets.load_lsat())
+        model.set_params(se="none").fit(simulate.rasch(100, 7, seed=1).responses)
+        assert len(model.difficulty_) == 7
+        assert np.all(np.isnan(model.se_))
+
+    def test_not_fitted(self):
+        with pytest.raises(NotFittedError, match="call fit"):
+            SpectralRasch().items()
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"weighting": "votes"}, "'ability', 'users', 'pairs'"),
+        ({"regularization": "some"}, "'auto'"),
+        ({"regularization": -1}, "0 or more"),
+        ({"regularization": np.nan}, "0 or more"),
+        ({"nu": 1.0}, "weighting='pairs'"),
+        ({"nu": 1.0, "weighting": "pairs", "regularization": 2.0}, "not both"),
+        ({"nu": 1.0, "weighting": "pairs", "nu_rule": "x"}, "'differed', 'together'"),
+        ({"se": "jackknife"}, "'dense'"),
+        ({"threads": 0}, "at least 1"),
+        ({"threshold": np.inf}, "finite"),
+    ],
+)
+def test_bad_options(params, message):
+    with pytest.raises(OptionError, match=message):
+        SpectralRasch(**params).fit([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ([[1, 1], [1, 1]], "all 4 responses are right"),
+        ([[0, 0], [0, 0]], "all 4 responses are wrong"),
+        ([[1], [0]], "one item"),
+        ([[1, 0]], "one user"),
+        ([[1, None], [None, 0], [0, None]], "no user answered two items"),
+        ([[None, None], [None, None]], "no responses"),
+    ],
+)
+def test_data_that_tell_nothing(table, message):
+    with pytest.raises(DesignError, match=message):
+        SpectralRasch().fit(Responses.from_wide(table))
