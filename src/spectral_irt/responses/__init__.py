@@ -2,6 +2,7 @@
 
 from spectral_irt.responses.block import Block
 from spectral_irt.responses.findings import Finding
+from spectral_irt.responses.read import read_responses, responses_from_frame
 from spectral_irt.responses.responses import Responses, as_responses
 
-__all__ = ["Block", "Finding", "Responses", "as_responses"]
+__all__ = ["Block", "Finding", "Responses", "as_responses", "read_responses", "responses_from_frame"]

@@ -1,0 +1,280 @@
+"""Files and dataframes -> Responses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from spectral_irt.errors import ReadError, check_option
+from spectral_irt.responses.pack import DUPLICATES, Duplicates
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.scoring import Polarity, Scoring, scoring
+
+if TYPE_CHECKING:
+    from spectral_irt.responses.reading.files import File
+    from spectral_irt.responses.reading.json_lines import JsonLines
+    from spectral_irt.responses.reading.layout import Asked, Wide
+    from spectral_irt.responses.reading.tables import Table
+
+Format = Literal["auto", "wide", "long"]
+Orient = Literal["users", "items"]
+Progress = Callable[[float, str], None]
+Path = str | os.PathLike[str]
+Key = Path | Mapping[Any, Any]
+
+__all__ = ["read_responses", "responses_from_frame"]
+
+
+def read_responses(
+    path: Path | Iterable[Path],
+    *,
+    format: Format = "auto",
+    user: Any = None,
+    item: Any = None,
+    response: Any = None,
+    missing: Any = (),
+    key: Key | None = None,
+    correct: Any = None,
+    threshold: float | None = None,
+    above_mean: Polarity | None = None,
+    duplicates: Duplicates = "error",
+    orient: Orient = "users",
+    progress: Progress | None = None,
+) -> Responses:
+    """Responses from a file of answers: CSV or TSV (plain, .gz, .zst), Parquet, Arrow/Feather, or JSON lines.
+
+    Files are read in pieces; a long table of any size needs the packed responses (four bytes each), the labels, and
+    one piece.
+
+    Parameters
+    ----------
+    path : path, glob, or several of them
+        Several files are one table: long ones are put one after the other, wide ones stacked, columns matched by name.
+    format : "auto", "wide" or "long"
+        Wide: one row a user, one column an item. Long: one row an answer. By default told by the column names.
+    user, item, response : str, optional
+        Columns. In a long table all three; by default found by their usual names (user_id, student, model, ...;
+        item, question, movie, ...; response, correct, rating, ...). In a wide table `user` is the column of labels; by
+        default the first one when its name or values are labels, else users are numbered from 1.
+    missing : value or values
+        What else means "not answered". The empty cell, null, NaN, "NA", "NaN", "nan" and "null" always do.
+    key : path or mapping, optional
+        The right answer of every item, for multiple choice: a file with columns item and key, a file with one row of
+        right answers under the items' names, or a mapping.
+    correct : value or values, optional
+        The right answers, whatever the item.
+    threshold : float, optional
+        Values above it are right, the others wrong.
+    above_mean : "right" or "wrong", optional
+        For ratings: what counts is whether a rating is strictly above the mean of all the ratings of its user, and this
+        says what an above-average rating is coded as. "wrong" is the paper's polarity: liked = 0, so that a larger
+        difficulty means better liked.
+    duplicates : "error", "first" or "last"
+        When a user answered an item twice: complain, or keep the first or last answer.
+    orient : "users" or "items"
+        What a row of a wide table is.
+    progress : callable(fraction, text), optional
+        Told after every piece how far reading has come.
+
+    Returns
+    -------
+    Responses
+        Labels are as in the file: text, or integers where all labels of a kind are whole numbers ("007" stays text).
+        Users and items of a long table are sorted; those of a wide table keep their order.
+
+    Raises
+    ------
+    ReadError, ResponseValueError, DuplicateResponseError, OptionError
+        In one sentence: what is wrong, where, and what to do.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.csv")
+    >>> _ = file.write_text("student,q1,q2\\nann,1,0\\nbob,1,\\n")
+    >>> read_responses(file)
+    Responses(2 users x 2 items, 3 responses, 66.7 % right)
+    """
+    from spectral_irt.responses.reading.files import find_files, source_name
+    from spectral_irt.responses.reading.tables import polars_errors_named
+
+    check_option("duplicates", duplicates, DUPLICATES)
+    how = _scoring(missing, key, correct, threshold, above_mean)
+    asked = _asked(format, user, item, response, orient)
+    files = find_files(path)
+    source = source_name(files)
+    request = _Request(how, asked, duplicates, source, None, progress)
+    with polars_errors_named(source):
+        if files[0].family == "json":
+            return _from_json(files, request)
+        return _from_tables([_open(file) for file in files], request)
+
+
+def responses_from_frame(
+    frame: Any,
+    *,
+    format: Format = "auto",
+    user: Any = None,
+    item: Any = None,
+    response: Any = None,
+    missing: Any = (),
+    key: Key | None = None,
+    correct: Any = None,
+    threshold: float | None = None,
+    above_mean: Polarity | None = None,
+    duplicates: Duplicates = "error",
+    orient: Orient = "users",
+    progress: Progress | None = None,
+) -> Responses:
+    """Responses from a dataframe of any library, long or wide, with the options of `read_responses`.
+
+    The frame is not changed. Tables made from the responses come in the same library. Rows of a wide frame without a
+    column of user labels take those of its index, if it has one, else are numbered from 0.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> ratings = pl.DataFrame({"user": ["ann", "ann", "bob"], "movie": [7, 9, 7], "rating": [5, 3, 2]})
+    >>> responses_from_frame(ratings, threshold=3)
+    Responses(2 users x 2 items, 3 responses, 33.3 % right)
+    """
+    from spectral_irt.responses.reading.frames import table_of_any_frame
+    from spectral_irt.responses.reading.tables import polars_errors_named
+
+    check_option("duplicates", duplicates, DUPLICATES)
+    how = _scoring(missing, key, correct, threshold, above_mean)
+    asked = _asked(format, user, item, response, orient)
+    with polars_errors_named("the dataframe"):
+        table, kind = table_of_any_frame(frame)
+        return _from_tables([table], _Request(how, asked, duplicates, "the data", kind, progress))
+
+
+@dataclass(frozen=True)
+class _Request:
+    """Everything the caller wants, checked."""
+
+    scoring: Scoring
+    asked: Asked
+    duplicates: Duplicates
+    source: str
+    frame_kind: str | None
+    progress: Progress | None
+
+    def report(self, share: float) -> None:
+        if self.progress is not None:
+            self.progress(share, f"reading {self.source}")
+
+
+def _asked(format: str, user: Any, item: Any, response: Any, orient: str) -> Asked:
+    from spectral_irt.responses.reading.layout import Asked
+
+    check_option("format", format, ("auto", "wide", "long"))
+    check_option("orient", orient, ("users", "items"))
+    return Asked(format, user, item, response, orient)
+
+
+def _scoring(missing: Any, key: Key | None, correct: Any, threshold: Any, above_mean: Any) -> Scoring:
+    if key is not None and not isinstance(key, Mapping):
+        # Options that exclude each other are an error whether or not the key file can be read.
+        scoring(missing=missing, key={}, correct=correct, threshold=threshold, above_mean=above_mean)
+        key = _read_key(key)
+    return scoring(missing=missing, key=key, correct=correct, threshold=threshold, above_mean=above_mean)
+
+
+def _read_key(path: Path) -> dict[str, str]:
+    from spectral_irt.responses.reading.files import find_files
+    from spectral_irt.responses.reading.json_lines import open_json, table_of_json
+    from spectral_irt.responses.reading.key import key_of_table
+    from spectral_irt.responses.reading.tables import polars_errors_named
+
+    file, *others = find_files(path)
+    if others:
+        raise ReadError(f"key names {1 + len(others)} files; an answer key is one file.")
+    with polars_errors_named(file.name):
+        table = table_of_json(open_json(file)) if file.family == "json" else _open(file)
+        return key_of_table(table)
+
+
+def _open(file: File) -> Table:
+    from spectral_irt.responses.reading.csv_text import table_of_csv
+    from spectral_irt.responses.reading.tables import table_of_columnar
+
+    return table_of_csv(file) if file.family == "csv" else table_of_columnar(file)
+
+
+def _from_tables(tables: Sequence[Table], request: _Request) -> Responses:
+    from spectral_irt.responses.reading.layout import Long, Wide, find_layout
+    from spectral_irt.responses.reading.long import LongTables, long_responses
+
+    layouts = [find_layout(table, request.asked, request.scoring.key or ()) for table in tables]
+    long = [layout for layout in layouts if isinstance(layout, Long)]
+    wide = [layout for layout in layouts if isinstance(layout, Wide)]
+    if long and wide:
+        kinds = {isinstance(layout, Long): table.name for table, layout in zip(tables, layouts, strict=True)}
+        raise ReadError(
+            f"{kinds[True]} is long (one row an answer) and {kinds[False]} is wide (one row a user); read them "
+            "separately, or say format= if one of them was mistaken."
+        )
+    if wide:
+        return _from_wide(tables, wide, request)
+    return long_responses(
+        LongTables(tables, long),
+        request.scoring,
+        duplicates=request.duplicates,
+        source=request.source,
+        frame_kind=request.frame_kind,
+        report=request.report,
+    )
+
+
+def _from_wide(tables: Sequence[Table], layouts: Sequence[Wide], request: _Request) -> Responses:
+    from spectral_irt.responses.reading.labels import ItemIndex
+    from spectral_irt.responses.reading.people import Purpose, people_responses
+    from spectral_irt.responses.reading.wide import wide_sheets
+
+    columns = ItemIndex()
+    first = 0 if request.frame_kind else 1  # rows of a file are counted from 1, those of a frame from 0
+    purpose = Purpose(
+        request.scoring,
+        request.duplicates,
+        request.asked.orient,
+        request.source,
+        request.frame_kind,
+        loose_rows=all(
+            layout.label is not None and table.loose[layout.label]
+            for table, layout in zip(tables, layouts, strict=True)
+        ),
+        loose_columns=all(table.loose_header for table in tables),
+    )
+    sheets = wide_sheets(tables, layouts, columns, request.report, first_number=first)
+    return people_responses(sheets, columns, purpose)
+
+
+def _from_json(files: Sequence[File], request: _Request) -> Responses:
+    from spectral_irt.responses.reading.json_lines import (
+        find_fields,
+        is_long,
+        json_sheets,
+        open_json,
+        table_of_json,
+    )
+    from spectral_irt.responses.reading.labels import ItemIndex
+    from spectral_irt.responses.reading.people import Purpose, people_responses
+
+    opened: list[JsonLines] = [open_json(file) for file in files]
+    if all(is_long(one, request.asked) for one in opened):
+        return _from_tables([table_of_json(one) for one in opened], request)
+    columns = ItemIndex()
+    fields = [find_fields(one, request.asked) for one in opened]
+    purpose = Purpose(
+        request.scoring,
+        request.duplicates,
+        request.asked.orient,
+        request.source,
+        None,
+        loose_rows=False,
+        loose_columns=False,
+    )
+    return people_responses(json_sheets(opened, fields, columns, request.report), columns, purpose)

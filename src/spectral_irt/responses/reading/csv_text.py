@@ -1,0 +1,206 @@
+"""CSV text as a table: every column as text, every record checked before polars parses it.
+
+polars fills short rows with nulls and renames repeated columns without a word, so the header is read here and the
+values of every record are counted: one pass over the bytes, cheap beside the parsing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from spectral_irt.errors import ReadError, listed
+from spectral_irt.responses.reading.files import File
+from spectral_irt.responses.reading.raw import RawPiece, check_utf8, end_of_last_record, raw_pieces
+from spectral_irt.responses.reading.tables import (
+    HEAD_ROWS,
+    Pieces,
+    Table,
+    by_position,
+    polars_errors_named,
+)
+
+SEPARATORS = (",", ";", "\t", "|")
+HEAD_BYTES = 1 << 16
+
+
+class Records(NamedTuple):
+    """Where the records of a buffer end (after the line break), and how many values each has."""
+
+    ends: NDArray[np.int64]
+    n_values: NDArray[np.int64]
+
+
+def records_of(data: bytes, separator: str) -> Records:
+    array = np.frombuffer(data, dtype=np.uint8)
+    marks = np.flatnonzero((array == ord(separator)) | (array == ord("\n")))
+    if b'"' in data:
+        quotes = np.flatnonzero(array == ord('"'))
+        marks = marks[np.searchsorted(quotes, marks) % 2 == 0]
+    breaks = np.flatnonzero(array[marks] == ord("\n"))
+    return Records(marks[breaks] + 1, np.diff(breaks, prepend=-1))
+
+
+@dataclass(frozen=True)
+class CsvText:
+    """A CSV file whose header has been understood."""
+
+    file: File
+    separator: str
+    columns: list[str]
+
+    def bodies(self, size: int | None = None) -> Iterator[RawPiece]:
+        """The records after the header, in pieces, checked."""
+        pieces = raw_pieces(self.file, end_of_last_record, *([size] if size else []))
+        header_passed = False
+        for piece in pieces:
+            check_utf8(self.file, piece)
+            if not header_passed:
+                _, end = _span_of_header(piece.data)
+                header_passed = end > 0
+                line = piece.line + piece.data.count(b"\n", 0, end)
+                piece = RawPiece(piece.data[end:] if end else b"", line, piece.done)
+            yield RawPiece(self._checked(piece), piece.line, piece.done)
+
+    def _checked(self, piece: RawPiece) -> bytes:
+        """The records without blank lines; an error when one has more or fewer values than the header."""
+        records = records_of(piece.data, self.separator)
+        ragged = records.n_values != len(self.columns)
+        if not ragged.any():
+            return piece.data
+        starts = np.concatenate([[0], records.ends[:-1]])
+        # A blank line is no record, except in a table of one column, where it is a missing answer.
+        blank = (records.n_values == 1) & (records.ends - starts <= 2)
+        for k in np.flatnonzero(blank):
+            blank[k] = not piece.data[starts[k] : records.ends[k]].strip()
+        for k in np.flatnonzero(ragged & ~blank):
+            self._complain_of_ragged(piece, int(starts[k]), int(records.ends[k]), int(records.n_values[k]))
+        return b"".join(
+            piece.data[start:end] for start, end, empty in zip(starts, records.ends, blank, strict=True) if not empty
+        )
+
+    def _complain_of_ragged(self, piece: RawPiece, start: int, end: int, found: int) -> None:
+        line = piece.line + piece.data.count(b"\n", 0, start)
+        quotes = " Check the quotation marks on it." if b'"' in piece.data[start:end] else ""
+        values = "value" if found == 1 else "values"
+        raise ReadError(
+            f"{self.file.name}: line {line:,} has {found:,} {values}; the header has {len(self.columns):,} columns. "
+            f"Give every line the same number of values, empty where there is no answer.{quotes}"
+        )
+
+    def parse(self, data: bytes, columns: Sequence[int]) -> pl.DataFrame:
+        """Records as text columns, named by position."""
+        if not data:
+            return pl.DataFrame({str(k): pl.Series([], dtype=pl.String) for k in range(len(columns))})
+        with polars_errors_named(self.file.name):
+            frame = pl.read_csv(
+                io.BytesIO(data),
+                has_header=False,
+                infer_schema=False,
+                separator=self.separator,
+                quote_char='"',
+                columns=sorted(columns),
+            )
+        rank = {column: k for k, column in enumerate(sorted(columns))}
+        return by_position(frame[:, [rank[column] for column in columns]])
+
+    def pieces(self, columns: Sequence[int]) -> Pieces:
+        for piece in self.bodies():
+            yield self.parse(piece.data, columns), piece.done
+
+    def head(self) -> pl.DataFrame:
+        everything = range(len(self.columns))
+        start = b""
+        for piece in self.bodies(HEAD_BYTES):
+            start += piece.data
+            if start:
+                break
+        return self.parse(start, everything).head(HEAD_ROWS)
+
+
+def table_of_csv(file: File) -> Table:
+    """A CSV file as a table of text columns."""
+    header, first = _first_records(file)
+    separator = "\t" if file.tabbed else _separator(header, first)
+    columns = _column_names(file, header, separator)
+    text = CsvText(file, separator, columns)
+    n = len(columns)
+    return Table(file.name, list(columns), [pl.String] * n, [True] * n, text.head(), text.pieces, loose_header=True)
+
+
+def _span_of_header(data: bytes) -> tuple[int, int]:
+    """Where the first record that is not blank begins and ends; (0, 0) when all are blank."""
+    end = 0
+    while end < len(data):
+        start, end = end, _end_of_first_record(data, end)
+        if data[start:end].strip():
+            return start, end
+    return 0, 0
+
+
+def _end_of_first_record(data: bytes, start: int) -> int:
+    end = start
+    while True:
+        end = data.find(b"\n", end) + 1
+        if end == 0:
+            return len(data)
+        if data.count(b'"', start, end) % 2 == 0:
+            return end
+
+
+def _first_records(file: File) -> tuple[str, str]:
+    """The header and the record after it, as text."""
+    data, start, end = b"", 0, 0
+    for piece in raw_pieces(file, end_of_last_record, HEAD_BYTES):
+        check_utf8(file, piece)
+        data += piece.data
+        start, end = _span_of_header(data)
+        if end and end < len(data):
+            break
+    if not end:
+        raise ReadError(f"{file.name} holds nothing but blank lines.")
+    header = data[start:end].decode()
+    if "\r" in header.rstrip() and '"' not in header:
+        raise ReadError(
+            f"{file.name} ends its lines with carriage returns only (old Macintosh text); save it with ordinary line "
+            "ends."
+        )
+    return header, data[end : _end_of_first_record(data, end)].decode()
+
+
+def _separator(header: str, first: str) -> str:
+    """The separator that cuts header and first record into equally many values, more than one."""
+    counts = {sep: [_n_values(text, sep) for text in (header, first)] for sep in SEPARATORS}
+    for separator, (in_header, in_first) in counts.items():
+        if in_header > 1 and in_header == in_first:
+            return separator
+    return max(SEPARATORS, key=lambda separator: counts[separator][0])
+
+
+def _n_values(record: str, separator: str) -> int:
+    return record.count(separator) - sum(part.count(separator) for part in record.split('"')[1::2]) + 1
+
+
+def _column_names(file: File, header: str, separator: str) -> list[str]:
+    try:
+        columns = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))
+    except csv.Error as error:
+        raise ReadError(f"{file.name}: the header cannot be read ({error}).") from None
+    if all(name.strip() in ("0", "1", "NA", "") for name in columns) and any(columns):
+        raise ReadError(
+            f"{file.name} has no header: its first line already holds answers. Put a line with the names of the items "
+            "above it."
+        )
+    seen: set[str] = set()
+    twice = [name for name in columns if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
+    if twice:
+        repeated = listed(dict.fromkeys(twice))
+        raise ReadError(f"{file.name}: column names must differ; repeated: {repeated}. Rename or remove them.")
+    return columns

@@ -1,0 +1,166 @@
+"""Which files, and what each of them is."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spectral_irt.errors import ReadError
+
+Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
+
+FAMILIES = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".tab": "csv",
+    ".txt": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".ipc": "arrow",
+    ".feather": "arrow",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".json": "json",
+}
+COMPRESSIONS = {".gz": "gz", ".zst": "zst", ".zstd": "zst"}
+READABLE = "CSV or TSV (plain, .gz, .zst), Parquet, Arrow/Feather and JSON lines"
+
+_FROM_R = "Save it as CSV first; in R: write.csv(data, 'answers.csv', row.names = FALSE)."
+_FROM_PYTHON = "Load it yourself and pass the table to spectral_irt.responses_from_frame."
+_FROM_SHEET = (
+    "Save it as CSV from the spreadsheet program, or pass pandas.read_excel(...) to spectral_irt.responses_from_frame."
+)
+_UNPACK = "Unpack it first."
+REMEDIES = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods", ".numbers"), _FROM_SHEET),
+    **dict.fromkeys((".sav", ".dta", ".rds", ".rda", ".rdata", ".sas7bdat", ".xpt", ".por"), _FROM_R),
+    **dict.fromkeys((".npy", ".npz", ".mat", ".h5", ".hdf5", ".db", ".sqlite", ".orc", ".avro"), _FROM_PYTHON),
+    **dict.fromkeys((".pkl", ".pickle", ".joblib"), "Nothing is unpickled here. " + _FROM_PYTHON),
+    **dict.fromkeys((".zip", ".bz2", ".xz", ".7z", ".tar", ".rar"), _UNPACK),
+}
+
+
+@dataclass(frozen=True)
+class File:
+    """A file, its family ("csv", "parquet", "arrow", "json") and its compression ("gz", "zst" or None)."""
+
+    path: Path
+    family: str
+    compression: str | None
+
+    @property
+    def name(self) -> str:
+        return self.path.name
+
+    @property
+    def tabbed(self) -> bool:
+        return any(suffix.lower() in (".tsv", ".tab") for suffix in self.path.suffixes)
+
+
+def find_files(path: Paths) -> list[File]:
+    """The files that a path, several paths or a glob mean, all of one family."""
+    single = isinstance(path, str | os.PathLike)
+    paths: list[Any] = [path] if single else list(path)  # type: ignore[arg-type]
+    if not paths:
+        raise ReadError("there is no file to read: the list of paths is empty.")
+    files = [recognise(found) for one in paths for found in _expand(one)]
+    families = {file.family: file.name for file in reversed(files)}
+    if len(families) > 1:
+        shown = " and ".join(f"{name!r} ({family})" for family, name in families.items())
+        raise ReadError(f"the files are of different kinds: {shown}. Read those of one kind at a time.")
+    return files
+
+
+def source_name(files: list[File]) -> str:
+    return files[0].name if len(files) == 1 else f"{len(files)} files"
+
+
+def _expand(path: Any) -> list[Path]:
+    try:
+        text = os.path.expanduser(os.fspath(path))
+    except TypeError:
+        raise ReadError(
+            f"expected the path of a file, not {type(path).__name__}; for a dataframe use "
+            "spectral_irt.responses_from_frame."
+        ) from None
+    if isinstance(text, bytes):
+        text = os.fsdecode(text)
+    if "://" in text:
+        raise ReadError(f"{text!r} is an address, not a file; download it first.")
+    if not text or "\0" in text:
+        raise ReadError(f"{text!r} is not the name of a file.")
+    # A file may well be called "answers[1].csv": a pattern is only what is no file itself.
+    if not os.path.lexists(text) and glob.has_magic(text):
+        found = sorted(name for name in glob.glob(text, recursive=True) if os.path.isfile(name))
+        if not found:
+            raise ReadError(f"no file matches {text!r}; check the pattern and the directory.")
+        return [Path(name) for name in found]
+    return [Path(text)]
+
+
+def recognise(path: Path) -> File:
+    """What kind of file this is, by its name and first bytes; an error when it is none that can be read."""
+    start = _first_bytes(path)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    compression = None
+    if suffixes and suffixes[-1] in COMPRESSIONS:
+        compression = COMPRESSIONS[suffixes.pop()]
+    suffix = suffixes[-1] if suffixes else ""
+    if start[:4] == b"PAR1":
+        return File(path, "parquet", None)
+    if start[:6] == b"ARROW1":
+        return File(path, "arrow", None)
+    if suffix in REMEDIES or start[:4] == b"PK\x03\x04":
+        remedy = REMEDIES.get(suffix, _UNPACK)
+        raise ReadError(f"{path.name} is not a kind of file that is read here ({READABLE}). {remedy}")
+    actual = {b"\x1f\x8b": "gz", b"\x28\xb5": "zst"}.get(start[:2])
+    if compression and compression != actual:
+        raise ReadError(
+            f"{path.name} is not compressed as its name says (.{compression}), or its beginning is damaged. Check "
+            "the download, or rename the file."
+        )
+    family = FAMILIES.get(suffix)
+    if family is None:
+        ending = f"the ending {path.suffix!r}" if path.suffix else "no ending"
+        raise ReadError(
+            f"{path.name} has {ending}, which says nothing known; what is read is {READABLE}. Rename the file "
+            "after what it holds, for instance to .csv."
+        )
+    if family == "parquet":
+        raise ReadError(f"{path.name} is not a Parquet file: it does not begin with PAR1. Write it again.")
+    return File(path, family, actual)
+
+
+def _first_bytes(path: Path) -> bytes:
+    if not path.exists():
+        raise ReadError(f"there is no file {str(path)!r}; check the name and the directory.{_similar(path)}")
+    if path.is_dir():
+        raise ReadError(
+            f"{str(path)!r} is a directory; name the files in it, for instance {str(path / '*.parquet')!r}."
+        )
+    if not path.is_file():
+        raise ReadError(f"{str(path)!r} is not an ordinary file and can be read only once; save it to a file first.")
+    try:
+        with open(path, "rb") as file:
+            start = file.read(8)
+    except OSError as error:
+        raise ReadError(f"{str(path)!r} cannot be opened: {error.strerror}.") from None
+    if not start:
+        raise ReadError(f"{path.name} is empty; check that whatever wrote it had finished.")
+    return start
+
+
+def _similar(path: Path) -> str:
+    import difflib
+
+    try:
+        names = [entry.name for entry in os.scandir(path.parent)]
+    except OSError:
+        return ""
+    close = difflib.get_close_matches(path.name, names, n=1)
+    return f" Did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,243 @@
+"""JSON lines: one object a person, `{"subject_id": "ann", "responses": {"q1": 1, "q2": 0}}`.
+
+Also read: one flat object a person (`{"id": "ann", "q1": 1, "q2": 0}`) and one object an answer (`{"user": "ann",
+"item": "q1", "response": 1}`), which is a long table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.responses.reading.files import File
+from spectral_irt.responses.reading.labels import ItemIndex
+from spectral_irt.responses.reading.layout import (
+    ID_NAMES,
+    ITEM_NAMES,
+    RESPONSE_NAMES,
+    USER_NAMES,
+    Asked,
+    plain,
+)
+from spectral_irt.responses.reading.people import Sheet
+from spectral_irt.responses.reading.raw import check_utf8, end_of_last_line, raw_pieces
+from spectral_irt.responses.reading.tables import HEAD_ROWS, Pieces, Table
+from spectral_irt.responses.scoring import Place
+
+HEAD_BYTES = 1 << 16
+
+
+class Object(list[tuple[str, Any]]):
+    """A JSON object as its pairs: a name that comes twice is seen, where a dict would keep the last."""
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """A JSON-lines file; `first` is its first object."""
+
+    file: File
+    first: Object
+
+    def lines(self, size: int | None = None) -> Iterator[tuple[list[tuple[int, Object]], float]]:
+        """The objects in pieces, each with the number of its line, and the share of the file read by now."""
+        for piece in raw_pieces(self.file, end_of_last_line, *([size] if size else [])):
+            check_utf8(self.file, piece)
+            texts = piece.data.decode().split("\n")
+            objects = [
+                (number, _parsed(self.file, number, text))
+                for number, text in enumerate(texts, start=piece.line)
+                if text.strip()
+            ]
+            yield objects, piece.done
+
+
+def open_json(file: File) -> JsonLines:
+    opened = JsonLines(file, Object())
+    for objects, _ in opened.lines(HEAD_BYTES):
+        if objects:
+            return JsonLines(file, objects[0][1])
+    raise ReadError(f"{file.name} holds nothing but blank lines.")
+
+
+def _parsed(file: File, number: int, text: str) -> Object:
+    try:
+        value = json.loads(text, object_pairs_hook=Object)
+    except (ValueError, RecursionError) as error:
+        hint = "Put each person's object on a line of its own, without commas or brackets around."
+        reason = getattr(error, "msg", str(error))
+        raise ReadError(f"{file.name}: line {number:,} is not a JSON object ({reason}). {hint}") from None
+    if not isinstance(value, Object):
+        raise ReadError(
+            f"{file.name}: line {number:,} is not a JSON object but {_kind(value)}. Put each person's object on a line "
+            'of its own, as in {"subject_id": "ann", "responses": {"q1": 1, "q2": 0}}.'
+        )
+    return value
+
+
+def _kind(value: Any) -> str:
+    names = {list: "a list", str: "a text", bool: "true or false", type(None): "null", Object: "an object"}
+    return names.get(type(value), "a number")
+
+
+# ------------------------------------------------------------------ which field is what
+
+
+@dataclass(frozen=True)
+class Fields:
+    """The field with the user's label (None: numbered), and the one with the answers (None: all the others)."""
+
+    user: str | None
+    answers: str | None
+
+
+def is_long(opened: JsonLines, asked: Asked) -> bool:
+    """Whether each line is one answer."""
+    if asked.format == "wide":
+        return False
+    if asked.format == "long" or asked.item is not None:
+        return True
+    scalars = {plain(name) for name, value in opened.first if not isinstance(value, Object)}
+    return all(scalars & names for names in (USER_NAMES | ID_NAMES, ITEM_NAMES, RESPONSE_NAMES))
+
+
+def find_fields(opened: JsonLines, asked: Asked) -> Fields:
+    names = [name for name, _ in opened.first]
+    for role, name in (("user", asked.user), ("response", asked.response)):
+        if name is not None and name not in names:
+            raise OptionError(f"{opened.file.name} has no field {name!r} for {role}; its fields are {listed(names)}.")
+    nested = [name for name, value in opened.first if isinstance(value, Object)]
+    answers = asked.response or _only(opened, nested)
+    scalars = [name for name, value in opened.first if not isinstance(value, Object)]
+    user = asked.user
+    for known in (USER_NAMES, ID_NAMES):
+        if user is None:
+            user = next((name for name in scalars if plain(name) in known), None)
+    return Fields(user, answers)
+
+
+def _only(opened: JsonLines, nested: list[str]) -> str | None:
+    if len(nested) > 1:
+        nested = [name for name in nested if plain(name) in RESPONSE_NAMES] or nested
+    if len(nested) > 1:
+        raise ReadError(
+            f"{opened.file.name}: {listed(nested)} could each hold the answers. Say which with response={nested[0]!r}."
+        )
+    return nested[0] if nested else None
+
+
+# ------------------------------------------------------------------ a person a line
+
+
+def json_sheets(
+    opened: Sequence[JsonLines],
+    fields: Sequence[Fields],
+    columns: ItemIndex,
+    report: Callable[[float], None],
+) -> Iterator[Sheet]:
+    """The persons of JSON-lines files as sheets."""
+    number = 1
+    for index, (lines, field) in enumerate(zip(opened, fields, strict=True)):
+        for objects, done in lines.lines():
+            yield _sheet(lines.file, objects, field, columns, number)
+            number += len(objects)
+            report((index + done) / len(opened))
+
+
+def _sheet(file: File, objects: list[tuple[int, Object]], field: Fields, columns: ItemIndex, number: int) -> Sheet:
+    people = [_person(file, line, one, field) for line, one in objects]
+    pairs = [pair for _, answers in people for pair in answers]
+    row = np.repeat(np.arange(len(people)), [len(answers) for _, answers in people])
+
+    def line_of(k: int) -> int:
+        return objects[row[k]][0]
+
+    return Sheet(
+        _labels(file, [label for label, _ in people], objects, number, field),
+        row,
+        columns.codes([name for name, _ in pairs]),
+        typed([value for _, value in pairs], lambda k: _not_a_value(file, line_of(k), pairs[k])),
+        lambda k: Place(file.name, pairs[k][0], line_of(k)),
+    )
+
+
+def _person(file: File, line: int, one: Object, field: Fields) -> tuple[Any, list[tuple[str, Any]]]:
+    found = dict(one)
+    label = None
+    if field.user is not None:
+        label = found.get(field.user)
+        if label is None:
+            raise ReadError(f"{file.name}: line {line:,} has no field {field.user!r}, which names the person.")
+    if field.answers is None:
+        return label, [pair for pair in one if pair[0] != field.user]
+    answers = found.get(field.answers)
+    if not isinstance(answers, Object):
+        raise ReadError(
+            f"{file.name}: line {line:,} has no object of answers in the field {field.answers!r}, as in "
+            f'{{"{field.answers}": {{"q1": 1, "q2": 0}}}}.'
+        )
+    return label, answers
+
+
+def _labels(file: File, labels: list[Any], objects: list[tuple[int, Object]], number: int, field: Fields) -> pl.Series:
+    if field.user is None:
+        return pl.Series(np.arange(number, number + len(labels), dtype=np.int64))
+    if all(type(label) is int and abs(label) < 2**63 for label in labels) and labels:
+        return pl.Series(labels, dtype=pl.Int64)
+    for (line, _), label in zip(objects, labels, strict=True):
+        if isinstance(label, list):
+            raise ReadError(f"{file.name}: line {line:,} names the person with {_kind(label)}, not a text or number.")
+    return pl.Series([str(label) for label in labels], dtype=pl.String)
+
+
+def _not_a_value(file: File, line: int, pair: tuple[str, Any]) -> ReadError:
+    return ReadError(
+        f"{file.name}: line {line:,} answers {pair[0]!r} with {_kind(pair[1])}; an answer is a number or a text."
+    )
+
+
+def typed(values: list[Any], complaint: Callable[[int], Exception]) -> pl.Series:
+    """Values of any kinds as numbers, or as text when some are text."""
+    if set(map(type, values)) <= {int, float, bool, type(None)}:
+        return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
+    return texts_of(values, complaint)
+
+
+def texts_of(values: list[Any], complaint: Callable[[int], Exception]) -> pl.Series:
+    """Values of any kinds as text; `complaint` is raised for a list or an object."""
+    for k, value in enumerate(values):
+        if isinstance(value, list):
+            raise complaint(k)
+    texts = [None if v is None else str(int(v)) if isinstance(v, bool) else str(v) for v in values]
+    return pl.Series(texts, dtype=pl.String)
+
+
+# ------------------------------------------------------------------ an answer a line
+
+
+def table_of_json(opened: JsonLines) -> Table:
+    """A JSON-lines file with one answer a line as a table; its columns are the fields of the first line."""
+    columns = list(dict.fromkeys(name for name, _ in opened.first))
+
+    def column(objects: list[tuple[int, Object]], found: list[dict[str, Any]], name: str) -> pl.Series:
+        values = [one.get(name) for one in found]
+        return texts_of(values, lambda k: _not_a_value(opened.file, objects[k][0], (name, values[k])))
+
+    def frame(objects: list[tuple[int, Object]], chosen: Sequence[int]) -> pl.DataFrame:
+        found = [dict(one) for _, one in objects]
+        return pl.DataFrame({str(k): column(objects, found, columns[c]) for k, c in enumerate(chosen)})
+
+    def pieces(chosen: Sequence[int]) -> Pieces:
+        for objects, done in opened.lines():
+            yield frame(objects, chosen), done
+
+    objects, _ = next(iter(opened.lines(HEAD_BYTES)))
+    head = frame(objects[:HEAD_ROWS], range(len(columns)))
+    # Types may change from line to line; as text they agree, and labels that were numbers become numbers again.
+    loose = [type(dict(opened.first)[name]) is int for name in columns]
+    return Table(opened.file.name, list(columns), [pl.String] * len(columns), loose, head, pieces)

@@ -1,0 +1,240 @@
+"""Is a table long or wide, and which column is what?
+
+Long: one row an answer, in columns for the user, the item and the response. Wide: one row a user, one column an item,
+perhaps a column with the users' labels first. What the caller says is believed; what is not said is told by names.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.responses.reading.tables import Table
+from spectral_irt.responses.scoring import NOT_ANSWERED, SUSPECTS, one_spelling
+
+# fmt: off
+_PEOPLE = (
+    "user", "person", "student", "subject", "respondent", "participant", "pupil", "examinee", "candidate", "learner",
+    "testtaker", "annotator", "worker", "model", "system", "llm", "player",
+)
+_THINGS = (
+    "item", "question", "problem", "prompt", "movie", "book", "product", "task", "exercise", "example", "stimulus",
+)
+_ENDINGS = ("", "s", "id", "ids", "name", "no", "nr", "number", "code", "key")
+
+USER_NAMES = frozenset(word + ending for word in _PEOPLE for ending in _ENDINGS)
+ITEM_NAMES = frozenset(word + ending for word in _THINGS for ending in _ENDINGS) | {"isbn"}
+# Names of users only when nothing better is there. "" and "Unnamed: 0" are what R and pandas call row labels.
+ID_NAMES = frozenset({
+    "", "id", "ids", "uid", "pid", "sid", "name", "names", "label", "case", "caseid", "idno", "rowname", "rownames",
+    "index", "unnamed0", "code",
+})
+RESPONSE_NAMES = frozenset({
+    "response", "responses", "correct", "iscorrect", "correctness", "score", "scores", "answer", "answers", "rating",
+    "ratings", "value", "values", "result", "outcome", "mark", "grade",
+})
+KEY_NAMES = frozenset({
+    "key", "keys", "correct", "correctanswer", "correctoption", "correctresponse", "answer", "answers", "answerkey",
+    "solution", "right",
+})
+# fmt: on
+
+_ITEM_LABEL = re.compile(r"(q|i|it|item|question|problem|prompt|task|exercise|v|var)[\s_.\-]*\d+[a-z]?", re.I)
+_PERSON_LABEL = re.compile(
+    r"(p|s|u|id|user|person|student|subject|subj|pupil|respondent|resp|participant|examinee|candidate|learner|model)"
+    r"[\s_.\-]*\d+",
+    re.I,
+)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the caller said about the layout."""
+
+    format: str = "auto"
+    user: Any = None
+    item: Any = None
+    response: Any = None
+    orient: str = "users"
+
+
+@dataclass(frozen=True)
+class Long:
+    """Positions of the three columns of a long table."""
+
+    user: int
+    item: int
+    response: int
+
+
+@dataclass(frozen=True)
+class Wide:
+    """Position of the row labels of a wide table (None: rows are numbered), and of the other columns."""
+
+    label: int | None
+    columns: tuple[int, ...]
+
+
+def plain(name: Any) -> str:
+    """A column name for comparison: "User_ID" and "user id" are "userid"."""
+    return re.sub(r"[\W_]+", "", str(name)).lower() or str(name).strip()
+
+
+def find_layout(table: Table, asked: Asked, items_of_key: Iterable[str] = ()) -> Long | Wide:
+    """How to read the table; an error that says what to pass when that is not clear."""
+    for role in ("user", "item", "response"):
+        position_of(table, role, getattr(asked, role))
+    as_items = asked.format == "wide" and asked.orient == "items"
+    if asked.format != "wide" and (asked.item is not None or asked.response is not None):
+        return _long(table, asked)
+    if asked.format == "wide" and not as_items and (asked.item is not None or asked.response is not None):
+        raise OptionError("item and response name columns of a long table; leave them out, or say format='long'.")
+    if asked.format == "long":
+        return _long(table, asked)
+    if asked.format == "auto" and _looks_long(table, asked):
+        return _long(table, asked)
+    return _wide(table, asked, frozenset(items_of_key))
+
+
+def position_of(table: Table, role: str, name: Any) -> int | None:
+    """The position of a column that was named; an error with the nearest names when there is none."""
+    if name is None:
+        return None
+    names = [str(column) for column in table.columns]
+    if name in table.columns:
+        return table.columns.index(name)
+    if str(name) in names:
+        return names.index(str(name))
+    close = difflib.get_close_matches(str(name).lower(), [n.lower() for n in names], n=1, cutoff=0.5)
+    nearest = [n for n in names if close and n.lower() == close[0]]
+    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+    raise OptionError(
+        f"{table.name} has no column {str(name)!r} for {role}; its columns are {listed(table.columns)}.{hint}"
+    )
+
+
+# ------------------------------------------------------------------ long
+
+
+def _candidates(table: Table, role: str, asked: Asked) -> list[int]:
+    """Columns that may have this role: the one that was named, else those with a usual name."""
+    said = position_of(table, role, getattr(asked, role))
+    if said is not None:
+        return [said]
+    taken = {position_of(table, other, getattr(asked, other)) for other in ("user", "item", "response")}
+    free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in taken]
+    names = {"user": USER_NAMES, "item": ITEM_NAMES, "response": RESPONSE_NAMES}[role]
+    found = [k for k, name in free if name in names]
+    if not found and role == "user":
+        found = [k for k, name in free if name in ID_NAMES]
+    return found
+
+
+def _looks_long(table: Table, asked: Asked) -> bool:
+    if asked.orient == "items" or len(table.columns) < 3:
+        return False
+    found = {role: _candidates(table, role, asked) for role in ("user", "item", "response")}
+    if all(found.values()):
+        return True
+    if found["user"] and found["item"]:
+        raise ReadError(
+            f"{table.name} seems to be long (it has columns {_quoted(table, found['user'] + found['item'])}), but "
+            f"which column holds the responses is not clear; the columns are {listed(table.columns)}. Say response=, "
+            "or format='wide' if every column is an item."
+        )
+    return False
+
+
+def _long(table: Table, asked: Asked) -> Long:
+    if asked.orient == "items":
+        raise OptionError("orient='items' is for wide tables; in a long table the columns say what is what.")
+    chosen: dict[str, int] = {}
+    for role in ("user", "item", "response"):
+        found = [k for k in _candidates(table, role, asked) if k not in chosen.values()]
+        if len(found) == 1:
+            chosen[role] = found[0]
+            continue
+        if found:
+            problem = f"{_quoted(table, found)} could each hold the {role}"
+        else:
+            problem = f"no column is named like a {role}; the columns are {listed(table.columns)}"
+        example = table.columns[found[-1]] if found else "..."
+        raise ReadError(f"{table.name}: {problem}. Say which one with {role}={example!r} (--{role}).")
+    return Long(**chosen)
+
+
+def _quoted(table: Table, positions: Iterable[int]) -> str:
+    return " and ".join(repr(str(table.columns[k])) for k in positions)
+
+
+# ------------------------------------------------------------------ wide
+
+
+def _wide(table: Table, asked: Asked, items_of_key: frozenset[str]) -> Wide:
+    said = asked.item if asked.orient == "items" and asked.format == "wide" else asked.user
+    label = position_of(table, "user", said)
+    if label is None and _labels_rows(table, items_of_key):
+        label = 0
+        if asked.orient == "users":
+            _check_orientation(table)
+    columns = tuple(k for k in range(len(table.columns)) if k != label)
+    if not columns:
+        raise ReadError(
+            f"{table.name} has the one column {str(table.columns[0])!r}, which labels the rows, and no answers beside "
+            "it. Check the separator of the file."
+        )
+    return Wide(label, columns)
+
+
+def _labels_rows(table: Table, items_of_key: frozenset[str]) -> bool:
+    """Whether the first column labels the rows: by its name, or by values that can be nothing else."""
+    first = table.columns[0]
+    if str(first) in items_of_key:
+        return False
+    values = table.head.to_series(0)
+    if isinstance(first, str):
+        if plain(first) in USER_NAMES:
+            return True
+        if plain(first) in ID_NAMES | ITEM_NAMES and not _are_answers(values):
+            return True
+    if values.dtype not in (pl.String, pl.Categorical, pl.Enum) or len(table.columns) == 1:
+        return False
+    texts = one_spelling(values)
+    never = {*NOT_ANSWERED, *SUSPECTS, "true", "false"}
+    if texts.null_count() or texts.is_in(list(never)).any() or texts.str.to_lowercase().is_in(["true", "false"]).any():
+        return False
+    if texts.n_unique() < len(texts) or texts.cast(pl.Float64, strict=False).count():
+        return False
+    # Raw answers of a few people may all differ, but then they turn up in other columns too.
+    others = [one_spelling(table.head.to_series(k)) for k in range(1, min(len(table.columns), 20))]
+    return not any(texts.is_in(other.drop_nulls().to_list()).any() for other in others)
+
+
+def _are_answers(values: pl.Series) -> bool:
+    """Zeros and ones, repeated: a column called "code" or "task" may be an item after all."""
+    texts = one_spelling(values).drop_nulls()
+    return texts.n_unique() < len(texts) and bool(texts.is_in(["0", "1", *NOT_ANSWERED]).all())
+
+
+def _check_orientation(table: Table) -> None:
+    """Complain when the header names people and the first column names items."""
+    first = table.columns[0]
+    rows = [str(value) for value in table.head.to_series(0).drop_nulls().to_list()]
+    header = [str(name) for name in table.columns[1:]]
+    items_down = plain(first) in ITEM_NAMES or _most(_ITEM_LABEL, rows)
+    people_across = plain(first) in ITEM_NAMES or _most(_PERSON_LABEL, header)
+    if items_down and people_across and rows and header and not _most(_ITEM_LABEL, header):
+        raise ReadError(
+            f"{table.name} seems to have a row for each item ({listed(rows[:3])}, ...) and a column for each person "
+            f"({listed(header[:3])}, ...). Say orient='items' if so; if each row is a person, say user={str(first)!r}."
+        )
+
+
+def _most(pattern: re.Pattern[str], labels: list[str]) -> bool:
+    return sum(pattern.fullmatch(label.strip()) is not None for label in labels) > 0.8 * len(labels)

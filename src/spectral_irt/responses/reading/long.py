@@ -1,0 +1,286 @@
+"""Long tables -> Responses, in two passes and without ever holding the table.
+
+The first pass finds the labels and how many answers each user gave; then every answer has a place in one array of
+slots, and the second pass puts it there. Memory: four bytes a response, the labels, and one piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from spectral_irt.errors import ReadError
+from spectral_irt.responses.block import Ints
+from spectral_irt.responses.pack import Duplicates
+from spectral_irt.responses.reading.labels import (
+    Coder,
+    TextCoder,
+    WholeCoder,
+    changed,
+    in_order,
+    is_whole,
+    label_array,
+    plain_labels,
+)
+from spectral_irt.responses.reading.layout import Long
+from spectral_irt.responses.reading.tables import Table
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.scoring import Means, Place, Scoring, Survey, means_from_sums
+
+Report = Callable[[float], None]
+
+SMALL_RANGE = 1 << 20  # integer labels in a range this small are counted in an array over the range
+
+
+@dataclass(frozen=True)
+class LongPiece:
+    """Some rows of a long table: labels of users and items, raw values, and where they stand."""
+
+    users: pl.Series
+    items: pl.Series
+    values: pl.Series
+    place: Callable[[int], Place]
+    name: str
+
+
+@dataclass(frozen=True)
+class LongTables:
+    """Long tables, one after the other, as one."""
+
+    tables: Sequence[Table]
+    layouts: Sequence[Long]
+
+    def _columns(self, role: str) -> list[tuple[Table, int]]:
+        return [(table, getattr(layout, role)) for table, layout in zip(self.tables, self.layouts, strict=True)]
+
+    def is_text(self, role: str) -> bool:
+        """Whether the labels are text in some table; then they are in all."""
+        return not all(is_whole(table.dtypes[k]) for table, k in self._columns(role))
+
+    def is_loose(self, role: str) -> bool:
+        return all(table.loose[k] for table, k in self._columns(role))
+
+    def range_of(self, role: str) -> tuple[int | None, int | None, int]:
+        """The smallest and largest integer label, and the number of rows."""
+        low: int | None = None
+        high: int | None = None
+        n_rows = 0
+        for table, k in self._columns(role):
+            for frame, _ in table.pieces([k]):
+                labels = frame.to_series(0)
+                n_rows += len(labels)
+                if labels.count():
+                    least, most = int(labels.min()), int(labels.max())  # type: ignore[arg-type]
+                    low = least if low is None else min(low, least)
+                    high = most if high is None else max(high, most)
+        return low, high, n_rows
+
+    def pieces(self, report: Report) -> Iterator[LongPiece]:
+        """The rows in order of arrival, without those that are empty altogether."""
+        text = {role: self.is_text(role) for role in ("user", "item")}
+        for number, (table, layout) in enumerate(zip(self.tables, self.layouts, strict=True)):
+            start = 0
+            for frame, done in table.pieces([layout.user, layout.item, layout.response]):
+                rows = np.arange(start + 1, start + frame.height + 1)
+                start += frame.height
+                empty = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+                if empty.any():
+                    rows, frame = rows[~empty.to_numpy()], frame.filter(~empty)
+                yield _piece(table, layout, frame, rows, text)
+                report((number + done) / len(self.tables))
+
+
+def _piece(table: Table, layout: Long, frame: pl.DataFrame, rows: Ints, text: dict[str, bool]) -> LongPiece:
+    labels = {}
+    for position, role in enumerate(("user", "item")):
+        column = str(table.columns[getattr(layout, role)])
+        labels[role] = plain_labels(frame.to_series(position), text=text[role], name=f"{table.name}: column {column!r}")
+        if labels[role].null_count():
+            row = rows[labels[role].is_null().arg_max()]
+            raise ReadError(
+                f"{table.name}: column {column!r}, row {row:,} is empty, so it is not known which {role} the response "
+                "belongs to. Fill it in, or remove the row."
+            )
+    response = table.columns[layout.response]
+    return LongPiece(
+        labels["user"],
+        labels["item"],
+        frame.to_series(2),
+        lambda k: Place(table.name, response, int(rows[k])),
+        table.name,
+    )
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """Labels of one kind, in order, and the position of each among them."""
+
+    coder: Coder
+    labels: pl.Series
+    position: NDArray[np.int32]  # by the coder's number; -1 where it is not in use
+    in_use: NDArray[np.int64]  # the coder's numbers, by position
+
+    @classmethod
+    def of(cls, coder: Coder, seen: NDArray[np.bool_], *, loose: bool) -> Numbering:
+        used = np.flatnonzero(seen)
+        labels = coder.labels(used)
+        order = in_order(labels, loose=loose)
+        position = np.full(coder.size, -1, dtype=np.int32)
+        position[used[order]] = np.arange(len(order))
+        return cls(coder, labels.gather(order), position, used[order])
+
+    def codes(self, labels: pl.Series, name: str) -> NDArray[np.int32]:
+        raw = self.coder.codes(labels)
+        codes = self.position[raw] if self.coder.size == len(self.position) else np.array([-1], dtype=np.int32)
+        if np.any(codes < 0):
+            raise changed(name)
+        return codes
+
+
+@dataclass(frozen=True)
+class Census:
+    """What the first pass found: labels in order, answers per user, and the users' means when they are needed."""
+
+    users: Numbering
+    items: Numbering
+    counts: Ints
+    means: Means | None
+
+
+def long_responses(
+    data: LongTables,
+    scoring: Scoring,
+    *,
+    duplicates: Duplicates,
+    source: str,
+    frame_kind: str | None,
+    report: Report,
+) -> Responses:
+    """Responses from long tables; users and items in sorted order."""
+    survey = Survey(scoring)
+    census = _census(data, scoring, survey, source, lambda share: report(share / 2))
+    survey.check(source)
+    items = label_array(census.items.labels, loose=data.is_loose("item"))
+    survey.check_key(items)
+    indptr = np.concatenate([[0], np.cumsum(census.counts)]).astype(np.int64)
+    keys = scoring.keys_of(items.tolist())
+    slots = _slots(data, scoring, census, indptr, keys, lambda share: report((1 + share) / 2))
+    responses = Responses.from_slots(
+        indptr,
+        slots,
+        users=label_array(census.users.labels, loose=data.is_loose("user")),
+        items=items,
+        duplicates=duplicates,
+        frame_kind=frame_kind,
+        source=source,
+    )
+    survey.check_matched(int(responses.scores.sum()), responses.n_responses)
+    return responses
+
+
+def _census(data: LongTables, scoring: Scoring, survey: Survey, source: str, report: Report) -> Census:
+    users, items = _coder(data, "user", source), _coder(data, "item", source)
+    user_seen, item_seen, counts = Sums(bool), Sums(bool), Sums(np.int64)
+    sums, sizes = Sums(np.float64), Sums(np.float64)
+    for piece in data.pieces(report):
+        user, item = users.codes(piece.users), items.codes(piece.items)
+        answers, odd = scoring.clean(piece.values)
+        survey.add(piece.values, answers, odd, piece.place)
+        user_seen.of_size(users.size)[user] = True
+        item_seen.of_size(items.size)[item] = True
+        if answers.null_count():
+            user, answers = user[answers.is_not_null().to_numpy()], answers.drop_nulls()
+        counts.of_size(users.size)[:] += np.bincount(user, minlength=users.size)
+        if scoring.above_mean is not None:
+            ratings = answers.to_numpy()
+            sums.of_size(users.size)[:] += np.bincount(user, ratings, users.size)
+            sizes.of_size(users.size)[:] += np.bincount(user, np.abs(ratings), users.size)
+    if not users.size:
+        raise ReadError(f"{source} has a header but no rows; check that whatever wrote it had finished.")
+    numbered = Numbering.of(users, user_seen.of_size(users.size), loose=data.is_loose("user"))
+    use = numbered.in_use
+    total = counts.of_size(users.size)[use]
+    means = None
+    if scoring.above_mean is not None:
+        means = means_from_sums(total, sums.of_size(users.size)[use], sizes.of_size(users.size)[use])
+    things = Numbering.of(items, item_seen.of_size(items.size), loose=data.is_loose("item"))
+    return Census(numbered, things, total, means)
+
+
+class Sums:
+    """An array of zeros that grows as new labels turn up."""
+
+    def __init__(self, dtype: Any) -> None:
+        self._array = np.zeros(0, dtype=dtype)
+
+    def of_size(self, size: int) -> NDArray[Any]:
+        if len(self._array) < size:
+            # Doubling keeps the copying in proportion to the final size.
+            grown = np.zeros(max(size, 2 * len(self._array)), dtype=self._array.dtype)
+            grown[: len(self._array)] = self._array
+            self._array = grown
+        return self._array[:size]
+
+
+def _coder(data: LongTables, role: str, source: str) -> Coder:
+    """Integers in a small range number themselves; anything else is numbered by a dictionary."""
+    if data.is_text(role):
+        return TextCoder()
+    low, high, n_rows = data.range_of(role)
+    if low is None or high is None or high - low >= max(SMALL_RANGE, n_rows // 2):
+        return TextCoder()
+    return WholeCoder(low, high, source)
+
+
+def _slots(
+    data: LongTables,
+    scoring: Scoring,
+    census: Census,
+    indptr: Ints,
+    keys: pl.Series | None,
+    report: Report,
+) -> NDArray[np.int32]:
+    """Every answer as `2 * item + wrong` in the slots of its user, in order of arrival."""
+    slots = np.empty(int(indptr[-1]), dtype=np.int32)
+    free = indptr[:-1].copy()  # the next free slot of every user
+    for piece in data.pieces(report):
+        user = census.users.codes(piece.users, piece.name)
+        item = census.items.codes(piece.items, piece.name)
+        answers, _ = scoring.clean(piece.values)
+        if answers.null_count():
+            answered = answers.is_not_null().to_numpy()
+            user, item, answers = user[answered], item[answered], answers.drop_nulls()
+        right = scoring.right(answers, items=item, users=user, keys=keys, means=census.means)
+        if not _put(slots, free, indptr, user, 2 * item + ~right):
+            raise changed(piece.name)
+    if not np.array_equal(free, indptr[1:]):
+        raise changed("the data")
+    return slots
+
+
+def _put(
+    slots: NDArray[np.int32], free: Ints, indptr: Ints, user: NDArray[np.int32], values: NDArray[np.int32]
+) -> bool:
+    """Append each value to the slots of its user, keeping the order of arrival; False when there is no room."""
+    if np.any(user[1:] < user[:-1]):
+        user, values = in_user_order(user, values)
+    starts = np.flatnonzero(np.diff(user, prepend=-1))
+    counts = np.diff(starts, append=len(user))
+    present = user[starts]
+    if np.any(free[present] + counts > indptr[1:][present]):
+        return False
+    slots[np.repeat(free[present] - starts, counts) + np.arange(len(user))] = values
+    free[present] += counts
+    return True
+
+
+def in_user_order(user: NDArray[np.int32], values: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Both sorted by user, order of arrival kept within each; faster than a stable argsort."""
+    key = (user.astype(np.int64) << 32) + np.arange(len(user))
+    key.sort()
+    return (key >> 32).astype(np.int32), values[key & 0xFFFFFFFF]

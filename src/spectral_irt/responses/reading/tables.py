@@ -1,0 +1,126 @@
+"""Table: columns that can be read in pieces, from a file or from a dataframe in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from spectral_irt.errors import ReadError, SpectralIrtError
+from spectral_irt.responses.reading.files import File
+from spectral_irt.responses.reading.labels import is_loose
+
+PIECE_CELLS = 2_000_000  # values in a piece: some tens of MB as text, and enough that a piece costs little by itself
+PIECE_ROWS = 1_000_000
+HEAD_ROWS = 200  # rows looked at to tell what a table is
+
+Pieces = Iterator[tuple[pl.DataFrame, float]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to be read in pieces, as often as needed.
+
+    Attributes
+    ----------
+    name : str
+        For messages: the file's name, or "the dataframe".
+    columns : list
+        Column labels as they are. Inside, columns go by position ("0", "1", ...): a label may be any text, and polars
+        reads some texts as patterns.
+    dtypes : list of polars types
+    loose : list of bool
+        Columns whose text has no type (CSV), so that labels which are all whole numbers become integers.
+    head : polars DataFrame
+        The first rows.
+    pieces : function
+        Given positions, yields (the next rows of these columns, the share of the table read by now).
+    loose_header : bool
+        The same for the column labels.
+    row_labels : polars Series, optional
+        Labels of the rows that are no column (the index of a pandas frame).
+    """
+
+    name: str
+    columns: list[Any]
+    dtypes: list[Any]
+    loose: list[bool]
+    head: pl.DataFrame
+    pieces: Callable[[Sequence[int]], Pieces]
+    loose_header: bool = False
+    row_labels: pl.Series | None = None
+
+
+@contextmanager
+def polars_errors_named(name: str) -> Iterator[None]:
+    """No polars exception reaches the user: it becomes a sentence about the file."""
+    try:
+        yield
+    except SpectralIrtError:
+        raise
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise ReadError(
+            f"{name} cannot be read: {reason}. It is probably damaged or cut short; write or fetch it again."
+        ) from None
+
+
+def by_position(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with its columns named "0", "1", ..."""
+    if frame.width:
+        frame = frame.clone()
+        frame.columns = [str(k) for k in range(frame.width)]
+    return frame
+
+
+def table_of_columnar(file: File) -> Table:
+    """A Parquet or Arrow file as a table."""
+    with polars_errors_named(file.name):
+        if file.family == "parquet":
+            lazy = pl.scan_parquet(file.path, glob=False)
+        elif _is_stream(file):
+            lazy = pl.read_ipc_stream(file.path).lazy()
+        else:
+            lazy = pl.scan_ipc(file.path, glob=False)
+        schema = lazy.collect_schema()
+        if not len(schema):
+            raise ReadError(f"{file.name} has no columns.")
+        head = by_position(lazy.head(HEAD_ROWS).collect())
+        n_rows = max(int(lazy.select(pl.len()).collect().item()), 1)
+
+    def pieces(columns: Sequence[int]) -> Pieces:
+        size = max(1, min(PIECE_ROWS, PIECE_CELLS // len(columns)))
+        seen = 0
+        with polars_errors_named(file.name):
+            chosen = lazy.select(pl.nth(list(columns)))
+            for batch in chosen.collect_batches(chunk_size=size, maintain_order=True):
+                seen += batch.height
+                yield by_position(batch), min(seen / n_rows, 1.0)
+
+    dtypes = list(schema.dtypes())
+    return Table(file.name, list(schema.names()), dtypes, [is_loose(dtype) for dtype in dtypes], head, pieces)
+
+
+def _is_stream(file: File) -> bool:
+    """The Arrow stream format, which has no directory and must be read in one go."""
+    with open(file.path, "rb") as opened:
+        return opened.read(6) != b"ARROW1"
+
+
+def table_of_frame(frame: pl.DataFrame, columns: list[Any], row_labels: pl.Series | None = None) -> Table:
+    """A dataframe in memory as a table."""
+
+    def pieces(chosen: Sequence[int]) -> Pieces:
+        size = max(1, min(PIECE_ROWS, PIECE_CELLS // len(chosen)))
+        part = by_position(frame[:, list(chosen)])
+        for start in range(0, max(part.height, 1), size):
+            piece = part.slice(start, size)
+            yield piece, min((start + size) / max(part.height, 1), 1.0)
+
+    head = frame.head(HEAD_ROWS)
+    dtypes = list(frame.dtypes)
+    loose = [is_loose(dtype) for dtype in dtypes]
+    return Table("the dataframe", columns, dtypes, loose, head, pieces, row_labels=row_labels)
