@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
+# Each of the two test workers computes on one core; BLAS threads of both would only wait for each other.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
 
 .PHONY: demo test test-quick lint format bench clean help
 
@@ -26,10 +28,10 @@ demo: $(VENV)/.core
 	@$(BIN)/spectral-irt demo -o demo-results
 
 test: $(VENV)/.dev
-	@$(BIN)/python -m pytest -n 2 -q
+	@$(PYTEST)
 
 test-quick: $(VENV)/.dev
-	@$(BIN)/python -m pytest -n 2 -q -m "not slow"
+	@$(PYTEST) -m "not slow"
 
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .

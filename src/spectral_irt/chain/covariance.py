@@ -49,6 +49,8 @@ class Balance:
         The solution, on any scale.
     precision, meat : float arrays
         What the prior adds to the diagonals of J and Omega, in the units of the chain's flow; 0 without a prior.
+    in_information : bool
+        Whether flows are in units of information (ability weights), where Omega and J agree under the model.
     """
 
     data: ItemChain
@@ -56,6 +58,7 @@ class Balance:
     pi: Floats
     precision: Floats
     meat: Floats
+    in_information: bool = False
 
     @property
     def engine(self) -> LocalEngine:
@@ -65,6 +68,18 @@ class Balance:
     def diagonal(self) -> Floats:
         """J_ii."""
         return self.pi * self.chain.rates + self.precision
+
+
+def _prior_meat(balance: Balance, omega: Floats) -> Floats:
+    """What is added to the diagonal of Omega under a prior.
+
+    The prior's own part; and, where an item's users all answered alike, what they would have added had chance treated
+    them otherwise: their answers look far too regular to judge by, so Omega is taken at least as large as J, its
+    expectation under the model.
+    """
+    if not (balance.in_information and balance.meat.any()):
+        return balance.meat
+    return balance.meat + np.maximum(balance.pi * balance.chain.rates - omega, 0)
 
 
 def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
@@ -116,7 +131,7 @@ def covariance(balance: Balance) -> Floats:
     m = len(balance.pi)
     inverse = _inverse(balance)
     omega = balance.engine.sum(_omega, balance.data.parts, balance.pi)
-    omega[np.diag_indices(m)] += balance.meat
+    omega[np.diag_indices(m)] += _prior_meat(balance, np.diag(omega))
     cov = inverse @ omega @ inverse.T
     return (cov + cov.T) / 2
 
@@ -183,8 +198,8 @@ def _one_pass(balance: Balance) -> Floats:
     """Var_i = sum_l (e_li - mean_i e_li)^2 with e_li = g_li / J_ii; the prior adds its own term alike."""
     m = len(balance.pi)
     diagonal = balance.diagonal
-    own, cross, common = balance.engine.sum(_spread, balance.data.parts, balance.pi, 1 / diagonal)
-    prior = balance.meat / diagonal**2
+    omega, cross, common = balance.engine.sum(_spread, balance.data.parts, balance.pi, 1 / diagonal)
+    own, prior = omega / diagonal**2, _prior_meat(balance, omega) / diagonal**2
     return own - 2 * cross + common + prior * (1 - 2 / m) + prior.sum() / m**2
 
 
@@ -192,9 +207,9 @@ def _spread(part: Part, pi: Floats, inverse: Floats) -> tuple[Floats, Floats, Fl
     won, lost = _contributions(part, pi)
     mean = (won * (part.wrong @ inverse) - lost * (part.right @ (pi * inverse))) / len(pi)
     right, wrong = part.right_t, part.wrong_t
-    own = inverse**2 * (_squared(wrong) @ won**2 + pi**2 * (_squared(right) @ lost**2))
+    omega = _squared(wrong) @ won**2 + pi**2 * (_squared(right) @ lost**2)
     cross = inverse * (wrong @ (won * mean) - pi * (right @ (lost * mean)))
-    return own, cross, np.array(mean @ mean)
+    return omega, cross, np.array(mean @ mean)
 
 
 def _squared(matrix: sparse.csc_array) -> sparse.csc_array:
@@ -215,7 +230,8 @@ def _correction(balance: Balance, seed: int) -> Floats:
     probes = np.zeros((m, PROBES))
     for part in balance.data.parts:
         probes += _probe(part, balance.pi, rng.integers(0, 2, (len(part.weight), PROBES)) * 2.0 - 1)
-    probes += np.sqrt(balance.meat)[:, None] * rng.standard_normal((m, PROBES))
+    omega = balance.engine.sum(_spread, balance.data.parts, balance.pi, 1 / balance.diagonal)[0]
+    probes += np.sqrt(_prior_meat(balance, omega))[:, None] * rng.standard_normal((m, PROBES))
     zero = probes / balance.diagonal[:, None]
     delta = _solve(balance, probes)
     delta -= delta.mean(axis=0)

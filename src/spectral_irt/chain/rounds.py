@@ -23,7 +23,8 @@ from spectral_irt.responses.block import Floats
 
 LEAST_ROUNDS, MOST_ROUNDS = 2, 50
 ROUGH = 1e-4  # residual of solves whose result is only the start of the next
-SETTLED = 0.1  # largest move in a round, in standard errors, after which the next would move nothing worth the cost
+STEADY = 0.15  # each round moves about this share of the one before, where data rule; under a strong prior more
+SETTLED = 0.05  # rounds end when the next would move no item by more than this many standard errors
 
 
 class Rounds:
@@ -71,17 +72,20 @@ class Rounds:
         Ties and ability weights are taken at the same difficulties. To settle the ties within fixed ability weights
         would set data and prior of one moment against each other at two, and items that live by the prior would swing.
         """
+        move = np.inf
         for k in range(1, MOST_ROUNDS + 1):
-            before = self.beta
+            before, last_move = self.beta, move
             if rebuild:
                 self._prepare("ability")
-            found = self._solve(ROUGH)
-            if not rebuild and self.plan.kind != "virtual item":
+            alone = not rebuild and self.plan.kind != "virtual item"
+            found = self._solve(tol if alone or k >= LEAST_ROUNDS else ROUGH)
+            if alone:
                 break
-            moved = np.abs(self.beta - before) * np.sqrt(self.information() + self.plan.alpha)
-            if k >= LEAST_ROUNDS and moved.max() < SETTLED:
+            move = float(np.max(np.abs(self.beta - before) * np.sqrt(self.information() + self.plan.alpha)))
+            # The next move is to this one about as this is to the last. A rough solve only needs a fair start.
+            if k >= LEAST_ROUNDS and (tol >= ROUGH or move * np.clip(move / last_move, STEADY, 1) < SETTLED):
                 break
-        return found if tol >= ROUGH else self._solve(tol)
+        return found
 
     def _prepare(self, weighting: str) -> None:
         """Make the chain under this weighting at the present difficulties."""
@@ -138,4 +142,11 @@ class Rounds:
         """The solved chain, ready for its standard errors."""
         alpha = self.plan.alpha if self.plan.kind == "virtual item" else 0.0
         unit, ones = self._unit(), np.ones(len(self.beta))
-        return Balance(self.data, self.chain, np.exp(self.beta), alpha * unit * ones, alpha * unit**2 * ones)
+        return Balance(
+            self.data,
+            self.chain,
+            np.exp(self.beta),
+            precision=alpha * unit * ones,
+            meat=alpha * unit**2 * ones,
+            in_information=self.current == "ability",
+        )

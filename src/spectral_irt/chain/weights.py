@@ -14,13 +14,15 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.responses.block import Block, Floats, csr, fill_scaled
+from spectral_irt.responses.block import Block, Floats, fill_scaled
 from spectral_irt.responses.pack import user_chunks
 
 WEIGHTINGS = ("ability", "users", "pairs")
 
 # PROX (Cohen 1979): a logistic distribution is close to a normal one with this variance, 1.7^2.
 LOGISTIC_VARIANCE = 2.89
+
+CACHED = 16_384  # answers whose numbers fit in a core's cache together
 
 
 def count_weights(block: Block, weighting: str) -> Floats:
@@ -50,31 +52,30 @@ def prox_ability(block: Block, beta: Floats) -> Floats:
 def ability_factors(block: Block, beta: Floats, right: Floats, wrong: Floats) -> Floats:
     """w_l of every user; p_li of every right and of every wrong answer go into the two arrays (ordered as `halves`).
 
-    a_li = p_li / t_l, so h_ij = w_l p_li p_lj with w_l = 1 / (t_l V_l). Fresh memory costs more than the arithmetic
-    here, so the caller's arrays are filled in place.
+    a_li = p_li / t_l, so h_ij = w_l p_li p_lj with w_l = 1 / (t_l V_l).
     """
     pi, t = np.exp(beta), np.exp(prox_ability(block, beta))
     information = np.zeros(block.n_users)
     for half, p in zip(block.halves(len(beta)), (right, wrong), strict=True):
-        fill_scaled(half, 1 / t, pi, p)
-        p += 1
-        np.reciprocal(p, out=p)  # 1 / (1 + pi / t)
-        information += _variance_sums(half, p)
+        information += _fill_probabilities(half, 1 / t, pi, p)
     return np.divide(1, t * information, out=np.zeros(block.n_users), where=block.informative)
 
 
-def _variance_sums(half: sparse.csr_array, p: Floats, size: int = 32_768) -> Floats:
-    """sum of p (1 - p) over each row, with a scratch array that stays in the cache."""
-    ones = np.ones(half.shape[1])
-    scratch = np.empty(size)
+def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p: Floats) -> Floats:
+    """Write p = 1 / (1 + pi / t) for every answer; return sum of p (1 - p) over each user's.
+
+    Memory costs more than arithmetic here: a few thousand answers at a time go through all steps while in the cache.
+    """
     sums = np.zeros(half.shape[0])
-    for start, stop in user_chunks(half.indptr, size):
-        low, high = half.indptr[start], half.indptr[stop]
-        if high - low > len(scratch):
-            scratch = np.empty(high - low)
-        v = scratch[: high - low]
-        np.multiply(p[low:high], p[low:high], out=v)
-        np.subtract(p[low:high], v, out=v)
-        rows = csr(half.indptr[start : stop + 1] - low, half.indices[low:high], v, half.shape[1])
-        sums[start:stop] = rows @ ones
+    for start, stop in user_chunks(half.indptr, CACHED):
+        indptr = half.indptr[start : stop + 1]
+        low, high = indptr[0], indptr[-1]
+        rows = np.flatnonzero(np.diff(indptr))
+        if not len(rows):
+            continue
+        piece = p[low:high]
+        fill_scaled(indptr - low, half.indices[low:high], inverse_t[start:stop], pi, piece)
+        piece += 1
+        np.reciprocal(piece, out=piece)
+        sums[start + rows] = np.add.reduceat(piece * (1 - piece), indptr[rows] - low)
     return sums

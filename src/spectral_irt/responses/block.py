@@ -42,10 +42,12 @@ def csr(indptr: NDArray[np.int32], items: NDArray[np.int32], values: Floats, n_i
     return matrix
 
 
-def fill_scaled(matrix: sparse.csr_array, rows: Floats, columns: Floats, out: Floats) -> None:
+def fill_scaled(
+    indptr: NDArray[np.int32], items: NDArray[np.int32], rows: Floats, columns: Floats, out: Floats
+) -> None:
     """Write rows[l] * columns[i] for every stored cell (l, i), in order, by the loops that scipy itself uses."""
     out.fill(1)
-    cells = (*matrix.shape, matrix.indptr, matrix.indices, out)
+    cells = (len(rows), len(columns), indptr, items, out)
     _sparsetools.csr_scale_columns(*cells, columns)
     _sparsetools.csr_scale_rows(*cells, rows)
 

@@ -96,14 +96,9 @@ def examine(responses: Responses, total: Sum = serial_sum) -> Design:
 
 def _evidence(block: Block, n_items: int) -> tuple[Floats, Floats]:
     """R and W of every item: right answers weighted by Z/n, wrong ones by s/n."""
-    n = np.maximum(block.counts, 1)
-    share = block.scores / n
-    rows = np.zeros(2 * block.n_users)
-    rows[0::2] = 1 - share
-    right = block.pattern(n_items).T @ rows
-    rows[0::2] = 0
-    rows[1::2] = share
-    return right, block.pattern(n_items).T @ rows
+    right, wrong = block.halves(n_items)
+    share = block.scores / np.maximum(block.counts, 1)
+    return right.T @ (1 - share), wrong.T @ share
 
 
 # ------------------------------------------------------------------ components
@@ -151,14 +146,10 @@ def _reach(responses: Responses, total: Sum, pivot: int, against: bool, answered
 
 def _spread(block: Block, n_items: int, marks: Floats, against: bool) -> Floats:
     """Marked item -> users who answered it right -> items they answered wrong (or the other way round)."""
-    pattern = block.pattern(n_items)
-    touched = pattern @ marks > 0
-    rows = np.zeros(2 * block.n_users)
+    start, end = block.halves(n_items)
     if against:
-        rows[0::2] = touched[1::2]
-    else:
-        rows[1::2] = touched[0::2]
-    return pattern.T @ rows
+        start, end = end, start
+    return end.T @ (start @ marks > 0).astype(float)
 
 
 def _components_of(responses: Responses) -> Ints:

@@ -1,0 +1,512 @@
+"""read_responses: the same answers in any file give the same responses."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError
+from spectral_irt.responses import Responses, read_responses, responses_from_frame
+from spectral_irt.responses.reading import csv_text, long, people, raw, tables, wide
+
+NAN = float("nan")
+USERS = ["zoe", "ann", "bob", "eve"]
+ITEMS = ["q2", "q10", "q1"]
+# Eve answered nothing, nobody answered q10 but Ann.
+TABLE = np.array([[1, NAN, 0], [0, 1, 1], [1, NAN, NAN], [NAN, NAN, NAN]])
+
+
+def wide_frame() -> pl.DataFrame:
+    columns = {item: pl.Series(TABLE[:, k]).fill_nan(None).cast(pl.Int8) for k, item in enumerate(ITEMS)}
+    return pl.DataFrame({"student": USERS, **columns})
+
+
+def long_frame() -> pl.DataFrame:
+    cells = [(u, i) for i in range(len(ITEMS)) for u in range(len(USERS))]
+    return pl.DataFrame(
+        {
+            "when": list(range(len(cells))),
+            "Item": [ITEMS[i] for _, i in cells],
+            "Subject ID": [USERS[u] for u, _ in cells],
+            "correct": pl.Series([TABLE[u, i] for u, i in cells]).fill_nan(None).cast(pl.Int8),
+        }
+    )
+
+
+def zst(path: Path, data: bytes) -> None:
+    with pa.CompressedOutputStream(str(path), "zstd") as file:
+        file.write(data)
+
+
+def csv_bytes(frame: pl.DataFrame, separator: str = ",") -> bytes:
+    return frame.write_csv(separator=separator).encode()
+
+
+def stream(frame: pl.DataFrame, path: Path) -> None:
+    frame.write_ipc_stream(path)
+
+
+WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
+    "a.csv": lambda frame, path: path.write_bytes(csv_bytes(frame)),
+    "a.tsv": lambda frame, path: path.write_bytes(csv_bytes(frame, "\t")),
+    "semicolons.csv": lambda frame, path: path.write_bytes(csv_bytes(frame, ";")),
+    "bom.csv": lambda frame, path: path.write_bytes(b"\xef\xbb\xbf" + csv_bytes(frame)),
+    "windows.csv": lambda frame, path: path.write_bytes(csv_bytes(frame).replace(b"\n", b"\r\n")),
+    "no_last_break.csv": lambda frame, path: path.write_bytes(csv_bytes(frame)[:-1]),
+    "blank_lines.csv": lambda frame, path: path.write_bytes(b"\n" + csv_bytes(frame).replace(b"\n", b"\n\r\n")),
+    "a.csv.gz": lambda frame, path: path.write_bytes(gzip.compress(csv_bytes(frame))),
+    "a.csv.zst": lambda frame, path: zst(path, csv_bytes(frame)),
+    "a.parquet": lambda frame, path: frame.write_parquet(path),
+    "a.feather": lambda frame, path: frame.write_ipc(path),
+    "compressed.arrow": lambda frame, path: frame.write_ipc(path, compression="zstd"),
+    "stream.arrow": stream,
+    "parquet_in_disguise.csv": lambda frame, path: frame.write_parquet(path),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_wide_files(tmp_path: Path, name: str) -> None:
+    WRITERS[name](wide_frame(), tmp_path / name)
+    responses = read_responses(tmp_path / name)
+    assert responses.users.tolist() == USERS
+    assert responses.items.tolist() == ITEMS
+    np.testing.assert_array_equal(responses.to_dense(), TABLE)
+    assert responses.source == name
+    assert responses.frame_kind is None
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_long_files(tmp_path: Path, name: str) -> None:
+    WRITERS[name](long_frame(), tmp_path / name)
+    responses = read_responses(str(tmp_path / name))
+    assert responses.users.tolist() == sorted(USERS)
+    assert responses.items.tolist() == sorted(ITEMS)
+    np.testing.assert_array_equal(responses.to_dense(), TABLE[np.argsort(USERS)][:, np.argsort(ITEMS)])
+
+
+def people_lines(nested: bool) -> bytes:
+    lines = []
+    for user, row in zip(USERS, TABLE, strict=True):
+        answers = {item: None if np.isnan(x) else int(x) for item, x in zip(ITEMS, row, strict=True)}
+        lines.append({"subject_id": user, **({"responses": answers} if nested else answers)})
+    return "\n".join(json.dumps(line) for line in lines).encode()
+
+
+@pytest.mark.parametrize("nested", [True, False])
+@pytest.mark.parametrize("name", ["a.jsonl", "a.ndjson.gz", "a.jsonl.zst", "a.json"])
+def test_people_in_json_lines(tmp_path: Path, name: str, nested: bool) -> None:
+    data = people_lines(nested)
+    if name.endswith("zst"):
+        zst(tmp_path / name, data)
+    else:
+        (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
+    responses = read_responses(tmp_path / name)
+    assert responses.users.tolist() == USERS
+    assert responses.items.tolist() == ITEMS
+    np.testing.assert_array_equal(responses.to_dense(), TABLE)
+
+
+def test_answers_in_json_lines(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(long_frame().write_ndjson())
+    responses = read_responses(file)
+    assert responses.users.tolist() == sorted(USERS)
+    assert responses.items.tolist() == sorted(ITEMS)
+    assert responses.n_responses == 6
+    file.write_text('{"user": 2, "item": "7", "response": true}\n{"user": 10, "item": "8", "response": false}\n')
+    responses = read_responses(file)
+    assert responses.users.tolist() == [2, 10]
+    assert responses.items.tolist() == ["7", "8"]
+
+
+def test_json_lines_without_names_number_the_people(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"q1": 1, "q2": 0}\n\n{"q2": 1}\n')
+    responses = read_responses(file)
+    assert responses.users.tolist() == [1, 2]
+    assert responses.counts.tolist() == [2, 1]
+
+
+def test_the_same_data_have_the_same_digest_in_every_format(tmp_path: Path) -> None:
+    digests = set()
+    for name, write in WRITERS.items():
+        write(long_frame(), tmp_path / name)
+        digests.add(read_responses(tmp_path / name).digest())
+    assert len(digests) == 1
+
+
+# ------------------------------------------------------------------ in pieces
+
+
+def simulated(n_users: int = 60, n_items: int = 25, seed: int = 1) -> pl.DataFrame:
+    rng = np.random.default_rng(seed)
+    rows = rng.permutation(n_users * n_items)[: n_users * n_items // 2]
+    response = rng.integers(0, 2, len(rows)).astype(float)
+    response[rng.random(len(rows)) < 0.1] = NAN
+    return pl.DataFrame({"user": rows // n_items, "item": rows % n_items, "response": response})
+
+
+def as_pivot(frame: pl.DataFrame) -> np.ndarray:
+    dense = np.full((frame["user"].max() + 1, frame["item"].max() + 1), NAN)  # type: ignore[operator]
+    dense[frame["user"].to_numpy(), frame["item"].to_numpy()] = frame["response"].to_numpy()
+    return dense
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "PIECE_ROWS", 7)
+    monkeypatch.setattr(tables, "PIECE_CELLS", 50)
+    monkeypatch.setattr(raw.raw_pieces, "__defaults__", (64,))
+    monkeypatch.setattr(csv_text, "HEAD_BYTES", 16)
+    for module in (people, wide):
+        monkeypatch.setattr(module, "BLOCK_RESPONSES", 40)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.csv.zst", "a.parquet", "a.feather"])
+@pytest.mark.parametrize("labels", ["whole", "text", "far apart"])
+def test_long_in_many_pieces(tmp_path: Path, name: str, labels: str) -> None:
+    frame = simulated()
+    expected = as_pivot(frame)
+    if labels == "text":
+        frame = frame.with_columns(pl.format("person {}\n", pl.col("user").cast(pl.String).str.zfill(3)).alias("user"))
+    elif labels == "far apart":
+        frame = frame.with_columns(pl.col("user") * 10**15 - 10**16)
+    WRITERS[name](frame, tmp_path / name)
+    calls: list[float] = []
+    responses = read_responses(tmp_path / name, progress=lambda share, text: calls.append(share))
+    np.testing.assert_array_equal(responses.to_dense(), expected)
+    assert responses.users.dtype == (object if labels == "text" else np.int64)
+    assert responses.users.tolist() == sorted(frame["user"].unique().to_list())
+    assert len(calls) > (1 if name.endswith("zst") else 10)
+    assert calls == sorted(calls)
+    assert calls[-1] <= 1.0
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.csv.zst", "a.parquet", "a.feather"])
+@pytest.mark.parametrize("options", [{}, {"duplicates": "first"}, {"above_mean": "right"}])
+def test_wide_in_many_pieces(tmp_path: Path, name: str, options: dict[str, Any]) -> None:
+    expected = as_pivot(simulated())
+    frame = pl.DataFrame({f"q{k}": pl.Series(expected[:, k]).fill_nan(None) for k in range(25)})
+    WRITERS[name](
+        frame.with_columns(pl.Series("id", [f"p{k}" for k in range(60)])).select("id", *frame.columns), tmp_path / name
+    )
+    responses = read_responses(tmp_path / name, **options)
+    assert responses.users.tolist() == [f"p{k}" for k in range(60)]
+    if "above_mean" in options:
+        above = expected > np.nanmean(expected, axis=1, keepdims=True)
+        expected = np.where(np.isnan(expected), NAN, above)
+    np.testing.assert_array_equal(responses.to_dense(), expected)
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_json_in_many_pieces(tmp_path: Path) -> None:
+    expected = as_pivot(simulated())
+    lines = [{"id": k, "answers": {f"q{i}": x for i, x in enumerate(row) if x == x}} for k, row in enumerate(expected)]
+    file = tmp_path / "a.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)))
+    responses = read_responses(file)
+    order = [int(str(item)[1:]) for item in responses.items]
+    np.testing.assert_array_equal(responses.to_dense(), expected[:, order])
+    assert responses.users.tolist() == list(range(60))
+
+
+def test_quoted_line_breaks_on_the_edge_of_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(f'a "{k}"\nb,{k}', "q\r\n1", k % 2) for k in range(50)]
+    frame = pl.DataFrame(rows, schema=["user", "item", "response"], orient="row")
+    file = tmp_path / "a.csv"
+    file.write_bytes(csv_bytes(frame))
+    for size in (5, 17, 64):
+        monkeypatch.setattr(raw.raw_pieces, "__defaults__", (size,))
+        responses = read_responses(file)
+        assert responses.users.tolist() == sorted(user for user, _, _ in rows)
+        assert responses.items.tolist() == ["q\r\n1"]
+
+
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "a.csv"
+    file.write_bytes(csv_bytes(simulated()))
+    honest = long._census
+
+    def census(*arguments: Any) -> long.Census:
+        found = honest(*arguments)
+        file.write_bytes(csv_bytes(simulated(seed=2)))
+        return found
+
+    monkeypatch.setattr(long, "_census", census)
+    with pytest.raises(ReadError, match="changed while"):
+        read_responses(file)
+
+
+# ------------------------------------------------------------------ labels and order
+
+
+def read_text(tmp_path: Path, text: str, **options: Any) -> Responses:
+    file = tmp_path / "answers.csv"
+    file.write_text(text)
+    return read_responses(file, **options)
+
+
+def test_whole_numbers_become_integers_only_when_nothing_is_lost(tmp_path: Path) -> None:
+    responses = read_text(tmp_path, "user,item,response\n10,007,1\n9,8,0\n-3,8,1\n")
+    assert responses.users.tolist() == [-3, 9, 10]
+    assert responses.users.dtype == np.int64
+    assert responses.items.tolist() == ["007", "8"]
+
+
+@pytest.mark.parametrize("label", ["+1", "1.0", "1e3", " 1", "-0", "9223372036854775808", "1_000", "٣"])
+def test_numbers_spelled_otherwise_stay_text(tmp_path: Path, label: str) -> None:
+    responses = read_text(tmp_path, f"user,item,response\n{label},1,1\n2,2,0\n")
+    assert responses.users.tolist() == sorted([label, "2"])
+
+
+def test_wide_labels(tmp_path: Path) -> None:
+    responses = read_text(tmp_path, "id,3,1,2\n5,1,0,1\n-1,1,1,0\n")
+    assert responses.items.tolist() == [3, 1, 2]
+    assert responses.users.tolist() == [5, -1]
+
+
+def test_wide_without_labels_numbers_users_from_one(tmp_path: Path) -> None:
+    responses = read_text(tmp_path, "item1,item2\n1,0\n0,1\n")
+    assert responses.users.tolist() == [1, 2]
+    assert responses.items.tolist() == ["item1", "item2"]
+
+
+@pytest.mark.parametrize("dtype", [pl.UInt8, pl.Int32, pl.Int64, pl.UInt64, pl.Float64])
+def test_typed_labels(tmp_path: Path, dtype: Any) -> None:
+    frame = pl.DataFrame({"user": [3, 20], "item": ["1", "2"], "response": [1, 0]}).with_columns(
+        pl.col("user").cast(dtype)
+    )
+    frame.write_parquet(tmp_path / "a.parquet")
+    responses = read_responses(tmp_path / "a.parquet")
+    assert responses.users.tolist() == [3, 20]
+    assert responses.items.tolist() == ["1", "2"]
+
+
+def test_labels_of_other_types(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"user": [2**63 + 1, 2**64 - 1], "item": pl.Series(["b", "a"], dtype=pl.Categorical)})
+    frame.with_columns(response=pl.Series([True, False])).write_parquet(tmp_path / "a.parquet")
+    responses = read_responses(tmp_path / "a.parquet")
+    assert responses.users.tolist() == [str(2**63 + 1), str(2**64 - 1)]
+    assert responses.items.tolist() == ["a", "b"]
+    frame.with_columns(response=1, user=[[1], [2]]).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(ReadError, match="column 'user' is of type List"):
+        read_responses(tmp_path / "a.parquet")
+
+
+def test_people_and_items_without_answers_are_kept(tmp_path: Path) -> None:
+    responses = read_text(tmp_path, "user,item,response\na,q1,1\nb,q1,\nb,q2,NA\na,q3,0\n")
+    assert responses.users.tolist() == ["a", "b"]
+    assert responses.items.tolist() == ["q1", "q2", "q3"]
+    assert responses.counts.tolist() == [2, 0]
+    assert responses.item_counts.tolist() == [1, 0, 1]
+
+
+# ------------------------------------------------------------------ which column is what
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "userId,movieId,rating",
+        "model,prompt,score",
+        "STUDENT_ID,Question,is_correct",
+        "respondent,item id,value",
+        "id,problem_id,answer",
+        "Person.Name,task,outcome",
+    ],
+)
+def test_usual_names_of_long_tables(tmp_path: Path, header: str) -> None:
+    responses = read_text(tmp_path, f"{header}\na,q1,1\na,q2,0\nb,q2,1\n")
+    assert responses.users.tolist() == ["a", "b"]
+    assert responses.items.tolist() == ["q1", "q2"]
+    assert responses.n_responses == 3
+
+
+def test_columns_of_a_long_table_can_be_named(tmp_path: Path) -> None:
+    text = "when,wer,was,wie\n1,a,q1,1\n2,a,q2,0\n3,b,q2,1\n"
+    responses = read_text(tmp_path, text, user="wer", item="was", response="wie")
+    assert responses.users.tolist() == ["a", "b"]
+    text = "answer,student,question,correct\nB,a,q1,1\nC,a,q2,0\n"
+    assert read_text(tmp_path, text, response="correct").scores.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("header", "users"),
+    [
+        ("id", [4, 5, 6]),
+        ("Student", [4, 5, 6]),
+        ("model_name", [4, 5, 6]),
+        ("", [4, 5, 6]),
+        ("Unnamed: 0", [4, 5, 6]),
+    ],
+)
+def test_usual_names_of_wide_labels(tmp_path: Path, header: str, users: list[int]) -> None:
+    responses = read_text(tmp_path, f"{header},q1,q2\n4,1,0\n5,0,1\n6,1,1\n")
+    assert responses.users.tolist() == users
+    assert responses.items.tolist() == ["q1", "q2"]
+
+
+def test_a_first_column_of_distinct_text_labels_the_rows(tmp_path: Path) -> None:
+    assert read_text(tmp_path, "wer,q1\nann,1\nbob,0\n").users.tolist() == ["ann", "bob"]
+    # These are answers: they come back in the other columns, or the key names the column.
+    assert read_text(tmp_path, "a,b\nA,B\nB,A\n", correct="A").n_items == 2
+    assert read_text(tmp_path, "a,b\nC,B\nB,A\n", key={"a": "C", "b": "B"}).n_items == 2
+    assert read_text(tmp_path, "a,b\ntrue,1\nfalse,0\n").n_items == 2
+
+
+def test_a_column_called_code_may_be_an_item(tmp_path: Path) -> None:
+    assert read_text(tmp_path, "code,math\n1,0\n0,1\n1,1\n").items.tolist() == ["code", "math"]
+
+
+def test_the_label_column_of_a_wide_table_can_be_named(tmp_path: Path) -> None:
+    responses = read_text(tmp_path, "q1,nr,q2\n1,7,0\n0,8,1\n", user="nr")
+    assert responses.users.tolist() == [7, 8]
+    assert responses.items.tolist() == ["q1", "q2"]
+
+
+def test_rows_as_items(tmp_path: Path) -> None:
+    text = "item,ann,bob,carl\nq1,1,0,1\nq2,0,,1\n"
+    responses = read_text(tmp_path, text, orient="items")
+    assert responses.users.tolist() == ["ann", "bob", "carl"]
+    assert responses.items.tolist() == ["q1", "q2"]
+    np.testing.assert_array_equal(responses.to_dense(), [[1, 0], [0, NAN], [1, 1]])
+    with pytest.raises(OptionError, match="orient='items' is for wide"):
+        read_text(tmp_path, "user,item,response\na,b,1\n", format="long", orient="items")
+
+
+def test_rows_of_nothing_at_the_end_of_a_spreadsheet(tmp_path: Path) -> None:
+    assert read_text(tmp_path, "id,q1,q2\na,1,0\nb,0,1\n,,\n,,\n").users.tolist() == ["a", "b"]
+    assert read_text(tmp_path, "user,item,response\na,q1,0\n,,\n").n_responses == 1
+
+
+# ------------------------------------------------------------------ several files, repeated answers
+
+
+def test_long_files_are_put_together(tmp_path: Path) -> None:
+    (tmp_path / "b2.csv").write_text("response,user,item\n1,a,q1\n0,b,q1\n")
+    (tmp_path / "b1.csv").write_text("user,item,response\na,q2,0\n")
+    (tmp_path / "b0.csv").write_text("user,item,response\n")
+    for path in (str(tmp_path / "b*.csv"), [tmp_path / "b1.csv", tmp_path / "b2.csv", tmp_path / "b0.csv"]):
+        responses = read_responses(path)
+        np.testing.assert_array_equal(responses.to_dense(), [[1, 0], [0, NAN]])
+        assert responses.source == "3 files"
+
+
+def test_labels_of_different_types_in_different_files_are_text(tmp_path: Path) -> None:
+    pl.DataFrame({"user": [1], "item": [1], "response": [1]}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"user": ["x"], "item": [2], "response": [0]}).write_parquet(tmp_path / "b.parquet")
+    responses = read_responses(str(tmp_path / "*.parquet"))
+    assert responses.users.tolist() == ["1", "x"]
+    assert responses.items.tolist() == [1, 2]
+
+
+def test_wide_files_are_stacked(tmp_path: Path) -> None:
+    (tmp_path / "form1.csv").write_text("id,q1,q2\nann,1,0\n")
+    (tmp_path / "form2.csv").write_text("id,q3,q2\nbob,1,1\n")
+    responses = read_responses(tmp_path / "form?.csv")
+    assert responses.items.tolist() == ["q1", "q2", "q3"]
+    np.testing.assert_array_equal(responses.to_dense(), [[1, 0, NAN], [NAN, 1, 1]])
+    (tmp_path / "form2.csv").write_text("id,q3,q2\nann,1,1\n")
+    with pytest.raises(DuplicateResponseError, match="2 files: 1 users have more than one row: 'ann'"):
+        read_responses(tmp_path / "form?.csv")
+    first = read_responses(tmp_path / "form?.csv", duplicates="first")
+    np.testing.assert_array_equal(first.to_dense(), [[1, 0, 1]])
+    last = read_responses(tmp_path / "form?.csv", duplicates="last")
+    np.testing.assert_array_equal(last.to_dense(), [[1, 1, 1]])
+
+
+def test_files_without_labels_are_numbered_through(tmp_path: Path) -> None:
+    for name in ("a.csv", "b.csv"):
+        (tmp_path / name).write_text("q1,q2\n1,0\n0,1\n")
+    assert read_responses(str(tmp_path / "*.csv")).users.tolist() == [1, 2, 3, 4]
+
+
+def test_repeated_answers(tmp_path: Path) -> None:
+    text = "user,item,response\na,q1,1\nb,q1,0\na,q1,0\na,q2,1\n"
+    with pytest.raises(DuplicateResponseError, match=r"answers.csv: 1 \(user, item\)"):
+        read_text(tmp_path, text)
+    assert read_text(tmp_path, text, duplicates="first").to_dense()[0].tolist() == [1, 1]
+    assert read_text(tmp_path, text, duplicates="last").to_dense()[0].tolist() == [0, 1]
+
+
+def test_a_name_with_brackets_is_a_file_before_it_is_a_pattern(tmp_path: Path) -> None:
+    (tmp_path / "a[1].csv").write_text("q1,q2\n1,0\n0,1\n")
+    assert read_responses(tmp_path / "a[1].csv").n_users == 2
+
+
+# ------------------------------------------------------------------ dataframes
+
+
+@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow", "lazy"])
+def test_frames(library: str) -> None:
+    convert: dict[str, Callable[[pl.DataFrame], Any]] = {
+        "polars": lambda frame: frame,
+        "pandas": lambda frame: frame.to_pandas(),
+        "pyarrow": lambda frame: frame.to_arrow(),
+        "lazy": lambda frame: frame.lazy(),
+    }
+    wide_ = responses_from_frame(convert[library](wide_frame()))
+    assert wide_.frame_kind == ("polars" if library == "lazy" else library)
+    assert wide_.users.tolist() == USERS
+    np.testing.assert_array_equal(wide_.to_dense(), TABLE)
+    long_ = responses_from_frame(convert[library](long_frame()))
+    assert long_.users.tolist() == sorted(USERS)
+    np.testing.assert_array_equal(long_.to_dense(), TABLE[np.argsort(USERS)][:, np.argsort(ITEMS)])
+
+
+def test_the_callers_frame_is_not_touched() -> None:
+    frame = long_frame().to_pandas()
+    before = frame.copy(deep=True)
+    responses_from_frame(frame)
+    pd.testing.assert_frame_equal(frame, before)
+    polars = long_frame()
+    responses_from_frame(polars)
+    assert polars.equals(long_frame())
+    assert polars.columns == long_frame().columns
+
+
+def test_rows_of_a_pandas_frame_are_labelled_by_its_index() -> None:
+    frame = pd.DataFrame({"a": [1, 0], "b": [None, 1]}, index=["x", "y"])
+    responses = responses_from_frame(frame)
+    assert responses.users.tolist() == ["x", "y"]
+    np.testing.assert_array_equal(responses.to_dense(), [[1, NAN], [0, 1]])
+    assert responses_from_frame(frame.reset_index(drop=True)).users.tolist() == [0, 1]
+    assert responses_from_frame(pl.DataFrame({"a": [1, 0], "b": [0, 1]})).users.tolist() == [0, 1]
+
+
+def test_pandas_columns_of_any_kind() -> None:
+    frame = pd.DataFrame(
+        {
+            0: [1, None, 0],
+            1: [True, False, True],
+            2: pd.array([1, None, 0], dtype="Int64"),
+            3: pd.Categorical(["0", "1", None]),
+            4: [np.float32(1), "0", None],
+        }
+    )
+    responses = responses_from_frame(frame)
+    assert responses.items.tolist() == [0, 1, 2, 3, 4]
+    expected = [[1, 1, 1, 0, 1], [NAN, 0, NAN, 1, 0], [0, 1, 0, NAN, NAN]]
+    np.testing.assert_array_equal(responses.to_dense(), expected)
+
+
+def test_what_is_no_frame() -> None:
+    with pytest.raises(ReadError, match="expected a dataframe, not list"):
+        responses_from_frame([[1, 0]])
+    with pytest.raises(ReadError, match="columns of the same name"):
+        responses_from_frame(pd.DataFrame([[1, 0]], columns=["a", "a"]))
+    with pytest.raises(ReadError, match="no columns"):
+        responses_from_frame(pl.DataFrame())
+    with pytest.raises(ReadError, match="no rows"):
+        responses_from_frame(pl.DataFrame({"a": [], "b": []}))
