@@ -83,7 +83,8 @@ class Rounds:
                 break
             move = float(np.max(np.abs(self.beta - before) * np.sqrt(self.information() + self.plan.alpha)))
             # The next move is to this one about as this is to the last. A rough solve only needs a fair start.
-            if k >= LEAST_ROUNDS and (tol >= ROUGH or move * np.clip(move / last_move, STEADY, 1) < SETTLED):
+            share = min(max(move / last_move, STEADY), 1) if last_move > 0 else 1
+            if k >= LEAST_ROUNDS and (tol >= ROUGH or move * share < SETTLED):
                 break
         return found
 

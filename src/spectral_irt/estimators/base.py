@@ -202,6 +202,15 @@ class RaschEstimator:
             return 1 / (1 + np.exp(difficulty[None, :] - theta[:, None]))
 
 
+def method(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a free function of a fitted estimator also a method of every estimator.
+
+    Rooms below this one (abilities, fit statistics, tests) add what they compute without this room knowing of them.
+    """
+    setattr(RaschEstimator, function.__name__, function)
+    return function
+
+
 def make_table(columns: Mapping[str, NDArray[Any]], frame_kind: str | None) -> Any:
     """A dataframe of the named library (polars by default)."""
     import narwhals as nw
