@@ -1,0 +1,291 @@
+"""JointRasch: joint maximum likelihood, every ability a parameter like every difficulty."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.chain.weights import prox_ability
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import ConvergenceWarning
+from spectral_irt.estimators.base import Estimate, RaschEstimator
+from spectral_irt.estimators.support import (
+    DENSE_ITEMS,
+    answered,
+    by_item,
+    by_user,
+    centred_inverse,
+    gram,
+    keep_estimable,
+    start_difficulty,
+)
+from spectral_irt.responses import Block, Finding, Responses
+from spectral_irt.responses.block import Floats, Ints
+
+ABILITY_TOL = 1e-9  # abilities are solved to this within every pass, so the likelihood is a function of difficulty
+HALVINGS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The users of a block with a finite ability, and where they stand at the current difficulties.
+
+    `v` holds p (1 - p) of every answer and `information` its sum for every user.
+    """
+
+    block: Block
+    user: Ints
+    right: Floats
+    theta: Floats
+    v: Floats
+    information: Floats
+
+    @classmethod
+    def of(cls, block: Block, beta: Floats) -> Part:
+        block = block.take(np.flatnonzero(block.informative))
+        empty = np.zeros(0)
+        return cls(
+            block, block.user_of_response(), block.right().astype(float), prox_ability(block, beta), empty, empty
+        )
+
+
+def solve_abilities(part: Part, beta: Floats) -> tuple[Part, Floats, Floats, Floats]:
+    """Maximum-likelihood ability of every user given the difficulties: sum_i p_li = s_l, by Newton's method.
+
+    Returns the part at these abilities, and its sums: the score of each difficulty sum_l (p_li - X_li), the diagonal
+    of the information sum_l p (1 - p) (1 - p (1 - p) / V_l), and the log-likelihood.
+    """
+    block, user = part.block, part.user
+    b = beta[block.items]
+    theta = part.theta
+    score = block.scores.astype(float)
+    for _ in range(100):
+        p = 1 / (1 + np.exp(b - theta[user]))
+        v = p * (1 - p)
+        information = by_user(block, v)
+        move = np.clip((score - by_user(block, p)) / information, -2, 2)
+        theta = theta + move
+        if np.abs(move).max(initial=0) < ABILITY_TOL:
+            break
+    x = theta[user] - b
+    p = 1 / (1 + np.exp(-x))
+    v = p * (1 - p)
+    information = by_user(block, v)
+    m = len(beta)
+    slope = by_item(block.items, p - part.right, m)
+    own = by_item(block.items, v * (1 - v / information[user]), m)
+    loglik = float((part.right * x - np.logaddexp(0, x)).sum())
+    return replace(part, theta=theta, v=v, information=information), slope, own, np.array(loglik)
+
+
+def profile_information(part: Part, direction: Floats) -> Floats:
+    """H x for the information of difficulties with abilities fitted: sum_l [v_li x_i - v_li (v_l . x) / V_l]."""
+    block = part.block
+    x = direction[block.items]
+    mean = by_user(block, part.v * x) / part.information
+    return by_item(block.items, part.v * (x - mean[part.user]), len(direction))
+
+
+def dense_information(part: Part, n_items: int) -> Floats:
+    """H itself: diag(sum_l v_l) - sum_l v_l v_l^T / V_l."""
+    scaled = part.v / np.sqrt(part.information)[part.user]
+    total = -gram(answered(part.block, 0, part.block.n_users, n_items, scaled))
+    total[np.diag_indices(n_items)] += by_item(part.block.items, part.v, n_items)
+    return total
+
+
+@dataclass(frozen=True, eq=False)
+class JointFit:
+    """What `joint_difficulty` found, before any correction."""
+
+    difficulty: Floats
+    parts: list[Part]
+    diagonal: Floats
+    loglik: float
+    n_iter: int
+    residual: float
+
+
+def joint_difficulty(
+    responses: Responses, engine: LocalEngine, *, start: Floats, tol: float = 1e-8, max_iter: int = 100
+) -> JointFit:
+    """Difficulties that maximise the likelihood of all answers over difficulties and abilities together.
+
+    loglik = sum_l sum_i X_li (theta_l - beta_i) - log(1 + exp(theta_l - beta_i))
+
+    Users with all answers right or all wrong have no finite ability and are left out; every item must have right and
+    wrong answers of the others. Abilities are solved exactly for given difficulties, vectorised over users; the
+    difficulties then take a Newton step, its linear system solved by conjugate gradients in passes over the answers.
+    """
+    beta = start - start.mean()
+    parts: list[Any] = list(engine.map(Part.of, responses.blocks, beta))
+    parts, slope, own, loglik = _at(engine, parts, beta)
+    step, n_iter = np.inf, 0
+    while step > tol and n_iter < max_iter:
+        n_iter += 1
+        direction = np.clip(_newton_direction(engine, parts, slope, own), -2, 2)
+        direction -= direction.mean()
+        for _ in range(HALVINGS):
+            new_parts, new_slope, new_own, new_loglik = _at(engine, parts, beta + direction)
+            if new_loglik >= loglik - 1e-12 * abs(loglik):
+                beta = beta + direction
+                parts, slope, own, loglik = new_parts, new_slope, new_own, new_loglik
+                break
+            direction = direction / 2
+        step = float(np.abs(direction).max())
+    return JointFit(beta, parts, own, loglik, n_iter, step)
+
+
+def _at(engine: LocalEngine, parts: Sequence[Any], beta: Floats) -> tuple[list[Any], Floats, Floats, float]:
+    found = list(engine.map(solve_abilities, parts, beta))
+    return [f[0] for f in found], sum(f[1] for f in found), sum(f[2] for f in found), float(sum(f[3] for f in found))
+
+
+def _newton_direction(
+    engine: LocalEngine, parts: Sequence[Any], slope: Floats, own: Floats, rel: float = 1e-4
+) -> Floats:
+    """Solve H d = slope by conjugate gradients with the diagonal as preconditioner."""
+    x = np.zeros_like(slope)
+    r = slope - slope.mean()
+    z = r / own
+    p, rz = z, r @ z
+    goal = rel**2 * rz
+    passes = 0
+    while rz > goal and passes < 500:
+        hp = engine.sum(profile_information, parts, p)
+        passes += 1
+        a = rz / (p @ hp)
+        x = x + a * p
+        r = r - a * hp
+        z = r / own
+        new = r @ z
+        p, rz = z + (new / rz) * p, new
+    return x - x.mean()
+
+
+def shrink_factor(parts: Sequence[Part]) -> float:
+    """(n - 1) / n averaged over users by their information; with complete data just (n - 1) / n."""
+    total = sum(float(part.information.sum()) for part in parts)
+    lost = sum(float((part.information / part.block.counts).sum()) for part in parts)
+    return 1 - lost / total
+
+
+class JointRasch(RaschEstimator):
+    """Difficulties by joint maximum likelihood (JML): the likelihood of all answers, abilities and difficulties free.
+
+    loglik = sum_l sum_i X_li (theta_l - beta_i) - log(1 + exp(theta_l - beta_i))
+
+    Inconsistent: with n answers a user, differences between difficulties come out about n / (n - 1) times too large,
+    however many users there are. `correction=True` shrinks them by (n - 1) / n; it removes most of that bias but is no
+    substitute for a consistent method.
+
+    Parameters
+    ----------
+    correction : bool
+        Off by default: the paper's JMLE. With users of different lengths (n - 1) / n is averaged over users, each
+        counting by its information.
+    tol, max_iter : float, int
+        Stop when a Newton step moves no difficulty by more than `tol`; at most so many steps.
+    threads, threshold
+        As in every estimator.
+
+    Attributes
+    ----------
+    ability_, ability_se_ : arrays, one number a user
+        Maximum-likelihood abilities given the difficulties; plus or minus infinity for users with all answers right or
+        all wrong, NaN for users without answers.
+    correction_ : float
+        The factor by which difficulties were multiplied; 1 without correction.
+    loglik_ : float
+        Joint log-likelihood at the maximum, before any correction.
+
+    Notes
+    -----
+    Standard errors invert the information of the difficulties with abilities fitted. They do not cover the bias.
+
+    References
+    ----------
+    Wright & Panchapakesan (1969); Haberman (1977), Annals of Statistics 5, 815; Wright & Douglas (1977) for (n-1)/n.
+
+    Examples
+    --------
+    >>> from spectral_irt.datasets import load_lsat
+    >>> JointRasch().fit(load_lsat()).difficulty_.round(2).tolist()
+    [-1.55, 0.56, 1.63, 0.17, -0.81]
+    >>> JointRasch(correction=True).fit(load_lsat()).difficulty_.round(2).tolist()
+    [-1.24, 0.45, 1.3, 0.13, -0.65]
+    """
+
+    def __init__(
+        self,
+        *,
+        correction: bool = False,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        threads: int | None = None,
+        threshold: float | None = None,
+    ) -> None:
+        self.correction = correction
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threads = threads
+        self.threshold = threshold
+
+    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
+        kept = keep_estimable(responses, engine)
+        rest = kept.responses
+        fit = joint_difficulty(rest, engine, start=start_difficulty(rest, engine), tol=self.tol, max_iter=self.max_iter)
+        parts: list[Any] = fit.parts
+        if rest.n_items <= DENSE_ITEMS:
+            total = np.zeros((rest.n_items, rest.n_items))
+            for share in engine.map(dense_information, parts, rest.n_items):
+                total += share
+            se = np.sqrt(np.diag(centred_inverse(total)))
+        else:
+            se = 1 / np.sqrt(fit.diagonal)
+        factor = shrink_factor(parts) if self.correction else 1.0
+        difficulty = factor * fit.difficulty
+        if self.correction:
+            parts = [solve_abilities(part, difficulty)[0] for part in parts]
+        ability, ability_se = _abilities(rest, parts)
+        findings = list(kept.findings)
+        if fit.residual > self.tol:
+            text = f"joint likelihood stopped after {fit.n_iter:,} steps; the last moved {fit.residual:.1e}"
+            warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=2)
+            findings.append(Finding("not_converged", "warning", f"J{text[1:]}.", "Raise max_iter or tol."))
+        n = rest.n_responses / max(int(np.sum(rest.counts > 0)), 1)
+        if not self.correction and n < 30:
+            findings.append(
+                Finding(
+                    "joint_bias",
+                    "warning",
+                    f"Joint likelihood is inconsistent: with {n:.0f} answers a user, differences between difficulties "
+                    f"are about {100 / (n - 1):.0f} % too large.",
+                    "Use correction=True, or a consistent method: SpectralRasch, ConditionalRasch.",
+                )
+            )
+        return Estimate(
+            kept.spread(difficulty),
+            kept.spread(factor * se),
+            kept.status,
+            fit.n_iter,
+            fit.residual,
+            loglik=fit.loglik,
+            findings=tuple(findings),
+            extra={"ability": ability, "ability_se": ability_se, "correction": factor, "kept": kept.mask},
+        )
+
+
+def _abilities(responses: Responses, parts: Sequence[Part]) -> tuple[Floats, Floats]:
+    """One ability for every user of the data, the extreme ones included."""
+    counts, scores = responses.counts, responses.scores
+    ability = np.select([counts == 0, scores == 0, scores == counts], [np.nan, -np.inf, np.inf], 0.0)
+    se = np.where(counts == 0, np.nan, np.inf)
+    inside = np.isfinite(ability)
+    ability[inside] = np.concatenate([part.theta for part in parts])
+    se[inside] = np.concatenate([1 / np.sqrt(part.information) for part in parts])
+    return ability, se

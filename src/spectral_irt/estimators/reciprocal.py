@@ -1,0 +1,264 @@
+"""ChoppinRasch and EigenvectorRasch: difficulties from the positive reciprocal matrix of all pairs of items.
+
+With Y_ij the number of users who answered i right and j wrong, D_ij = Y_ji / Y_ij estimates exp(beta_i - beta_j).
+Choppin (1968) averages log D over rows; Garner (2002), after Saaty, takes the log of its leading eigenvector. Both need
+every pair of items to have been answered differently by somebody in both ways, so they are for short complete tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from spectral_irt.chain.pairs import pair_counts
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import NAMED, DesignError, OptionError
+from spectral_irt.estimators.base import Estimate, RaschEstimator
+from spectral_irt.estimators.support import gram, user_slices
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats, csr
+from spectral_irt.responses.design import examine
+
+MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish
+USERS = 20_000  # users worked on at a time
+
+
+def reciprocal_matrix(counts: Floats) -> Floats:
+    """D_ij = Y_ji / Y_ij, with ones on the diagonal.
+
+    >>> reciprocal_matrix(np.array([[0.0, 2.0], [6.0, 0.0]])).tolist()
+    [[1.0, 3.0], [0.3333333333333333, 1.0]]
+    """
+    y = np.array(counts, dtype=float)
+    np.fill_diagonal(y, 1)
+    return y.T / y
+
+
+def choppin_difficulty(matrix: Floats) -> Floats:
+    """beta_i = mean_j log D_ij.
+
+    >>> choppin_difficulty(np.array([[1.0, 4.0], [0.25, 1.0]])).round(4).tolist()
+    [0.6931, -0.6931]
+    """
+    return np.log(matrix).mean(axis=1)
+
+
+def eigenvector_difficulty(matrix: Floats, *, tol: float = 1e-13, max_iter: int = 10_000) -> tuple[Floats, int, float]:
+    """The log of the leading right eigenvector of D, centred; with the iterations and the last change.
+
+    D > 0, so power iteration converges; in an exactly reciprocal matrix, D = pi (1/pi)^T, at once.
+
+    >>> eigenvector_difficulty(np.array([[1.0, 4.0], [0.25, 1.0]]))[0].round(4).tolist()
+    [0.6931, -0.6931]
+    """
+    beta = choppin_difficulty(matrix)
+    move, n_iter = np.inf, 0
+    while move > tol and n_iter < max_iter:
+        new = np.log(matrix @ np.exp(beta))
+        new -= new.mean()
+        move = float(np.abs(new - beta).max())
+        beta = new
+        n_iter += 1
+    return beta, n_iter, move
+
+
+# ------------------------------------------------------------------ standard errors, by user
+
+
+@dataclass(frozen=True, eq=False)
+class Influence:
+    """How beta answers to one more user: transform @ z_l, z_li = sum over the pairs in which i differs from j.
+
+    z_li = sum of gain_ij over right j on a wrong answer, minus sum of loss_ij over wrong j on a right one.
+    """
+
+    transform: Floats
+    gain: Floats
+    loss: Floats
+
+
+def choppin_influence(counts: Floats) -> Influence:
+    """d beta_i = sum_j (dY_ji / Y_ji - dY_ij / Y_ij) / m."""
+    y = _off_diagonal(counts)
+    m = len(y)
+    inverse = np.divide(1.0, y, out=np.zeros_like(y), where=y > 0) / m
+    return Influence(np.eye(m), inverse.T, inverse)
+
+
+def eigenvector_influence(counts: Floats, beta: Floats) -> Influence:
+    """d beta = diag(1/u) (lambda - D)^# dD u, for the eigenvector u = exp(beta) with eigenvalue lambda."""
+    y = _off_diagonal(counts)
+    m = len(y)
+    matrix, u = reciprocal_matrix(counts), np.exp(beta)
+    value = float((matrix @ u).mean() / u.mean())
+    inverse = np.divide(1.0, y, out=np.zeros_like(y), where=y > 0)
+    change = matrix * u  # dD u: each pair's part, times dY_ji / Y_ji - dY_ij / Y_ij
+    left = np.linalg.solve((value * np.eye(m) - matrix).T + 1, np.ones(m))  # the left eigenvector, adding to 1
+    # A solution of (lambda - D) x = (I - u w^T / w^T u) z; its multiple of u only shifts log u, which is centred.
+    w = left / (left @ u)
+    resolvent = np.linalg.solve(value * np.eye(m) - matrix + np.outer(u, w), np.eye(m) - np.outer(u, w))
+    transform = resolvent / u[:, None]
+    return Influence(transform - transform.mean(axis=0), change * inverse.T, change * inverse)
+
+
+def _off_diagonal(counts: Floats) -> Floats:
+    y = np.array(counts, dtype=float)
+    np.fill_diagonal(y, 0)
+    return y
+
+
+def influence_squares(block: Block, influence: Influence) -> Floats:
+    """sum_l z_l z_l^T."""
+    m = len(influence.gain)
+    total = np.zeros((m, m))
+    right, wrong = block.halves(m)
+    for start, stop in user_slices(block, USERS):
+        ones, zeros = right[start:stop], wrong[start:stop]
+        plus = csr(zeros.indptr, zeros.indices, _picked(ones @ influence.gain.T, zeros), m)
+        minus = csr(ones.indptr, ones.indices, _picked(zeros @ influence.loss.T, ones), m)
+        total += gram((plus - minus).tocsr())
+    return total
+
+
+def _picked(rows: Floats, pattern: sparse.csr_array) -> Floats:
+    """The values of a dense users x items table where the pattern has an answer."""
+    user = np.repeat(np.arange(rows.shape[0]), np.diff(pattern.indptr))
+    return rows[user, pattern.indices]
+
+
+# ------------------------------------------------------------------------------- estimators
+
+
+class _ReciprocalRasch(RaschEstimator):
+    """What the two methods share: the counts, the check that all pairs are there, the standard errors."""
+
+    def __init__(
+        self,
+        *,
+        tol: float = 1e-13,
+        max_iter: int = 10_000,
+        threads: int | None = None,
+        threshold: float | None = None,
+    ) -> None:
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threads = threads
+        self.threshold = threshold
+
+    def _solve(self, counts: Floats) -> tuple[Floats, int, float, Influence]:
+        raise NotImplementedError
+
+    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
+        counts = complete_counts(responses, engine)
+        difficulty, n_iter, residual, influence = self._solve(counts)
+        omega = engine.sum(influence_squares, responses.blocks, influence)
+        variance = np.einsum("ij,ij->i", influence.transform @ omega, influence.transform)
+        design = examine(responses, engine.sum)
+        return Estimate(
+            difficulty,
+            np.sqrt(np.maximum(variance, 0)),
+            design.status(),
+            n_iter,
+            residual,
+            findings=design.findings,
+            extra={"reciprocal": reciprocal_matrix(counts)},
+        )
+
+
+def complete_counts(responses: Responses, engine: LocalEngine) -> Floats:
+    """Y, after a check that every pair of items was answered differently in both ways."""
+    m = responses.n_items
+    if m > MOST_ITEMS:
+        raise OptionError(
+            f"{m:,} items make {m * m:,} pairs; the reciprocal methods are for short tests. Use SpectralRasch."
+        )
+    counts = np.asarray(pair_counts(responses, dense=True, engine=engine))
+    empty = (counts == 0) & ~np.eye(m, dtype=bool)
+    missing = np.argwhere(np.triu(empty | empty.T))
+    if len(missing):
+        names = responses.items.tolist()
+        shown = ", ".join(f"({names[i]!r}, {names[j]!r})" for i, j in missing[:NAMED])
+        more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
+        raise DesignError(
+            f"{responses.source}: {len(missing):,} of {m * (m - 1) // 2:,} pairs of items lack a user who answered the "
+            f"first right and the second wrong, or the other way round: {shown}{more}. The reciprocal matrix is "
+            "defined only when none is missing. Use SpectralRasch or PairwiseRasch, which need no complete pairs, or "
+            "drop the items."
+        )
+    return counts
+
+
+class ChoppinRasch(_ReciprocalRasch):
+    """Difficulties by Choppin's row means of the log reciprocal matrix: closed form, complete pairs only.
+
+    beta_i = mean_j log(Y_ji / Y_ij),  Y_ij = number of users who answered i right and j wrong
+
+    Parameters
+    ----------
+    tol, max_iter
+        Not used: the estimate is a formula. Present so that all estimators take them.
+    threads, threshold
+        As in every estimator.
+
+    Attributes
+    ----------
+    reciprocal_ : array, items x items
+        D_ij = Y_ji / Y_ij.
+
+    Notes
+    -----
+    Standard errors by the delta method over users. A pair that only a few users answered differently weighs as much as
+    any other, so the estimate is noisy where counts are small.
+
+    References
+    ----------
+    Choppin (1968), Nature 219, 870; (1982). Nguyen & Zhang (2022), appendix.
+
+    Examples
+    --------
+    >>> from spectral_irt.datasets import load_lsat
+    >>> ChoppinRasch().fit(load_lsat()).difficulty_.round(3).tolist()
+    [-1.277, 0.479, 1.254, 0.167, -0.622]
+    """
+
+    def _solve(self, counts: Floats) -> tuple[Floats, int, float, Influence]:
+        return choppin_difficulty(reciprocal_matrix(counts)), 1, 0.0, choppin_influence(counts)
+
+
+class EigenvectorRasch(_ReciprocalRasch):
+    """Difficulties as the log of the leading eigenvector of the reciprocal matrix; complete pairs only.
+
+    D exp(beta) = lambda exp(beta),  D_ij = Y_ji / Y_ij,  Y_ij = number of users who answered i right and j wrong
+
+    Parameters
+    ----------
+    tol, max_iter : float, int
+        Power iteration stops when no difficulty moves by more than `tol`.
+    threads, threshold
+        As in every estimator.
+
+    Attributes
+    ----------
+    reciprocal_ : array, items x items
+        D_ij = Y_ji / Y_ij.
+
+    Notes
+    -----
+    Standard errors by the delta method over users (perturbation of the eigenvector).
+
+    References
+    ----------
+    Garner & Engelhard (2002), Journal of Applied Measurement 3, 107. Saaty (1987). Nguyen & Zhang (2022), appendix.
+
+    Examples
+    --------
+    >>> from spectral_irt.datasets import load_lsat
+    >>> EigenvectorRasch().fit(load_lsat()).difficulty_.round(3).tolist()
+    [-1.277, 0.478, 1.255, 0.166, -0.622]
+    """
+
+    def _solve(self, counts: Floats) -> tuple[Floats, int, float, Influence]:
+        beta, n_iter, residual = eigenvector_difficulty(reciprocal_matrix(counts), tol=self.tol, max_iter=self.max_iter)
+        return beta, n_iter, residual, eigenvector_influence(counts, beta)

@@ -1,0 +1,128 @@
+"""What several estimators share: where they start, which items they can estimate, and two numerical tools."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from spectral_irt.engines import LocalEngine
+from spectral_irt.responses import Block, Finding, Responses
+from spectral_irt.responses.block import Floats, csr
+from spectral_irt.responses.design import Mask, estimable, examine
+
+# Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
+# error comes from its own information alone.
+DENSE_ITEMS = 5000
+
+WINDOW = 8  # differences that Anderson's acceleration looks back on
+
+
+def start_difficulty(responses: Responses, engine: LocalEngine) -> Floats:
+    """Where every iteration starts: log odds of a wrong answer, centred."""
+    right, n = responses.item_scores, responses.item_counts
+    beta = np.log((n - right + 0.5) / (right + 0.5))  # half an answer each way keeps extreme items finite
+    return beta - beta.mean()
+
+
+# ------------------------------------------------------------------------------ which items
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The items a method can estimate, and what to say about the others."""
+
+    responses: Responses
+    mask: Mask
+    status: NDArray[Any]
+    findings: tuple[Finding, ...]
+
+    def spread(self, values: Floats) -> Floats:
+        """One number for every item of the data: NaN for those left out."""
+        full = np.full(len(self.mask), np.nan)
+        full[self.mask] = values
+        return full
+
+
+def keep_estimable(responses: Responses, engine: LocalEngine) -> Kept:
+    """For methods without a prior: leave out items with no finite difficulty; refuse data that fall apart."""
+    rest, mask, findings = estimable(responses, engine.sum)
+    design = examine(responses, engine.sum)
+    also = tuple(f for f in design.findings if f.code in ("silent_users", "many_more_items_than_users"))
+    return Kept(rest, mask, design.status(), findings + also)
+
+
+# ------------------------------------------------------------------------- numerical tools
+
+
+class Anderson:
+    """Anderson's acceleration of a fixed-point iteration x <- F(x): the next point from the last few points and images.
+
+    The caller decides whether the point is any good, and calls `forget` when it is not.
+    """
+
+    def __init__(self, window: int = WINDOW) -> None:
+        self.window = window
+        self.forget()
+
+    def forget(self) -> None:
+        self._points: list[Floats] = []
+        self._errors: list[Floats] = []
+
+    def next(self, x: Floats, image: Floats) -> Floats:
+        self._points = [*self._points[-self.window :], x]
+        self._errors = [*self._errors[-self.window :], image - x]
+        if len(self._points) == 1:
+            return image
+        steps = np.diff(np.stack(self._points, axis=1), axis=1)
+        changes = np.diff(np.stack(self._errors, axis=1), axis=1)
+        gamma = np.linalg.lstsq(changes, self._errors[-1], rcond=1e-10)[0]
+        return image - (steps + changes) @ gamma
+
+
+def centred_inverse(matrix: Floats) -> Floats:
+    """Pseudo-inverse of a symmetric matrix whose rows add to zero: the covariance of mean-centred difficulties."""
+    m = len(matrix)
+    c = np.trace(matrix) / m
+    return np.linalg.inv(matrix + c / m) - 1 / (c * m)
+
+
+def gram(matrix: sparse.csr_array) -> Floats:
+    """matrix^T matrix as a dense array: by dense slices when most cells are filled, sparse otherwise."""
+    rows, m = matrix.shape
+    if matrix.nnz < 0.2 * rows * m:
+        return (matrix.T @ matrix).toarray()
+    total = np.zeros((m, m))
+    size = max(1, 4_000_000 // m)
+    for start in range(0, rows, size):
+        part = matrix[start : start + size].toarray()
+        total += part.T @ part
+    return total
+
+
+def user_slices(block: Block, limit: int) -> Iterator[tuple[int, int]]:
+    """Consecutive runs of at most `limit` users of a block."""
+    for start in range(0, block.n_users, max(1, limit)):
+        yield start, min(start + max(1, limit), block.n_users)
+
+
+def answered(block: Block, start: int, stop: int, n_items: int, values: Floats | None = None) -> sparse.csr_array:
+    """Users `start` to `stop` of a block x items: 1 (or the given value) where there is an answer."""
+    first, last = block.indptr[start], block.indptr[stop]
+    indptr = (block.indptr[start : stop + 1] - first).astype(np.int32)
+    data = np.ones(last - first) if values is None else values
+    return csr(indptr, np.asarray(block.items[first:last]), data, n_items)
+
+
+def by_item(items: NDArray[np.int32], values: Floats, n_items: int) -> Floats:
+    """Sum over the answers to each item."""
+    return np.bincount(items, weights=values, minlength=n_items).astype(np.float64, copy=False)
+
+
+def by_user(block: Block, values: Floats) -> Floats:
+    """Sum over the answers of each user of a block in which everybody answered something."""
+    return np.add.reduceat(values, block.indptr[:-1]) if block.n_users else np.zeros(0)
