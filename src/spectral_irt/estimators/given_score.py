@@ -1,0 +1,69 @@
+"""P(X_i = 1 | score) for whole blocks of users: the sums that conditional likelihood and conditional fit need."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from spectral_irt.estimators.esf import conditional_moments
+from spectral_irt.estimators.information import links
+from spectral_irt.estimators.patterns import Part, patterns_of, spans, split_in_parts
+from spectral_irt.responses.block import Block, Floats, csr
+
+
+def pattern_sums(part: Part, beta: Floats, cutoff: float = np.inf) -> tuple[float, Floats, sparse.csr_array]:
+    """Sums over users of log gamma and of P(X_i = 1 | s), and sqrt(weight) c of the matched information."""
+    padded = np.append(beta, np.inf)
+    patterns = part.patterns
+    log_gamma = 0.0
+    expected, c = np.empty(len(patterns.items)), np.empty(len(patterns.items))
+    for tile in part.tiles:
+        each, p = conditional_moments(padded[tile.items], tile.counts, tile.scores, cutoff)
+        log_gamma += float(tile.weights @ each)
+        span = slice(tile.start, tile.start + int(tile.counts.sum()))
+        expected[span] = tile.flat(p * tile.weights)
+        c[span] = tile.flat(links(p, tile.counts) * np.sqrt(tile.weights))
+    piece = csr(patterns.indptr.astype(np.int32), patterns.items, c, part.n_items)
+    sums = np.bincount(patterns.items, weights=expected, minlength=part.n_items).astype(np.float64)
+    return log_gamma, sums, piece
+
+
+def conditional_probabilities(block: Block, difficulty: Floats, *, cutoff: float = np.inf) -> Floats:
+    """P(X_li = 1 | s_l) of every response, in the order of `block.items`; its conditional variance is P (1 - P).
+
+    Users with all answers right have 1, with all wrong 0. An item whose difficulty is not finite counts as not
+    answered: the score leaves it out, and its P is NaN.
+
+    Parameters
+    ----------
+    difficulty : float array, one an item
+    cutoff : number
+        Beyond so many answers the saddlepoint is used; by default never.
+
+    >>> from spectral_irt.responses import Responses
+    >>> block = Responses.from_wide([[1, 0, 0], [1, 1, 1]]).blocks[0]
+    >>> conditional_probabilities(block, np.zeros(3)).round(3).tolist()
+    [0.333, 0.333, 0.333, 1.0, 1.0, 1.0]
+    """
+    known = np.isfinite(difficulty)[block.items]
+    if not known.all():
+        out = np.full(block.n_responses, np.nan)
+        finite = np.isfinite(difficulty)
+        code = np.where(finite, np.cumsum(finite) - 1, -1).astype(np.int32)
+        out[known] = conditional_probabilities(block.keep_items(code), difficulty[finite], cutoff=cutoff)
+        return out
+    patterns, pattern_of_user, users = patterns_of(block)
+    padded = np.append(difficulty, np.inf)
+    shared = np.empty(len(patterns.items))
+    for part in split_in_parts(patterns, len(difficulty)):
+        p = [
+            tile.flat(conditional_moments(padded[tile.items], tile.counts, tile.scores, cutoff)[1])
+            for tile in part.tiles
+        ]
+        shared[spans(patterns.indptr[:-1][part.which], part.patterns.counts)] = np.concatenate(p)
+    counts = block.counts
+    out = np.repeat((block.scores > 0).astype(np.float64), counts)
+    place = spans(block.indptr[:-1][users], counts[users])
+    by_item = np.argsort((np.repeat(users, counts[users]) << 32) + block.items[place])
+    out[place[by_item]] = shared[spans(patterns.indptr[:-1][pattern_of_user], counts[users])]
+    return out

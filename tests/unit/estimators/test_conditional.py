@@ -1,0 +1,342 @@
+"""Conditional maximum likelihood against enumeration on small, awkward data; then sizes, options and errors."""
+
+from __future__ import annotations
+
+import pickle
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import ConvergenceWarning, DesignError, DisconnectedDesignError, OptionError
+from spectral_irt.estimators import conditional, information, patterns
+from spectral_irt.estimators.conditional import ConditionalRasch, conditional_difficulty
+from spectral_irt.estimators.given_score import conditional_probabilities, pattern_sums
+from spectral_irt.estimators.information import Information, exact_information, links, solve
+from spectral_irt.estimators.patterns import distinct, merge, patterns_of, split_in_parts
+from spectral_irt.responses import Responses
+
+
+def draw(n_users, n_items, seen=1.0, seed=0, spread=1.0):
+    """Simulated answers, NaN where unseen; the first users are awkward: empty, all right, all wrong, one answer."""
+    rng = np.random.default_rng(seed)
+    beta = rng.normal(size=n_items) * spread
+    x = (rng.random((n_users, n_items)) < 1 / (1 + np.exp(beta - rng.normal(size=(n_users, 1))))).astype(float)
+    x[rng.random(x.shape) >= seen] = np.nan
+    x[0], x[1], x[2] = np.nan, 1, 0
+    x[3], x[3, 0] = np.nan, 1
+    x[4] = x[5]  # two users alike
+    return x
+
+
+def blocks_of(x, pieces):
+    """The same answers in one block or several."""
+    blocks = [Responses.from_wide(part).blocks[0] for part in np.array_split(x, pieces)]
+    return Responses(tuple(blocks), np.arange(x.shape[1]), np.arange(len(x)))
+
+
+def by_enumeration(x, beta):
+    """Conditional log-likelihood, its gradient and its information, one user and one pattern of answers at a time."""
+    m = len(beta)
+    loglik, gradient, matrix = 0.0, np.zeros(m), np.zeros((m, m))
+    for row in x:
+        seen = np.flatnonzero(~np.isnan(row))
+        score, n = int(np.nansum(row)), len(seen)
+        patterns = np.zeros((0, n))
+        for ones in combinations(range(n), score):
+            one = np.zeros(n)
+            one[list(ones)] = 1
+            patterns = np.vstack([patterns, one])
+        weight = np.exp(-patterns @ beta[seen])
+        weight /= weight.sum()
+        mean = weight @ patterns
+        loglik += np.log(weight[np.all(patterns == row[seen], axis=1)]).sum()
+        gradient[seen] += mean - row[seen]
+        matrix[np.ix_(seen, seen)] += (patterns - mean).T @ (weight[:, None] * (patterns - mean))
+    return loglik, gradient, matrix
+
+
+def parts_of(responses):
+    return split_in_parts(merge([distinct(block) for block in responses.blocks]), responses.n_items)
+
+
+@pytest.mark.parametrize("seen", [1.0, 0.7])
+@pytest.mark.parametrize("pieces", [1, 4])
+def test_enumeration(seen, pieces):
+    x = draw(40, 7, seen, seed=2)
+    responses = blocks_of(x, pieces)
+    beta = np.random.default_rng(9).normal(size=7)
+    loglik, gradient, matrix = by_enumeration(x, beta)
+    right = sum(conditional._right(block, 7) for block in responses.blocks)
+    point = conditional._Likelihood(parts_of(responses), right, np.inf, LocalEngine(1)).at(beta)
+    assert abs(point.loglik - loglik) < 1e-12 * abs(loglik)
+    np.testing.assert_allclose(point.gradient, gradient, atol=1e-12)
+    np.testing.assert_allclose(exact_information(parts_of(responses), beta), matrix, atol=1e-12)
+    # The matched information has the exact diagonal and the same zero row sums, and lies close.
+    np.testing.assert_allclose(point.information.diagonal, np.diag(matrix), rtol=0.02)
+    np.testing.assert_allclose(point.information @ np.ones(7), 0, atol=1e-12)
+    np.testing.assert_allclose(point.information.dense(), matrix, atol=0.03 * matrix.max())
+
+
+@pytest.mark.parametrize("short", [0, 1000])
+def test_information_by_tile_and_by_pattern_agree(short, monkeypatch):
+    x = draw(60, 9, 0.6, seed=4)
+    beta = np.linspace(-1, 1, 9)
+    monkeypatch.setattr(information, "SHORT", short)
+    np.testing.assert_allclose(
+        exact_information(parts_of(blocks_of(x, 2)), beta), by_enumeration(x, beta)[2], atol=1e-12
+    )
+
+
+def test_the_estimate_solves_the_score_equations():
+    x = draw(80, 6, 0.75, seed=3)
+    fit = ConditionalRasch().fit(x)
+    loglik, gradient, matrix = by_enumeration(x, fit.difficulty_)
+    assert np.abs(gradient).max() < 1e-9
+    assert fit.residual_ <= 1e-9
+    assert abs(fit.loglik_ - loglik) < 1e-11 * abs(loglik)
+    assert abs(fit.difficulty_.mean()) < 1e-14
+    covariance = np.linalg.pinv(matrix)
+    np.testing.assert_allclose(fit.covariance(), covariance, atol=1e-11)
+    np.testing.assert_allclose(fit.se_, np.sqrt(np.diag(covariance)), atol=1e-11)
+    assert fit.se_method_ == "exact information"
+    ahead = by_enumeration(x, fit.difficulty_ + 0.01 * np.array([1, -1, 0, 0, 0, 0]))[0]
+    assert ahead < loglik
+
+
+def test_two_items_have_the_closed_form():
+    """beta_2 - beta_1 = log of (first right, second wrong) over (first wrong, second right)."""
+    x = [[1, 0]] * 30 + [[0, 1]] * 10 + [[1, 1]] * 50 + [[0, 0]] * 7
+    fit = ConditionalRasch().fit(x)
+    assert abs(fit.difficulty_[1] - fit.difficulty_[0] - np.log(3)) < 1e-9
+    assert abs(2 * fit.se_[0] - np.sqrt(1 / 30 + 1 / 10)) < 1e-9
+
+
+def test_sandwich():
+    x = draw(300, 6, 0.8, seed=5)
+    fit = ConditionalRasch(se="sandwich").fit(x)
+    meat = sum(np.outer(g, g) for g in (by_enumeration(row[None], fit.difficulty_)[1] for row in x))
+    bread = np.linalg.pinv(by_enumeration(x, fit.difficulty_)[2])
+    np.testing.assert_allclose(fit.covariance(), bread @ meat @ bread, atol=1e-11)
+    assert fit.se_method_ == "exact information, sandwich"
+
+
+@pytest.mark.parametrize("se", ["information", "sandwich"])
+def test_standard_errors_at_scale_agree_with_the_exact_ones(se, monkeypatch):
+    x = draw(3000, 60, 0.3, seed=6)
+    exact = ConditionalRasch(se=se).fit(x)
+    monkeypatch.setattr(conditional, "EXACT_WORK", 0)
+    matched = ConditionalRasch(se=se).fit(x)
+    assert matched.se_method_.startswith("matched information")
+    np.testing.assert_allclose(matched.se_, exact.se_, rtol=1e-3)
+    monkeypatch.setattr(conditional, "DENSE_ITEMS", 10)
+    drawn = ConditionalRasch(se=se).fit(x)
+    assert drawn.se_method_.startswith("multiplier")
+    np.testing.assert_allclose(drawn.se_, exact.se_, rtol=0.05)
+    with pytest.raises(OptionError, match="kept no covariance"):
+        drawn.covariance()
+
+
+def test_random_draws_have_the_information_as_covariance():
+    responses = blocks_of(draw(40, 5, 0.8, seed=11), 1)
+    pieces = [pattern_sums(part, np.zeros(5))[2] for part in parts_of(responses)]
+    matrix = Information(pieces, 5, LocalEngine(1))
+    b = matrix.draw(np.random.default_rng(0), 8_000)
+    np.testing.assert_allclose(b @ b.T / 8_000, matrix.dense(), atol=0.05 * matrix.diagonal.max())
+
+
+# --------------------------------------------------------------------- blocks, patterns, order
+
+
+def test_one_block_against_many_and_threads():
+    x = draw(200, 12, 0.6, seed=7)
+    one = conditional_difficulty(blocks_of(x, 1), engine=LocalEngine(1))
+    many = conditional_difficulty(blocks_of(x, 9), engine=LocalEngine(3))
+    np.testing.assert_allclose(many.difficulty, one.difficulty, atol=1e-12)
+    np.testing.assert_allclose(many.se, one.se, atol=1e-12)
+    assert abs(many.loglik - one.loglik) < 1e-12 * abs(one.loglik)
+    assert many.n_patterns == one.n_patterns
+    again = conditional_difficulty(blocks_of(x, 9), engine=LocalEngine(1))
+    assert np.array_equal(again.difficulty, many.difficulty)
+
+
+def test_small_tiles_and_parts_change_nothing(monkeypatch):
+    x = draw(150, 30, 0.5, seed=8)
+    whole = conditional_difficulty(blocks_of(x, 1))
+    for name, value in (("TILE_RESPONSES", 50), ("TILE_USERS", 1), ("PART_RESPONSES", 300), ("LONG", 17)):
+        monkeypatch.setattr(patterns, name, value)
+    pieces = conditional_difficulty(blocks_of(x, 1))
+    np.testing.assert_allclose(pieces.difficulty, whole.difficulty, atol=1e-12)
+    np.testing.assert_allclose(pieces.se, whole.se, atol=1e-12)
+
+
+def test_users_alike_are_counted_once():
+    x = np.array([[1, 0, 1, np.nan], [0, 1, 1, np.nan], [1, 0, np.nan, 1], [1, 0, 0, np.nan], [1, 1, 1, 1]])
+    found, pattern_of_user, users = patterns_of(Responses.from_wide(x).blocks[0])
+    assert users.tolist() == [0, 1, 2, 3]  # the last is all right
+    assert pattern_of_user[0] == pattern_of_user[1]  # same items, same score, other answers
+    assert len(set(pattern_of_user)) == 3
+    assert found.weights[pattern_of_user].tolist() == [2, 2, 1, 1]
+    both = merge([found, found])
+    assert both.weights.sum() == 8
+    assert len(both.weights) == 3
+
+
+def test_complete_data_have_one_pattern_a_score():
+    fit = ConditionalRasch().fit(np.nan_to_num(draw(500, 8, seed=1)))
+    assert fit.n_patterns_ == 7
+
+
+def test_user_order_and_item_names_do_not_matter():
+    x = draw(120, 8, 0.7, seed=12)
+    rng = np.random.default_rng(0)
+    users, items = rng.permutation(120), rng.permutation(8)
+    fit, other = ConditionalRasch().fit(x), ConditionalRasch().fit(x[users][:, items])
+    np.testing.assert_allclose(other.difficulty_, fit.difficulty_[items], atol=1e-10)
+
+
+# ------------------------------------------------------------------ P(X = 1 | score) for blocks
+
+
+def test_conditional_probabilities():
+    x = draw(60, 7, 0.7, seed=13)
+    beta = np.random.default_rng(1).normal(size=7)
+    block = Responses.from_wide(x).blocks[0]
+    ours = conditional_probabilities(block, beta)
+    expected = np.full(x.shape, np.nan)
+    for user, row in enumerate(x):
+        seen = ~np.isnan(row)
+        expected[user, seen] = (by_enumeration(row[None], beta)[1] + np.nan_to_num(row))[seen]
+    np.testing.assert_allclose(ours, expected[block.user_of_response(), block.items], atol=1e-13)
+    sums = np.bincount(block.user_of_response(), weights=ours, minlength=60)
+    np.testing.assert_allclose(sums, block.scores, atol=1e-12)
+
+
+def test_items_without_difficulty_count_as_unanswered():
+    x = draw(50, 6, 0.8, seed=14)
+    beta = np.random.default_rng(2).normal(size=6)
+    beta[[1, 4]] = np.nan
+    block = Responses.from_wide(x).blocks[0]
+    ours = conditional_probabilities(block, beta)
+    missing = np.isin(block.items, [1, 4])
+    assert np.all(np.isnan(ours[missing]))
+    rest = Responses.from_wide(x[:, [0, 2, 3, 5]]).blocks[0]
+    np.testing.assert_allclose(ours[~missing], conditional_probabilities(rest, beta[[0, 2, 3, 5]]), atol=1e-13)
+
+
+# ------------------------------------------------------------------------ the parts of a step
+
+
+def test_links_reproduce_the_variances():
+    p = np.random.default_rng(0).uniform(0.05, 0.95, size=(6, 3))
+    c = links(p, np.array([6, 6, 6]))
+    np.testing.assert_allclose(c * (c.sum(axis=0) - c), p * (1 - p), rtol=0.01)
+    two = links(np.array([[0.3], [0.7]]), np.array([2]))
+    np.testing.assert_allclose(two, np.sqrt(0.21))
+
+
+def test_conjugate_gradients_with_many_right_hand_sides():
+    responses = blocks_of(draw(100, 10, 0.5, seed=15), 2)
+    matrix = Information([pattern_sums(part, np.zeros(10))[2] for part in parts_of(responses)], 10, LocalEngine(1))
+    b = np.random.default_rng(3).normal(size=(10, 4))
+    b -= b.mean(axis=0)
+    y, _ = solve(matrix, b, tol=1e-12)
+    np.testing.assert_allclose(matrix @ y, b, atol=1e-9)
+    np.testing.assert_allclose(solve(matrix, b[:, 1], tol=1e-12)[0], y[:, 1], atol=1e-9)
+
+
+def test_any_start_arrives():
+    responses = blocks_of(draw(200, 9, 0.7, seed=16), 1)
+    near = conditional_difficulty(responses)
+    far = conditional_difficulty(responses, start=np.linspace(12, -12, 9))
+    np.testing.assert_allclose(far.difficulty, near.difficulty, atol=1e-9)
+    warm = conditional_difficulty(responses, start=near.difficulty)
+    assert warm.n_iter == 1
+
+
+# ---------------------------------------------------------------------------- sizes
+
+
+def test_saddlepoint_is_close_to_exact():
+    x = draw(400, 150, 0.6, seed=17)
+    exact = ConditionalRasch().fit(x)
+    fast = ConditionalRasch(exact=False).fit(x)
+    assert np.max(np.abs(fast.difficulty_ - exact.difficulty_) / exact.se_) < 0.02
+    assert np.max(np.abs(fast.difficulty_ - exact.difficulty_)) > 1e-8  # it was used
+    same = ConditionalRasch(exact=False, cutoff=150).fit(x)
+    np.testing.assert_allclose(same.difficulty_, exact.difficulty_, atol=1e-10)
+
+
+@pytest.mark.slow
+def test_1500_items_complete():
+    rng = np.random.default_rng(18)
+    beta = rng.normal(size=1500)
+    x = (rng.random((600, 1500)) < 1 / (1 + np.exp(beta - rng.normal(size=(600, 1))))).astype(float)
+    fit = ConditionalRasch().fit(x)
+    assert fit.residual_ < 1e-6
+    assert np.isfinite(fit.loglik_)
+    z = (fit.difficulty_ - beta + beta.mean()) / fit.se_
+    assert 0.9 < np.sqrt(np.mean(z**2)) < 1.1
+
+
+def test_sparse_data_recover_the_truth_as_the_standard_errors_say():
+    rng = np.random.default_rng(19)
+    beta = rng.normal(size=100)
+    x = (rng.random((3000, 100)) < 1 / (1 + np.exp(beta - rng.normal(size=(3000, 1))))).astype(float)
+    x[rng.random(x.shape) < 0.9] = np.nan
+    fit = ConditionalRasch().fit(x)
+    z = (fit.difficulty_ - beta + beta.mean()) / fit.se_
+    assert 0.85 < np.sqrt(np.mean(z**2)) < 1.15
+
+
+# ---------------------------------------------------------------- what cannot be estimated
+
+
+def test_extreme_items_are_left_out_and_named():
+    x = draw(100, 6, seed=20)
+    x[:, 2] = np.where(np.isnan(x[:, 2]), np.nan, 1)
+    x[:, 4] = np.nan
+    fit = ConditionalRasch().fit(x)
+    assert np.isnan(fit.difficulty_[[2, 4]]).all()
+    assert np.isnan(fit.se_[[2, 4]]).all()
+    assert fit.status_.tolist() == ["ok", "ok", "all right", "ok", "no responses", "ok"]
+    assert abs(np.nanmean(fit.difficulty_)) < 1e-12
+    alone = ConditionalRasch().fit(x[:, [0, 1, 3, 5]])
+    np.testing.assert_allclose(fit.difficulty_[[0, 1, 3, 5]], alone.difficulty_, atol=1e-10)
+    assert np.isnan(fit.covariance()[2]).all()
+    assert any(f.code == "items_left_out" for f in fit.findings_)
+
+
+def test_disconnected_designs_are_refused():
+    x = np.full((40, 4), np.nan)
+    rng = np.random.default_rng(0)
+    x[:20, :2] = rng.integers(0, 2, (20, 2))
+    x[20:, 2:] = rng.integers(0, 2, (20, 2))
+    with pytest.raises(DisconnectedDesignError):
+        ConditionalRasch().fit(x)
+    with pytest.raises(DesignError):
+        ConditionalRasch().fit([[1, 1], [0, 0], [1, 0]])
+
+
+@pytest.mark.parametrize(
+    "options", [{"se": "bootstrap"}, {"cutoff": 0}, {"tol": 0}, {"tol": float("nan")}, {"max_iter": 0}]
+)
+def test_bad_options(options):
+    with pytest.raises(OptionError, match=next(iter(options))):
+        ConditionalRasch(**options).fit(draw(50, 5))
+
+
+def test_too_few_passes_are_reported():
+    with pytest.warns(ConvergenceWarning, match="gradient"):
+        fit = ConditionalRasch(max_iter=2).fit(draw(100, 6, seed=21))
+    assert any(f.code == "not_converged" for f in fit.findings_)
+
+
+def test_se_none_and_pickle():
+    fit = ConditionalRasch(se="none").fit(draw(100, 5, seed=22))
+    assert np.isnan(fit.se_).all()
+    with pytest.raises(OptionError, match="se='none'"):
+        fit.covariance()
+    again = pickle.loads(pickle.dumps(fit))
+    assert np.array_equal(again.difficulty_, fit.difficulty_)

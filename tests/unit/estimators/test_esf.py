@@ -1,0 +1,203 @@
+"""The contour sum against enumeration, against the classical recursion, and where both of those fail."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spectral_irt.estimators.esf import conditional_moments, contour, saddlepoint, tilt, tilted
+
+# Ten roundings of a number of order one; the contour sum leaves out 1e-16.
+TOLERANCE = 1e-13
+
+
+def column(beta):
+    return np.asarray(beta, dtype=float)[:, None]
+
+
+def moments(beta, score):
+    log_gamma, p = conditional_moments(column(beta), np.array([len(beta)]), np.array([score]))
+    return log_gamma[0], p[:, 0]
+
+
+def enumerated(beta, score):
+    """gamma, P and the matrix E[X_i X_j | s] by going through all patterns with that score."""
+    n = len(beta)
+    gamma, pairs = 0.0, np.zeros((n, n))
+    for ones in combinations(range(n), score):
+        x = np.zeros(n)
+        x[list(ones)] = 1
+        weight = np.exp(-x @ beta)
+        gamma += weight
+        pairs += weight * np.outer(x, x)
+    return gamma, np.diag(pairs) / gamma, pairs / gamma
+
+
+def recursion(beta, score):
+    """log gamma and P by the classical recursion in 80-bit numbers, once for every item left out."""
+    eps = np.exp(-np.asarray(beta, dtype=np.longdouble))
+
+    def gammas(values):
+        g = np.zeros(score + 1, dtype=np.longdouble)
+        g[0] = 1
+        for value in values:
+            g[1:] = g[1:] + value * g[:-1]
+        return g
+
+    total = gammas(eps)[score]
+    p = [eps[i] * gammas(np.delete(eps, i))[score - 1] / total for i in range(len(eps))]
+    return float(np.log(total)), np.array(p, dtype=float)
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 7, 10])
+@pytest.mark.parametrize("spread", [0.0, 1.0, 5.0])
+def test_enumeration(n, spread):
+    beta = np.random.default_rng(n).normal(size=n) * spread
+    for score in range(1, n):
+        gamma, p, pairs = enumerated(beta, score)
+        log_gamma, ours = moments(beta, score)
+        np.testing.assert_allclose(log_gamma, np.log(gamma), rtol=0, atol=TOLERANCE)
+        np.testing.assert_allclose(ours, p, rtol=0, atol=TOLERANCE)
+        b, c = tilted(column(beta), np.array([n]), np.array([score])).pair_factors()
+        both = (b @ b.transpose(0, 2, 1) - c @ c.transpose(0, 2, 1))[0]
+        off = ~np.eye(n, dtype=bool)
+        np.testing.assert_allclose(both[off], pairs[off], rtol=0, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize(("n", "spread"), [(30, 1.0), (30, 4.0), (120, 1.0), (120, 0.1), (120, 3.0)])
+def test_recursion(n, spread):
+    beta = np.random.default_rng(n).normal(size=n) * spread
+    for score in sorted({1, 2, 3, n // 5, n // 2, n - 7, n - 2, n - 1}):
+        log_gamma, p = recursion(beta, score)
+        ours, probabilities = moments(beta, score)
+        assert abs(ours - log_gamma) < 1e-12 * max(1, abs(log_gamma))
+        np.testing.assert_allclose(probabilities, p, rtol=1e-11, atol=TOLERANCE)
+
+
+def test_pair_probabilities_obey_the_swap_identity():
+    """P(X_i = 1, X_j = 0 | s) = eps_i (P_i - P_j) / (eps_i - eps_j), at a length no enumeration reaches."""
+    n, score = 400, 150
+    beta = np.random.default_rng(5).normal(size=n)
+    sums = tilted(column(beta), np.array([n]), np.array([score]))
+    b, c = sums.pair_factors()
+    p = sums.probabilities()[:, 0]
+    both = (b @ b.transpose(0, 2, 1) - c @ c.transpose(0, 2, 1))[0]
+    i, j = np.argmin(beta), np.argmax(beta)
+    eps = np.exp(-beta)
+    np.testing.assert_allclose(p[i] - both[i, j], eps[i] * (p[i] - p[j]) / (eps[i] - eps[j]), rtol=1e-12)
+    np.fill_diagonal(both, p)
+    np.testing.assert_allclose(both.sum(axis=1), score * p, rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1_500, 80_000])
+def test_no_length_overflows(n):
+    """Equal difficulties: P = s / n, whatever the common difficulty; gamma_s itself is beyond 10^400."""
+    for score in (1, n // 3, n - 1):
+        log_gamma, p = moments(np.full(n, 2.5), score)
+        assert np.isfinite(log_gamma)
+        np.testing.assert_allclose(p, score / n, rtol=1e-11)
+
+
+def test_hopeless_spread_stays_finite():
+    """Items so far apart that the score decides everything."""
+    beta = np.array([-300.0, -40.0, 0.0, 0.5, 50.0, 400.0])
+    for score in range(1, 6):
+        log_gamma, p = moments(beta, score)
+        assert np.isfinite(log_gamma)
+        np.testing.assert_allclose(p.sum(), score, atol=1e-12)
+        assert p.min() >= 0
+        assert p.max() <= 1
+    np.testing.assert_allclose(moments(beta, 2)[1], [1, 1, 0, 0, 0, 0], atol=1e-12)
+    np.testing.assert_allclose(moments(beta, 3)[1][2], 1 / (1 + np.exp(-0.5)), atol=1e-12)
+
+
+def test_padding_changes_nothing():
+    beta = np.random.default_rng(0).normal(size=(9, 3))
+    counts, scores = np.array([9, 6, 2]), np.array([4, 5, 1])
+    beta[np.arange(9)[:, None] >= counts] = np.inf
+    log_gamma, p = conditional_moments(beta, counts, scores)
+    for k, n in enumerate(counts):
+        alone, each = moments(beta[:n, k], scores[k])
+        np.testing.assert_allclose(log_gamma[k], alone, atol=TOLERANCE)
+        np.testing.assert_allclose(p[:n, k], each, atol=TOLERANCE)
+        assert np.all(p[n:, k] == 0)
+
+
+difficulties = st.lists(st.floats(-6, 6), min_size=2, max_size=60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(difficulties, st.data())
+def test_identities(beta, data):
+    beta = np.array(beta)
+    score = data.draw(st.integers(1, len(beta) - 1))
+    shift = data.draw(st.floats(-20, 20))
+    log_gamma, p = moments(beta, score)
+    assert abs(p.sum() - score) < 1e-11  # the score is what was given
+    moved, q = moments(beta + shift, score)
+    np.testing.assert_allclose(q, p, atol=1e-11)  # abilities, and the origin, drop out
+    assert abs(moved + shift * score - log_gamma) < 1e-9
+    mirrored = moments(-beta, len(beta) - score)[1]
+    np.testing.assert_allclose(mirrored, 1 - p, atol=1e-11)  # right and wrong change places
+    assert np.all(np.diff(p[np.argsort(beta)]) <= 1e-12)  # the harder, the less likely
+
+
+@settings(max_examples=30, deadline=None)
+@given(difficulties, st.data())
+def test_tilt_gives_the_score_as_its_mean(beta, data):
+    score = data.draw(st.integers(1, len(beta) - 1))
+    b, n, s = column(beta), np.array([len(beta)]), np.array([score])
+    p = 1 / (1 + np.exp(b - tilt(b, n, s, tight=True)))
+    assert abs(p.sum() - score) < 1e-9
+    rough = 1 / (1 + np.exp(b - tilt(b, n, s)))
+    assert abs(rough.sum() - score) <= 0.05 * max(0.2, np.sqrt((rough * (1 - rough)).sum())) + 1e-12
+
+
+def test_few_points_at_any_length():
+    n = np.array([10, 100, 1_000, 100_000, 10_000_000])
+    period, used = contour(n / 5, n, n // 2)
+    assert np.all(period % 2 == 0)
+    assert np.all(2 * used <= period)
+    assert used.max() <= 28
+
+
+# ----------------------------------------------------------------- the saddlepoint
+
+
+def test_saddlepoint_is_close_for_long_users():
+    beta = column(np.random.default_rng(1).normal(size=200))
+    for score in (10, 40, 100, 180):
+        args = (beta, np.array([200]), np.array([score]))
+        log_gamma, p = saddlepoint(*args)
+        exact = tilted(*args)
+        assert np.abs(p - exact.probabilities()).max() < 0.1 / min(score, 200 - score) ** 2
+        assert abs(log_gamma[0] - exact.log_gamma[0]) < 0.01
+        assert abs(p.sum() - score) < 1e-9
+
+
+def test_saddlepoint_gradient_belongs_to_its_likelihood():
+    beta = np.random.default_rng(2).normal(size=40)
+    n, s, h = np.array([40]), np.array([13]), 1e-5
+    p = saddlepoint(column(beta), n, s)[1][:, 0]
+    for i in (0, 17):
+        up, down = beta.copy(), beta.copy()
+        up[i] += h
+        down[i] -= h
+        slope = (saddlepoint(column(up), n, s)[0] - saddlepoint(column(down), n, s)[0]) / (2 * h)
+        assert abs(slope[0] + p[i]) < 1e-8
+
+
+def test_cutoff_sends_long_balanced_users_only():
+    rng = np.random.default_rng(3)
+    counts, scores = np.array([60, 60, 30]), np.array([30, 3, 15])
+    b = rng.normal(size=(60, 3))
+    b[30:, 2] = np.inf
+    log_gamma, p = conditional_moments(b, counts, scores, cutoff=50)
+    exact = tilted(b, counts, scores)
+    assert log_gamma[0] == saddlepoint(b[:, :1], counts[:1], scores[:1])[0][0]
+    np.testing.assert_allclose(log_gamma[1:], exact.log_gamma[1:], atol=1e-12)
+    np.testing.assert_allclose(p[:, 1:], exact.probabilities()[:, 1:], atol=1e-12)
