@@ -7,15 +7,15 @@ of any length, so files are scored piece by piece.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import NAMED, OptionError, ResponseValueError, check_option, listed
-from spectral_irt.responses.wide import MISSING_CODES, check_threshold
+from spectral_irt.errors import OptionError, check_option
+from spectral_irt.responses.wide import check_threshold
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,36 +27,11 @@ Polarity = Literal["right", "wrong"]
 # Always "not answered": the empty cell, and what R, pandas and JSON write for it.
 NOT_ANSWERED = ("", "NA", "NaN", "nan", "null")
 
-# Never assumed, only suggested when they turn up where 0/1 is expected.
-SUSPECTS = MISSING_CODES | {
-    "NULL",
-    "None",
-    "none",
-    "na",
-    "n/a",
-    "#N/A",
-    "-",
-    "?",
-    "*",
-    "-8",
-    "-9999",
-    "9999",
-    "missing",
-}
-
 # A rating is above the mean when it exceeds it by more than this share of the user's mean |rating|: the sum of equal
 # ratings is not always their exact multiple, and the order of summation must not decide.
 SLACK = 1e-9
 
 EXACT = 2.0**53  # whole numbers below this are exact in a float
-
-
-class Place(NamedTuple):
-    """Where a value stands, in the user's words."""
-
-    name: str
-    column: Any
-    row: int
 
 
 @dataclass(frozen=True)
@@ -279,109 +254,3 @@ def means_of(users: NDArray[Any], ratings: Floats, n_users: int) -> Means:
         np.bincount(users, weights=ratings, minlength=n_users).astype(np.float64),
         np.bincount(users, weights=np.abs(ratings), minlength=n_users).astype(np.float64),
     )
-
-
-# ------------------------------------------------------------------ what the raw values were like
-
-
-@dataclass
-class Survey:
-    """What was met among the raw values: the odd ones, and the range. `check` complains when all were seen."""
-
-    scoring: Scoring
-    low: float = np.inf
-    high: float = -np.inf
-    n_odd: int = 0
-    odd: dict[str, None] = field(default_factory=dict)
-    first: tuple[Place, str] | None = None
-    examples: list[str] = field(default_factory=list)
-
-    def add(
-        self,
-        values: pl.Series,
-        answers: pl.Series,
-        odd: pl.Series | None,
-        place: Callable[[int], Place],
-    ) -> None:
-        """Take note of one piece; `place` says where its k-th value stands."""
-        if odd is not None:
-            texts = one_spelling(values.filter(odd))
-            if self.first is None:
-                where = odd.arg_max()
-                assert where is not None
-                self.first = (place(where), texts[0])
-            self.n_odd += len(texts)
-            self.odd |= dict.fromkeys(texts.unique(maintain_order=True).head(1000).to_list())
-        elif self.scoring.threshold is not None and answers.count():
-            self.low = min(self.low, float(answers.min()))  # type: ignore[arg-type]
-            self.high = max(self.high, float(answers.max()))  # type: ignore[arg-type]
-        elif self.scoring.compares_text and not self.examples:
-            self.examples = answers.drop_nulls().unique(maintain_order=True).head(NAMED + 1).to_list()
-
-    def check(self, name: str) -> None:
-        """Raise when some value was odd, or when the threshold leaves nothing to compare."""
-        if self.first is not None:
-            raise ResponseValueError(self._odd_sentence())
-        threshold = self.scoring.threshold
-        if threshold is not None and self.low <= self.high and not self.low <= threshold < self.high:
-            effect = "none is" if threshold >= self.high else "all are"
-            raise OptionError(
-                f"threshold is {threshold:g}, and the responses in {name} run from {self.low:g} to {self.high:g}, so "
-                f"{effect} above it; choose a threshold of at least {self.low:g} and less than {self.high:g}."
-            )
-
-    def check_key(self, items: Iterable[Any]) -> None:
-        """Raise when an item has no right answer in the key; items of the key that nobody saw do no harm."""
-        if self.scoring.key is not None:
-            absent = [item for item in items if str(item) not in self.scoring.key]
-            if absent:
-                raise OptionError(
-                    f"the key has no answer for {len(absent):,} of the items: {listed(absent)}. Add them to the key, "
-                    "or leave these items out of the data."
-                )
-
-    def check_matched(self, n_right: int, n_responses: int) -> None:
-        """Raise when no answer at all agrees with the right ones: then they are spelled differently."""
-        if not self.scoring.compares_text or n_right or not n_responses:
-            return
-        if self.scoring.correct is not None:
-            said = f"correct is {listed(self.scoring.correct)}"
-        else:
-            said = f"the key holds {listed(dict.fromkeys((self.scoring.key or {}).values()))}"
-        raise OptionError(
-            f"{said}, but no response agrees with it; the responses are {listed(self.examples)}. "
-            "Check the spelling, capitals included."
-        )
-
-    def _odd_sentence(self) -> str:
-        assert self.first is not None
-        place, text = self.first
-        kinds = list(self.odd)
-        expected = "neither 0/1 nor missing" if self.scoring.expects_01 else "not a finite number"
-        values = "value" if self.n_odd == 1 else "values"
-        sentence = (
-            f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}, which is {expected} "
-            f"({self.n_odd:,} such {values}: {', '.join(map(_shown, kinds[:NAMED]))}"
-            f"{f' and {len(kinds) - NAMED:,} more' if len(kinds) > NAMED else ''})."
-        )
-        codes = [kind for kind in kinds if kind in SUSPECTS]
-        if codes:
-            said = codes[0] if len(codes) == 1 else codes
-            flags = " ".join(f"--missing {code}" for code in codes)
-            sentence += f" If {' and '.join(codes)} means 'not answered', say missing={said!r} ({flags})."
-        if len(codes) < len(kinds):
-            sentence += (
-                " Say what counts as right with key, correct, threshold or above_mean."
-                if self.scoring.expects_01
-                else " Say missing= if it means 'not answered', or correct= if the answers are not numbers."
-            )
-        return sentence
-
-
-def _shown(text: str) -> str:
-    """Numbers as they are, other text in quotes."""
-    try:
-        float(text)
-    except ValueError:
-        return repr(text)
-    return text

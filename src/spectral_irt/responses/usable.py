@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from spectral_irt.errors import DesignError, listed
 from spectral_irt.responses.responses import Responses
 
@@ -25,8 +27,8 @@ def _why_unusable(responses: Responses) -> str | None:
         return "there is no response at all, only missing ones. Check what was read as missing."
     if responses.n_items == 1:
         return (
-            f"there is a single item, {listed(responses.items)}, and nothing to compare it with. A calibration needs two "
-            "items or more; check the separator of the file, and whether the table is long (format='long')."
+            f"there is a single item, {listed(responses.items)}, and nothing to compare it with. A calibration needs "
+            "two items or more; check the separator of the file, and whether the table is long (format='long')."
         )
     if responses.n_users == 1:
         return (
@@ -44,5 +46,10 @@ def _why_unusable(responses: Responses) -> str | None:
         return (
             f"all {responses.n_responses:,} responses are {what}, so no item is harder than another. Check how the "
             "answers were scored, and that the other kind was not dropped on the way."
+        )
+    if not np.any((responses.scores > 0) & (responses.scores < responses.counts)):
+        return (
+            f"every one of the {responses.n_users:,} users has all answers right or all wrong, so nobody found one "
+            "item harder than another. Check how the answers were scored."
         )
     return None

@@ -95,34 +95,51 @@ class CsvText:
             f"Give every line the same number of values, empty where there is no answer.{quotes}"
         )
 
-    def parse(self, data: bytes, columns: Sequence[int]) -> pl.DataFrame:
+    def parse(self, piece: RawPiece, columns: Sequence[int]) -> pl.DataFrame:
         """Records as text columns, named by position."""
-        if not data:
+        if not piece.data:
             return pl.DataFrame({str(k): pl.Series([], dtype=pl.String) for k in range(len(columns))})
-        with polars_errors_named(self.file.name):
+        try:
             frame = pl.read_csv(
-                io.BytesIO(data),
+                io.BytesIO(piece.data),
                 has_header=False,
                 infer_schema=False,
                 separator=self.separator,
                 quote_char='"',
                 columns=sorted(columns),
             )
+        except pl.exceptions.PolarsError:
+            if b'"' not in piece.data:
+                raise
+            raise self._unmatched_quotes(piece) from None
+        # polars and `records_of` can differ only about quotation marks in the middle of a value.
+        if b'"' in piece.data and frame.height != len(records_of(piece.data, self.separator).ends):
+            raise self._unmatched_quotes(piece)
         rank = {column: k for k, column in enumerate(sorted(columns))}
         return by_position(frame[:, [rank[column] for column in columns]])
 
+    def _unmatched_quotes(self, piece: RawPiece) -> ReadError:
+        first = piece.line + piece.data.count(b"\n", 0, piece.data.find(b'"'))
+        last = piece.line + piece.data.count(b"\n", 0, piece.data.rfind(b'"'))
+        return ReadError(
+            f"{self.file.name}: the quotation marks between lines {first:,} and {last:,} do not match up. A value "
+            'that holds one must be in quotation marks, and the marks inside it doubled ("").'
+        )
+
     def pieces(self, columns: Sequence[int]) -> Pieces:
-        for piece in self.bodies():
-            yield self.parse(piece.data, columns), piece.done
+        with polars_errors_named(self.file.name):
+            for piece in self.bodies():
+                yield self.parse(piece, columns), piece.done
 
     def head(self) -> pl.DataFrame:
+        """The first rows."""
         everything = range(len(self.columns))
-        start = b""
-        for piece in self.bodies(HEAD_BYTES):
-            start += piece.data
-            if start:
+        first = RawPiece(b"", 1, 0.0)
+        for first in self.bodies(HEAD_BYTES):
+            if first.data:
                 break
-        return self.parse(start, everything).head(HEAD_ROWS)
+        with polars_errors_named(self.file.name):
+            return self.parse(first, everything).head(HEAD_ROWS)
 
 
 def table_of_csv(file: File) -> Table:

@@ -64,8 +64,8 @@ class File:
 
 def find_files(path: Paths) -> list[File]:
     """The files that a path, several paths or a glob mean, all of one family."""
-    single = isinstance(path, str | os.PathLike)
-    paths: list[Any] = [path] if single else list(path)  # type: ignore[arg-type]
+    several = isinstance(path, Iterable) and not isinstance(path, str | bytes | os.PathLike)
+    paths: list[Any] = list(path) if several else [path]  # type: ignore[arg-type]
     if not paths:
         raise ReadError("there is no file to read: the list of paths is empty.")
     files = [recognise(found) for one in paths for found in _expand(one)]

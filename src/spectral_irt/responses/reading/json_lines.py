@@ -28,7 +28,7 @@ from spectral_irt.responses.reading.layout import (
 from spectral_irt.responses.reading.people import Sheet
 from spectral_irt.responses.reading.raw import check_utf8, end_of_last_line, raw_pieces
 from spectral_irt.responses.reading.tables import HEAD_ROWS, Pieces, Table
-from spectral_irt.responses.scoring import Place
+from spectral_irt.responses.survey import Place
 
 HEAD_BYTES = 1 << 16
 

@@ -16,7 +16,8 @@ import polars as pl
 
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.responses.reading.tables import Table
-from spectral_irt.responses.scoring import NOT_ANSWERED, SUSPECTS, one_spelling
+from spectral_irt.responses.scoring import NOT_ANSWERED, one_spelling
+from spectral_irt.responses.survey import SUSPECTS
 
 # fmt: off
 _PEOPLE = (
@@ -50,6 +51,9 @@ _PERSON_LABEL = re.compile(
     r"(p|s|u|id|user|person|student|subject|subj|pupil|respondent|resp|participant|examinee|candidate|learner|model)"
     r"[\s_.\-]*\d+",
     re.I,
+)
+_PERSON_WORD = re.compile(
+    r"(user|person|student|subject|pupil|respondent|participant|examinee|candidate|learner)[\s_.\-]*\d+", re.I
 )
 
 
@@ -142,7 +146,7 @@ def _looks_long(table: Table, asked: Asked) -> bool:
     found = {role: _candidates(table, role, asked) for role in ("user", "item", "response")}
     if all(found.values()):
         return True
-    if found["user"] and found["item"]:
+    if found["user"] and found["item"] and not _are_answers(table.head.to_series(found["item"][0])):
         raise ReadError(
             f"{table.name} seems to be long (it has columns {_quoted(table, found['user'] + found['item'])}), but "
             f"which column holds the responses is not clear; the columns are {listed(table.columns)}. Say response=, "
@@ -183,6 +187,11 @@ def _wide(table: Table, asked: Asked, items_of_key: frozenset[str]) -> Wide:
         label = 0
         if asked.orient == "users":
             _check_orientation(table)
+    if label is None and asked.orient == "users" and _most(_PERSON_WORD, [str(name) for name in table.columns]):
+        raise ReadError(
+            f"{table.name} seems to have a column for each person ({listed(table.columns[:3])}, ...). Say "
+            "orient='items' if a row is an item; if the columns are items, give them other names."
+        )
     columns = tuple(k for k in range(len(table.columns)) if k != label)
     if not columns:
         raise ReadError(

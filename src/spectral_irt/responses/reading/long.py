@@ -30,7 +30,8 @@ from spectral_irt.responses.reading.labels import (
 from spectral_irt.responses.reading.layout import Long
 from spectral_irt.responses.reading.tables import Table
 from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.scoring import Means, Place, Scoring, Survey, means_from_sums
+from spectral_irt.responses.scoring import Means, Scoring, means_from_sums
+from spectral_irt.responses.survey import Place, Survey
 
 Report = Callable[[float], None]
 
@@ -63,7 +64,8 @@ class LongTables:
         return not all(is_whole(table.dtypes[k]) for table, k in self._columns(role))
 
     def is_loose(self, role: str) -> bool:
-        return all(table.loose[k] for table, k in self._columns(role))
+        """Whether labels handled as text become integers again when all are whole numbers."""
+        return not self.is_text(role) or all(table.loose[k] for table, k in self._columns(role))
 
     def range_of(self, role: str) -> tuple[int | None, int | None, int]:
         """The smallest and largest integer label, and the number of rows."""

@@ -21,7 +21,8 @@ from spectral_irt.responses.pack import Duplicates
 from spectral_irt.responses.reading.labels import ItemIndex, label_array
 from spectral_irt.responses.reading.long import in_user_order
 from spectral_irt.responses.responses import Labels, Responses
-from spectral_irt.responses.scoring import Place, Scoring, Survey, means_of
+from spectral_irt.responses.scoring import Scoring, means_of
+from spectral_irt.responses.survey import Place, Survey
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ class _Collector(Protocol):
 
 def people_responses(sheets: Iterable[Sheet], columns: ItemIndex, purpose: Purpose) -> Responses:
     """Responses from sheets; users and items in the order they come."""
-    survey = Survey(purpose.scoring)
+    survey = Survey(purpose.scoring, wide=True)
     packed_at_once = purpose.orient == "users" and purpose.duplicates == "error"
     collector: _Collector = (_Packed if packed_at_once else _Gathered)(columns, purpose)
     n_rows = 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import sys
 import zlib
@@ -133,9 +134,20 @@ def _check_is_text(file: File, data: bytes) -> None:
             f"{file.name} is UTF-16 text; re-encode it as UTF-8 (iconv -f UTF-16 -t UTF-8, or 'CSV UTF-8' in the "
             "spreadsheet program)."
         )
-    control = sum(byte < 32 and byte not in b"\t\n\r\x0b\x0c\x1b" for byte in start)
-    if b"\0" in start or control > len(start) // 20:
+    if b"\0" in start or (_mostly_control(start) and not _begins_as_utf8(start)):
         raise ReadError(f"{file.name} is not text but binary data; check that it is the file you mean.")
+
+
+def _mostly_control(data: bytes) -> bool:
+    return sum(byte < 32 and byte not in b"\t\n\r" for byte in data) > len(data) // 20
+
+
+def _begins_as_utf8(data: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(data)  # the last character may be cut
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def check_utf8(file: File, piece: RawPiece) -> None:

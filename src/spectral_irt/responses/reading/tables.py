@@ -62,7 +62,7 @@ def polars_errors_named(name: str) -> Iterator[None]:
     except SpectralIrtError:
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].split(": Error {")[0].rstrip(".")
         raise ReadError(
             f"{name} cannot be read: {reason}. It is probably damaged or cut short; write or fetch it again."
         ) from None

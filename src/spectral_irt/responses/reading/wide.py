@@ -14,7 +14,7 @@ from spectral_irt.responses.reading.labels import ItemIndex, is_whole, plain_lab
 from spectral_irt.responses.reading.layout import Wide
 from spectral_irt.responses.reading.people import Sheet
 from spectral_irt.responses.reading.tables import Table
-from spectral_irt.responses.scoring import Place
+from spectral_irt.responses.survey import Place
 
 
 def wide_sheets(
