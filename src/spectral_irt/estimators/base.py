@@ -8,6 +8,7 @@ follows scikit-learn's conventions without importing scikit-learn.
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -16,9 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.engines import LocalEngine
-from spectral_irt.errors import DesignError, NotFittedError, OptionError, listed
+from spectral_irt.errors import NotFittedError, OptionError, listed
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.usable import check_usable
 
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
 
@@ -154,7 +156,13 @@ class RaschEstimator:
 
     def _require_fit(self) -> None:
         if not self.__sklearn_is_fitted__():
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit(responses) first.")
+            kinds: tuple[type, ...] = (NotFittedError,)
+            if "sklearn" in sys.modules:  # whoever uses scikit-learn may catch its own error
+                from sklearn.exceptions import NotFittedError as Theirs
+
+                kinds = (NotFittedError, Theirs)
+            error = type("NotFittedError", kinds, {})
+            raise error(f"this {type(self).__name__} is not fitted yet; call fit(responses) first.")
 
     # --------------------------------------------------------------------------- results
 
@@ -218,27 +226,3 @@ def make_table(columns: Mapping[str, NDArray[Any]], frame_kind: str | None) -> A
     plain = {name: values.tolist() if values.dtype == object else values for name, values in columns.items()}
     kind: Any = frame_kind or "polars"
     return nw.from_dict(plain, backend=kind).to_native()
-
-
-def check_usable(responses: Responses) -> None:
-    """Refuse data from which no difficulty can be learned, and say why."""
-    where = responses.source
-    if responses.n_responses == 0:
-        raise DesignError(f"{where}: there are no responses. Check the file and the codes for missing answers.")
-    if responses.n_items < 2:
-        raise DesignError(
-            f"{where}: 1 feature(s) only, one item ({listed(responses.items)}); difficulties are relative to each "
-            "other. Give at least two items."
-        )
-    if responses.n_users < 2:
-        raise DesignError(f"{where}: 1 sample only, one user; calibration needs answers of several users.")
-    right = int(responses.item_scores.sum())
-    if right in (0, responses.n_responses):
-        raise DesignError(
-            f"{where}: all {responses.n_responses:,} responses are {'right' if right else 'wrong'}; nothing tells the "
-            "items apart. Check the scoring, and whether wrong answers were dropped."
-        )
-    if not np.any(responses.counts >= 2):
-        raise DesignError(
-            f"{where}: no user answered two items, so no two items can be compared. Check which column names the users."
-        )
