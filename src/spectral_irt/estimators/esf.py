@@ -68,7 +68,7 @@ def tilt(b: Floats, counts: Ints, scores: Ints, *, tight: bool = False) -> Float
         low, high = np.where(missing > 0, theta, low), np.where(missing > 0, high, theta)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             newton = theta + missing / variance
-        theta = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
+        theta = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
     return theta
 
 
