@@ -1,0 +1,77 @@
+"""Prediction of unseen people against scikit-learn's AUC and quadrature by brute force."""
+
+import numpy as np
+import pytest
+from sklearn.metrics import log_loss, roc_auc_score
+
+from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt.errors import OptionError
+from spectral_irt.inference.compare import compare
+from spectral_irt.inference.holdout import TEN_PRIORS, auc, evaluate, marginal_probability, split_users
+
+
+def test_auc_equals_scikit_learn():
+    rng = np.random.default_rng(0)
+    score = np.round(rng.random(30), 1)  # with ties
+    right, wrong = rng.integers(0, 6, 30), rng.integers(0, 6, 30)
+    predicted = np.concatenate([np.repeat(score, right), np.repeat(score, wrong)])
+    truth = np.concatenate([np.ones(right.sum()), np.zeros(wrong.sum())])
+    assert auc(score, right, wrong) == pytest.approx(roc_auc_score(truth, predicted), abs=1e-12)
+    assert np.isnan(auc(score, right, np.zeros(30, dtype=int)))
+
+
+def test_marginal_probability_equals_a_fine_sum():
+    beta = np.array([-3.0, 0.0, 0.4, 6.0])
+    grid = np.linspace(-12, 12, 20_001)
+    for mu, sd in TEN_PRIORS:
+        density = np.exp(-0.5 * grid**2)
+        brute = (1 / (1 + np.exp(beta[:, None] - mu - sd * grid))) @ density / density.sum()
+        np.testing.assert_allclose(marginal_probability(beta, mu, sd), brute, atol=1e-6)
+
+
+def test_evaluate_equals_scikit_learn_on_every_response():
+    data = simulate.rasch(600, 12, design="sampled", p=0.5, ability_mean=1.0, seed=2)
+    fit_on, validation, test = split_users(data.responses, [0.6, 0.2, 0.2], seed=3)
+    beta = SpectralRasch(se="none").fit(fit_on).difficulty_
+    found = evaluate(beta, validation, test)
+    table = test.to_dense()
+    seen = ~np.isnan(table)
+    p = np.broadcast_to(marginal_probability(beta, *found.prior), table.shape)[seen]
+    assert found.auc == pytest.approx(roc_auc_score(table[seen], p), abs=1e-12)
+    assert found.loglik == pytest.approx(-log_loss(table[seen], p), abs=1e-12)
+    assert found.n_responses == seen.sum()
+    assert found.prior[0] == 1.0  # the mean ability, among the candidates
+
+
+def test_split_users():
+    data = simulate.rasch(103, 6, seed=1).responses
+    parts = split_users(data, [0.72, 0.08, 0.2], seed=5)
+    assert sum(part.n_users for part in parts) == 103
+    assert len(set(np.concatenate([part.users for part in parts]))) == 103
+    again = split_users(data, [0.72, 0.08, 0.2], seed=5)
+    assert all(np.array_equal(a.users, b.users) for a, b in zip(parts, again, strict=True))
+    with pytest.raises(OptionError, match="add to 1"):
+        split_users(data, [0.5, 0.2], seed=1)
+
+
+def test_items_without_difficulty_are_predicted_at_the_average():
+    responses = Responses.from_wide([[1, 0, 1], [0, 1, 0], [1, 1, 0]])
+    found = evaluate(np.array([0.5, -0.5, np.nan]), responses, responses)
+    other = evaluate(np.array([0.5, -0.5, 0.0]), responses, responses)
+    assert found == other
+
+
+def test_compare_goes_on_when_a_method_fails():
+    class Broken(SpectralRasch):
+        def _estimate(self, responses, engine):
+            raise OptionError("nothing to be done.\nsorry")
+
+    data = simulate.rasch(300, 8, seed=1).responses
+    rows = compare(data, {"good": SpectralRasch, "broken": Broken, "cml": SpectralRasch}, seed=1)
+    assert [row.method for row in rows] == ["good", "broken", "cml"]
+    assert rows[1].problem == "nothing to be done. sorry"
+    assert np.isnan(rows[1].auc)
+    assert rows[0].distance_to_cml == 0
+    assert 0.5 < rows[0].auc < 1
+    with pytest.raises(OptionError, match="between 0 and 1"):
+        compare(data, {}, holdout=1.5)
