@@ -20,10 +20,11 @@ import spectral_irt
 from spectral_irt import Finding, SpectralRasch, datasets, simulate
 from spectral_irt.cli.main import main
 from spectral_irt.cli.record import NAMED_ITEMS, finding_record
+from spectral_irt.responses.read import read_responses
 
 Cli = Callable[..., Any]
 
-HEADER = "item difficulty se ci_low ci_high n score p_value status".split()
+HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_value", "status"]
 
 # Everything a label may hold: scripts, separators, quotes, line breaks, markup of several kinds, control characters.
 LABELS = [
@@ -208,7 +209,7 @@ def test_labels_are_never_markup_on_the_terminal(cli: Cli) -> None:
     done = cli("fit", odd_labels("csv"))
     kept = {c for c in done.out if not c.isprintable()}
     assert kept == {"\n"}
-    columns = SpectralRasch().fit(spectral_irt.read_responses("odd.csv")).item_columns()
+    columns = SpectralRasch().fit(read_responses("odd.csv")).item_columns()
     order = np.argsort(-columns["difficulty"], kind="stable")
     shown = [columns["item"][k] for k in [*order[:5], *order[-5:]]]
     for label in shown:
@@ -245,7 +246,7 @@ def test_a_short_test_is_shown_whole(cli: Cli, lsat: Path) -> None:
 def test_a_long_test_is_shown_by_its_extremes(cli: Cli) -> None:
     cli("simulate", "-o", "a.csv", "--users", 400, "--items", 30, "--seed", 1)
     out = cli("fit", "a.csv", "-o", "out").out
-    table = sorted(((float(r["difficulty"]), r["item"]) for r in map(_row, rows_of(Path("out/items.csv"))[1:])))
+    table = sorted((float(r["difficulty"]), r["item"]) for r in map(_row, rows_of(Path("out/items.csv"))[1:]))
     assert [out.count(word) for word in ("hardest", "easiest", "least sure")] == [1, 1, 1]
     hardest = out[out.index("hardest") :].split()
     assert hardest[1] == table[-1][1]
@@ -264,7 +265,7 @@ def test_without_a_place_nothing_is_written(cli: Cli, lsat: Path, tmp_path: Path
     assert os.listdir(tmp_path) == ["lsat.csv"]
 
 
-@pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
+@pytest.mark.parametrize("width", [45, 60, 80, 100, 160])
 def test_numbers_are_never_cut(cli: Cli, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     out = cli("fit", odd_labels("csv")).out
@@ -303,12 +304,12 @@ def test_missing_codes_that_look_like_options(cli: Cli) -> None:
 
 
 def test_duplicates_orientation_and_column_names(cli: Cli) -> None:
-    Path("long.csv").write_text("who,what,mark\na,x,1\na,x,0\na,y,0\nb,x,0\nb,y,1\n")
+    Path("long.csv").write_text("who,what,mark\na,x,1\na,x,0\na,y,0\nb,x,0\nb,y,1\nc,x,1\nc,y,0\n")
     columns = ("--user", "who", "--item", "what", "--response", "mark")
     assert cli("fit", "long.csv", *columns, "--duplicates", "first", "-o", "first").code == 0
     assert cli("fit", "long.csv", *columns, "--duplicates", "last", "-o", "last").code == 0
-    assert [row[6] for row in rows_of(Path("first/items.csv"))[1:]] == ["1", "1"]
-    assert [row[6] for row in rows_of(Path("last/items.csv"))[1:]] == ["0", "1"]
+    assert [row[6] for row in rows_of(Path("first/items.csv"))[1:]] == ["2", "1"]
+    assert [row[6] for row in rows_of(Path("last/items.csv"))[1:]] == ["1", "1"]
     Path("turned.csv").write_text("item,ann,bob,eve\nq1,1,0,1\nq2,0,1,1\n")
     assert cli("fit", "turned.csv", "--orient", "items", "-o", "turned").code == 0
     assert [row[5:7] for row in rows_of(Path("turned/items.csv"))[1:]] == [["3", "2"], ["3", "2"]]
@@ -414,7 +415,8 @@ def test_lsat_in_two_seconds_from_start_to_end_and_silent_when_piped(lsat: Path,
 
 
 def test_a_reader_that_goes_away_hears_nothing_more(lsat: Path, tmp_path: Path) -> None:
-    line = f"{sys.executable} -m spectral_irt fit {lsat.name} -o out | true; {sys.executable} -m spectral_irt --help | head -1"
+    run = f"{sys.executable} -m spectral_irt"
+    line = f"{run} fit {lsat.name} -o out | true; {run} --help | head -1"
     done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True)
     assert done.stderr == ""
     assert (tmp_path / "out" / "items.csv").exists()  # the results come first

@@ -26,7 +26,8 @@ ROOMS = [
     "cli",
 ]
 ROOT = Path(spectral_irt.__file__).parent
-MODULES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+ABOVE_ALL = (ROOT / "__init__.py", ROOT / "__main__.py")  # the public names and the command stand outside the rooms
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path not in ABOVE_ALL)
 
 
 def room_of(path: Path) -> str:

@@ -5,12 +5,13 @@ Labels are data, never markup: every text goes in as `rich.text.Text`, control c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
+from rich.cells import cell_len, chop_cells
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -19,10 +20,13 @@ from spectral_irt.responses import Finding
 
 SHOW_ALL = 15  # a test of so many items is shown whole
 SHOW_EACH = 5  # of a longer one: so many hardest, easiest, least sure
-LABEL_WIDTH = 32
+LABEL_WIDTH, LEAST_LABEL = 40, 8
+DIRECTION = "larger = harder"
 BAR_WIDTH = 24
+BAR_HEAD = "easier" + " " * (BAR_WIDTH - 12) + "harder"
 ROOM_FOR_BAR = 100  # columns of a terminal that has room for a picture of the intervals
 
+STYLES = {"": "cyan", BAR_HEAD: "blue", "status": "yellow"}
 COLOURS = {"note": "cyan", "warning": "yellow", "error": "bold red"}
 
 Columns = Mapping[str, NDArray[Any]]
@@ -32,10 +36,20 @@ def console() -> Console:
     return Console(highlight=False, markup=False, emoji=False)
 
 
-def short(label: Any, width: int = LABEL_WIDTH) -> str:
+def say(out: Console, *what: RenderableType) -> None:
+    """Print, without the blanks that fill up the lines of tables when nobody sees them."""
+    if out.is_terminal:
+        out.print(*what)
+        return
+    with out.capture() as captured:
+        out.print(*what)
+    out.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+
+
+def short(label: Any, width: int) -> str:
     """A label for the terminal: on one line, and not too long."""
     text = printable(label)
-    return text if len(text) <= width else text[: width - 1] + "…"
+    return text if cell_len(text) <= width else chop_cells(text, width - 3)[0] + "..."
 
 
 # ------------------------------------------------------------------------------------------ items
@@ -59,59 +73,72 @@ def choose(columns: Columns) -> list[tuple[str, list[int]]]:
 
 
 def item_table(columns: Columns, width: int, *, unicode: bool = True) -> Table:
-    """The items that say most, larger = harder."""
+    """The items that say most, larger = harder. Labels get the room that the numbers leave."""
     groups = choose(columns)
-    shown = [k for _, rows in groups for k in rows]
-    odd = any(columns["status"][k] != "ok" for k in shown)
-    with_bar = width >= ROOM_FOR_BAR
-    table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False, show_edge=False)
+    rows = [k for _, chosen in groups for k in chosen]
+    shown = {name: values[rows] for name, values in columns.items()}
+    texts = _texts(shown)
+    if width >= ROOM_FOR_BAR:
+        intervals = zip(shown["ci_low"], shown["difficulty"], shown["ci_high"], strict=True)
+        span = _span(shown)
+        texts[BAR_HEAD] = [bar(*interval, span, unicode=unicode) for interval in intervals]
+        for name in ("n", "right"):
+            texts[name] = texts.pop(name)
+    if np.any(shown["status"] != "ok"):
+        texts["status"] = ["" if status == "ok" else str(status) for status in shown["status"]]
     if len(groups) > 1:
-        table.add_column("", style="cyan", no_wrap=True)
-    table.add_column("\nitem", no_wrap=True, max_width=LABEL_WIDTH)
-    table.add_column("larger = harder\ndifficulty", justify="right", no_wrap=True)
-    for name in ("\nse", "\n95 % interval"):
-        table.add_column(name, justify="right", no_wrap=True)
-    if with_bar:
-        table.add_column("\neasier" + " " * (BAR_WIDTH - 12) + "harder", no_wrap=True, style="blue")
-    for name in ("\nn", "\nright"):
-        table.add_column(name, justify="right", no_wrap=True)
-    if odd:
-        table.add_column("\nstatus", no_wrap=True, style="yellow")
-    span = _span(columns, shown)
-    for name, rows in groups:
-        for place, k in enumerate(rows):
-            low, mid, high = (float(columns[c][k]) for c in ("ci_low", "difficulty", "ci_high"))
-            cells = [name if place == 0 else ""] if len(groups) > 1 else []
-            cells += [short(columns["item"][k]), _number(mid, 3), _number(float(columns["se"][k]), 3)]
-            cells += [f"{_number(low, 2)} to {_number(high, 2)}" if np.isfinite(low) else "–"]
-            if with_bar:
-                cells.append(bar(low, mid, high, span, unicode=unicode))
-            cells += [f"{columns['n'][k]:,}", _percent(float(columns["p_value"][k]))]
-            if odd:
-                status = str(columns["status"][k])
-                cells.append("" if status == "ok" else status)
-            table.add_row(*map(Text, cells))
-        if name != groups[-1][0]:
+        texts = {"": [name if k == 0 else "" for name, chosen in groups for k in range(len(chosen))], **texts}
+    for spare in ("n", "right", "95 % interval"):
+        if _room(texts, width) >= LEAST_LABEL:
+            break
+        del texts[spare]
+    room = min(max(_room(texts, width), LEAST_LABEL), LABEL_WIDTH)
+    texts["item"] = [short(label, room) for label in shown["item"]]
+
+    table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False, show_edge=False)
+    for head in texts:
+        above = f"{DIRECTION}\n" if head == "difficulty" else "\n"
+        left = head in ("", "item", "status", BAR_HEAD)
+        table.add_column(above + head, justify="left" if left else "right", no_wrap=True, style=STYLES.get(head))
+    ends = set(np.cumsum([len(chosen) for _, chosen in groups])[:-1].tolist())
+    for k, cells in enumerate(zip(*texts.values(), strict=True)):
+        if k in ends:
             table.add_row()
+        table.add_row(*map(Text, cells))
     return table
 
 
+def _room(texts: dict[str, list[str]], width: int) -> int:
+    """Columns of the terminal that are left for the labels of items."""
+    widest = {head: max(map(len, [head, *cells])) for head, cells in texts.items() if head != "item"}
+    widest["difficulty"] = max(widest["difficulty"], len(DIRECTION))
+    return width - sum(size + 2 for size in widest.values())
+
+
+def _texts(shown: Columns) -> dict[str, list[str]]:
+    """The cells of the table by the heads of its columns."""
+    low, high = shown["ci_low"].tolist(), shown["ci_high"].tolist()
+    return {
+        "item": [],
+        "difficulty": [_number(x, 3) for x in shown["difficulty"].tolist()],
+        "se": [_number(x, 3) for x in shown["se"].tolist()],
+        "95 % interval": [f"{a:.2f} to {b:.2f}" if np.isfinite(a) else "" for a, b in zip(low, high, strict=True)],
+        "n": [f"{n:,}" for n in shown["n"].tolist()],
+        "right": [f"{100 * p:.1f} %" if np.isfinite(p) else "" for p in shown["p_value"].tolist()],
+    }
+
+
 def _number(x: float, digits: int) -> str:
-    return f"{x:.{digits}f}".replace("-", "−") if np.isfinite(x) else "–"
+    return f"{x:.{digits}f}" if np.isfinite(x) else ""
 
 
-def _percent(x: float) -> str:
-    return f"{100 * x:.1f} %" if np.isfinite(x) else "–"
-
-
-def _span(columns: Columns, rows: Sequence[int]) -> tuple[float, float]:
+def _span(shown: Columns) -> tuple[float, float]:
     """What the picture covers: every difficulty, and every interval as far as it is not absurdly wide."""
-    mid = columns["difficulty"][rows]
-    mid = mid[np.isfinite(mid)]
+    mid = shown["difficulty"][np.isfinite(shown["difficulty"])]
     if not len(mid):
         return -1.0, 1.0
     reach = max(1.0, float(np.ptp(mid))) / 2
-    ends = np.concatenate([columns["ci_low"][rows], columns["ci_high"][rows], mid])
+    ends = np.concatenate([shown["ci_low"], shown["ci_high"], mid])
     ends = ends[np.isfinite(ends)]
     low, high = max(float(ends.min()), float(mid.min()) - reach), min(float(ends.max()), float(mid.max()) + reach)
     return low, max(high, low + 1e-6)
@@ -121,20 +148,21 @@ def bar(low: float, mid: float, high: float, span: tuple[float, float], *, unico
     """An interval as a line with its estimate on it.
 
     >>> bar(-1, 0, 1, (-2, 2))
-    '      ──────●─────      '
+    '     ───────●──────     '
     """
     if not np.isfinite(mid):
         return ""
     start, end = span
-
-    def cell(x: float) -> int:
-        return int(np.clip(round((x - start) / (end - start) * (BAR_WIDTH - 1)), 0, BAR_WIDTH - 1))
-
     line, dot = "─●" if unicode else "-o"
+    low, mid, high = (
+        float(np.clip((x - start) / (end - start), 0, 1)) * (BAR_WIDTH - 1) if np.isfinite(x) else np.nan
+        for x in (low, mid, high)
+    )
     cells = [" "] * BAR_WIDTH
     if np.isfinite(low) and np.isfinite(high):
-        cells[cell(low) : cell(high) + 1] = line * (cell(high) - cell(low) + 1)
-    cells[cell(mid)] = dot
+        first, last = int(np.floor(low)), int(np.ceil(high))
+        cells[first : last + 1] = line * (last - first + 1)
+    cells[round(mid)] = dot
     return "".join(cells)
 
 
@@ -154,5 +182,5 @@ def show_findings(out: Console, findings: Iterable[Finding]) -> int:
         grid.add_row(Text(finding.severity, style=COLOURS[finding.severity]), text)
         count += 1
     if count:
-        out.print(grid)
+        say(out, grid)
     return count

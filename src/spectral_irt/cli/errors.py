@@ -16,15 +16,24 @@ OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 # Options whose name differs from the parameter's by more than dashes.
 RENAMED = {"n_users": "--users", "n_items": "--items", "n_responses": "--responses"}
 
+PHRASES = {
+    "responses.largest_component()": "--largest-component",
+    "key, correct, threshold or --above-mean": "--key, --correct, --threshold or --above-mean",
+    "leave regularization at 'auto'": "leave out --regularization",
+    " needs p.": " needs --p.",
+    "it can be None, ": "it can be ",
+}
+
 _OPTIONS = (
     "format|user|item|response|missing|key|correct|threshold|above_mean|duplicates|orient|estimator|weighting|"
     "regularization|nu|nu_rule|se|threads|max_iter|seed|design|p"
 )
-_VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w.+-]+"
+_VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w+-]+(?:\.\w+)*"
 _SAID_TWICE = re.compile(rf"\b(?:{_OPTIONS})=(?:{_VALUE}) \((--\S+ [^()]+)\)")  # missing='9' (--missing 9)
 _WITH_FLAG = re.compile(rf"\b({_OPTIONS})=({_VALUE}) \(--[\w-]+\)")  # user='name' (--user)
 _WITH_VALUE = re.compile(rf"(?<!['\"\w])({_OPTIONS})=({_VALUE})( or '[\w-]+')?")  # duplicates='first' or 'last'
 _WITHOUT_VALUE = re.compile(rf"(?<!['\"\w])({_OPTIONS})=(?=[\s,.;)])")  # response=, or
+_AT_START = re.compile(rf"^({_OPTIONS}) is ")  # threshold is inf; ...
 _SNAKE = re.compile(r"(?<!['\"\w.])(n_users|n_items|n_responses|\w+_sd|above_mean|nu_rule|max_iter)(?!['\"\w])")
 
 
@@ -41,7 +50,10 @@ def in_shell_words(sentence: str) -> str:
     sentence = _WITH_VALUE.sub(_flag_with_value, sentence)
     sentence = _WITHOUT_VALUE.sub(lambda found: _flag(found[1]), sentence)
     sentence = _SNAKE.sub(lambda found: _flag(found[1]), sentence)
-    return sentence.replace("responses.largest_component()", "--largest-component")
+    sentence = _AT_START.sub(lambda found: f"{_flag(found[1])} is ", sentence)
+    for python, shell in PHRASES.items():
+        sentence = sentence.replace(python, shell)
+    return sentence
 
 
 def _flag(name: str) -> str:

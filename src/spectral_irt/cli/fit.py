@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,11 +54,13 @@ class Job:
             responses = self.read(progress)
             middle = time.perf_counter()
             estimator._progress = progress.say
-            try:
+            with warnings.catch_warnings(record=True) as heard:
                 fit = estimator.fit(responses)
-            finally:
-                del estimator._progress
+            del estimator._progress
         end = time.perf_counter()
+        if not any(finding.code == "not_converged" for finding in fit.findings_):  # that says the same, once
+            for warning in heard:
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         self.seconds = {"read": middle - start, "fit": end - middle, "total": end - start}
         return responses, fit
 
@@ -124,7 +127,7 @@ def show(responses: Responses, fit: RaschEstimator, job: Job) -> None:
     """The table, the paragraph, the findings, and where the results are."""
     from rich.text import Text
 
-    from spectral_irt.cli.display import console, item_table, show_findings
+    from spectral_irt.cli.display import console, item_table, say, show_findings
     from spectral_irt.cli.errors import printable
 
     out = console()
@@ -135,18 +138,18 @@ def show(responses: Responses, fit: RaschEstimator, job: Job) -> None:
         f"{right:.1f} % right",
         style="not bold",
     )
-    out.print(head)
-    out.print()
+    say(out, head)
+    say(out)
     unicode = (out.encoding or "").lower().startswith("utf")
-    out.print(item_table(fit.item_columns(), out.width, unicode=unicode))
-    out.print()
-    out.print(Text(_paragraph(fit, job)))
+    say(out, item_table(fit.item_columns(), out.width, unicode=unicode))
+    say(out)
+    say(out, Text(_paragraph(fit, job)))
     said_above = ("regularization",)
     shown = [finding for finding in fit.findings_ if finding.code not in said_above]
     if shown:
-        out.print()
+        say(out)
         show_findings(out, shown)
-    out.print()
+    say(out)
     _say_where(out, job)
 
 
@@ -173,11 +176,12 @@ def _paragraph(fit: RaschEstimator, job: Job) -> str:
 def _say_where(out: Console, job: Job) -> None:
     from rich.text import Text
 
+    from spectral_irt.cli.display import say
     from spectral_irt.cli.errors import printable
 
     if job.output is None:
-        out.print(Text("Nothing was saved; add -o DIR for all items (items.csv) and a record of the fit (fit.json)."))
+        say(out, Text("Nothing was saved; add -o DIR for all items (items.csv) and a record of the fit (fit.json)."))
         return
     names = ["items.csv", *(["items.parquet"] if job.parquet else []), "fit.json"]
     listed = " and ".join([", ".join(names[:-1]), names[-1]])
-    out.print(Text.assemble("Results are in ", (printable(job.output), "bold"), f": {listed}."))
+    say(out, Text.assemble("Results are in ", (printable(job.output), "bold"), f": {listed}."))

@@ -144,7 +144,7 @@ class Fitting:
         str | None,
         _method(metavar="METHOD", help="Standard errors: auto (default), dense, one-pass, multiplier or none."),
     ] = None
-    max_iter: Annotated[int | None, _method(metavar="NUMBER", help="Most iterations of the solver.")] = None
+    max_iter: Annotated[int | None, _method(metavar="NUMBER", min=1, help="Most iterations of the solver.")] = None
     threads: Annotated[
         int | None, _method(metavar="NUMBER", help="All processors by default; results do not change.")
     ] = None

@@ -1,0 +1,361 @@
+"""Bad input: one sentence with place and remedy, exit code 2, no traceback, no files."""
+
+from __future__ import annotations
+
+import errno
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scipy import sparse
+
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.cli import output
+from spectral_irt.errors import ReadError, SpectralIrtError
+
+Cli = Callable[..., Any]
+
+GOOD = "user,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
+
+
+class Case:
+    """A file (name and content), the options of `fit`, and what the sentence must hold: the place, then the remedy."""
+
+    def __init__(self, name: str, content: str | bytes | None, *says: str, options: str = "") -> None:
+        self.name, self.content, self.says, self.options = name, content, says, options.split()
+
+
+CASES = {
+    "missing file": Case("answers.csv", None, "'answers.csv'", "check the name"),
+    "empty file": Case("a.csv", "", "a.csv is empty", "check"),
+    "blank lines": Case("a.csv", "\n\n\n", "a.csv holds nothing but blank lines"),
+    "header only": Case("a.csv", "user,q1,q2\n", "a.csv has a header but no rows", "check"),
+    "binary rubbish": Case("a.csv", bytes(range(256)) * 20, "a.csv", "binary", "check"),
+    "binary rubbish called Parquet": Case("a.parquet", bytes(range(256)) * 20, "a.parquet is not a Parquet file"),
+    "Parquet cut short": Case("a.parquet", b"PAR1" + bytes(100), "a.parquet cannot be read", "again"),
+    "zip archive": Case("a.csv", b"PK\x03\x04" + bytes(100), "a.csv", "Unpack it first"),
+    "rubbish called gzip": Case("a.csv.gz", b"user,q1\n", "a.csv.gz is not compressed", "rename"),
+    "ragged rows": Case("a.csv", "user,q1,q2\na,1,0\nb,1\n", "a.csv: line 3 has 2 values", "same number of values"),
+    "ragged rows, too long": Case("a.csv", "user,q1,q2\na,1,0\nb,1,0,1\n", "line 3 has 4 values", "same number"),
+    "open quotation mark": Case("a.csv", 'user,q1,q2\na,1,0\n"b,1,0\n', "line 3", "Close it"),
+    "unknown column": Case("a.csv", GOOD, "no column 'usr'", "Did you mean 'user'?", options="--user usr"),
+    "unknown response column": Case("a.csv", GOOD, "no column 'score'", "'q1'", options="--item q1 --response score"),
+    "odd value": Case(
+        "a.csv",
+        "user,q1,q2\na,1,0\nb,5,1\nc,0,5\nd,7,1\n",
+        "column 'q1', row 2 holds 5",
+        "3 such values: 5, 7",
+        "--threshold",
+    ),
+    "odd value that looks missing": Case(
+        "a.csv", "user,q1,q2\na,1,0\nb,9,1\nc,0,-1\n", "a.csv: column 'q1', row 2 holds 9", "--missing 9 --missing -1"
+    ),
+    "odd value in a long table": Case(
+        "a.csv", "user,item,response\na,q1,1\na,q2,maybe\nb,q1,0\n", "column 'response', row 2 holds 'maybe'", "--key"
+    ),
+    "all right": Case("a.csv", "user,q1,q2\na,1,1\nb,1,1\n", "a.csv: all 4 responses are right", "Check"),
+    "all wrong": Case("a.csv", "user,q1,q2\na,0,0\nb,0,0\n", "a.csv: all 4 responses are wrong", "Check"),
+    "a single item": Case("a.csv", "user,q1\na,1\nb,0\n", "single item, 'q1'", "--format long"),
+    "a single user": Case("a.csv", "user,q1,q2\na,1,0\n", "single user, 'a'", "--orient items"),
+    "no user with two answers": Case("a.csv", "user,q1,q2\na,1,\nb,,0\n", "none of the 2 users answered two", "Check"),
+    "nothing but missing": Case("a.csv", "user,q1,q2\na,NA,\nb,,NA\n", "a.csv", "missing", "Check"),
+    "not UTF-8": Case("a.csv", b"user,q\xe9,q2\na,1,0\nb,0,1\n", "a.csv: line 1 is not UTF-8", "iconv"),
+    "UTF-16": Case("a.csv", GOOD.encode("utf-16"), "a.csv is UTF-16", "iconv"),
+    "repeated column": Case("a.csv", "user,q1,q1\na,1,0\nb,0,1\n", "repeated: 'q1'", "Rename"),
+    "no header": Case("a.csv", "1,0,1\n0,1,1\n", "a.csv has no header", "line with the names"),
+    "answered twice": Case(
+        "a.csv",
+        "user,item,response\na,q1,1\na,q1,0\na,q2,0\nb,q1,1\nb,q2,1\n",
+        "('a', 'q1')",
+        "--duplicates first or last",
+    ),
+    "a user twice in a wide table": Case(
+        "a.csv", "user,q1,q2\na,1,0\na,0,1\nb,1,0\n", "more than one row: 'a'", "--duplicates first or last"
+    ),
+    "infinite threshold": Case("a.csv", GOOD, "--threshold is inf", "finite", options="--threshold inf"),
+    "threshold that is no number": Case("a.csv", GOOD, "--threshold is nan", "finite", options="--threshold nan"),
+    "threshold out of range": Case("a.csv", GOOD, "run from 0 to 1", "choose", options="--threshold 3"),
+    "threshold below all": Case("a.csv", GOOD, "run from 0 to 1", "choose", options="--threshold -3"),
+    "threshold in words": Case("a.csv", GOOD, "'--threshold'", "--help", options="--threshold high"),
+    "items in rows": Case(
+        "a.csv",
+        "item,student1,student2,student3\nq1,1,0,1\nq2,0,1,1\nq3,1,1,0\n",
+        "a row for each item ('q1', 'q2', 'q3', ...)",
+        "--orient items",
+    ),
+    "two ways of scoring": Case("a.csv", GOOD, "say one of them", options="--threshold 0.5 --correct 1"),
+    "missing key": Case("a.csv", GOOD, "'key.csv'", "check the name", options="--key key.csv"),
+    "right answers that nobody gave": Case("a.csv", GOOD, "correct is 'B'", "spelling", options="--correct B"),
+    "unknown way of scoring": Case("a.csv", GOOD, "--above-mean is 'up'; it can be 'right'", options="--above-mean up"),
+    "unknown format": Case("a.csv", GOOD, "--format is 'tall'", "'wide', 'long'", options="--format tall"),
+    "unknown estimator": Case("a.csv", GOOD, "--estimator is 'magic'", "'spectral'", options="--estimator magic"),
+    "unknown weighting": Case(
+        "a.csv", GOOD, "--weighting is 'x'", "'ability', 'users', 'pairs'", options="--weighting x"
+    ),
+    "option of another estimator": Case(
+        "a.csv", GOOD, "'paper' has no --weighting", "--nu", options="--estimator paper --weighting users"
+    ),
+    "regularization in words": Case(
+        "a.csv", GOOD, "--regularization is 'much'", "number", options="--regularization much"
+    ),
+    "negative regularization": Case(
+        "a.csv", GOOD, "--regularization is -1", "0 or more", options="--regularization -1"
+    ),
+    "nu with ability weights": Case("a.csv", GOOD, "nu adds to pair counts", "--weighting pairs", options="--nu 1"),
+    "no threads": Case("a.csv", GOOD, "--threads is 0", "at least 1", options="--threads 0"),
+    "no iterations": Case("a.csv", GOOD, "'--max-iter'", "--help", options="--max-iter 0"),
+    "unknown option": Case("a.csv", GOOD, "--fast", "spectral-irt fit --help", options="--fast"),
+    "two groups of items, no prior": Case(
+        "a.csv",
+        "user,q1,q2,x1,x2\na,1,0,,\nb,0,1,,\nc,,,1,0\nd,,,0,1\n",
+        "2 groups that share no users",
+        "--largest-component",
+        options="--regularization 0",
+    ),
+    "spreadsheet": Case("a.xlsx", b"PK\x03\x04" + bytes(100), "a.xlsx is not a kind of file", "Save it as CSV"),
+    "unknown ending": Case("a.data", GOOD, "the ending '.data'", "Rename"),
+    "directory": Case("sub/a.csv", GOOD, "is a directory", "name the files in it"),
+    "broken JSON lines": Case("a.jsonl", '{"subject_id": "a", "responses": {"q1": 1}\n', "a.jsonl", "line 1"),
+}
+
+
+def refused(done: Any, *says: str) -> None:
+    """One line on stderr that says this, exit code 2, and nothing else."""
+    assert done.code == 2, done
+    assert done.out == ""
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert done.err.endswith("\n")
+    assert "Traceback" not in done.err
+    for text in says:
+        assert text in done.err, done.err
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize("command", ["fit", "check"])
+def test_bad_input_is_one_sentence_and_no_file(cli: Cli, tmp_path: Path, case: Case, command: str) -> None:
+    path = tmp_path / case.name
+    if case.content is not None:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(case.content.encode() if isinstance(case.content, str) else case.content)
+    name = case.name.split("/")[0]
+    before = sorted(tmp_path.rglob("*"))
+    if command == "fit":
+        refused(cli("fit", name, "-o", "out/deep", *case.options), *case.says)
+    elif not any(option in " ".join(case.options) for option in ("estim", "weigh", "regul", "nu", "threads", "iter")):
+        says = [text for text in case.says if text != "spectral-irt fit --help"]
+        refused(cli("check", name, *case.options), *says)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_sparse_matrix_that_lost_its_zeros() -> None:
+    lost = sparse.csr_array([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
+    with pytest.raises(SpectralIrtError, match="every stored response of the sparse matrix is 1"):
+        SpectralRasch().fit(lost)
+
+
+def test_a_path_where_responses_belong() -> None:
+    with pytest.raises(ReadError, match="read_responses"):
+        SpectralRasch().fit("answers.csv")
+
+
+def test_file_names_are_shown_safely(cli: Cli) -> None:
+    Path("a\n\x1b[31mb.csv").write_text("")
+    refused(cli("fit", "a\n\x1b[31mb.csv"), r"a\n\x1b[31mb.csv is empty")
+
+
+def test_arguments(cli: Cli) -> None:
+    refused(cli("fit"), "missing argument 'FILE'", "spectral-irt fit --help")
+    refused(cli("calibrate"), "no such command 'calibrate'", "spectral-irt --help")
+    refused(cli("fit", "*.csv"), "no file matches '*.csv'")
+
+
+# --------------------------------------------------------------------------- where nothing can be written
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "good.csv"
+    path.write_text(GOOD)
+    return path
+
+
+def test_a_place_that_is_a_file(cli: Cli, good: Path) -> None:
+    refused(cli("fit", good, "-o", good), "is a file, not a directory", "choose another place")
+    refused(cli("fit", good, "-o", good / "sub"), "is a file, not a directory", "choose another place")
+    assert good.read_text() == GOOD
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_place_without_permission(cli: Cli, good: Path) -> None:
+    Path("closed").mkdir(mode=0o500)
+    refused(cli("fit", good, "-o", "closed"), "permission denied", "choose a place you may write to")
+
+
+def test_a_place_that_cannot_be_written_shows_before_the_work(
+    cli: Cli, good: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SpectralRasch, "fit", lambda *_: pytest.fail("fitted for nothing"))
+    refused(cli("fit", good, "-o", good / "sub"), "choose another place")
+
+
+@pytest.mark.parametrize("name", ["items.csv", "items.parquet", "fit.json"])
+def test_files_that_no_fit_wrote_are_never_replaced(cli: Cli, good: Path, name: str) -> None:
+    Path("mine").mkdir()
+    Path("mine", name).write_text('{"mine": 1}')
+    refused(cli("fit", good, "-o", "mine"), repr(name), "choose another directory")
+    assert Path("mine", name).read_text() == '{"mine": 1}'
+    assert os.listdir("mine") == [name]
+
+
+def test_the_data_are_never_replaced_by_the_results(cli: Cli, good: Path) -> None:
+    cli("fit", good, "-o", "out")
+    Path("out/items.csv").write_text(GOOD)
+    refused(cli("fit", "out/items.csv", "-o", "out"), "being read", "choose another directory")
+    assert Path("out/items.csv").read_text() == GOOD
+
+
+# ------------------------------------------------------------------------------- half-way
+
+
+@pytest.fixture
+def earlier(cli: Cli, good: Path) -> dict[str, bytes]:
+    """Results of an earlier fit in `out`."""
+    cli("fit", good, "-o", "out", "--parquet")
+    return contents(Path("out"))
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in directory.iterdir()}
+
+
+def interrupt(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
+
+
+def no_space(*_: Any, **__: Any) -> None:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize("where", ["estimator", "last file"])
+def test_an_interrupt_leaves_no_file(
+    cli: Cli, good: Path, earlier: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    if where == "estimator":
+        monkeypatch.setattr(SpectralRasch, "_estimate", interrupt)
+    else:
+        monkeypatch.setattr(output, "write_json", interrupt)
+    for place in ("new/deep", "out"):
+        done = cli("fit", good, "-o", place)
+        assert done.code == 130
+        assert done.err == "interrupted: nothing was written.\n"
+    assert not Path("new").exists()
+    assert contents(Path("out")) == earlier
+
+
+@pytest.mark.parametrize("writer", ["write_csv", "write_parquet", "write_json"])
+def test_a_full_disk_leaves_no_file(
+    cli: Cli, good: Path, earlier: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, writer: str
+) -> None:
+    monkeypatch.setattr(output, writer, no_space)
+    for place in ("new/deep", "out"):
+        refused(cli("fit", good, "-o", place, "--parquet"), "the disk is full", "free some space")
+    assert not Path("new").exists()
+    assert contents(Path("out")) == earlier
+
+
+def limited(*args: str, cwd: Path, largest_file: int) -> subprocess.CompletedProcess[str]:
+    """Run the command where no file may grow beyond a size: writing fails half-way, as on a full disk."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
+
+    command = [sys.executable, "-m", "spectral_irt", *args]
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, preexec_fn=limit)
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ["fit", "good.csv", "-o", "new/deep"],
+        ["simulate", "-o", "new/a.csv", "--items", "20", "--truth", "new/t.csv"],
+        ["simulate", "-o", "new/a.parquet", "--items", "20", "--truth", "new/t.parquet"],
+    ],
+    ids=["fit", "simulate csv", "simulate parquet"],
+)
+def test_writing_that_fails_half_way_leaves_no_file(good: Path, tmp_path: Path, args: list[str]) -> None:
+    done = limited(*args, cwd=tmp_path, largest_file=200)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: 'new/")
+    assert "cannot be written" in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert os.listdir(tmp_path) == ["good.csv"]
+
+
+def test_a_signal_in_the_middle(tmp_path: Path) -> None:
+    data = simulate.rasch(2000, 300, seed=1).responses
+    rows = [",".join(map(str, row)) for row in data.to_dense().astype(int).tolist()]
+    (tmp_path / "a.csv").write_text("\n".join([",".join(f"q{k}" for k in data.items), *rows]))
+    program = (
+        "import sys, time\n"
+        "from spectral_irt.cli import fit, main\n"
+        "from spectral_irt.estimators import spectral\n"
+        "def slow(*args, **options):\n"
+        "    print('now', flush=True)\n"
+        "    time.sleep(60)\n"
+        "spectral.spectral_difficulty = slow\n"
+        "sys.exit(main.main(['fit', 'a.csv', '-o', 'out']))\n"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=-1, stderr=-1, text=True) as running:
+        assert running.stdout is not None
+        assert running.stdout.readline() == "now\n"
+        time.sleep(0.05)
+        running.send_signal(signal.SIGINT)
+        said = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert said == ("", "interrupted: nothing was written.\n")
+    assert os.listdir(tmp_path) == ["a.csv"]
+
+
+# ---------------------------------------------------------------------------------- our own mistakes
+
+
+def test_an_internal_error_is_one_line_without_debug(cli: Cli, good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise RuntimeError("something\nbroke")
+
+    monkeypatch.setattr(SpectralRasch, "_estimate", broken)
+    done = cli("fit", good, "-o", "new")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.startswith("internal error: RuntimeError: something -- ")
+    assert "--debug" in done.err
+    assert done.err.count("\n") == 1
+    assert not Path("new").exists()
+    done = cli("fit", good, "-o", "new", "--debug")
+    assert done.code == 1
+    assert "Traceback" in done.err
+    assert "broke" in done.err
+
+
+def test_debug_shows_the_traceback_of_bad_input_too(cli: Cli) -> None:
+    done = cli("--debug", "fit", "none.csv")
+    assert done.code == 2
+    assert "Traceback" in done.err
+    assert done.err.splitlines()[-1].startswith("error: there is no file 'none.csv'")
+
+
+def test_not_enough_memory_is_said(cli: Cli, good: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def hungry(*_: Any, **__: Any) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(SpectralRasch, "_estimate", hungry)
+    refused(cli("fit", good), "not enough memory", "--se none")
