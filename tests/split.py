@@ -1,0 +1,16 @@
+"""The same responses cut into many blocks, for tests that one block and many give the same."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from spectral_irt.responses import Responses
+
+
+def in_blocks(responses: Responses, size: int) -> Responses:
+    """The responses with at most `size` users a block."""
+    blocks = []
+    for block in responses.blocks:
+        for start in range(0, block.n_users, size):
+            blocks.append(block.take(np.arange(start, min(start + size, block.n_users))))
+    return Responses(tuple(blocks), responses.items, responses.users, responses.frame_kind, responses.source)

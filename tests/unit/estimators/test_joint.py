@@ -1,0 +1,179 @@
+"""Joint likelihood: kernels against loops, the maximum against a general optimiser, and the bias it is known for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from dense import AWKWARD, dense_pairs, probabilities
+from spectral_irt.errors import DisconnectedDesignError
+from spectral_irt.estimators.joint import (
+    JointRasch,
+    Part,
+    dense_information,
+    profile_information,
+    shrink_factor,
+    solve_abilities,
+)
+from spectral_irt.responses import Responses
+from spectral_irt.simulate import rasch
+from split import in_blocks
+
+
+@pytest.fixture
+def small():
+    return rasch(60, 7, design="sampled", p=0.7, seed=2)
+
+
+def informative_rows(X):
+    n, s = (~np.isnan(X)).sum(axis=1), np.nansum(X, axis=1)
+    return X[(s > 0) & (s < n)]
+
+
+def test_abilities_slope_and_loglik_equal_loops(small):
+    beta = small.difficulty
+    part, slope, own, loglik = solve_abilities(Part.of(small.responses.blocks[0], beta), beta)
+    X = informative_rows(small.responses.to_dense())
+    P = probabilities(part.theta, beta)
+    seen = ~np.isnan(X)
+    np.testing.assert_allclose((P * seen).sum(axis=1), np.nansum(X, axis=1), atol=1e-9)
+    np.testing.assert_allclose(slope, np.where(seen, P - X, 0).sum(axis=0), atol=1e-9)
+    V = np.where(seen, P * (1 - P), 0)
+    np.testing.assert_allclose(own, (V - V**2 / V.sum(axis=1, keepdims=True)).sum(axis=0), rtol=1e-9)
+    assert float(loglik) == pytest.approx(np.where(seen, np.log(np.where(X == 1, P, 1 - P)), 0).sum())
+
+
+def test_information_equals_loops(small):
+    beta = small.difficulty
+    part = solve_abilities(Part.of(small.responses.blocks[0], beta), beta)[0]
+    X = informative_rows(small.responses.to_dense())
+    H = np.zeros((7, 7))
+    for row, theta in zip(X, part.theta, strict=True):
+        p = 1 / (1 + np.exp(beta - theta))
+        v = np.where(np.isnan(row), 0, p * (1 - p))
+        H += np.diag(v) - np.outer(v, v) / v.sum()
+    np.testing.assert_allclose(dense_information(part, 7), H, atol=1e-10)
+    x = np.arange(7.0) ** 2
+    np.testing.assert_allclose(profile_information(part, x), H @ x, atol=1e-10)
+
+
+def test_maximum_equals_a_general_optimiser(small):
+    X = informative_rows(small.responses.to_dense())
+    n, m = X.shape
+    seen = ~np.isnan(X)
+
+    def negative(x):
+        z = np.append(x[: m - 1], -x[: m - 1].sum())[None, :]
+        eta = x[m - 1 :, None] - z
+        return -np.where(seen, X * eta - np.logaddexp(0, eta), 0).sum()
+
+    best = minimize(negative, np.zeros(m - 1 + n), method="BFGS", options={"gtol": 1e-7, "maxiter": 3000})
+    fit = JointRasch().fit(small.responses)
+    np.testing.assert_allclose(fit.difficulty_[:-1], best.x[: m - 1], atol=2e-5)
+    assert fit.loglik_ == pytest.approx(-best.fun, abs=1e-7)
+
+
+def test_two_items_come_out_exactly_twice_as_far_apart():
+    """Andersen (1973): with two items the joint estimate is twice the conditional one."""
+    data = rasch(300, 2, difficulty=[-0.5, 0.5], seed=1)
+    Y, _ = dense_pairs(data.responses.to_dense())
+    fit = JointRasch().fit(data.responses)
+    assert fit.difficulty_[1] - fit.difficulty_[0] == pytest.approx(2 * np.log(Y[0, 1] / Y[1, 0]), abs=1e-8)
+    corrected = JointRasch(correction=True).fit(data.responses)
+    assert corrected.difficulty_[1] - corrected.difficulty_[0] == pytest.approx(np.log(Y[0, 1] / Y[1, 0]), abs=1e-8)
+
+
+@pytest.mark.parametrize("n", [5, 7, 10])
+def test_known_bias_and_its_correction(n):
+    """Slope about n / (n - 1) however many users; the noise of a slope here is about 0.005."""
+    data = rasch(20_000, difficulty=np.linspace(-1, 1, n), seed=n)
+    fit = JointRasch().fit(data.responses)
+    truth = data.difficulty
+    slope = fit.difficulty_ @ truth / (truth @ truth)
+    assert slope == pytest.approx(n / (n - 1), abs=0.05)
+    assert "joint_bias" in [f.code for f in fit.findings_]
+    corrected = JointRasch(correction=True).fit(data.responses)
+    assert corrected.correction_ == pytest.approx((n - 1) / n)
+    assert corrected.difficulty_ @ truth / (truth @ truth) == pytest.approx(1, abs=0.04)
+    np.testing.assert_allclose(corrected.se_, fit.se_ * (n - 1) / n)
+
+
+def test_correction_averages_over_users_of_different_length():
+    data = rasch(500, 30, design="sampled", p=0.3, seed=4).responses
+    part = Part.of(data.blocks[0], np.zeros(30))
+    part = solve_abilities(part, np.zeros(30))[0]
+    n = part.block.counts
+    weights = part.information / part.information.sum()
+    assert shrink_factor([part]) == pytest.approx(weights @ ((n - 1) / n))
+
+
+def test_long_tests_have_honest_errors():
+    data = rasch(400, 60, seed=5)
+    fit = JointRasch(correction=True).fit(data.responses)
+    z = (fit.difficulty_ - data.difficulty) / fit.se_
+    assert 0.6 < np.mean(z**2) < 1.5  # chi square with 59 degrees of freedom over 60: sd 0.18
+
+
+def test_extreme_users_and_items():
+    X = rasch(150, 6, seed=6).responses.to_dense()
+    X = np.column_stack([X, np.ones(150)])
+    X = np.vstack([X, np.ones(7), [0, 0, 0, 0, 0, 0, 1], np.full(7, np.nan)])
+    fit = JointRasch().fit(X)
+    assert fit.status_[6] == "all right"
+    assert np.isnan(fit.difficulty_[6])
+    assert fit.ability_[150] == np.inf
+    assert fit.ability_[151] == -np.inf  # right only where everybody was
+    assert np.isnan(fit.ability_[152])
+    without = JointRasch().fit(X[:150, :6])
+    np.testing.assert_allclose(fit.difficulty_[:6], without.difficulty_, atol=1e-8)
+    np.testing.assert_allclose(fit.ability_[:150], without.ability_, atol=1e-8)
+
+
+def test_groups_without_common_users_are_refused():
+    a = rasch(100, 4, seed=1).responses.to_dense()
+    table = np.full((200, 8), np.nan)
+    table[:100, :4], table[100:, 4:] = a, a
+    with pytest.raises(DisconnectedDesignError):
+        JointRasch().fit(table)
+
+
+def test_linked_forms_converge():
+    """Twelve forms in a row, two common items each: Newton's system is nearly singular, the steps are few."""
+    data = rasch(1500, design="linked", forms=12, length=15, anchors=2, seed=3)
+    fit = JointRasch().fit(data.responses)
+    assert fit.n_iter_ < 15
+    assert fit.residual_ < 1e-8
+
+
+def test_blocks_threads_and_order_of_users_do_not_matter():
+    data = rasch(300, 9, design="sampled", p=0.6, seed=10).responses
+    one = JointRasch(threads=1).fit(data)
+    many = JointRasch(threads=2).fit(in_blocks(data, 41))
+    np.testing.assert_allclose(many.difficulty_, one.difficulty_, atol=1e-9)
+    np.testing.assert_allclose(many.se_, one.se_, rtol=1e-8)
+    np.testing.assert_allclose(many.ability_, one.ability_, atol=1e-8)
+    order = np.random.default_rng(0).permutation(300)
+    shuffled = JointRasch().fit(data.to_dense()[order])
+    np.testing.assert_allclose(shuffled.difficulty_, one.difficulty_, atol=1e-9)
+
+
+def test_many_items_take_their_own_information(monkeypatch):
+    data = rasch(500, 40, seed=3).responses
+    dense = JointRasch().fit(data)
+    monkeypatch.setattr("spectral_irt.estimators.joint.DENSE_ITEMS", 10)
+    np.testing.assert_allclose(JointRasch().fit(data).se_, dense.se_, rtol=0.1)
+
+
+def test_awkward_data_either_fit_or_are_refused_by_name():
+    table = np.vstack([AWKWARD, 1 - AWKWARD[[0, 2, 6]]])
+    fit = JointRasch().fit(table)
+    assert np.isnan(fit.difficulty_[5])
+    assert np.nanmean(fit.difficulty_) == pytest.approx(0, abs=1e-10)
+
+
+def test_a_block_of_silent_users_adds_nothing():
+    data = rasch(100, 6, seed=1).responses
+    silent = Responses.from_wide(np.ones((3, 6)))
+    both = Responses((*data.blocks, *silent.blocks), data.items, np.arange(103))
+    np.testing.assert_allclose(JointRasch().fit(both).difficulty_, JointRasch().fit(data).difficulty_, atol=1e-9)
