@@ -51,7 +51,7 @@ class Survey:
     n_odd: int = 0
     odd: dict[str, None] = field(default_factory=dict)
     first: tuple[Place, str] | None = None
-    columns: set[Any] = field(default_factory=set)  # with odd values; one is enough to know, and two to know better
+    columns: set[Any] = field(default_factory=set)  # of the first odd values
     examples: list[str] = field(default_factory=list)
     wide: bool = False  # columns are items, so that an odd value may mean that one is not
 
@@ -68,7 +68,7 @@ class Survey:
             where = odd.arg_true()
             if self.first is None:
                 self.first = (place(int(where[0])), texts[0])
-            self.columns |= {place(int(where[k])).column for k in (0, -1)}
+            self.columns |= {place(k).column for k in where.head(20).to_list()}
             self.n_odd += len(texts)
             self.odd |= dict.fromkeys(texts.unique(maintain_order=True).head(1000).to_list())
         elif self.scoring.threshold is not None and answers.count():
@@ -123,7 +123,7 @@ class Survey:
             f"{expected} ({self.n_odd:,} such {values}: {', '.join(map(_shown, kinds[:NAMED]))}"
             f"{f' and {len(kinds) - NAMED:,} more' if len(kinds) > NAMED else ''})."
         )
-        codes = [kind for kind in kinds if kind in SUSPECTS]
+        codes = _missing_codes(kinds)
         if codes:
             said = codes[0] if len(codes) == 1 else codes
             flags = " ".join(f"--missing {code}" for code in codes)
@@ -141,6 +141,18 @@ class Survey:
                     "users; if a row is one answer, say item= and response=."
                 )
         return sentence
+
+
+def _missing_codes(kinds: list[str]) -> list[str]:
+    """Values that look like codes for "not answered"; among other numbers 9 is more likely a rating."""
+    codes = [kind for kind in kinds if kind in SUSPECTS]
+    if any(_is_number(kind) and kind not in SUSPECTS for kind in kinds):
+        return [code for code in codes if not _is_number(code)]
+    return codes
+
+
+def _is_number(text: str) -> bool:
+    return _shown(text) == text
 
 
 def _shown(text: str) -> str:

@@ -215,7 +215,7 @@ def test_fields_that_are_not_there(tmp_path: Path) -> None:
     ("text", "options", "says"),
     [
         ("student,question,answer,correct\na,q,B,1\n", {}, "'answer' and 'correct' could each hold the response"),
-        ("student,question,answer,correct\na,q,B,1\n", {}, "response='correct'"),
+        ("student,question,answer,correct\na,q,B,1\na,r,B,1\n", {}, "response='correct'"),
         ("model,subject,question,score\na,x,q,1\n", {}, "'model' and 'subject' could each hold the user"),
         ("user,item,thing\na,q,1\n", {}, "seems to be long.* Say response="),
         ("item,score,who\nq,1,a\n", {"format": "long"}, "no column is named like a user"),

@@ -16,7 +16,7 @@ import pytest
 
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError
 from spectral_irt.responses import Responses, read_responses, responses_from_frame
-from spectral_irt.responses.reading import csv_text, long, people, raw, tables, wide
+from spectral_irt.responses.reading import csv_text, json_lines, long, people, raw, tables, wide
 
 NAN = float("nan")
 USERS = ["zoe", "ann", "bob", "eve"]
@@ -164,9 +164,11 @@ def as_pivot(frame: pl.DataFrame) -> np.ndarray:
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tables, "PIECE_ROWS", 7)
+    monkeypatch.setattr(wide, "LEAST_ROWS", 1)
     monkeypatch.setattr(tables, "PIECE_CELLS", 50)
     monkeypatch.setattr(raw.raw_pieces, "__defaults__", (64,))
     monkeypatch.setattr(csv_text, "HEAD_BYTES", 16)
+    monkeypatch.setattr(json_lines, "PIECE_BYTES", 64)
     for module in (people, wide):
         monkeypatch.setattr(module, "BLOCK_RESPONSES", 40)
 

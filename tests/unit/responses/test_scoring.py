@@ -87,6 +87,13 @@ def test_common_missing_codes_are_suggested(tmp_path: Path, code: str) -> None:
     assert "threshold" not in message
 
 
+def test_a_nine_among_other_ratings_is_no_missing_code(tmp_path: Path) -> None:
+    with pytest.raises(ResponseValueError) as error:
+        read(tmp_path, "user,item,score\na,q1,9\na,q2,5\nb,q1,.\n")
+    assert "9, 5, '.'" in str(error.value)
+    assert "say missing='.' (--missing .)" in str(error.value)
+
+
 def test_other_values_are_named_and_ways_of_scoring_offered(tmp_path: Path) -> None:
     with pytest.raises(ResponseValueError) as error:
         read(tmp_path, "user,item,score\na,q1,1\na,q2,5\nb,q1,3\nb,q2,2\n")
@@ -192,7 +199,7 @@ def test_correct_numbers_whatever_their_spelling(tmp_path: Path) -> None:
 
 
 def test_correct_that_nobody_said(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"correct is 'a', but no response agrees.*'A', 'B', 'C', 'b'.*capitals"):
+    with pytest.raises(OptionError, match=r"correct is 'a', but no response agrees.*'A', 'b', 'B', 'C'.*capitals"):
         read(tmp_path, CHOICES, correct="a")
     with pytest.raises(OptionError, match="names no value"):
         read(tmp_path, CHOICES, correct=[])

@@ -95,28 +95,42 @@ class CsvText:
             f"Give every line the same number of values, empty where there is no answer.{quotes}"
         )
 
-    def parse(self, piece: RawPiece, columns: Sequence[int]) -> pl.DataFrame:
+    def columns_of(self, piece: RawPiece, columns: Sequence[int]) -> pl.DataFrame:
         """Records as text columns, named by position."""
         if not piece.data:
             return pl.DataFrame({str(k): pl.Series([], dtype=pl.String) for k in range(len(columns))})
-        try:
-            frame = pl.read_csv(
-                io.BytesIO(piece.data),
-                has_header=False,
-                infer_schema=False,
-                separator=self.separator,
-                quote_char='"',
-                columns=sorted(columns),
-            )
-        except pl.exceptions.PolarsError:
-            if b'"' not in piece.data:
-                raise
-            raise self._unmatched_quotes(piece) from None
+        frame = self._parsed(piece, piece.data, sorted(columns))
         # polars and `records_of` can differ only about quotation marks in the middle of a value.
         if b'"' in piece.data and frame.height != len(records_of(piece.data, self.separator).ends):
             raise self._unmatched_quotes(piece)
         rank = {column: k for k, column in enumerate(sorted(columns))}
         return by_position(frame[:, [rank[column] for column in columns]])
+
+    def cells_of(self, piece: RawPiece) -> pl.Series:
+        """Records as one column of text, value after value: a table may have 100,000 columns, each at a price."""
+        if not piece.data:
+            return pl.Series([], dtype=pl.String)
+        cells = self._parsed(piece, _one_a_line(piece.data, self.separator), [0]).to_series()
+        if b'"' in piece.data:
+            n_records = len(records_of(piece.data, self.separator).ends)
+            if len(cells) != n_records * len(self.columns):
+                raise self._unmatched_quotes(piece)
+        return cells
+
+    def _parsed(self, piece: RawPiece, data: bytes, columns: list[int]) -> pl.DataFrame:
+        try:
+            return pl.read_csv(
+                io.BytesIO(data),
+                has_header=False,
+                infer_schema=False,
+                separator=self.separator,
+                quote_char='"',
+                columns=columns,
+            )
+        except pl.exceptions.PolarsError:
+            if b'"' not in data:
+                raise
+            raise self._unmatched_quotes(piece) from None
 
     def _unmatched_quotes(self, piece: RawPiece) -> ReadError:
         first = piece.line + piece.data.count(b"\n", 0, piece.data.find(b'"'))
@@ -129,27 +143,50 @@ class CsvText:
     def pieces(self, columns: Sequence[int]) -> Pieces:
         with polars_errors_named(self.file.name):
             for piece in self.bodies():
-                yield self.parse(piece, columns), piece.done
+                yield self.columns_of(piece, columns), piece.done
 
-    def head(self) -> pl.DataFrame:
-        """The first rows."""
-        everything = range(len(self.columns))
+    def grid(self) -> Iterator[tuple[pl.Series, float]]:
+        with polars_errors_named(self.file.name):
+            for piece in self.bodies():
+                yield self.cells_of(piece), piece.done
+
+    def first_cells(self) -> pl.Series:
+        """The cells of the first rows."""
         first = RawPiece(b"", 1, 0.0)
         for first in self.bodies(HEAD_BYTES):
             if first.data:
                 break
         with polars_errors_named(self.file.name):
-            return self.parse(first, everything).head(HEAD_ROWS)
+            return self.cells_of(first).head(HEAD_ROWS * len(self.columns))
+
+
+def _one_a_line(data: bytes, separator: str) -> bytes:
+    """The data with every separator between values replaced by a line break."""
+    if b'"' not in data:
+        return data.replace(separator.encode(), b"\n")
+    array = np.frombuffer(data, dtype=np.uint8).copy()
+    places = np.flatnonzero(array == ord(separator))
+    quotes = np.flatnonzero(array == ord('"'))
+    array[places[np.searchsorted(quotes, places) % 2 == 0]] = ord("\n")
+    return array.tobytes()
 
 
 def table_of_csv(file: File) -> Table:
     """A CSV file as a table of text columns."""
     header, first = _first_records(file)
     separator = "\t" if file.tabbed else _separator(header, first)
-    columns = _column_names(file, header, separator)
-    text = CsvText(file, separator, columns)
-    n = len(columns)
-    return Table(file.name, list(columns), [pl.String] * n, [True] * n, text.head(), text.pieces, loose_header=True)
+    text = CsvText(file, separator, _column_names(file, header, separator))
+    cells, n = text.first_cells(), len(text.columns)
+    return Table(
+        file.name,
+        list(text.columns),
+        [pl.String] * n,
+        [True] * n,
+        lambda column: cells.gather_every(n, column),
+        text.pieces,
+        loose_header=True,
+        grid=text.grid,
+    )
 
 
 def _span_of_header(data: bytes) -> tuple[int, int]:

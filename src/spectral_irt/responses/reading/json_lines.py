@@ -31,6 +31,7 @@ from spectral_irt.responses.reading.tables import HEAD_ROWS, Pieces, Table
 from spectral_irt.responses.survey import Place
 
 HEAD_BYTES = 1 << 16
+PIECE_BYTES = 1 << 21  # objects take many times the memory of their text
 
 
 class Object(list[tuple[str, Any]]):
@@ -46,7 +47,7 @@ class JsonLines:
 
     def lines(self, size: int | None = None) -> Iterator[tuple[list[tuple[int, Object]], float]]:
         """The objects in pieces, each with the number of its line, and the share of the file read by now."""
-        for piece in raw_pieces(self.file, end_of_last_line, *([size] if size else [])):
+        for piece in raw_pieces(self.file, end_of_last_line, size or PIECE_BYTES):
             check_utf8(self.file, piece)
             texts = piece.data.decode().split("\n")
             objects = [
@@ -237,7 +238,7 @@ def table_of_json(opened: JsonLines) -> Table:
             yield frame(objects, chosen), done
 
     objects, _ = next(iter(opened.lines(HEAD_BYTES)))
-    head = frame(objects[:HEAD_ROWS], range(len(columns)))
+    first = frame(objects[:HEAD_ROWS], range(len(columns)))
     # Types may change from line to line; as text they agree, and labels that were numbers become numbers again.
     loose = [type(dict(opened.first)[name]) is int for name in columns]
-    return Table(opened.file.name, list(columns), [pl.String] * len(columns), loose, head, pieces)
+    return Table(opened.file.name, list(columns), [pl.String] * len(columns), loose, first.to_series, pieces)

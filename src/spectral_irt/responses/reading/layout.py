@@ -15,7 +15,7 @@ from typing import Any
 import polars as pl
 
 from spectral_irt.errors import OptionError, ReadError, listed
-from spectral_irt.responses.reading.tables import Table
+from spectral_irt.responses.reading.tables import HEAD_COLUMNS, Table
 from spectral_irt.responses.scoring import NOT_ANSWERED, one_spelling
 from spectral_irt.responses.survey import SUSPECTS
 
@@ -146,7 +146,7 @@ def _looks_long(table: Table, asked: Asked) -> bool:
     found = {role: _candidates(table, role, asked) for role in ("user", "item", "response")}
     if all(found.values()):
         return True
-    if found["user"] and found["item"] and not _are_answers(table.head.to_series(found["item"][0])):
+    if found["user"] and found["item"] and not _are_answers(table.head(found["item"][0])):
         raise ReadError(
             f"{table.name} seems to be long (it has columns {_quoted(table, found['user'] + found['item'])}), but "
             f"which column holds the responses is not clear; the columns are {listed(table.columns)}. Say response=, "
@@ -168,7 +168,8 @@ def _long(table: Table, asked: Asked) -> Long:
             problem = f"{_quoted(table, found)} could each hold the {role}"
         else:
             problem = f"no column is named like a {role}; the columns are {listed(table.columns)}"
-        example = table.columns[found[-1]] if found else "..."
+        scored = [k for k in found if _are_answers(table.head(k))]
+        example = table.columns[(scored or found)[0]] if found else "..."
         raise ReadError(f"{table.name}: {problem}. Say which one with {role}={example!r} (--{role}).")
     return Long(**chosen)
 
@@ -206,7 +207,7 @@ def _labels_rows(table: Table, items_of_key: frozenset[str]) -> bool:
     first = table.columns[0]
     if str(first) in items_of_key:
         return False
-    values = table.head.to_series(0)
+    values = table.head(0)
     if isinstance(first, str):
         if plain(first) in USER_NAMES:
             return True
@@ -221,7 +222,7 @@ def _labels_rows(table: Table, items_of_key: frozenset[str]) -> bool:
     if texts.n_unique() < len(texts) or texts.cast(pl.Float64, strict=False).count():
         return False
     # Raw answers of a few people may all differ, but then they turn up in other columns too.
-    others = [one_spelling(table.head.to_series(k)) for k in range(1, min(len(table.columns), 20))]
+    others = [one_spelling(table.head(k)) for k in range(1, min(len(table.columns), HEAD_COLUMNS))]
     return not any(texts.is_in(other.drop_nulls().to_list()).any() for other in others)
 
 
@@ -234,7 +235,7 @@ def _are_answers(values: pl.Series) -> bool:
 def _check_orientation(table: Table) -> None:
     """Complain when the header names people and the first column names items."""
     first = table.columns[0]
-    rows = [str(value) for value in table.head.to_series(0).drop_nulls().to_list()]
+    rows = [str(value) for value in table.head(0).drop_nulls().to_list()]
     header = [str(name) for name in table.columns[1:]]
     items_down = plain(first) in ITEM_NAMES or _most(_ITEM_LABEL, rows)
     people_across = plain(first) in ITEM_NAMES or _most(_PERSON_LABEL, header)

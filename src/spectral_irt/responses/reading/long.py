@@ -6,9 +6,10 @@ slots, and the second pass puts it there. Memory: four bytes a response, the lab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -47,6 +48,7 @@ class LongPiece:
     values: pl.Series
     place: Callable[[int], Place]
     name: str
+    done: float  # the share of all rows read with this piece
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ class LongTables:
                     high = most if high is None else max(high, most)
         return low, high, n_rows
 
-    def pieces(self, report: Report) -> Iterator[LongPiece]:
+    def pieces(self) -> Iterator[LongPiece]:
         """The rows in order of arrival, without those that are empty altogether."""
         text = {role: self.is_text(role) for role in ("user", "item")}
         for number, (table, layout) in enumerate(zip(self.tables, self.layouts, strict=True)):
@@ -93,11 +95,12 @@ class LongTables:
                 empty = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
                 if empty.any():
                     rows, frame = rows[~empty.to_numpy()], frame.filter(~empty)
-                yield _piece(table, layout, frame, rows, text)
-                report((number + done) / len(self.tables))
+                yield _piece(table, layout, frame, rows, text, (number + done) / len(self.tables))
 
 
-def _piece(table: Table, layout: Long, frame: pl.DataFrame, rows: Ints, text: dict[str, bool]) -> LongPiece:
+def _piece(
+    table: Table, layout: Long, frame: pl.DataFrame, rows: Ints, text: dict[str, bool], done: float
+) -> LongPiece:
     labels = {}
     for position, role in enumerate(("user", "item")):
         column = str(table.columns[getattr(layout, role)])
@@ -115,7 +118,21 @@ def _piece(table: Table, layout: Long, frame: pl.DataFrame, rows: Ints, text: di
         frame.to_series(2),
         lambda k: Place(table.name, response, int(rows[k])),
         table.name,
+        done,
     )
+
+
+T = TypeVar("T")
+
+
+def one_ahead(things: Iterable[T]) -> Iterator[T]:
+    """The same things; while one is used, a thread makes the next. polars and numpy leave the other threads alone."""
+    source, end = iter(things), object()
+    with ThreadPoolExecutor(1) as thread:
+        coming = thread.submit(next, source, end)
+        while (thing := coming.result()) is not end:
+            coming = thread.submit(next, source, end)
+            yield thing  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
@@ -189,19 +206,21 @@ def _census(data: LongTables, scoring: Scoring, survey: Survey, source: str, rep
     users, items = _coder(data, "user", source), _coder(data, "item", source)
     user_seen, item_seen, counts = Sums(bool), Sums(bool), Sums(np.int64)
     sums, sizes = Sums(np.float64), Sums(np.float64)
-    for piece in data.pieces(report):
-        user, item = users.codes(piece.users), items.codes(piece.items)
+    coded = ((piece, users.codes(piece.users), items.codes(piece.items)) for piece in data.pieces())
+    for piece, user, item in one_ahead(coded):
         answers, odd = scoring.clean(piece.values)
         survey.add(piece.values, answers, odd, piece.place)
-        user_seen.of_size(users.size)[user] = True
+        n_users = users.size  # once: the thread may be adding users of the next piece
+        user_seen.of_size(n_users)[user] = True
         item_seen.of_size(items.size)[item] = True
         if answers.null_count():
             user, answers = user[answers.is_not_null().to_numpy()], answers.drop_nulls()
-        counts.of_size(users.size)[:] += np.bincount(user, minlength=users.size)
+        counts.of_size(n_users)[:] += np.bincount(user, minlength=n_users)
         if scoring.above_mean is not None:
             ratings = answers.to_numpy()
-            sums.of_size(users.size)[:] += np.bincount(user, ratings, users.size)
-            sizes.of_size(users.size)[:] += np.bincount(user, np.abs(ratings), users.size)
+            sums.of_size(n_users)[:] += np.bincount(user, ratings, n_users)
+            sizes.of_size(n_users)[:] += np.bincount(user, np.abs(ratings), n_users)
+        report(piece.done)
     if not users.size:
         raise ReadError(f"{source} has a header but no rows; check that whatever wrote it had finished.")
     numbered = Numbering.of(users, user_seen.of_size(users.size), loose=data.is_loose("user"))
@@ -250,9 +269,11 @@ def _slots(
     """Every answer as `2 * item + wrong` in the slots of its user, in order of arrival."""
     slots = np.empty(int(indptr[-1]), dtype=np.int32)
     free = indptr[:-1].copy()  # the next free slot of every user
-    for piece in data.pieces(report):
-        user = census.users.codes(piece.users, piece.name)
-        item = census.items.codes(piece.items, piece.name)
+    coded = (
+        (piece, census.users.codes(piece.users, piece.name), census.items.codes(piece.items, piece.name))
+        for piece in data.pieces()
+    )
+    for piece, user, item in one_ahead(coded):
         answers, _ = scoring.clean(piece.values)
         if answers.null_count():
             answered = answers.is_not_null().to_numpy()
@@ -260,6 +281,7 @@ def _slots(
         right = scoring.right(answers, items=item, users=user, keys=keys, means=census.means)
         if not _put(slots, free, indptr, user, 2 * item + ~right):
             raise changed(piece.name)
+        report(piece.done)
     if not np.array_equal(free, indptr[1:]):
         raise changed("the data")
     return slots

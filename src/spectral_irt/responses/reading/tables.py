@@ -15,7 +15,9 @@ from spectral_irt.responses.reading.labels import is_loose
 
 PIECE_CELLS = 2_000_000  # values in a piece: some tens of MB as text, and enough that a piece costs little by itself
 PIECE_ROWS = 1_000_000
-HEAD_ROWS = 200  # rows looked at to tell what a table is
+LEAST_ROWS = 32  # a piece of a very wide table: every column has a cost of its own
+HEAD_ROWS = 200  # rows and columns looked at to tell what a table is
+HEAD_COLUMNS = 20
 
 Pieces = Iterator[tuple[pl.DataFrame, float]]
 
@@ -34,12 +36,14 @@ class Table:
     dtypes : list of polars types
     loose : list of bool
         Columns whose text has no type (CSV), so that labels which are all whole numbers become integers.
-    head : polars DataFrame
-        The first rows.
+    head : function
+        The first rows of the column at a position.
     pieces : function
         Given positions, yields (the next rows of these columns, the share of the table read by now).
     loose_header : bool
         The same for the column labels.
+    grid : function, optional
+        Yields (the next whole rows as one column of values, row after row; share), where this is cheaper than columns.
     row_labels : polars Series, optional
         Labels of the rows that are no column (the index of a pandas frame).
     """
@@ -48,9 +52,10 @@ class Table:
     columns: list[Any]
     dtypes: list[Any]
     loose: list[bool]
-    head: pl.DataFrame
+    head: Callable[[int], pl.Series]
     pieces: Callable[[Sequence[int]], Pieces]
     loose_header: bool = False
+    grid: Callable[[], Iterator[tuple[pl.Series, float]]] | None = None
     row_labels: pl.Series | None = None
 
 
@@ -76,6 +81,10 @@ def by_position(frame: pl.DataFrame) -> pl.DataFrame:
     return frame
 
 
+def rows_in_a_piece(n_columns: int) -> int:
+    return max(min(LEAST_ROWS, PIECE_ROWS), min(PIECE_ROWS, PIECE_CELLS // n_columns))
+
+
 def table_of_columnar(file: File) -> Table:
     """A Parquet or Arrow file as a table."""
     with polars_errors_named(file.name):
@@ -88,11 +97,17 @@ def table_of_columnar(file: File) -> Table:
         schema = lazy.collect_schema()
         if not len(schema):
             raise ReadError(f"{file.name} has no columns.")
-        head = by_position(lazy.head(HEAD_ROWS).collect())
+        first = by_position(lazy.select(pl.nth(range(min(len(schema), HEAD_COLUMNS)))).head(HEAD_ROWS).collect())
         n_rows = max(int(lazy.select(pl.len()).collect().item()), 1)
 
+    def head(column: int) -> pl.Series:
+        if column < first.width:
+            return first.to_series(column)
+        with polars_errors_named(file.name):
+            return lazy.select(pl.nth(column)).head(HEAD_ROWS).collect().to_series()
+
     def pieces(columns: Sequence[int]) -> Pieces:
-        size = max(1, min(PIECE_ROWS, PIECE_CELLS // len(columns)))
+        size = rows_in_a_piece(len(columns))
         seen = 0
         with polars_errors_named(file.name):
             chosen = lazy.select(pl.nth(list(columns)))
@@ -114,13 +129,15 @@ def table_of_frame(frame: pl.DataFrame, columns: list[Any], row_labels: pl.Serie
     """A dataframe in memory as a table."""
 
     def pieces(chosen: Sequence[int]) -> Pieces:
-        size = max(1, min(PIECE_ROWS, PIECE_CELLS // len(chosen)))
+        size = rows_in_a_piece(len(chosen))
         part = by_position(frame[:, list(chosen)])
         for start in range(0, max(part.height, 1), size):
             piece = part.slice(start, size)
             yield piece, min((start + size) / max(part.height, 1), 1.0)
 
-    head = frame.head(HEAD_ROWS)
+    def head(column: int) -> pl.Series:
+        return frame.to_series(column).head(HEAD_ROWS)
+
     dtypes = list(frame.dtypes)
     loose = [is_loose(dtype) for dtype in dtypes]
     return Table("the dataframe", columns, dtypes, loose, head, pieces, row_labels=row_labels)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from spectral_irt.errors import ReadError
 from spectral_irt.responses.block import BLOCK_RESPONSES
 from spectral_irt.responses.reading.labels import ItemIndex, is_whole, plain_labels
 from spectral_irt.responses.reading.layout import Wide
 from spectral_irt.responses.reading.people import Sheet
-from spectral_irt.responses.reading.tables import Table
+from spectral_irt.responses.reading.tables import LEAST_ROWS, Table
 from spectral_irt.responses.survey import Place
 
 
@@ -46,6 +48,30 @@ def _both(tables: Sequence[Table], layouts: Sequence[Wide]) -> list[tuple[Table,
     return list(zip(tables, layouts, strict=True))
 
 
+@dataclass(frozen=True)
+class Slab:
+    """Some rows of a wide table: their labels, if it has any, and all values, row after row or column after column."""
+
+    labels: pl.Series | None
+    values: pl.Series
+    height: int
+    by_row: bool
+
+    def rows_of_values(self, of_row: NDArray[Any]) -> NDArray[Any]:
+        """Something of every row, repeated for each of its values."""
+        width = len(self.values) // max(self.height, 1)
+        return np.repeat(of_row, width) if self.by_row else np.tile(of_row, width)
+
+    def columns_of_values(self, of_column: NDArray[Any]) -> NDArray[Any]:
+        """Something of every column, repeated for each of its values."""
+        return np.tile(of_column, self.height) if self.by_row else np.repeat(of_column, self.height)
+
+    def keep(self, rows: NDArray[np.bool_]) -> Slab:
+        assert self.labels is not None
+        values = self.values.filter(pl.Series(self.rows_of_values(rows)))
+        return Slab(self.labels.filter(pl.Series(rows)), values, int(rows.sum()), self.by_row)
+
+
 class _TableSheets:
     """One wide table, cut into sheets of about a block's worth of values."""
 
@@ -58,53 +84,80 @@ class _TableSheets:
         self.dtype = _common_type(table, layout.columns)
 
     def read(self, number: int) -> Iterator[tuple[Sheet, float]]:
-        layout = self.layout
-        chosen = ([] if layout.label is None else [layout.label]) + list(layout.columns)
-        rows = max(1, BLOCK_RESPONSES // len(layout.columns))
         start = 0
-        for frame, done in self.table.pieces(chosen):
-            for part in frame.iter_slices(rows):
-                yield self._sheet(part, start, number), done
-                start += part.height
-                number += part.height
+        rows = max(LEAST_ROWS, BLOCK_RESPONSES // len(self.layout.columns))
+        for slab, done in self._slabs_of_cells(rows) if self.table.grid else self._slabs_of_columns(rows):
+            yield self._sheet(slab, start, number), done
+            start += slab.height
+            number += slab.height
 
-    def _sheet(self, part: pl.DataFrame, start: int, number: int) -> Sheet:
-        rows = np.arange(start + 1, start + part.height + 1)
-        if self.layout.label is None:
-            labels = self._row_labels(part.height, start, number)
+    def _slabs_of_columns(self, rows: int) -> Iterator[tuple[Slab, float]]:
+        label = self.layout.label
+        for frame, done in self.table.pieces([*([] if label is None else [label]), *self.layout.columns]):
+            for part in frame.iter_slices(rows):
+                labels = None if label is None else part.to_series(0)
+                if label is not None:
+                    part = part.drop(part.columns[0])
+                yield Slab(labels, self._column_after_column(part), part.height, by_row=False), done
+
+    def _column_after_column(self, part: pl.DataFrame) -> pl.Series:
+        if self.dtype == pl.String:
+            return part.cast(pl.String).unpivot().get_column("value")
+        return pl.Series(part.cast(pl.Float64).to_numpy(order="fortran").ravel(order="F"))
+
+    def _slabs_of_cells(self, rows: int) -> Iterator[tuple[Slab, float]]:
+        assert self.table.grid is not None
+        width, label = len(self.table.columns), self.layout.label
+        for cells, done in self.table.grid():
+            for start in range(0, len(cells), rows * width):
+                part = cells.slice(start, rows * width)
+                labels, height = None, len(part) // width
+                if label is not None:
+                    labels = part.gather_every(width, label)
+                    is_label = np.zeros(len(part), dtype=bool)
+                    is_label[label::width] = True
+                    part = part.filter(pl.Series(~is_label))
+                yield Slab(labels, part, height, by_row=True), done
+
+    def _sheet(self, slab: Slab, start: int, number: int) -> Sheet:
+        rows = np.arange(start + 1, start + slab.height + 1)
+        if slab.labels is None:
+            labels = self._row_labels(slab.height, start, number)
         else:
-            part, rows = self._without_empty_rows(part, rows)
-            column = f"{self.table.name}: column {str(self.table.columns[self.layout.label])!r}"
-            labels = plain_labels(part.to_series(0), text=self.text, name=column)
-            part = part[:, 1:]
-        height = part.height
-        values = part.cast(self.dtype).unpivot().get_column("value")
+            slab, rows = self._without_empty_rows(slab, rows)
+            assert slab.labels is not None
+            labels = plain_labels(slab.labels, text=self.text, name=f"{self.table.name}: column {self._label_name()}")
+        row = slab.rows_of_values(np.arange(slab.height))
+        column = slab.columns_of_values(np.arange(len(self.labels)))
 
         def place(k: int) -> Place:
-            return Place(self.table.name, self.labels[k // height], int(rows[k % height]))
+            return Place(self.table.name, self.labels[column[k]], int(rows[row[k]]))
 
-        width = len(self.codes)
-        return Sheet(labels, np.tile(np.arange(height), width), np.repeat(self.codes, height), values, place)
+        return Sheet(labels, row, self.codes[column], slab.values, place)
+
+    def _label_name(self) -> str:
+        assert self.layout.label is not None
+        return repr(str(self.table.columns[self.layout.label]))
 
     def _row_labels(self, height: int, start: int, number: int) -> pl.Series:
         if self.table.row_labels is not None:
             return self.table.row_labels.slice(start, height)
         return pl.Series(np.arange(number, number + height, dtype=np.int64))
 
-    def _without_empty_rows(self, part: pl.DataFrame, rows: Any) -> tuple[pl.DataFrame, Any]:
+    def _without_empty_rows(self, slab: Slab, rows: NDArray[Any]) -> tuple[Slab, NDArray[Any]]:
         """Spreadsheets leave rows of nothing at the end; a row of answers without a label is an error."""
-        nameless = part.to_series(0).is_null()
+        assert slab.labels is not None
+        nameless = slab.labels.is_null().to_numpy()
         if not nameless.any():
-            return part, rows
-        empty = part.select(pl.all_horizontal(pl.all().is_null())).to_series()
-        lost = nameless & ~empty
-        if lost.any():
-            assert self.layout.label is not None
+            return slab, rows
+        answered = slab.values.is_not_null().to_numpy() & slab.rows_of_values(nameless)
+        if answered.any():
+            row = slab.rows_of_values(rows)[answered].min()
             raise ReadError(
-                f"{self.table.name}: row {rows[lost.arg_max()]:,} has answers but column "
-                f"{str(self.table.columns[self.layout.label])!r}, which labels the rows, is empty there. Fill it in."
+                f"{self.table.name}: row {row:,} has answers but column {self._label_name()}, which labels the rows, "
+                "is empty there. Fill it in."
             )
-        return part.filter(~empty), rows[~empty.to_numpy()]
+        return slab.keep(~nameless), rows[~nameless]
 
 
 def _common_type(table: Table, columns: Sequence[int]) -> Any:
