@@ -187,7 +187,7 @@ class SpectralRasch(RaschEstimator):
     >>> from spectral_irt import SpectralRasch, datasets
     >>> fit = SpectralRasch().fit(datasets.load_lsat())
     >>> fit.difficulty_.round(2).tolist()
-    [-1.26, 0.48, 1.24, 0.17, -0.62]
+    [-1.27, 0.48, 1.24, 0.17, -0.62]
     """
 
     balance_: Balance

@@ -239,10 +239,11 @@ def test_bad_options(params, message):
     [
         ([[1, 1], [1, 1]], "all 4 responses are right"),
         ([[0, 0], [0, 0]], "all 4 responses are wrong"),
-        ([[1], [0]], "one item"),
-        ([[1, 0]], "one user"),
-        ([[1, None], [None, 0], [0, None]], "no user answered two items"),
-        ([[None, None], [None, None]], "no responses"),
+        ([[1], [0]], "a single item"),
+        ([[1, 0]], "a single user"),
+        ([[1, None], [None, 0], [0, None]], "none of the 3 users answered two items"),
+        ([[None, None], [None, None]], "no response at all"),
+        ([[1, 1], [0, 0]], "all answers right or all wrong"),
     ],
 )
 def test_data_that_tell_nothing(table, message):

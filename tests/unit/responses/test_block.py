@@ -144,7 +144,7 @@ def test_fill_scaled_is_an_outer_product_on_the_stored_cells(block: Block) -> No
     rows, columns = np.linspace(1, 2, block.n_users), np.linspace(-3, 3, N_ITEMS)
     for half in block.halves(N_ITEMS):
         out = np.full(half.nnz, np.nan)
-        fill_scaled(half, rows, columns, out)
+        fill_scaled(half.indptr, half.indices, rows, columns, out)
         cells = csr(half.indptr, half.indices, out, N_ITEMS).toarray()
         np.testing.assert_allclose(cells, half.toarray() * np.outer(rows, columns), rtol=1e-14)
     assert block.halves(N_ITEMS)[0].toarray().max() == 1  # the shared values are left alone
