@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from spectral_irt.cli.quiet import native_noise_held_back
 from spectral_irt.errors import OptionError
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class Reading:
         how: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         largest = how.pop("largest_component")
         how["correct"] = self.correct or None
-        responses = read_responses(list(files), progress=progress.reading, **how)
+        with native_noise_held_back():
+            responses = read_responses(list(files), progress=progress.reading, **how)
         check_usable(responses)
         return responses.largest_component() if largest else responses
 
