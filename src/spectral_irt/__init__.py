@@ -5,9 +5,31 @@
 """
 
 from spectral_irt import datasets, simulate
+from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.estimators.joint import JointRasch
+from spectral_irt.estimators.marginal import MarginalRasch
+from spectral_irt.estimators.pairwise import PairwiseRasch
+from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch, spectral_difficulty
-from spectral_irt.responses import Finding, Responses
+from spectral_irt.estimators.variational import VariationalRasch
+from spectral_irt.responses import Finding, Responses, read_responses, responses_from_frame
 
 __version__ = "0.1.0"
 
-__all__ = ["Finding", "Responses", "SpectralRasch", "datasets", "simulate", "spectral_difficulty"]
+__all__ = [
+    "ChoppinRasch",
+    "ConditionalRasch",
+    "EigenvectorRasch",
+    "Finding",
+    "JointRasch",
+    "MarginalRasch",
+    "PairwiseRasch",
+    "Responses",
+    "SpectralRasch",
+    "VariationalRasch",
+    "datasets",
+    "read_responses",
+    "responses_from_frame",
+    "simulate",
+    "spectral_difficulty",
+]

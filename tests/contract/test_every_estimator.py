@@ -8,7 +8,18 @@ import pytest
 from scipy import sparse
 
 import spectral_irt
-from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt import (
+    ChoppinRasch,
+    ConditionalRasch,
+    EigenvectorRasch,
+    JointRasch,
+    MarginalRasch,
+    PairwiseRasch,
+    Responses,
+    SpectralRasch,
+    VariationalRasch,
+    simulate,
+)
 from spectral_irt.responses import pack
 
 # How to build each estimator so that its answer is exact enough to compare, and what it cannot take.
@@ -18,8 +29,17 @@ MAKERS = {
     "users": lambda: SpectralRasch(weighting="users", regularization=0),
     "pairs": lambda: SpectralRasch(weighting="pairs", regularization=0),
     "paper": lambda: SpectralRasch.paper(),
+    "cml": lambda: ConditionalRasch(),
+    "cml, sandwich": lambda: ConditionalRasch(se="sandwich"),
+    "mml": lambda: MarginalRasch(tol=1e-10),
+    "jml": lambda: JointRasch(tol=1e-11),
+    "pml": lambda: PairwiseRasch(tol=1e-11),
+    "pml, users": lambda: PairwiseRasch(weighting="users", tol=1e-11),
+    "vb": lambda: VariationalRasch(tol=1e-11),
+    "choppin": lambda: ChoppinRasch(),
+    "eigenvector": lambda: EigenvectorRasch(),
 }
-PRIORS = {"spectral, prior", "paper"}  # what they add to the data weighs less against more data
+PRIORS = {"spectral, prior", "paper", "vb"}  # what they add to the data weighs less against more data
 TOLERANCE = 1e-6  # in logits: between two orders of the same sums
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.pairs import NU_RULES
@@ -19,6 +20,8 @@ from spectral_irt.responses.design import Design, describe_split
 # Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
 # difficulties is worth having. A judgement, not a theorem.
 ENOUGH_INFORMATION = 25.0
+
+IMAGINARY = 2.0  # items of spread 1 that the empirical Bayes step starts from
 
 
 @dataclass(frozen=True)
@@ -51,7 +54,6 @@ def plan_regularization(
     """Decide what to add to the data, and say why."""
     _check(regularization, nu, rule, weighting)
     if nu > 0:
-        _require_met(design)
         return Regularization("pairs", "as asked", nu=float(nu), rule=rule)
     if not isinstance(regularization, str):
         if regularization > 0:
@@ -80,12 +82,13 @@ def log_mean_weight(pi: Floats) -> Floats:
 def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     """One empirical-Bayes step for the precision of the difficulties.
 
-    alpha = sum_i gamma_i / sum_i beta_i^2 with gamma_i = information_i / (information_i + alpha), the share of each
-    estimate that the data determine (MacKay 1992). Same fixed point as the EM step 1 / mean(beta^2 + variance), reached
-    in a few steps where EM needs dozens.
+    alpha = (sum_i gamma_i + 2) / (sum_i beta_i^2 + 2) with gamma_i = information_i / (information_i + alpha), the share
+    of each estimate that the data determine (MacKay 1992). But for the twos it has the fixed point of the EM step
+    1 / mean(beta^2 + variance), and reaches it in a few steps where EM needs dozens. The twos are two imaginary items
+    of spread 1: a handful of items that happen to look alike must not pass for proof that all items are alike.
     """
     share = information / (information + alpha)
-    return float(np.clip(share.sum() / max(float(beta @ beta), 1e-12), 1e-3, 1e3))
+    return float((share.sum() + IMAGINARY) / (beta @ beta + IMAGINARY))
 
 
 def _check(regularization: str | float, nu: float, rule: str, weighting: str) -> None:
@@ -102,14 +105,17 @@ def _check(regularization: str | float, nu: float, rule: str, weighting: str) ->
         raise OptionError("give nu (pairs) or regularization (virtual item), not both.")
 
 
-def _require_met(design: Design) -> None:
-    """nu on pairs ties only items that some user answered differently, directly or through others."""
+def met_items(design: Design, rule: str) -> NDArray[np.bool_]:
+    """The items that nu ties to others: some user answered it and another one, differently ("differed") or at all.
+
+    They must hang together, directly or through others; if not, the error says how they fall apart.
+    """
     from scipy.sparse.csgraph import connected_components
 
     responses, m = design.responses, design.responses.n_items
     start, users, items = m, [], []
     for block in responses.blocks:
-        live = np.repeat(block.informative, block.counts)
+        live = np.repeat(block.informative if rule == "differed" else block.counts > 1, block.counts)
         users.append(start + block.user_of_response()[live])
         items.append(block.items[live])
         start += block.n_users
@@ -126,3 +132,4 @@ def _require_met(design: Design) -> None:
             f"{responses.source}: {describe_split(responses.take_items(met), order[groups])} "
             "nu cannot tie them. Use responses.largest_component(), or regularization='auto' without nu."
         )
+    return met

@@ -131,7 +131,8 @@ class Rounds:
     def _unit(self) -> float:
         if self.current == "ability" or self.plan.kind != "virtual item":
             return 1.0
-        return float((np.exp(self.beta) @ self.data.rates) / self.rough_information.sum())
+        known = float(self.rough_information.sum())
+        return float(np.exp(self.beta) @ self.data.rates) / known if known > 0 else 1.0
 
     def information(self) -> Floats:
         """What the answers tell about each item, without the prior."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from spectral_irt.chain.covariance import SE_METHODS, Balance, choose_method, covariance, standard_errors
 from spectral_irt.chain.links import weak_links
-from spectral_irt.chain.regularization import Regularization, plan_regularization
+from spectral_irt.chain.regularization import Regularization, met_items, plan_regularization
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weights import WEIGHTINGS
@@ -65,6 +65,10 @@ def spectral_difficulty(
     """
     check_option("weighting", weighting, WEIGHTINGS)
     check_option("se", se, SE_METHODS)
+    if not 0 < tol < 1:
+        raise OptionError(f"tol is {tol}; it must lie between 0 and 1.")
+    if max_passes < 1:
+        raise OptionError(f"max_iter is {max_passes}; it must be at least 1.")
     engine = engine or LocalEngine()
     tell = progress or (lambda text: None)
     tell("looking at the design")
@@ -76,7 +80,7 @@ def spectral_difficulty(
         rest, kept, left_out = estimable(responses, engine.sum)
         findings = [f for f in findings if f.code not in ("extreme_items", "uninformed_items")] + list(left_out)
     else:
-        kept = design.answered
+        kept = met_items(design, nu_rule) if plan.kind == "pairs" else design.answered
         rest = responses if kept.all() else responses.take_items(kept)
     tell("solving the chain")
     rounds = Rounds(rest, weighting, plan, design.information[kept], engine, tol=tol, max_passes=max_passes, tell=tell)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.engines import LocalEngine
+from spectral_irt.estimators.spectral import spectral_difficulty
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, csr
 from spectral_irt.responses.design import Mask, estimable, examine
@@ -23,10 +24,9 @@ WINDOW = 8  # differences that Anderson's acceleration looks back on
 
 
 def start_difficulty(responses: Responses, engine: LocalEngine) -> Floats:
-    """Where every iteration starts: log odds of a wrong answer, centred."""
-    right, n = responses.item_scores, responses.item_counts
-    beta = np.log((n - right + 0.5) / (right + 0.5))  # half an answer each way keeps extreme items finite
-    return beta - beta.mean()
+    """Where every iteration starts: the spectral estimate, regularised as the data need; 0 for an unanswered item."""
+    beta = spectral_difficulty(responses, se="none", tol=1e-6, engine=engine).difficulty
+    return np.where(np.isfinite(beta), beta, 0.0)
 
 
 # ------------------------------------------------------------------------------ which items

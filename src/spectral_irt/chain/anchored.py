@@ -1,0 +1,272 @@
+"""The chain when some difficulties are known beforehand.
+
+All anchored items together are one state, the ground. Its mass is 1, and it holds each anchored item a at its pi_a: a
+free item j flows to the ground at the rate sum_a Y_ja, and the ground to j at the rate sum_a pi_a Y_aj. Stationarity of
+the free items,
+
+    pi_i d_i = sum_{j free} pi_j Y_ji + sum_a pi_a Y_ai,
+
+is their estimating equation with the anchored pi as given sources, and solver, weights and passes are those of every
+other chain. What is known with a normal error is a tie to the ground: a flow that pulls item i towards its prior mean
+with the prior's precision. The scale is that of what is known; nothing is centred.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.chain.covariance import _omega, _probe, _rates, _spread
+from spectral_irt.chain.operator import Chain, ItemChain
+from spectral_irt.chain.regularization import log_mean_weight
+from spectral_irt.chain.stationary import Stationary, stationary
+from spectral_irt.engines import LocalEngine
+from spectral_irt.responses.block import Block, Floats
+
+Mask = NDArray[np.bool_]
+
+LEAST_ROUNDS, MOST_ROUNDS = 2, 50
+SETTLED = 0.01  # rounds end when one moved no item by more than this many standard errors
+PROBES = 100  # random sign vectors of the multiplier standard errors ...
+CLOSE = 1e-3  # ... the relative accuracy of their solves ...
+MOST_PASSES = 1000  # ... and the most passes these may take
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What is known of each item before the data.
+
+    Attributes
+    ----------
+    fixed : bool array
+        Anchored items; their value is `mean`.
+    mean, precision : float arrays
+        Normal prior of each free item, in logits; precision 0 where there is none.
+    """
+
+    fixed: Mask
+    mean: Floats
+    precision: Floats
+
+
+class GroundedChain:
+    """The free items of a chain, with ties and weights at the difficulties `beta`; the last state is the ground."""
+
+    def __init__(self, chain: Chain, beta: Floats, known: Known) -> None:
+        self.chain, self.fixed, self.free = chain, known.fixed, ~known.fixed
+        self.held = np.where(known.fixed, np.exp(known.mean), 0.0)
+        base = np.exp(known.mean[self.free])
+        # The flow h (pi / base - 1) equals precision (beta - mean) at the present beta, as a normal prior pulls.
+        self.tie: Floats = known.precision[self.free] * log_mean_weight(np.exp(beta[self.free]) / base)
+        self.to_ground: Floats = self.tie / base
+        into = chain.inflow(self.held)
+        self.inside = into[self.fixed].sum()  # flows from anchored to anchored items stay in the ground
+        self.rates: Floats = np.append(chain.rates[self.free] + self.to_ground, into[self.free].sum() + self.tie.sum())
+
+    def inflow(self, flow: Floats) -> Floats:
+        items, ground = flow[:-1], flow[-1]
+        full = np.multiply.outer(self.held, ground)
+        full[self.free] = items
+        into = self.chain.inflow(full)
+        to_ground = into[self.fixed].sum(axis=0) - self.inside * ground + self.to_ground @ items
+        return np.concatenate([into[self.free] + np.multiply.outer(self.tie, ground), to_ground[None]])
+
+
+# ------------------------------------------------------------------------------------------ the solution
+
+
+@dataclass(frozen=True, eq=False)
+class Grounded:
+    """A solved chain with known items: difficulties of all items, and what their standard errors need."""
+
+    beta: Floats
+    known: Known
+    data: ItemChain
+    found: Stationary | None
+    passes: int
+
+    @property
+    def information(self) -> Floats:
+        """What the answers tell about each item, without what was known before."""
+        return np.exp(self.beta) * self.data.rates
+
+
+def solve_grounded(
+    blocks: Sequence[Block],
+    beta: Floats,
+    known: Known,
+    engine: LocalEngine,
+    *,
+    tol: float = 1e-10,
+    max_passes: int = 10_000,
+    renew: Callable[[Floats, Floats, Known], Known] | None = None,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Grounded:
+    """Rounds of ability weights at the difficulties of the round before, until none moves.
+
+    Parameters
+    ----------
+    beta : float array
+        Where to start; anchored items are put to their values. Every free item needs answers that tie it to the known
+        ones, or a prior of its own.
+    renew : callable, optional
+        `renew(beta, information, known)` gives what is known for the next round: empirical Bayes.
+    """
+    beta = np.where(known.fixed, known.mean, beta)
+    free = ~known.fixed
+    data: ItemChain | None = None
+    found: Stationary | None = None
+    passes = 0
+    for k in range(1, MOST_ROUNDS + 1):
+        data = ItemChain.able(blocks, beta, engine, data)
+        if not free.any():
+            break
+        before = beta
+        start = np.append(np.exp(beta[free]), 1.0)
+        found = stationary(GroundedChain(data, beta, known), start=start, tol=tol, max_passes=max_passes)
+        passes += found.passes
+        beta = beta.copy()
+        beta[free] = np.log(found.pi[:-1] / found.pi[-1])
+        information = np.exp(beta) * data.rates + known.precision
+        move = float(np.max(np.abs(beta - before) * np.sqrt(information)))
+        tell(f"anchored chain: round {k}, residual {found.residual:.0e} after {passes} passes")
+        if renew is not None:
+            known = renew(beta, np.exp(beta) * data.rates, known)
+        if k >= LEAST_ROUNDS and move < SETTLED:
+            break
+    assert data is not None
+    return Grounded(beta, known, data, found, passes)
+
+
+# --------------------------------------------------------------------- which items the anchors reach
+
+
+def tied(blocks: Sequence[Block], anchors: Mask, engine: LocalEngine) -> Mask:
+    """Items that have a finite difficulty given the anchored ones: reached from them and reaching them.
+
+    Item i points to item j when somebody answered i right and j wrong; the anchored items count as one.
+    """
+    both = np.ones(len(anchors), dtype=bool)
+    for against in (False, True):
+        marks = anchors.copy()
+        while True:
+            found = engine.sum(_spread_marks, blocks, marks.astype(float), against) > 0 if len(blocks) else marks
+            grown = marks | found
+            if (grown == marks).all():
+                break
+            marks = grown
+        both &= marks
+    return both
+
+
+def _spread_marks(block: Block, marks: Floats, against: bool) -> Floats:
+    start, end = block.halves(len(marks))
+    if against:
+        start, end = end, start
+    return end.T @ (start @ marks > 0).astype(float)
+
+
+# ------------------------------------------------------------- standard errors, given what is known
+
+
+@dataclass(frozen=True, eq=False)
+class GroundedErrors:
+    """Standard errors given the anchors, and how far each anchored item is from where these data would put it.
+
+    `displacement` is the difficulty that an anchored item would have if it alone were set free, minus its anchor; NaN
+    for free items, and where the data put no finite value on it.
+    """
+
+    se: Floats
+    displacement: Floats
+    displacement_se: Floats
+
+
+def grounded_errors(solved: Grounded, method: str, seed: int = 0) -> GroundedErrors:
+    """The sandwich with the anchors fixed: J_FF^-1 Omega_FF J_FF^-T over the free items F.
+
+    "dense" forms the matrices, and lets the free items follow when an anchored item is set free. "one-pass" takes J for
+    its diagonal; "multiplier" corrects that by random probes; both measure displacements with the free items held.
+    """
+    known, data, pi = solved.known, solved.data, np.exp(solved.beta)
+    free = ~known.fixed
+    diagonal = pi * data.rates + np.where(free, known.precision, 0)
+    into = data.inflow(pi)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        apart = np.log(into) - np.log(pi * data.rates)
+    if method == "dense":
+        se, stiffness, noise = _dense(solved, pi, diagonal)
+    else:
+        omega = data.engine.sum(_spread, data.parts, pi, np.zeros(len(pi)))[0]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            variance = (omega + _meat(known, pi * data.rates, omega)) / diagonal**2
+        if method == "multiplier" and free.any():
+            variance = np.maximum(variance + _correction(solved, pi, diagonal, seed), 0.05 * variance)
+        se, stiffness, noise = np.sqrt(variance), diagonal, omega
+    with np.errstate(divide="ignore", invalid="ignore"):
+        displacement = apart * (pi * data.rates) / stiffness
+        displacement_se = np.sqrt(np.maximum(noise, 0)) / stiffness
+    measured = known.fixed & np.isfinite(displacement)
+    return GroundedErrors(
+        np.where(free, se, 0.0),
+        np.where(measured, displacement, np.nan),
+        np.where(measured, displacement_se, np.nan),
+    )
+
+
+def _meat(known: Known, information: Floats, omega: Floats) -> Floats:
+    """What a prior adds to the diagonal of Omega; where it does, Omega is at least its expectation under the model."""
+    prior = np.where(known.fixed, 0, known.precision)
+    return np.where(prior > 0, prior + np.maximum(information - omega, 0), 0)
+
+
+def _dense(solved: Grounded, pi: Floats, diagonal: Floats) -> tuple[Floats, Floats, Floats]:
+    """Standard errors of the free items; stiffness and squared noise of each anchored item once the free ones follow.
+
+    With L = J_AF J_FF^-1 the free items answer to a change of anchored item a, whose own equation then has the slope
+    J_aa - L_a J_Fa and the noise g_a - L_a g_F.
+    """
+    data, m = solved.data, len(pi)
+    free, fixed = np.flatnonzero(~solved.known.fixed), np.flatnonzero(solved.known.fixed)
+    jacobian = -(pi[:, None] * data.engine.sum(_rates, data.parts)).T
+    jacobian[np.diag_indices(m)] = diagonal
+    omega = data.engine.sum(_omega, data.parts, pi)
+    stiffness, noise, se = diagonal.copy(), np.diag(omega).copy(), np.zeros(m)
+    if len(free):
+        inverse = np.linalg.inv(jacobian[np.ix_(free, free)])
+        lever = jacobian[np.ix_(fixed, free)] @ inverse
+        stiffness[fixed] -= np.einsum("af,fa->a", lever, jacobian[np.ix_(free, fixed)])
+        moved = lever @ omega[np.ix_(free, free)]
+        noise[fixed] += np.einsum("af,af->a", lever, moved - 2 * omega[np.ix_(fixed, free)])
+        meat = omega[np.ix_(free, free)]
+        meat[np.diag_indices(len(free))] += _meat(solved.known, pi * data.rates, np.diag(omega))[free]
+        se[free] = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", inverse, meat, inverse, optimize=True), 0))
+    return se, stiffness, noise
+
+
+def _correction(solved: Grounded, pi: Floats, diagonal: Floats, seed: int) -> Floats:
+    """What one pass leaves out: mean over random signs of delta^2 - delta_0^2, J_FF delta = b and delta_0 = b / J_ii.
+
+    Solved by the row-normalised iteration itself: delta <- (b + inflow) / J_ii, anchored items at zero.
+    """
+    data, free = solved.data, ~solved.known.fixed
+    rng = np.random.default_rng(seed)
+    b = np.zeros((len(pi), PROBES))
+    for part in data.parts:
+        b += _probe(part, pi, rng.integers(0, 2, (len(part.weight), PROBES)) * 2.0 - 1)
+    b += np.sqrt(solved.known.precision)[:, None] * rng.standard_normal(b.shape)
+    b[~free] = 0
+    scale = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=free & (diagonal > 0))[:, None]
+    zero = b * scale
+    delta: Any = zero
+    for _ in range(MOST_PASSES):
+        new = zero + scale * data.inflow(pi[:, None] * delta)
+        step = np.abs(new - delta).sum()
+        delta = new
+        if step <= CLOSE * np.abs(delta).sum():
+            break
+    return np.mean(delta**2 - zero**2, axis=1)
