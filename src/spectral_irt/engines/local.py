@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from spectral_irt.errors import OptionError
@@ -32,12 +33,19 @@ class LocalEngine:
         self._pool: ThreadPoolExecutor | None = None
 
     def map(self, kernel: Kernel, blocks: Sequence[Any], *args: Any) -> Iterator[Any]:
-        """`kernel(block, *args)` of every block, in order."""
+        """`kernel(block, *args)` of every block, in order; no more results wait to be taken than there are threads."""
         if self.threads == 1 or len(blocks) < 2:
-            return (kernel(block, *args) for block in blocks)
+            yield from (kernel(block, *args) for block in blocks)
+            return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads)
-        return self._pool.map(lambda block: kernel(block, *args), blocks)
+        waiting: deque[Future[Any]] = deque()
+        for block in blocks:
+            if len(waiting) > self.threads:
+                yield waiting.popleft().result()
+            waiting.append(self._pool.submit(kernel, block, *args))
+        while waiting:
+            yield waiting.popleft().result()
 
     def sum(self, kernel: Kernel, blocks: Sequence[Any], *args: Any) -> Any:
         """The sum of `kernel(block, *args)` over the blocks: an array, or a tuple of arrays."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -191,12 +190,7 @@ def marginal_variances(
     # Information wants abilities around zero; difficulties shift along.
     mean = population.mean
     centred = Population(population.nodes - mean, population.log_weights)
-    parts = None
-    for some in _groups(responses.blocks, engine.threads):  # only a few m x m arrays at a time
-        new = engine.sum(information, some, difficulty - mean, centred, order, dense)
-        parts = new if parts is None else tuple(a + b for a, b in zip(parts, new, strict=True))
-    assert parts is not None
-    items, cross, spread = parts
+    items, cross, spread = engine.sum(information, responses.blocks, difficulty - mean, centred, order, dense)
     spread = float(spread)
     if not dense:
         return 1 / np.maximum(items, 1e-300), 1 / spread if with_sigma and spread > 0 else np.nan
@@ -209,7 +203,3 @@ def marginal_variances(
         variance_sigma = 1 / spread + float(pull @ cov @ pull)
     rows = cov.mean(axis=0)
     return np.diag(cov) - 2 * rows + rows.mean(), variance_sigma
-
-
-def _groups(blocks: Sequence[Block], size: int) -> list[Sequence[Block]]:
-    return [blocks[a : a + size] for a in range(0, len(blocks), size)]
