@@ -255,7 +255,7 @@ class JointRasch(RaschEstimator):
         findings = list(kept.findings)
         if fit.residual > self.tol:
             text = f"joint likelihood stopped after {fit.n_iter:,} steps; the last moved {fit.residual:.1e}"
-            warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=2)
+            warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=3)
             findings.append(Finding("not_converged", "warning", f"J{text[1:]}.", "Raise max_iter or tol."))
         n = rest.n_responses / max(int(np.sum(rest.counts > 0)), 1)
         if not self.correction and n < 30:

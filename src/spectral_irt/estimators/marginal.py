@@ -35,6 +35,7 @@ QUADRATURES = ("even", "hermite")
 TEN_NORMALS = (*((mu, sd) for mu in (0.0, -1.0, 1.0) for sd in (0.5, 1.0, 1.5)), (0.0, 2.0))
 
 ROUGH_NODES, ROUGH_STEP = 41, 1e-2  # the first rounds, in which the spread of abilities is found
+FREE_STEP = 0.01  # gradient, in standard errors, at which a free distribution is left alone
 NO_SPREAD, WIDE_SPREAD = 0.01, 50.0  # a standard deviation outside this is reported, and held there
 
 
@@ -144,7 +145,8 @@ def _free_weights(
     """Difficulties and weights of the nodes together, by a limited-memory quasi-Newton method.
 
     EM takes thousands of passes to empty the nodes that nobody needs; this takes about a hundred. Parameters are
-    scaled by the square root of their information, so that the gradient is in standard errors; it stops at 1e-3.
+    scaled by the square root of their information, so that the gradient is in standard errors; it stops at one
+    hundredth, and the residual is what is left of it.
     """
     from scipy.optimize import minimize
 
@@ -172,12 +174,11 @@ def _free_weights(
         np.concatenate([difficulty, population.log_weights]) / scale,
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": max_iter, "maxfun": max_iter, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-3},
+        options={"maxiter": max_iter, "maxfun": max_iter, "maxcor": 20, "ftol": 1e-15, "gtol": FREE_STEP},
     )
     x = found.x * scale
     weights = x[m:] - logsumexp(x[m:])
-    # What is left of the gradient, in standard errors, times the largest standard error: about a distance.
-    residual = float(np.abs(found.jac).max() * scale[:m].max())
+    residual = float(np.abs(found.jac).max())
     return x[:m], Population(nodes, weights), -float(found.fun), int(found.nfev) + 1, residual
 
 
@@ -271,7 +272,8 @@ class MarginalRasch(RaschEstimator):
     quadrature : "even" or "hermite"
         Even nodes resolve narrow posteriors with fewer nodes; Gauss-Hermite is what other programs use.
     tol, max_iter : float, int
-        Stop when an EM step changes no parameter by more than `tol`; at most so many passes.
+        Stop when an EM step changes no parameter by more than `tol`; at most so many passes. (A free distribution
+        stops when the gradient is a hundredth of a standard error.)
     threads, threshold
         As in every estimator.
     random_state : int
@@ -439,9 +441,9 @@ def _fit_findings(
     fit: MarginalFit, sigma: float, estimated: bool, responses: Responses, options: MarginalRasch
 ) -> list[Finding]:
     found = []
-    if fit.residual > (options.tol if options.prior != "free" else 1e-3):
+    if fit.residual > (options.tol if options.prior != "free" else FREE_STEP):
         text = f"marginal likelihood stopped after {fit.n_iter:,} passes; the last step was {fit.residual:.1e}"
-        warnings.warn(f"{text} (asked: {options.tol:.1e}).", ConvergenceWarning, stacklevel=2)
+        warnings.warn(f"{text} (asked: {options.tol:.1e}).", ConvergenceWarning, stacklevel=4)
         found.append(Finding("not_converged", "warning", f"M{text[1:]}.", "Raise max_iter or tol."))
     if estimated and sigma <= 1.01 * NO_SPREAD:
         found.append(

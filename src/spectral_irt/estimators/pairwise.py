@@ -260,7 +260,7 @@ class PairwiseRasch(RaschEstimator):
         findings = list(kept.findings)
         if fit.residual > self.tol:
             text = f"pairwise likelihood stopped after {fit.n_iter:,} iterations; the last moved {fit.residual:.1e}"
-            warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=2)
+            warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=3)
             findings.append(
                 Finding("not_converged", "warning", f"P{text[1:]}.", "Raise max_iter, or use algorithm='chain'.")
             )

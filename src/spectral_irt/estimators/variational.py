@@ -263,7 +263,7 @@ class VariationalRasch(RaschEstimator):
         findings = [finding for finding in design.findings if finding.code != "silent_users"]
         if fit.residual > self.tol and fit.n_iter >= self.max_iter:
             text = f"variational fit stopped after {fit.n_iter:,} passes; the last moved {fit.residual:.1e}"
-            warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=2)
+            warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=3)
             findings.append(Finding("not_converged", "warning", f"V{text[1:]}.", "Raise max_iter or tol."))
         return Estimate(
             difficulty,

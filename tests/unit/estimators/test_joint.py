@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -161,7 +163,7 @@ def test_blocks_threads_and_order_of_users_do_not_matter():
 def test_many_items_take_their_own_information(monkeypatch):
     data = rasch(500, 40, seed=3).responses
     dense = JointRasch().fit(data)
-    monkeypatch.setattr("spectral_irt.estimators.joint.DENSE_ITEMS", 10)
+    monkeypatch.setattr(import_module("spectral_irt.estimators.joint"), "DENSE_ITEMS", 10)
     np.testing.assert_allclose(JointRasch().fit(data).se_, dense.se_, rtol=0.1)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -97,7 +99,7 @@ def test_slices_of_users_add_up(monkeypatch):
         expected_counts(block, data.difficulty, population),
         information(block, data.difficulty, population, 2, True),
     )
-    monkeypatch.setattr("spectral_irt.estimators.population.CELLS", 21 * 40)
+    monkeypatch.setattr(import_module("spectral_irt.estimators.population"), "CELLS", 21 * 40)
     parts = (
         expected_counts(block, data.difficulty, population),
         information(block, data.difficulty, population, 2, True),
@@ -260,7 +262,7 @@ def test_many_items_take_their_own_information(monkeypatch):
     data = rasch(500, 40, seed=3).responses
     dense = MarginalRasch().fit(data)
     for module in ("marginal", "population"):
-        monkeypatch.setattr(f"spectral_irt.estimators.{module}.DENSE_ITEMS", 10)
+        monkeypatch.setattr(import_module(f"spectral_irt.estimators.{module}"), "DENSE_ITEMS", 10)
     quick = MarginalRasch().fit(data)
     np.testing.assert_allclose(quick.se_, dense.se_, rtol=0.1)
     assert "approximate_se" in [f.code for f in quick.findings_]

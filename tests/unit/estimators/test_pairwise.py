@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,7 @@ def scores_by_loops(X, beta, weighting):
 @pytest.mark.parametrize("weighting", ["pairs", "users"])
 @pytest.mark.parametrize("pairs_at_a_time", [2_000_000, 5])
 def test_scores_of_users_equal_loops(weighting, pairs_at_a_time, monkeypatch):
-    monkeypatch.setattr("spectral_irt.estimators.pairwise.PAIRS", pairs_at_a_time)
+    monkeypatch.setattr(import_module("spectral_irt.estimators.pairwise"), "PAIRS", pairs_at_a_time)
     beta = np.array([-0.7, 0.2, 0.9, -0.4, 0.1, 0.3, -0.4])
     for X in (AWKWARD, rasch(40, 7, design="sampled", p=0.6, seed=1).responses.to_dense()):
         found = user_scores(Responses.from_wide(X).blocks[0], beta, weighting).toarray()
@@ -117,7 +119,7 @@ def test_sparse_counts_equal_dense_ones():
 def test_many_items_use_the_diagonal(monkeypatch):
     data = rasch(800, 60, seed=3).responses
     dense = PairwiseRasch().fit(data)
-    monkeypatch.setattr("spectral_irt.estimators.pairwise.DENSE_ITEMS", 10)
+    monkeypatch.setattr(import_module("spectral_irt.estimators.pairwise"), "DENSE_ITEMS", 10)
     quick = PairwiseRasch().fit(data)
     np.testing.assert_allclose(quick.se_, dense.se_, rtol=0.1)
     assert "approximate_se" in [f.code for f in quick.findings_]

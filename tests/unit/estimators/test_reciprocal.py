@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -104,7 +106,7 @@ def test_blocks_threads_slices_and_order_of_users_do_not_matter(estimator, monke
     many = estimator(threads=2).fit(in_blocks(data, 41))
     np.testing.assert_allclose(many.difficulty_, one.difficulty_, atol=1e-12)
     np.testing.assert_allclose(many.se_, one.se_, rtol=1e-10)
-    monkeypatch.setattr("spectral_irt.estimators.reciprocal.USERS", 33)
+    monkeypatch.setattr(import_module("spectral_irt.estimators.reciprocal"), "USERS", 33)
     shuffled = estimator().fit(data.to_dense()[np.random.default_rng(0).permutation(500)])
     np.testing.assert_allclose(shuffled.difficulty_, one.difficulty_, atol=1e-12)
     np.testing.assert_allclose(shuffled.se_, one.se_, rtol=1e-10)
