@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectral_irt.cli.methods import make_estimator
 from spectral_irt.cli.options import Files, Fitting, Output, Reading, with_options
 from spectral_irt.cli.progress import Progress
+from spectral_irt.estimators.by_name import make_estimator
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -157,10 +157,10 @@ def _paragraph(fit: RaschEstimator, job: Job) -> str:
     from spectral_irt.cli.errors import in_shell_words, printable
 
     weighting = getattr(fit, "weighting", None)
-    method = f"{job.fitting.estimator} estimate" + (f", {weighting} weights" if weighting else "")
-    sentences = [
-        f"{method[0].upper()}{method[1:]}: {fit.n_iter_:,} passes over the data, residual {fit.residual_:.0e}."
-    ]
+    name = job.fitting.estimator
+    method = f"{name.upper() if len(name) < 4 else name.capitalize()} estimate"
+    method += f", {weighting} weights" if weighting else ""
+    sentences = [f"{method}: {fit.n_iter_:,} passes over the data, residual {fit.residual_:.0e}."]
     regularization = getattr(fit, "regularization_", None)
     if regularization is not None:
         sentences.append(f"Regularisation: {in_shell_words(str(regularization))}.")
@@ -168,7 +168,8 @@ def _paragraph(fit: RaschEstimator, job: Job) -> str:
     if se_method == "none":
         sentences.append("No standard errors, as asked.")
     elif se_method is not None:
-        sentences.append(f"Standard errors: sandwich, {se_method}.")
+        sandwich = "sandwich, " if se_method in ("dense", "one-pass", "multiplier") else ""
+        sentences.append(f"Standard errors: {sandwich}{se_method}.")
     sentences.append(f"Read in {job.seconds['read']:.2f} s, fitted in {job.seconds['fit']:.2f} s.")
     return printable(" ".join(sentences))
 

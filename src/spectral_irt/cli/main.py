@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from spectral_irt.cli.check import check
+from spectral_irt.cli.compare import compare
 from spectral_irt.cli.demo import demo
 from spectral_irt.cli.errors import BAD_INPUT, INTERRUPTED, OK, complain, quiet_warnings, report
 from spectral_irt.cli.fit import fit
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command()(fit)
 app.command()(check)
+app.command()(compare)
 app.command()(simulate)
 app.command()(demo)
 

@@ -123,7 +123,9 @@ class Fitting:
     estimator: Annotated[
         str,
         _method(
-            metavar="NAME", help="spectral (default), or paper: the estimator of Nguyen & Zhang (2022) as printed."
+            metavar="NAME",
+            help="spectral (default); paper: the estimator of Nguyen & Zhang (2022) as printed; cml, mml, jml, pml: "
+            "conditional, marginal, joint, pairwise maximum likelihood; vb: variational Bayes; choppin; eigenvector.",
         ),
     ] = "spectral"
     weighting: Annotated[

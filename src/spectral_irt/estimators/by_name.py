@@ -34,6 +34,13 @@ class Method:
 METHODS = {
     "spectral": Method("spectral:SpectralRasch", "weighting regularization nu nu_rule se max_iter threads"),
     "paper": Method("spectral:SpectralRasch.paper", "nu nu_rule se max_iter threads"),
+    "cml": Method("conditional:ConditionalRasch", "se max_iter threads"),
+    "mml": Method("marginal:MarginalRasch", "max_iter threads"),
+    "jml": Method("joint:JointRasch", "max_iter threads"),
+    "pml": Method("pairwise:PairwiseRasch", "weighting max_iter threads"),
+    "vb": Method("variational:VariationalRasch", "max_iter threads"),
+    "choppin": Method("reciprocal:ChoppinRasch", "max_iter threads"),
+    "eigenvector": Method("reciprocal:EigenvectorRasch", "max_iter threads"),
 }
 
 

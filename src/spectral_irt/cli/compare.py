@@ -1,0 +1,112 @@
+"""`spectral-irt compare`: several estimators on the same data."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spectral_irt.cli.options import Files, Reading, with_options
+from spectral_irt.cli.progress import Progress
+from spectral_irt.errors import OptionError, check_option
+from spectral_irt.estimators.by_name import METHODS, make_estimator
+
+if TYPE_CHECKING:
+    from spectral_irt.inference.compare import Comparison
+
+
+@with_options(Reading)
+def compare(
+    files: Files,
+    reading: Reading,
+    estimators: Annotated[
+        str, typer.Option(metavar="NAME,...", help="Which estimators, in this order; all of them by default.")
+    ] = ",".join(METHODS),
+    holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the users to predict.")] = 0.2,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the users.")] = 0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", show_default=False, help="The table as CSV.")
+    ] = None,
+    threads: Annotated[int | None, typer.Option(metavar="NUMBER", show_default=False, help="All by default.")] = None,
+) -> None:
+    """Compare estimators: who predicts people it has not seen, who agrees with CML, and what each costs.
+
+    Each estimator is fitted to the same training users. AUC and mean log-likelihood are those of the answers of
+    held-out users, predicted by the average of sigmoid(ability - difficulty) over a normal prior, which validation
+    users choose.
+
+    \b
+    [bold]Examples[/bold]
+      spectral-irt compare answers.csv
+      spectral-irt compare ratings.parquet --above-mean wrong --estimators spectral,paper,cml -o compared.csv
+    """
+    from spectral_irt.cli.output import all_or_nothing, naming, write_csv
+    from spectral_irt.inference.compare import compare as run
+
+    names = [name.strip() for name in estimators.split(",") if name.strip()]
+    if not names:
+        raise OptionError("no estimator is named; give some of " + ", ".join(METHODS) + ".")
+    for name in names:
+        check_option("estimator", name, METHODS)
+    parameters = {} if threads is None else {"threads": threads}
+    methods = {name: partial(make_estimator, name, parameters) for name in names}
+
+    def work() -> list[Comparison]:
+        with Progress() as progress:
+            responses = reading.read(files, progress)
+            return run(responses, methods, holdout=holdout, seed=seed, tell=progress.say)
+
+    if output is None:
+        rows = work()
+    else:
+        with all_or_nothing([output]) as (draft,):
+            rows = work()
+            with naming(output):
+                write_csv(draft, columns_of(rows))
+    show(rows, output)
+
+
+def columns_of(rows: list[Comparison]) -> dict[str, Any]:
+    """The table, a column each."""
+    import numpy as np
+
+    records = [row.to_dict() for row in rows]
+    columns = {}
+    for name in records[0]:
+        values = [record[name] for record in records]
+        columns[name] = np.array(values, dtype=object if isinstance(values[0], str) else None)
+    return columns
+
+
+def show(rows: list[Comparison], output: Path | None) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from spectral_irt.cli.display import console, say
+    from spectral_irt.cli.errors import in_shell_words, printable
+
+    out = console()
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    table.add_column("estimator")
+    for head in ("AUC", "log-lik", "from CML", "items", "seconds", "peak MB"):
+        table.add_column(head, justify="right")
+    for row in rows:
+        cells = [
+            f"{row.auc:.4f}",
+            f"{row.loglik:.4f}",
+            f"{row.distance_to_cml:.4f}",
+            f"{row.items_estimated:,}",
+            f"{row.seconds:.2f}",
+            f"{row.peak_mb:,.0f}",
+        ]
+        table.add_row(row.method, *("-" if cell == "nan" or row.problem else cell for cell in cells))
+    say(out, table)
+    for row in rows:
+        if row.problem:
+            say(out, Text(f"{row.method}: {in_shell_words(printable(row.problem))}"))
+    say(out)
+    say(out, Text("AUC and mean log-likelihood of held-out users; 'from CML': root mean square difference, in logits."))
+    if output is not None:
+        say(out, Text.assemble("The table is in ", (printable(output), "bold"), "."))
