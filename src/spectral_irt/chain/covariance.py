@@ -31,6 +31,7 @@ DENSE_ITEMS = 5000  # the dense sandwich holds three m x m matrices: 600 MB here
 QUICK_ITEMS = 1000  # below this the dense sandwich costs next to nothing
 DENSE_WORK = 4e9  # multiplications that the dense Omega may cost before a cheaper valid way is preferred
 MIXING = 0.3  # contraction up to which one pass is within about 3 % of the dense value
+SLUGGISH = 0.9  # contraction from which the multipliers' correction is as large as what it corrects
 ONE_PASS_ITEMS = 20  # fewer items than this are too entangled by the centring for one pass
 PROBES = 100  # random sign vectors: about 1 / sqrt(2 PROBES) = 7 % of the correction remains as noise
 
@@ -85,15 +86,15 @@ def _prior_meat(balance: Balance, omega: Floats) -> Floats:
 def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
     """Which way to standard errors "auto" takes.
 
-    Dense where it is cheap; one pass where that is valid (contraction < 0.3 and at least 20 items) and dense is not
-    cheap; dense up to 5,000 items otherwise; multipliers beyond.
+    Dense where it is cheap. Beyond, one pass where that is valid (contraction < 0.3 and at least 20 items); multipliers
+    where they are accurate (contraction < 0.9: half a per cent) or nothing else fits; dense for slow chains of up to
+    5,000 items, where multipliers would leave some per cent of noise.
     """
-    cheap = n_items <= QUICK_ITEMS and pair_work + n_items**3 <= DENSE_WORK
-    if cheap:
+    if n_items < ONE_PASS_ITEMS or (n_items <= QUICK_ITEMS and pair_work + n_items**3 <= DENSE_WORK):
         return "dense"
-    if contraction < MIXING and n_items >= ONE_PASS_ITEMS:
+    if contraction < MIXING:
         return "one-pass"
-    return "dense" if n_items <= DENSE_ITEMS else "multiplier"
+    return "dense" if contraction >= SLUGGISH and n_items <= DENSE_ITEMS else "multiplier"
 
 
 def standard_errors(balance: Balance, method: str, seed: int = 0) -> Floats:

@@ -106,7 +106,7 @@ class RaschEstimator:
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if v is not defaults[k].default]
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if not _same(v, defaults[k].default)]
         call = f"{type(self).__name__}({', '.join(changed)})"
         if not self.__sklearn_is_fitted__():
             return call
@@ -208,6 +208,10 @@ class RaschEstimator:
         theta = np.atleast_1d(np.asarray(abilities, dtype=float))
         with np.errstate(over="ignore"):
             return 1 / (1 + np.exp(difficulty[None, :] - theta[:, None]))
+
+
+def _same(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and bool(a == b)
 
 
 def method(function: Callable[..., Any]) -> Callable[..., Any]:

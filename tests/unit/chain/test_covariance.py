@@ -94,6 +94,7 @@ def test_regularised_ways_agree():
 def test_the_choice():
     assert choose_method(20, 0.1, 1e5) == "dense"
     assert choose_method(3900, 0.1, 4e8) == "one-pass"
+    assert choose_method(3900, 0.5, 4e8) == "multiplier"
     assert choose_method(3900, 0.95, 4e8) == "dense"
     assert choose_method(27_000, 0.1, 1e10) == "one-pass"
     assert choose_method(27_000, 0.95, 1e10) == "multiplier"
