@@ -1,0 +1,201 @@
+"""How users are divided into groups, for tests that ask whether items are as hard in one group as in another.
+
+A group may depend on anything known about a user before the answers (a person column), and on the items answered and
+the score: given these the model leaves the answers free, so estimates from each group are consistent and the tests
+have their level. It may not depend on single answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.responses import Responses
+from spectral_irt.responses.block import Block, Floats, Ints
+
+SPLITS = ("median", "mean", "ability", "scores")
+PROX = 2.89  # 1.7^2: a normal with standard deviation 1.7 is closest to the logistic
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Users in groups.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What each group is called.
+    group : int array
+        Each user's group: a position in `names`, or -1 for a user in none.
+    """
+
+    names: tuple[str, ...]
+    group: Ints
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.names)
+
+    @property
+    def sizes(self) -> Ints:
+        """Users in each group."""
+        return np.bincount(self.group[self.group >= 0], minlength=self.n_groups)
+
+    def members(self, group: int) -> NDArray[np.bool_]:
+        """Which users are in this group."""
+        return self.group == group
+
+    def keep(self, groups: NDArray[np.bool_]) -> Split:
+        """These groups only; users of the others are in none."""
+        code = np.append(np.where(groups, np.cumsum(groups) - 1, -1), -1)
+        return Split(tuple(np.array(self.names, dtype=object)[groups]), code[self.group])
+
+
+def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None) -> Split:
+    """Groups of users.
+
+    Parameters
+    ----------
+    responses : Responses
+    split : "median", "mean", "ability", "scores", an array of labels, or a mapping from user to label
+        "median": raw score up to the median, or above it. "mean": below the mean, or not. Where answers are missing,
+        scores are compared among users who answered the same items, as eRm does; that needs many users for each set
+        of items. "ability": the raw score seen against the difficulty of the items answered, cut at its median: the
+        same as "median" on complete data, and right for any pattern of missing answers. "scores": a group for every
+        raw score. Labels say the group of each user (None, NaN or "": none).
+    difficulty : float array, optional
+        Needed for "ability".
+
+    Examples
+    --------
+    >>> answers = Responses.from_wide([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 1, 1]])
+    >>> divide(answers, "mean")
+    Split(names=('raw score < mean', 'raw score >= mean'), group=array([0, 0, 1, 1]))
+    """
+    if not isinstance(split, str):
+        return by_label(responses, split)
+    if split in ("median", "mean"):
+        return _by_typical_score(responses, split)
+    if split == "scores":
+        return _by_score(responses)
+    if split == "ability":
+        if difficulty is None:
+            raise OptionError("split='ability' needs difficulties; pass a fit, or use split='median'.")
+        return _by_ability(responses, difficulty)
+    raise OptionError(
+        f"split is {split!r}; it can be {', '.join(map(repr, SPLITS))}, or labels: one for each user, or a mapping "
+        "from user to label."
+    )
+
+
+# ------------------------------------------------------------------------------------ by raw score
+
+
+def _by_typical_score(responses: Responses, split: str) -> Split:
+    scores, same = responses.scores, item_sets(responses)
+    sizes = np.bincount(same)
+    if split == "mean":
+        # A mean is rounded, and a score at the mean must not fall below it for that.
+        typical = np.bincount(same, weights=scores) / sizes - 1e-9
+        return Split(("raw score < mean", "raw score >= mean"), (scores >= typical[same]).astype(np.int64))
+    rising, starts = scores[np.lexsort((scores, same))], np.cumsum(sizes) - sizes
+    typical = (rising[starts + (sizes - 1) // 2] + rising[starts + sizes // 2]) / 2
+    return Split(("raw score <= median", "raw score > median"), (scores > typical[same]).astype(np.int64))
+
+
+def _by_score(responses: Responses) -> Split:
+    scores = responses.scores
+    inside = (scores > 0) & (scores < responses.n_items)
+    levels = np.unique(scores[inside])
+    group = np.where(inside, np.searchsorted(levels, scores), -1)
+    return Split(tuple(f"raw score = {level}" for level in levels), group)
+
+
+def item_sets(responses: Responses) -> Ints:
+    """A number for the set of items each user answered: equal numbers, equal sets.
+
+    Every item has two random 64-bit numbers, and a set their sums: unequal sets do not meet.
+    """
+    code = np.random.default_rng(0).integers(2**64, size=(responses.n_items, 2), dtype=np.uint64)
+    keys = np.concatenate([_sums(block, code) for block in responses.blocks] or [np.zeros((0, 2), np.uint64)])
+    return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _sums(block: Block, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    before = np.zeros((block.n_responses + 1, 2), dtype=np.uint64)
+    np.cumsum(code[block.items], axis=0, out=before[1:])  # modulo 2^64, like the differences
+    return before[block.indptr[1:]] - before[block.indptr[:-1]]
+
+
+# -------------------------------------------------------------------------------------- by ability
+
+
+def _by_ability(responses: Responses, difficulty: Floats) -> Split:
+    ability = np.concatenate([_rough_ability(block, difficulty) for block in responses.blocks] or [np.zeros(0)])
+    counts = responses.counts
+    informed = (responses.scores > 0) & (responses.scores < counts)
+    cut = np.median(ability[informed]) if informed.any() else 0.0
+    # Equal abilities differ in their last digits by the order of the answers, which must not decide on the group.
+    group = np.where(counts > 0, ability > cut + 1e-9, -1).astype(np.int64)
+    return Split(("less able half", "more able half"), group)
+
+
+def _rough_ability(block: Block, difficulty: Floats) -> Floats:
+    """PROX: mean(beta) + sqrt(1 + var(beta) / 2.89) logit(s / n) over the user's items; half an answer each way."""
+    known = np.isfinite(difficulty)
+    beta = np.where(known, difficulty, 0.0)
+    pattern = block.pattern(len(beta))
+    n, total, square = ((pattern @ column).reshape(-1, 2) for column in (known * 1.0, beta, beta**2))
+    n, s, total, square = n.sum(axis=1), n[:, 0], total.sum(axis=1), square.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(n > 0, total / n, 0.0)
+        variance = np.where(n > 0, np.maximum(square / n - mean**2, 0.0), 0.0)
+    return mean + np.sqrt(1 + variance / PROX) * np.log((s + 0.5) / (n - s + 0.5))
+
+
+# --------------------------------------------------------------------------------------- by label
+
+
+def by_label(responses: Responses, labels: Any) -> Split:
+    """Groups of equal labels: one for each user in order, or a mapping from user to label.
+
+    >>> by_label(Responses.from_wide([[1, 0], [0, 1], [1, 1]]), ["b", None, "a"])
+    Split(names=('a', 'b'), group=array([ 1, -1,  0]))
+    """
+    if isinstance(labels, Mapping):
+        known = responses.users.tolist()
+        if not any(user in labels for user in known):
+            raise OptionError(
+                f"none of the {len(labels):,} users in the groups ({listed(labels)}) is in {responses.source} "
+                f"({listed(known)}). Check that both name users alike, numbers as numbers and text as text."
+            )
+        column = [labels.get(user) for user in known]
+    else:
+        array = np.asarray(labels, dtype=object) if isinstance(labels, list | tuple) else np.asarray(labels)
+        if array.ndim != 1 or len(array) != responses.n_users:
+            shape = f"{len(array):,} labels" if array.ndim == 1 else f"an array of shape {array.shape}"
+            raise OptionError(
+                f"the groups are {shape}, and {responses.source} has {responses.n_users:,} users; give one label for "
+                "each user, in their order, or a mapping from user to label."
+            )
+        column = array.tolist()
+    missing = np.array([_is_missing(label) for label in column], dtype=bool)
+    levels = sorted({label for label, gone in zip(column, missing, strict=True) if not gone}, key=_order)
+    code = {label: k for k, label in enumerate(levels)}
+    group = np.array([-1 if gone else code[label] for label, gone in zip(column, missing, strict=True)], dtype=np.int64)
+    return Split(tuple(map(str, levels)), group)
+
+
+def _is_missing(label: Any) -> bool:
+    if label is None or str(label) in ("", "<NA>"):  # pandas' missing value compares to nothing
+        return True
+    return bool(label != label)  # NaN is the value that differs from itself
+
+
+def _order(label: Any) -> tuple[bool, Any]:
+    return (isinstance(label, str), label)

@@ -1,0 +1,181 @@
+"""The same items calibrated in each group of users on its own: what every comparison of groups starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
+from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.estimators.spectral import SpectralRasch
+from spectral_irt.inference.splits import Split
+from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.block import Floats
+from spectral_irt.responses.design import estimable
+
+DENSE_ITEMS = 3_000  # up to here whole covariance matrices are compared; beyond, items one by one
+
+
+@dataclass(frozen=True, eq=False)
+class Subgroups:
+    """Difficulties in each group, on the items that have one in all of them.
+
+    Attributes
+    ----------
+    names, sizes, informative : tuple of str, int arrays
+        The groups, their users, and how many of these have both right and wrong answers to these items.
+    items : labels
+        The items compared.
+    difficulty, se : groups x items
+        Mean zero in each group.
+    covariances : tuple of items x items, empty for many items
+    loglik : tuple of float
+        Conditional log-likelihoods, of fits that have them.
+    everyone : Responses
+        The users of all groups together, and only the items compared.
+    left_out : labels
+        Items without a finite difficulty in some group.
+    method : str
+        The estimator and the kind of its standard errors.
+    """
+
+    names: tuple[str, ...]
+    sizes: NDArray[np.int64]
+    informative: NDArray[np.int64]
+    items: NDArray[Any]
+    difficulty: Floats
+    se: Floats
+    covariances: tuple[Floats, ...]
+    loglik: tuple[float, ...]
+    everyone: Responses
+    left_out: NDArray[Any]
+    method: str
+
+    def __str__(self) -> str:
+        parts = [f"{name} ({n:,} users)" for name, n in zip(self.names, self.sizes, strict=True)]
+        shown = " | ".join(parts[:5]) + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
+        return shown + (f", {len(self.left_out)} items left out" if len(self.left_out) else "")
+
+    @property
+    def sandwich(self) -> bool:
+        """Whether the covariances are estimated from the users' contributions, not from the model."""
+        return self.method.endswith("sandwich")
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        if not len(self.left_out):
+            return ()
+        one = len(self.left_out) == 1
+        return (
+            Finding(
+                "items_not_compared",
+                "warning",
+                f"{len(self.left_out):,} item{' is' if one else 's are'} left out of the comparison, because in some "
+                f"group everyone, no one, or nobody of mixed success answered {'it' if one else 'them'} right: "
+                f"{listed(self.left_out)}.",
+                "Use fewer or larger groups to compare them.",
+                tuple(self.left_out.tolist()),
+            ),
+        )
+
+
+Comparable = ConditionalRasch | SpectralRasch  # estimators with a covariance matrix
+
+
+def estimator_like(fit: Any) -> Comparable:
+    """An estimator without a prior, and with a covariance matrix, for the groups of a comparison.
+
+    Conditional maximum likelihood stays that, with the fit's options; a spectral fit keeps its weighting. For anything
+    else the spectral estimator is used: its sandwich needs no distribution of abilities.
+    """
+    if isinstance(fit, ConditionalRasch):
+        options = fit.get_params()
+        return ConditionalRasch(**{**options, "se": "information" if fit.se == "none" else fit.se})
+    if isinstance(fit, SpectralRasch):
+        return SpectralRasch(
+            weighting=fit.weighting, regularization=0, tol=fit.tol, max_iter=fit.max_iter, threads=fit.threads
+        )
+    return SpectralRasch(regularization=0, threads=getattr(fit, "threads", None))
+
+
+def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Subgroups:
+    """Fit every group on its own, on the items that can be estimated in all of them.
+
+    An item without a finite difficulty in one group is left out of all, as eRm does, and then any that this makes
+    extreme, until the groups agree.
+    """
+    if split.n_groups < 2:
+        what = f"a single one, {split.names[0]!r}" if split.names else "none"
+        raise DesignError(f"{responses.source}: two groups of users are needed to compare, and there is {what}.")
+    kept = _common_items(responses, split)
+    everyone = responses.take_users(split.group >= 0)
+    if not kept.all():
+        everyone = everyone.take_items(kept)
+    # Without users in no group, and in the order of the users that are left.
+    split = replace(split, group=split.group[split.group >= 0])
+
+    fits, informative = [], []
+    for k in range(split.n_groups):
+        part = everyone.take_users(split.members(k))
+        informative.append(int(sum(block.informative.sum() for block in part.blocks)))
+        fit = type(make)(**make.get_params())
+        if not isinstance(fit, ConditionalRasch) and everyone.n_items <= DENSE_ITEMS:
+            fit.set_params(se="none")  # they are taken from the covariance
+        fits.append(fit.fit(part))
+    covariances = tuple(fit.covariance() for fit in fits) if everyone.n_items <= DENSE_ITEMS else ()
+    errors = [np.sqrt(np.diag(v)) for v in covariances] if covariances else [fit.se_ for fit in fits]
+    return Subgroups(
+        split.names,
+        split.sizes,
+        np.array(informative),
+        everyone.items,
+        np.array([fit.difficulty_ for fit in fits]),
+        np.array(errors),
+        covariances,
+        tuple(float(fit.loglik_) for fit in fits if hasattr(fit, "loglik_")),
+        everyone,
+        responses.items[~kept],
+        _describe(make),
+    )
+
+
+def _common_items(responses: Responses, split: Split) -> NDArray[np.bool_]:
+    groups = [responses.take_users(split.members(k)) for k in range(split.n_groups)]
+    kept = np.ones(responses.n_items, dtype=bool)
+    while True:
+        before = kept.copy()
+        for name, group in zip(split.names, groups, strict=True):
+            here = _estimable_here(group.take_items(kept), name, responses.n_items)
+            kept[np.flatnonzero(kept)[~here]] = False
+        if (kept == before).all():
+            return kept
+
+
+def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.bool_]:
+    """Which items have a finite difficulty in this group; an error that names the group when too few do."""
+    try:
+        kept = estimable(group)[1]
+    except DisconnectedDesignError as error:
+        raise DisconnectedDesignError(
+            f"in the group {name!r} ({group.n_users:,} users) of {error} "
+            "Or use fewer or larger groups: the items must hang together within each."
+        ) from None
+    except DesignError:
+        kept = np.zeros(group.n_items, dtype=bool)
+    if kept.sum() < 2:
+        gone = n_items - group.n_items
+        others = f" ({gone:,} of {n_items:,} items were already left out, extreme in another group)" if gone else ""
+        raise DesignError(
+            f"{group.source}: in the group {name!r} ({group.n_users:,} users) no two items can be compared, because "
+            f"too few there have both right and wrong answers{others}. Use fewer or larger groups, or another split."
+        )
+    return kept
+
+
+def _describe(make: Comparable) -> str:
+    if isinstance(make, ConditionalRasch):
+        return f"conditional maximum likelihood, {make.se}"
+    return f"spectral ({make.weighting} weights), sandwich"

@@ -1,0 +1,220 @@
+"""Wald tests between groups of users: the difference of difficulties against what chance makes of it.
+
+Estimates from users of low and of high score are both consistent under the model, and independent. With covariances V
+of the mean-centred difficulties b in two groups,
+
+    T = (b_1 - b_2)^T (V_1 + V_2)^+ (b_1 - b_2) ~ chi-square, m - 1 degrees of freedom,
+
+and z_i = (b_2i - b_1i) / sqrt(V_1ii + V_2ii) for one item. For spectral fits V is the sandwich, for conditional maximum
+likelihood the inverse information. A sandwich is itself estimated from the users, so that T is larger than chi-square
+where items are many for the users there are (80 items, 1000 users: 16 % rejected at the 5 % level); p is then taken
+from Hotelling's distribution, with the degrees of freedom of Nel & van der Merwe for unequal groups:
+
+    T (nu - m + 2) / (nu (m - 1)) ~ F(m - 1, nu - m + 2),
+    nu = (tr V^2 + (tr V)^2) / sum_g ((tr V_g^2 + (tr V_g)^2) / (n_g - 1)),   V = sum_g V_g.
+
+References
+----------
+Nel & van der Merwe (1986), Comm. Statist. Theory Methods 15, 3719-3735.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.estimators.base import make_table, method
+from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.inference.splits import divide
+from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
+from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
+from spectral_irt.responses import Finding, Responses, as_responses
+from spectral_irt.responses.block import Floats
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class WaldTest:
+    """What `score_split` found.
+
+    Attributes
+    ----------
+    statistic, df, p : float, int, float
+        Of all items together; NaN where there are more than 3,000 items, or too few users for so many.
+    df2 : float
+        Degrees of freedom nu - m + 2 of the denominator for sandwiches; infinite for the information.
+    z : float array
+        Two groups: difficulty in the second minus the first, in standard errors. More: NaN.
+    item_statistic, item_df, item_p : float array, int, float array
+        Chi-square of each item (z^2 for two groups), groups - 1.
+    groups : Subgroups
+        Difficulties and standard errors in each group; `groups.left_out`: items not compared.
+    """
+
+    statistic: float
+    df: int
+    p: float
+    df2: float
+    z: Floats
+    item_statistic: Floats
+    item_df: int
+    item_p: Floats
+    groups: Subgroups
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        found = self.groups.findings
+        if np.isnan(self.statistic):
+            m, fewest = len(self.groups.items), int(self.groups.informative.min())
+            why = f"the smallest group has {fewest:,} informative users" if fewest < m else "there are so many items"
+            found += (
+                Finding(
+                    "no_joint_test",
+                    "note",
+                    f"The {m:,} items were compared one by one and not all at once, because {why}.",
+                    "Judge by the adjusted p-values of the items (p_holm, p_bh).",
+                ),
+            )
+        return found
+
+    def __repr__(self) -> str:
+        return (
+            f"<Wald test ({self.groups.method}): T = {self.statistic:.3f}, df = {self.df}, p = {self.p:.3g}; "
+            f"{self.groups}>"
+        )
+
+    def table(self) -> Any:
+        """Item by item: `item, contrast, se, z` (two groups) or `item, statistic`, then `p, p_holm, p_bh`."""
+        groups = self.groups
+        columns: dict[str, Any] = {"item": groups.items}
+        if len(groups.names) == 2:
+            columns |= {
+                "contrast": groups.difficulty[1] - groups.difficulty[0],
+                "se": np.hypot(groups.se[0], groups.se[1]),
+                "z": self.z,
+            }
+        else:
+            columns["statistic"] = self.item_statistic
+        p = self.item_p
+        columns |= {"p": p, "p_holm": holm(p), "p_bh": benjamini_hochberg(p)}
+        return make_table(columns, groups.everyone.frame_kind)
+
+
+@method
+def score_split(fit: Any, responses: Any, split: Any = "ability") -> WaldTest:
+    """Are items as hard for users of high score as for users of low score? A test of the model for spectral fits.
+
+    Keeps its level with any pattern of missing answers, and has the power of Andersen's test against unequal
+    discriminations. The groups are calibrated with the fit's own estimator, without a prior.
+
+    Parameters
+    ----------
+    fit : a fitted estimator
+    responses : Responses, 2-D array or dataframe
+        The data it was fitted to.
+    split : "ability", "median", "mean", "scores", or labels
+        See `divide`. "ability" (default) is "median" on complete data, and fair to users who answered few or hard
+        items on any other.
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> lsat = datasets.load_lsat()
+    >>> score_split(SpectralRasch().fit(lsat), lsat, "mean")
+    <Wald test (spectral (ability weights), sandwich): T = 0.249, df = 4, p = 0.993; ...>
+    """
+    data = as_responses(responses)
+    difficulty = aligned_difficulty(fit, data) if isinstance(split, str) and split == "ability" else None
+    return compare_groups(calibrate_groups(data, divide(data, split, difficulty=difficulty), estimator_like(fit)))
+
+
+def wald_by_item(responses: Any, split: Any = "median", *, threads: int | None = None) -> WaldTest:
+    """Wald's test of each item by conditional maximum likelihood, as `eRm::Waldtest` computes it.
+
+    z_i = (difficulty in the second group - in the first) / sqrt(se_1i^2 + se_2i^2).
+
+    Examples
+    --------
+    >>> from spectral_irt import datasets
+    >>> wald_by_item(datasets.load_lsat(), "mean").z.round(2).tolist()
+    [0.15, -0.3, -0.26, 0.1, 0.15]
+    """
+    data = as_responses(responses)
+    make = ConditionalRasch(threads=threads)
+    difficulty = make.fit(data).difficulty_ if isinstance(split, str) and split == "ability" else None
+    return compare_groups(calibrate_groups(data, divide(data, split, difficulty=difficulty), make))
+
+
+def aligned_difficulty(fit: Any, responses: Responses) -> Floats:
+    """The fit's difficulties in the order of the responses' items; NaN for items it does not know."""
+    code = {label: k for k, label in enumerate(fit.item_labels_.tolist())}
+    place = [code.get(label, -1) for label in responses.items.tolist()]
+    return np.append(fit.difficulty_, np.nan)[place]
+
+
+def compare_groups(groups: Subgroups) -> WaldTest:
+    """Wald's statistic of all items together and of each, from difficulties and covariances in each group."""
+    n_groups, m = groups.difficulty.shape
+    item_statistic = _weighted_spread(groups.difficulty, groups.se**2)
+    z = np.full(m, np.nan)
+    if n_groups == 2:
+        z = (groups.difficulty[1] - groups.difficulty[0]) / np.hypot(groups.se[0], groups.se[1])
+    item_p = two_sided(z) if n_groups == 2 else chi2_tail(item_statistic, n_groups - 1)
+    df = (n_groups - 1) * (m - 1)
+    statistic, p, df2 = _joint(groups, df)
+    return WaldTest(statistic, df, p, df2, z, item_statistic, n_groups - 1, item_p, groups)
+
+
+def _joint(groups: Subgroups, df: int) -> tuple[float, float, float]:
+    """T, its tail probability, and the degrees of freedom of the denominator."""
+    nan, m = float("nan"), len(groups.items)
+    if not groups.covariances:
+        return nan, nan, nan
+    if not groups.sandwich:
+        statistic = joint_statistic(groups.difficulty, groups.covariances)
+        return statistic, float(chi2_tail(statistic, df)), float("inf")
+    nu = _users_behind(groups.covariances, groups.informative)
+    df2 = nu - m + 2
+    if df2 < 1 or groups.informative.min() < m:
+        return nan, nan, df2
+    statistic = joint_statistic(groups.difficulty, groups.covariances)
+    return statistic, float(f_tail(statistic * df2 / (nu * df), df, df2)), df2
+
+
+def _users_behind(covariances: tuple[Floats, ...], users: Any) -> float:
+    def size(v: Any) -> float:
+        return float((v * v).sum() + np.trace(v) ** 2)
+
+    return size(sum(covariances)) / sum(size(v) / (n - 1) for v, n in zip(covariances, users, strict=True))
+
+
+def _weighted_spread(values: Floats, variances: Floats) -> Floats:
+    """sum_g (b_g - mean)^2 / v_g around the weighted mean, column by column."""
+    weight = 1 / variances
+    mean = (weight * values).sum(axis=0) / weight.sum(axis=0)
+    return (weight * (values - mean) ** 2).sum(axis=0)
+
+
+def joint_statistic(difficulty: Floats, covariances: tuple[Floats, ...]) -> float:
+    """sum_g (b_g - b)^T V_g^+ (b_g - b) with the b that makes it smallest; for two groups T of the module's head."""
+    first, *others = covariances
+    if len(others) == 1:
+        d = difficulty[0] - difficulty[1]
+        return float(d @ _solve(first + others[0], d))
+    precision = [_inverse(v) for v in covariances]
+    b = _solve(sum(precision), sum(p @ x for p, x in zip(precision, difficulty, strict=True)))
+    return float(sum((x - b) @ p @ (x - b) for p, x in zip(precision, difficulty, strict=True)))
+
+
+def _solve(v: Any, d: Any) -> Floats:
+    """V^+ d for a matrix whose rows add to zero."""
+    m = len(v)
+    x = np.linalg.solve(v + np.trace(v) / m**2, d - d.mean())
+    return x - x.mean()
+
+
+def _inverse(v: Floats) -> Floats:
+    m = len(v)
+    c = np.trace(v) / m
+    return np.linalg.inv(v + c / m) - 1 / (c * m)

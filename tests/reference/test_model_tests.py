@@ -1,0 +1,92 @@
+"""Tests of the model against eRm and sirt (see README.md beside the data).
+
+Tolerances: eRm stops within 8e-5 of the maximum in the groups' difficulties, which moves the log-likelihood by 1e-7 and
+a Wald z by up to 3e-4 (a difficulty over its standard error); given eRm's own difficulties z agrees to the accuracy of
+its numerical Hessian, 7e-5 (the exact information at those difficulties is no closer).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from spectral_irt import datasets
+from spectral_irt.errors import DesignError
+from spectral_irt.inference.andersen import andersen
+from spectral_irt.inference.martin_loef import martin_loef
+from spectral_irt.inference.wald import compare_groups, wald_by_item
+
+HERE = Path(__file__).parent
+SETS = ["lsat6", "test15", "missing12", "booklets24"]
+LR, DIFFICULTY, Z, Z_GIVEN = 1e-6, 1e-4, 4e-4, 1e-4
+SPLITS = {"median": "median", "mean": "mean", "scores": "all.r"}
+COMPARED = [
+    ("lsat6", "mean"),
+    ("lsat6", "scores"),
+    ("test15", "median"),
+    ("test15", "mean"),
+    ("missing12", "median"),
+    ("missing12", "mean"),
+    ("booklets24", "median"),
+    ("booklets24", "mean"),
+]
+
+
+def answers(name):
+    return pl.read_csv(HERE / f"{name}.csv")
+
+
+def reference(name):
+    return json.loads((HERE / f"{name}.json").read_text())
+
+
+def difficulties(block, items):
+    """eRm's difficulties, groups x items."""
+    return np.array([[group[item] for item in items] for group in block["difficulty_by_group"].values()])
+
+
+@pytest.mark.parametrize(("name", "split"), COMPARED)
+def test_andersen(name, split):
+    theirs = reference(name)[f"eRm_LRtest_{SPLITS[split]}"]
+    ours = andersen(answers(name), split)
+    assert ours.df == theirs["df"]
+    assert ours.statistic == pytest.approx(theirs["LR"], abs=LR)
+    assert ours.p == pytest.approx(theirs["p"], abs=LR)
+    np.testing.assert_allclose(ours.groups.loglik, theirs["loglik_by_group"], atol=LR)
+    np.testing.assert_allclose(ours.groups.difficulty, difficulties(theirs, ours.groups.items), rtol=0, atol=DIFFICULTY)
+
+
+def test_andersen_compares_every_split_that_erm_could():
+    found = {(name, ours) for name in SETS for ours, erm in SPLITS.items() if f"eRm_LRtest_{erm}" in reference(name)}
+    assert found == set(COMPARED)
+
+
+def test_andersen_says_why_where_erm_gave_up():
+    with pytest.raises(DesignError, match=r"in the group 'raw score > median' \(298 users\) no two items"):
+        andersen(datasets.load_lsat(), "median")
+
+
+@pytest.mark.parametrize("name", ["test15", "missing12", "booklets24"])
+def test_wald(name):
+    theirs = reference(name)["eRm_Waldtest_median"]
+    ours = wald_by_item(answers(name), "median")
+    assert ours.groups.items.tolist() == theirs["item"]
+    np.testing.assert_allclose(ours.z, theirs["z"], rtol=0, atol=Z)
+    np.testing.assert_allclose(ours.item_p, theirs["p"], rtol=0, atol=Z)
+    given = difficulties(reference(name)["eRm_LRtest_median"], ours.groups.items)
+    same = compare_groups(replace(ours.groups, difficulty=given))
+    np.testing.assert_allclose(same.z, theirs["z"], rtol=0, atol=Z_GIVEN)
+
+
+@pytest.mark.parametrize("name", ["lsat6", "test15"])
+def test_martin_loef(name):
+    theirs = reference(name)["eRm_MLoef_median"]
+    ours = martin_loef(answers(name))
+    assert ours.df == theirs["df"]
+    assert ours.statistic == pytest.approx(theirs["LR"], abs=LR)
+    assert ours.p == pytest.approx(theirs["p"], abs=LR)
