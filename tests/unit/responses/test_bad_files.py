@@ -100,6 +100,8 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     assert "the list of paths is empty" in complaint([])
     assert "download it first" in complaint("https://example.org/a.csv")
     assert "expected the path of a file, not int" in complaint(5)
+    assert "there is no file" in complaint(tmp_path / "answers.csv" / "a.csv")
+    assert "cannot be opened" in complaint(tmp_path / ("a" * 5000 + ".csv"))
     assert "is not the name of a file" in complaint("")
     assert "is not the name of a file" in complaint("a\0b.csv")
 

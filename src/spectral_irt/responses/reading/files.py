@@ -137,8 +137,12 @@ def recognise(path: Path) -> File:
 
 
 def _first_bytes(path: Path) -> bytes:
-    if not path.exists():
-        raise ReadError(f"there is no file {str(path)!r}; check the name and the directory.{_similar(path)}")
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        raise ReadError(f"there is no file {str(path)!r}; check the name and the directory.{_similar(path)}") from None
+    except OSError as error:
+        raise ReadError(f"{str(path)!r} cannot be opened: {error.strerror}.") from None
     if path.is_dir():
         raise ReadError(
             f"{str(path)!r} is a directory; name the files in it, for instance {str(path / '*.parquet')!r}."
