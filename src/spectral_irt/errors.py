@@ -43,6 +43,10 @@ class NotFittedError(SpectralIrtError, ValueError, AttributeError):
     """A result was asked for before `fit`."""
 
 
+class BankError(SpectralIrtError, ValueError):
+    """A saved calibration cannot be read, or does not go with the data."""
+
+
 class OutputError(SpectralIrtError, OSError):
     """Results cannot be written."""
 

@@ -1,0 +1,313 @@
+"""Calibrate new items on the scale of old ones: some difficulties are fixed, the others are estimated around them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.bank.anchors import Anchors, as_anchors
+from spectral_irt.bank.labels import positions
+from spectral_irt.chain.anchored import Grounded, Known, grounded_errors, solve_grounded, tied
+from spectral_irt.chain.covariance import SE_METHODS, choose_method
+from spectral_irt.chain.regularization import ENOUGH_INFORMATION, Regularization, prior_precision
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import DesignError, OptionError, check_option, listed
+from spectral_irt.estimators.base import Estimate, RaschEstimator, make_table
+from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.block import Floats
+from spectral_irt.responses.design import Design, examine
+from spectral_irt.responses.responses import Labels
+
+DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")
+DISPLACED_Z = 1.96  # and more than chance explains
+
+
+# ------------------------------------------------------------------------------------------- the estimator
+
+
+class AnchoredRasch(RaschEstimator):
+    """Difficulties with some items fixed to given values, by the ability-weighted spectral method.
+
+    The free items satisfy the same equations as in `SpectralRasch`, with the anchored items as given; see
+    `chain/anchored.py`. Standard errors are given the anchors: their own uncertainty is not in them.
+
+    Parameters
+    ----------
+    anchors : Bank, mapping label -> difficulty, or path
+        The fixed difficulties, in logits: a bank, its folder, or a CSV file with columns item and difficulty.
+    regularization : "auto" or float
+        "auto" (default): nothing when every free item is tied to the anchors and carries information above 25; else a
+        normal prior for the free items, its mean and precision taken from all items by empirical Bayes. A number is
+        that precision; 0 forbids it, and items without a finite estimate are left out.
+    se, tol, max_iter, threads, threshold, random_state
+        As in `SpectralRasch`.
+
+    Attributes
+    ----------
+    difficulty_, se_ : float arrays
+        On the scale of the anchors. Anchored items keep their value exactly; their standard error is 0.
+    anchored_ : bool array
+    displacement_, displacement_se_ : float arrays
+        For anchored items: the difficulty the item would have if it alone were set free, minus its anchor.
+    anchor_se_ : float array
+        The standard errors that the anchors had where they come from.
+
+    Examples
+    --------
+    >>> from spectral_irt import datasets
+    >>> fit = AnchoredRasch(anchors={0: 0.0, 1: 1.75}).fit(datasets.load_lsat())
+    >>> fit.difficulty_.round(2).tolist()
+    [0.0, 1.75, 2.5, 1.44, 0.65]
+    """
+
+    anchored_: NDArray[np.bool_]
+    displacement_: Floats
+    displacement_se_: Floats
+    anchor_se_: Floats
+
+    def __init__(
+        self,
+        anchors: Any = None,
+        *,
+        regularization: str | float = "auto",
+        se: str = "auto",
+        tol: float = 1e-10,
+        max_iter: int = 10_000,
+        threads: int | None = None,
+        threshold: float | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.anchors = anchors
+        self.regularization = regularization
+        self.se = se
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threads = threads
+        self.threshold = threshold
+        self.random_state = random_state
+
+    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
+        check_option("se", self.se, SE_METHODS)
+        if self.anchors is None:
+            raise OptionError("anchors is missing; give a bank, a mapping from item to difficulty, or a file.")
+        anchors = as_anchors(self.anchors)
+        tell = self._progress or (lambda text: None)
+        place, notes = match_anchors(anchors, responses)
+        design = examine(responses, engine.sum)
+        fixed = place >= 0
+        value = np.where(fixed, anchors.difficulty[place], np.nan)
+        plan, kept = plan_prior(responses, design, fixed, self.regularization, engine)
+        rest = responses if kept.all() else responses.take_items(kept)
+        solved, plan, prior_mean = self._solve(rest, value[kept], plan, engine, tell)
+
+        found = solved.found
+        contraction = found.contraction if found else 0.0
+        method = self.se
+        if method == "auto":
+            method = choose_method(rest.n_items, contraction, float((responses.counts.astype(float) ** 2).sum()))
+        tell(f"standard errors ({method})")
+        errors = grounded_errors(solved, "one-pass" if method == "none" else method, self.random_state)
+        columns = {
+            "difficulty": np.where(solved.known.fixed, value[kept], solved.beta),
+            "se": np.where(solved.known.fixed, 0.0, np.nan) if method == "none" else errors.se,
+            "information": solved.information,
+            "displacement": errors.displacement,
+            "displacement_se": errors.displacement_se,
+        }
+        full = {name: _spread_out(values, kept) for name, values in columns.items()}
+        full["difficulty"][fixed], full["se"][fixed] = value[fixed], 0.0
+        status = design.status()
+        status[status == "apart"] = "ok"
+        status[~tied(responses.blocks, fixed, engine) & (status == "ok")] = "apart"
+        status[fixed] = "anchored"
+        findings = [*design.findings, *notes, *_left_out(responses, kept & ~fixed, ~design.unanswered & ~fixed)]
+        findings = [finding for finding in findings if finding.code != "disconnected"]
+        findings.append(Finding("regularization", "note", f"Regularisation: {plan}."))
+        findings += _displaced(responses.items, full["displacement"], full["displacement_se"])
+        return Estimate(
+            full["difficulty"],
+            full["se"],
+            status,
+            solved.passes,
+            found.residual if found else 0.0,
+            findings=tuple(findings),
+            extra={
+                "anchored": fixed,
+                "anchor_se": np.where(fixed, anchors.se[place], np.nan),
+                "displacement": full["displacement"],
+                "displacement_se": full["displacement_se"],
+                "information": full["information"],
+                "regularization": plan,
+                "prior_mean": prior_mean,
+                "contraction": contraction,
+                "solver": found.method if found else "none",
+                "se_method": method,
+                "scale": anchors.scale,
+            },
+        )
+
+    def _solve(
+        self, rest: Responses, value: Floats, plan: Regularization, engine: LocalEngine, tell: Callable[[str], None]
+    ) -> tuple[Grounded, Regularization, float]:
+        """The difficulties of the items that are kept, and what became of the prior."""
+        fixed = np.isfinite(value)
+        mean = float(value[fixed].mean())
+        known = Known(fixed, np.where(fixed, value, mean), np.where(fixed, 0.0, plan.alpha))
+        solved = solve_grounded(
+            rest.blocks,
+            np.full(len(value), mean),
+            known,
+            engine,
+            tol=self.tol,
+            max_passes=self.max_iter,
+            renew=_renewed if plan.estimated else _recentred if plan.alpha else None,
+            tell=tell,
+        )
+        if plan.alpha and not fixed.all():
+            free = np.flatnonzero(~fixed)[0]
+            mean = float(solved.known.mean[free])
+            plan = replace(plan, alpha=float(solved.known.precision[free]))
+        return solved, plan, mean
+
+    def item_columns(self) -> dict[str, NDArray[Any]]:
+        """The columns of `items()`: those of every estimator, and what is said of the anchors."""
+        return {
+            **super().item_columns(),
+            "anchored": self.anchored_,
+            "displacement": self.displacement_,
+            "displacement_se": self.displacement_se_,
+        }
+
+    def displacements(self) -> Any:
+        """The anchored items as a table: `item, anchor, free, displacement, se, z`."""
+        self._require_fit()
+        chosen = self.anchored_
+        displacement, se = self.displacement_[chosen], self.displacement_se_[chosen]
+        anchor = self.difficulty_[chosen]
+        columns = {
+            "item": self.item_labels_[chosen],
+            "anchor": anchor,
+            "free": anchor + displacement,
+            "displacement": displacement,
+            "se": se,
+            "z": displacement / se,
+        }
+        return make_table(columns, self.frame_kind_)
+
+
+def anchored_fit(responses: Any, anchors: Any, **options: Any) -> AnchoredRasch:
+    """Calibrate with some items fixed: `AnchoredRasch(anchors, **options).fit(responses)`."""
+    return AnchoredRasch(anchors, **options).fit(responses)
+
+
+# ------------------------------------------------------------------------------------------------- its steps
+
+
+def match_anchors(anchors: Anchors, responses: Responses) -> tuple[NDArray[np.int64], list[Finding]]:
+    """For every item of the data the place of its anchor, or -1; and a note on anchors that are not in the data."""
+    place = positions(responses.items, anchors.items)
+    if not (place >= 0).any():
+        raise OptionError(
+            f"{responses.source}: none of its items ({listed(responses.items)}) is among the anchors, which are "
+            f"{listed(anchors.items) or 'none at all'}; the scale would hang in the air. Check the labels."
+        )
+    missing = np.setdiff1d(np.arange(len(anchors.items)), place)
+    if not len(missing):
+        return place, []
+    names = anchors.items[missing]
+    verb = "anchor is" if len(names) == 1 else "anchors are"
+    sentence = f"{len(names):,} {verb} not in the data and do nothing: {listed(names)}."
+    return place, [Finding("unused_anchors", "note", sentence, "", tuple(names.tolist()))]
+
+
+def plan_prior(
+    responses: Responses, design: Design, fixed: NDArray[np.bool_], regularization: str | float, engine: LocalEngine
+) -> tuple[Regularization, NDArray[np.bool_]]:
+    """Whether the free items need a prior, and which items take part."""
+    answered = design.answered
+    free = answered & ~fixed
+    if isinstance(regularization, str):
+        check_option("regularization", regularization, ("auto",))
+        loose = int((free & ~tied(responses.blocks, fixed, engine)).sum())
+        thin = int((design.information[free] <= ENOUGH_INFORMATION).sum())
+        if loose:
+            noun = "item is" if loose == 1 else "items are"
+            reason = f"{loose:,} {noun} not tied to the anchors by the data alone"
+            return Regularization("virtual item", reason, 1.0, True), answered
+        if thin:
+            noun = "item carries" if thin == 1 else "items carry"
+            reason = f"{thin:,} {noun} information of {ENOUGH_INFORMATION:g} or less"
+            return Regularization("virtual item", reason, 1.0, True), answered
+        reason = f"all items hang together with the anchors and carry information above {ENOUGH_INFORMATION:g}"
+        return Regularization("none", reason), answered
+    if not (np.isfinite(regularization) and regularization >= 0):
+        raise OptionError(f"regularization is {regularization}; it is 'auto' or a finite number, 0 or more.")
+    if regularization > 0:
+        return Regularization("virtual item", "as asked", alpha=float(regularization)), answered
+    kept = answered.copy()
+    while True:  # without the answers to items left out, others may lose their tie
+        rest = responses.take_items(kept)
+        good = tied(rest.blocks, fixed[kept], engine) | fixed[kept]
+        if good.all():
+            break
+        kept[np.flatnonzero(kept)[~good]] = False
+    if not (kept & fixed).any():
+        raise DesignError(f"{responses.source}: nobody answered an anchored item; the scale would hang in the air.")
+    return Regularization("none", "as asked"), kept
+
+
+def _recentred(beta: Floats, information: Floats, known: Known) -> Known:
+    """The prior mean: all items, each by the share of it that is not prior; anchored items count in full."""
+    alpha = known.precision.max()
+    share = np.where(known.fixed, 1.0, information / (information + alpha))
+    mean = float(share @ beta / share.sum())
+    return Known(known.fixed, np.where(known.fixed, known.mean, mean), known.precision)
+
+
+def _renewed(beta: Floats, information: Floats, known: Known) -> Known:
+    """Empirical Bayes: mean and precision of the prior from all items (anchored items are known for sure)."""
+    known = _recentred(beta, information, known)
+    mean = known.mean[~known.fixed][0]
+    certain = np.where(known.fixed, 1e12, information)
+    alpha = prior_precision(beta - mean, certain, known.precision.max())
+    return Known(known.fixed, known.mean, np.where(known.fixed, 0.0, alpha))
+
+
+def _spread_out(values: Floats, kept: NDArray[np.bool_]) -> Floats:
+    full = np.full(len(kept), np.nan)
+    full[kept] = values
+    return full
+
+
+def _left_out(responses: Responses, estimated: NDArray[np.bool_], answered: NDArray[np.bool_]) -> list[Finding]:
+    names = responses.items[answered & ~estimated]
+    if not len(names):
+        return []
+    verb = "item is" if len(names) == 1 else "items are"
+    sentence = (
+        f"{len(names):,} {verb} left out, because without a prior the data put no finite difficulty on them relative "
+        f"to the anchors: {listed(names)}."
+    )
+    remedy = "Use regularization='auto' for an estimate from the prior, or drop the items."
+    return [Finding("items_left_out", "warning", sentence, remedy, tuple(names.tolist()))]
+
+
+def _displaced(labels: Labels, displacement: Floats, se: Floats) -> list[Finding]:
+    with np.errstate(invalid="ignore", divide="ignore"):
+        moved = (np.abs(displacement) > DISPLACED) & (np.abs(displacement) > DISPLACED_Z * se)
+    if not moved.any():
+        return []
+    names = labels[moved]
+    worst = labels[[int(np.nanargmax(np.where(moved, np.abs(displacement), np.nan)))]]
+    size = np.nanmax(np.where(moved, np.abs(displacement), np.nan))
+    verb = "anchored item is" if len(names) == 1 else "anchored items are"
+    sentence = (
+        f"{len(names):,} {verb} more than {DISPLACED:g} logits from where these data put them: {listed(names)}; the "
+        f"farthest is {listed(worst)}, by {size:.2f}."
+    )
+    remedy = "Look at these items; if they have changed, set them free and fit again."
+    return [Finding("displaced_anchors", "warning", sentence, remedy, tuple(names.tolist()))]

@@ -1,0 +1,113 @@
+"""Anchors: items with given difficulties, from a bank, a mapping or a file."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.bank.bank import LOGITS, Bank, Calibration, Scale
+from spectral_irt.bank.labels import label_array
+from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.responses.block import Floats
+from spectral_irt.responses.responses import Labels
+
+FAR = 50.0  # logits; nobody's anchors are there unless they are on another scale
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """Items with given difficulties in logits, and the standard errors these have (NaN: unknown)."""
+
+    items: Labels
+    difficulty: Floats
+    se: Floats
+    scale: Scale = LOGITS
+    source: str = "the anchors"
+
+
+def as_anchors(anchors: Any) -> Anchors:
+    """Anchors from a bank, a fitted estimator, a mapping label -> difficulty, or a file.
+
+    A folder is a bank; any other path is a CSV file with columns `item` and `difficulty` (and `se`, if it has one), in
+    logits: `items.csv` of a fit will do.
+    """
+    if isinstance(anchors, Anchors):
+        return anchors
+    if isinstance(anchors, str | Path):
+        path = Path(anchors)
+        return as_anchors(Bank.load(path)) if path.is_dir() or not path.exists() else _read(path)
+    if isinstance(anchors, Calibration):
+        anchors = anchors.bank
+    if isinstance(anchors, Bank):
+        known = anchors.known
+        return Anchors(anchors.items[known], anchors.difficulty[known], anchors.se[known], anchors.scale, "the bank")
+    if isinstance(anchors, RaschEstimator):
+        anchors._require_fit()
+        known = np.isfinite(anchors.difficulty_)
+        return Anchors(anchors.item_labels_[known], anchors.difficulty_[known], anchors.se_[known])
+    if isinstance(anchors, Mapping):
+        values = list(anchors.values())
+        wrong = [label for label, value in anchors.items() if not _is_number(value)]
+        if wrong:
+            raise OptionError(f"the anchors {listed(wrong)} have no number as difficulty, but {anchors[wrong[0]]!r}.")
+        difficulty = np.array([float(value) for value in values])
+        return _checked(Anchors(label_array(list(anchors)), difficulty, np.full(len(values), np.nan)))
+    raise OptionError(
+        f"anchors are a bank, a mapping from item to difficulty, or a file, not a {type(anchors).__name__}."
+    )
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        return bool(np.isfinite(float(value)))
+    except (TypeError, ValueError):
+        return False
+
+
+def _read(path: Path) -> Anchors:
+    """Anchors from a CSV file with a heading."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.DictReader(file))
+    except OSError as error:
+        raise ReadError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise ReadError(f"{str(path)!r} is no CSV file in UTF-8: {error}.") from error
+    if not rows or not {"item", "difficulty"} <= set(rows[0]):
+        has = f"it has {listed(rows[0])}" if rows else "it is empty"
+        raise ReadError(f"{str(path)!r} needs a heading with the columns item and difficulty; {has}.")
+    values: dict[str, tuple[float, float]] = {}
+    clash: list[str] = []
+    for number, row in enumerate(rows, start=2):
+        label, text = row["item"], (row["difficulty"] or "").strip()
+        if not text:
+            continue  # an item without an estimate anchors nothing
+        if not _is_number(text):
+            raise ReadError(f"{str(path)!r}, line {number}: the difficulty of item {label!r} is {text!r}, no number.")
+        se = row.get("se") or ""
+        one = (float(text), float(se) if _is_number(se) else np.nan)
+        if values.setdefault(label, one)[0] != one[0]:
+            clash.append(label)
+    if clash:
+        raise OptionError(
+            f"{str(path)!r} gives {listed(dict.fromkeys(clash))} more than once, with different difficulties. Keep one "
+            "line for each item."
+        )
+    numbers = np.array(list(values.values())).reshape(-1, 2)
+    return _checked(Anchors(label_array(list(values)), numbers[:, 0], numbers[:, 1], source=str(path)))
+
+
+def _checked(anchors: Anchors) -> Anchors:
+    far = np.abs(anchors.difficulty) > FAR
+    if far.any():
+        raise OptionError(
+            f"{anchors.source}: the difficulties of {listed(anchors.items[far])} lie beyond {FAR:g} logits "
+            f"({anchors.difficulty[far][0]:g}). Anchors are in logits; take them back from a scale like 500, 100 first."
+        )
+    return anchors

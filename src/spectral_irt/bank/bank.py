@@ -1,0 +1,368 @@
+"""Bank: a calibration kept: its items, its scale, how it was made, and what data it has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spectral_irt.bank.evidence import NO_PRIOR, Prior, diagonal_of, matrix_is_affordable, score_and_information
+from spectral_irt.bank.labels import in_words_of, same_labels
+from spectral_irt.bank.people import Hashes, fingerprints
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import BankError, OptionError, listed
+from spectral_irt.estimators.base import Z95, RaschEstimator, make_table, method
+from spectral_irt.responses import Finding, Responses, as_responses
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.responses import Labels
+
+if TYPE_CHECKING:
+    from spectral_irt.bank.linking import Link
+
+ITEM_COLUMNS = ("difficulty", "se", "status", "n", "score", "information", "anchored")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How logits are reported: mean + unit * logit. `mean` is what a logit of 0 becomes."""
+
+    mean: float = 0.0
+    unit: float = 1.0
+
+    @property
+    def is_logits(self) -> bool:
+        return self.mean == 0 and self.unit == 1
+
+    def measure(self, logits: ArrayLike) -> Floats:
+        """Difficulties or abilities as they are reported."""
+        return self.mean + self.unit * np.asarray(logits, dtype=float)
+
+    def width(self, logits: ArrayLike) -> Floats:
+        """Standard errors, shifts and other distances as they are reported."""
+        return self.unit * np.asarray(logits, dtype=float)
+
+
+LOGITS = Scale()
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """Data that a bank has seen: their fingerprint, their size, and how they came in."""
+
+    digest: str
+    source: str
+    users: int
+    items: int
+    responses: int
+    how: str
+
+    @classmethod
+    def of(cls, responses: Responses, how: str) -> DataSet:
+        source = responses.source
+        return cls(responses.digest(), source, responses.n_users, responses.n_items, responses.n_responses, how)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Bank:
+    """A saved calibration.
+
+    Make one with `fit.to_bank(responses)` or `Bank.from_fit(fit, responses)`; keep it with `save` and `load`. A bank
+    is never changed: `update`, `rescale` and a link give a new one.
+
+    Attributes
+    ----------
+    items : array of labels
+    difficulty, se : float arrays
+        In logits, whatever the scale; larger = harder; NaN without an estimate.
+    status : array of str
+    n, score : int arrays
+        How many answers each item has had, and how many right.
+    information : float array
+        What the answers told about each item.
+    anchored : bool array
+        Items whose difficulty was fixed, not estimated. An update leaves them where they are.
+    scale : Scale
+        How difficulties and abilities are reported.
+    estimator, settings : str, mapping
+        How the difficulties were estimated.
+    data : tuple of DataSet
+        Everything that went in.
+    findings : tuple of Finding
+    prior : Prior
+        The prior that the difficulties rest on, if any.
+    matrix : float array or None
+        The information matrix, kept for up to 2,000 items: what `update` needs where test forms hang together by few
+        items.
+    users : uint64 array, users x 2
+        Fingerprints of the users, by which `update` knows those it has seen.
+    version : str
+        Of the package that made it.
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> answers = datasets.load_lsat()
+    >>> bank = SpectralRasch().fit(answers).to_bank(answers)
+    >>> bank
+    <Bank: 5 items, 1,000 users, 5,000 responses, difficulty -1.26 to 1.24 logits>
+    >>> bank.rescale(mean=500, unit=50).measure.round().tolist()
+    [437.0, 524.0, 562.0, 508.0, 469.0]
+    """
+
+    items: Labels
+    difficulty: Floats
+    se: Floats
+    status: NDArray[Any]
+    n: Ints
+    score: Ints
+    information: Floats
+    anchored: NDArray[np.bool_]
+    estimator: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    scale: Scale = LOGITS
+    data: tuple[DataSet, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    prior: Prior = NO_PRIOR
+    matrix: Floats | None = None
+    users: Hashes = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("items", *ITEM_COLUMNS):
+            values = getattr(self, name)
+            if len(values) != len(self.items):
+                raise BankError(f"{name} has {len(values):,} values for {len(self.items):,} items.")
+            values = values.view()
+            values.setflags(write=False)
+            object.__setattr__(self, name, values)
+
+    def __repr__(self) -> str:
+        known = self.difficulty[self.known]
+        spread = f", difficulty {known.min():.2f} to {known.max():.2f} logits" if len(known) else ""
+        counts = f"{self.n_items:,} items, {self.n_users:,} users, {int(self.n.sum()):,} responses"
+        return f"<Bank: {counts}{spread}>"
+
+    # ------------------------------------------------------------------------------------- what it holds
+
+    @property
+    def n_items(self) -> int:
+        return len(self.items)
+
+    @property
+    def n_users(self) -> int:
+        return sum(data.users for data in self.data)
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Items that have a difficulty."""
+        return np.isfinite(self.difficulty)
+
+    @property
+    def measure(self) -> Floats:
+        """Difficulties as they are reported."""
+        return self.scale.measure(self.difficulty)
+
+    def item_columns(self) -> dict[str, NDArray[Any]]:
+        """The items as columns: label, difficulty, se, interval (as reported), counts, status."""
+        difficulty, se = self.measure, self.scale.width(self.se)
+        return {
+            "item": self.items,
+            "difficulty": difficulty,
+            "se": se,
+            "ci_low": difficulty - Z95 * se,
+            "ci_high": difficulty + Z95 * se,
+            "n": self.n,
+            "score": self.score,
+            "p_value": np.divide(self.score, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0),
+            "status": self.status,
+            "information": self.information,
+            "anchored": self.anchored,
+        }
+
+    def table(self, frame_kind: str | None = None) -> Any:
+        """The items as a dataframe, on the scale of the bank."""
+        return make_table(self.item_columns(), frame_kind)
+
+    def to_fit(self) -> RaschEstimator:
+        """The bank as a fitted estimator, in logits: it scores people, tests fit, predicts."""
+        return Calibration(self)
+
+    def in_my_words(self, responses: Responses) -> Responses:
+        """The responses with items called as in this bank, where labels differ by their type alone (1 and "1")."""
+        return in_words_of(responses, self.items)
+
+    # --------------------------------------------------------------------------------------- on disk
+
+    def save(self, folder: str | Path) -> Path:
+        """Write the bank to a folder, complete or not at all; a bank that was there is replaced."""
+        from spectral_irt.bank.store import save
+
+        return save(self, folder)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Bank:
+        """Read a bank; whatever is missing, damaged or of another version is an error that says so."""
+        from spectral_irt.bank.store import load
+
+        return load(folder)
+
+    # ------------------------------------------------------------------------------------- new banks
+
+    @classmethod
+    def from_fit(cls, fit: RaschEstimator, responses: Any) -> Bank:
+        """The bank of a fitted estimator; `responses` are what it was fitted to."""
+        return to_bank(fit, responses)
+
+    def rescale(
+        self,
+        mean: float = 0.0,
+        sd: float | None = None,
+        *,
+        unit: float | None = None,
+        abilities: ArrayLike | None = None,
+    ) -> Bank:
+        """The bank with another scale of report: the difficulties in logits stay as they are.
+
+        Parameters
+        ----------
+        mean, sd : float
+            What the items, or the `abilities` if given, shall have as mean and standard deviation: 500 and 100.
+        unit : float, optional
+            Instead of `sd`: what a logit is worth; a logit of 0 is then reported as `mean`. Without either, 1.
+        abilities : float array, optional
+            Abilities in logits that shall have this mean and standard deviation.
+        """
+        if sd is not None and unit is not None:
+            raise OptionError("give sd (the spread on the new scale) or unit (what a logit is worth), not both.")
+        if sd is None and abilities is not None:
+            raise OptionError("abilities set the scale together with sd; give sd as well.")
+        for name, value in (("mean", mean), ("sd", sd), ("unit", unit)):
+            if value is not None and (not np.isfinite(value) or (name != "mean" and value <= 0)):
+                raise OptionError(f"{name} is {value}; it must be a number{'' if name == 'mean' else ' above zero'}.")
+        if sd is None:
+            return replace(self, scale=Scale(float(mean), float(unit or 1.0)))
+        values = self.difficulty if abilities is None else np.asarray(abilities, dtype=float)
+        values = values[np.isfinite(values)]
+        spread = float(values.std()) if len(values) else 0.0
+        if spread == 0:
+            what = "difficulties" if abilities is None else "abilities"
+            raise OptionError(f"the {what} do not differ, so they cannot get the sd {sd}; give unit instead.")
+        per_logit = sd / spread
+        return replace(self, scale=Scale(float(mean - per_logit * values.mean()), float(per_logit)))
+
+    def update(
+        self, responses: Any, method: str = "stream", *, repeats: str = "error", threads: int | None = None
+    ) -> Bank:
+        """The bank after new answers, by people old or new, to items old or new; see `bank.updating.update`."""
+        from spectral_irt.bank.updating import update
+
+        return update(self, responses, method, repeats=repeats, threads=threads)
+
+    def link(self, other: Bank | RaschEstimator, method: str = "robust") -> Link:
+        """How to bring another calibration to this bank's scale; see `bank.linking.link`."""
+        from spectral_irt.bank.linking import link
+
+        return link(self, other, method)
+
+
+class Calibration(RaschEstimator):
+    """A bank as a fitted estimator. It is fitted to nothing further: see `anchored_fit` and `Bank.update` for that."""
+
+    threads = None
+    threshold = None
+
+    def __init__(self, bank: Bank) -> None:
+        self.bank = bank
+        self.difficulty_, self.se_, self.status_ = bank.difficulty, bank.se, bank.status
+        self.information_, self.anchored_ = bank.information, bank.anchored
+        self.item_labels_, self.item_counts_, self.item_scores_ = bank.items, bank.n, bank.score
+        self.n_iter_, self.residual_, self.findings_ = 0, 0.0, bank.findings
+        self.frame_kind_ = None
+        self.n_features_in_ = bank.n_items
+
+    def fit(self, data: Any, y: object = None) -> Any:
+        raise OptionError(
+            "this is a bank, fitted already; use anchored_fit(responses, bank) to calibrate new items on its scale, or "
+            "bank.update(responses)."
+        )
+
+
+@method
+def to_bank(fit: RaschEstimator, responses: Any) -> Bank:
+    """The bank of this calibration; `responses` are what it was fitted to."""
+    fit._require_fit()
+    if isinstance(fit, Calibration):
+        return fit.bank
+    answers = as_responses(responses, threshold=getattr(fit, "threshold", None))
+    _check_same(fit, answers)
+    regularization = getattr(fit, "regularization_", None)
+    alpha = getattr(regularization, "alpha", 0.0) if getattr(regularization, "kind", "") == "virtual item" else 0.0
+    matrix = None
+    known = np.isfinite(fit.difficulty_)
+    if matrix_is_affordable(answers):
+        matrix = information_matrix(answers, fit.difficulty_, LocalEngine(getattr(fit, "threads", None)))
+    anchored = getattr(fit, "anchored_", np.zeros(answers.n_items, dtype=bool))
+    return Bank(
+        items=fit.item_labels_,
+        difficulty=fit.difficulty_,
+        se=np.where(anchored, getattr(fit, "anchor_se_", np.nan), fit.se_),
+        status=fit.status_,
+        n=fit.item_counts_,
+        score=fit.item_scores_,
+        information=np.where(known, _information(fit, matrix), 0.0),
+        anchored=anchored,
+        estimator=type(fit).__name__,
+        settings=settings_of(fit),
+        scale=getattr(fit, "scale_", LOGITS),
+        data=(DataSet.of(answers, "fit"),),
+        findings=fit.findings_,
+        prior=Prior(float(getattr(fit, "prior_mean_", 0.0)), float(alpha)) if alpha else NO_PRIOR,
+        matrix=matrix,
+        users=fingerprints(answers),
+        version=_version(),
+    )
+
+
+def information_matrix(responses: Responses, difficulty: Floats, engine: LocalEngine) -> Floats:
+    """Information of all answers at these difficulties; rows and columns of items without one are zero."""
+    known = np.isfinite(difficulty)
+    rest = responses if known.all() else responses.take_items(known)
+    full = np.zeros((len(known), len(known)))
+    full[np.ix_(known, known)] = score_and_information(rest.blocks, difficulty[known], engine, matrix=True)[1]
+    return full
+
+
+def _information(fit: RaschEstimator, matrix: Floats | None) -> Floats:
+    own = getattr(fit, "information_", None)
+    if isinstance(own, np.ndarray) and own.shape == fit.difficulty_.shape:
+        return np.nan_to_num(own)
+    if matrix is not None:
+        return diagonal_of(matrix)
+    with np.errstate(divide="ignore"):
+        return np.nan_to_num(1 / fit.se_**2, posinf=0.0)
+
+
+def _check_same(fit: RaschEstimator, responses: Responses) -> None:
+    if same_labels(fit.item_labels_, responses.items) and np.array_equal(fit.item_counts_, responses.item_counts):
+        return
+    raise BankError(
+        f"{responses.source}: these are not the responses that the calibration was fitted to "
+        f"({responses.n_items:,} items: {listed(responses.items)}; the calibration has {len(fit.item_labels_):,}: "
+        f"{listed(fit.item_labels_)}). Give to_bank the same responses as fit."
+    )
+
+
+def settings_of(fit: RaschEstimator) -> dict[str, Any]:
+    """The estimator's parameters in types that JSON has; what has none is described."""
+    plain = str | int | float | bool | None
+    return {name: value if isinstance(value, plain) else repr(value)[:200] for name, value in fit.get_params().items()}
+
+
+def _version() -> str:
+    from spectral_irt import __version__
+
+    return __version__

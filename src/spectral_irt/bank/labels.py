@@ -1,0 +1,86 @@
+"""Item labels of two tables brought together, and labels written so that they come back exactly."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.errors import BankError
+from spectral_irt.responses import Responses
+from spectral_irt.responses.block import Ints
+from spectral_irt.responses.responses import Labels
+
+
+def positions(labels: Labels, known: Labels) -> Ints:
+    """Where each label is among the known ones; -1 where it is not.
+
+    A label that is a number on one side and the same number as text on the other is the same item: a file whose item
+    names are all whole numbers gives numbers, and one more item called "x" turns them all into text.
+
+    >>> positions(np.array(["q2", "q9"], dtype=object), np.array(["q1", "q2"], dtype=object)).tolist()
+    [1, -1]
+    >>> positions(np.array(["2", "x"], dtype=object), np.array([1, 2])).tolist()
+    [1, -1]
+    """
+    place = {label: k for k, label in enumerate(known.tolist())}
+    found = [place.get(label, -1) for label in labels.tolist()]
+    if -1 in found:
+        taken = set(found)
+        by_text: dict[str, int] = {}
+        for label, k in place.items():
+            by_text[str(label)] = -1 if str(label) in by_text else k
+        for n, label in enumerate(labels.tolist()):
+            k = by_text.get(str(label), -1)
+            if found[n] < 0 and k not in taken:
+                found[n] = k
+    return np.array(found, dtype=np.int64)
+
+
+def in_words_of(responses: Responses, known: Labels) -> Responses:
+    """The responses with their items called as in `known`, where only the type of a label differs."""
+    where = positions(responses.items, known)
+    mine = responses.items.tolist()
+    names = [known.tolist()[k] if k >= 0 else mine[n] for n, k in enumerate(where)]
+    if names == mine and all(type(a) is type(b) for a, b in zip(names, mine, strict=True)):
+        return responses
+    return Responses(responses.blocks, label_array(names), responses.users, responses.frame_kind, responses.source)
+
+
+def label_array(labels: list[Any]) -> Labels:
+    """Labels as every room has them: int64 where all are whole numbers, objects otherwise."""
+    if labels and all(type(label) is int and abs(label) < 2**63 for label in labels):
+        return np.array(labels, dtype=np.int64)
+    out = np.empty(len(labels), dtype=object)
+    out[:] = labels
+    return out
+
+
+# ------------------------------------------------------------------------------------------- on disk
+
+
+def encoded(labels: Labels) -> list[str]:
+    """Each label as JSON text: numbers stay numbers, and any text comes back to the letter."""
+    plain = labels.tolist()
+    strange = [label for label in plain if not isinstance(label, str | int | float | None)]
+    if strange:
+        raise BankError(
+            f"the label {strange[0]!r} is a {type(strange[0]).__name__}; a bank keeps labels that are text or numbers. "
+            "Name the items by text."
+        )
+    return [json.dumps(label) for label in plain]
+
+
+def decoded(texts: list[str]) -> Labels:
+    return label_array([json.loads(text) for text in texts])
+
+
+def readable(labels: Labels) -> list[str]:
+    """Each label as text that every reader can show."""
+    return [str(label).encode("utf-8", "replace").decode("utf-8") for label in labels.tolist()]
+
+
+def same_labels(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    return a.tolist() == b.tolist()
