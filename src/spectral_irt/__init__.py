@@ -4,7 +4,7 @@
 >>> fit = SpectralRasch().fit(datasets.load_lsat())
 """
 
-from spectral_irt import datasets, simulate
+from spectral_irt import datasets, persons, simulate
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.joint import JointRasch
 from spectral_irt.estimators.marginal import MarginalRasch
@@ -12,6 +12,9 @@ from spectral_irt.estimators.pairwise import PairwiseRasch
 from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch, spectral_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
+from spectral_irt.inference.item_fit import item_fit
+from spectral_irt.inference.reliability import reliability
+from spectral_irt.inference.restscore import item_restscore
 from spectral_irt.responses import Finding, Responses, read_responses, responses_from_frame
 
 __version__ = "0.1.0"
@@ -28,7 +31,11 @@ __all__ = [
     "SpectralRasch",
     "VariationalRasch",
     "datasets",
+    "item_fit",
+    "item_restscore",
+    "persons",
     "read_responses",
+    "reliability",
     "responses_from_frame",
     "simulate",
     "spectral_difficulty",

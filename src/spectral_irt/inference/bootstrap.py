@@ -1,0 +1,167 @@
+"""Critical values by parametric bootstrap: what a statistic does on data like these when the model holds.
+
+Each replicate keeps who was shown what, draws right and wrong anew from the fitted model, fits the difficulties again
+by the spectral estimator, and computes the statistic. Rules of thumb (infit between 0.7 and 1.3) fit no design in
+particular; these limits fit this one, item by item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import OptionError
+from spectral_irt.estimators.spectral import spectral_difficulty
+from spectral_irt.persons.abilities import Abilities, abilities
+from spectral_irt.persons.residuals import probabilities, with_users
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats
+from spectral_irt.responses.pack import Repeats, pack
+
+Statistic = Callable[[Responses, Floats, LocalEngine], dict[str, Floats]]
+
+
+@dataclass(frozen=True, eq=False)
+class Band:
+    """Where a statistic lies when the model holds, one of each number an item.
+
+    Attributes
+    ----------
+    observed : float array
+    low, high : float arrays
+        Under the model the statistic falls outside with probability `level`, half of it on either side.
+    p : float array
+        Two-sided, from the rank of the observed value among the replicates: at least 2 / (replicates + 1).
+    """
+
+    observed: Floats
+    low: Floats
+    high: Floats
+    p: Floats
+
+
+def bootstrap(
+    responses: Responses,
+    difficulty: Floats,
+    statistic: Statistic,
+    *,
+    replicates: int = 200,
+    level: float = 0.05,
+    sample: int | None = None,
+    seed: int = 0,
+    engine: LocalEngine | None = None,
+    progress: Callable[[str], None] | None = None,
+) -> dict[str, Band]:
+    """Observed values and critical values of some statistics under the Rasch model.
+
+    Parameters
+    ----------
+    responses : Responses
+        Item codes are positions in `difficulty`.
+    statistic : callable
+        `statistic(responses, difficulty, engine)` gives named arrays, one number an item (or whatever it is about).
+    replicates : int
+        200: limits at the 5 % level are the fifth value from either end.
+    level : float
+        Share of good items outside the limits, both sides together.
+    sample : int, optional
+        Take so many users at random. With millions every item is "significantly" off; with a thousand only those
+        whose misfit matters are. The difficulties, which rest on all the data, then stay as they are.
+    seed : int
+        Replicates do not depend on the number of threads.
+
+    Notes
+    -----
+    Abilities are drawn from each user's posterior, normal(EAP, posterior sd), under a normal population fitted to the
+    data: estimated abilities as they stand vary too much, since they contain their errors.
+    """
+    _check(replicates, level, sample)
+    engine = engine or LocalEngine()
+    refit = sample is None or sample >= responses.n_users
+    if sample is not None and not refit:
+        chosen = np.random.default_rng([seed, 0]).choice(responses.n_users, sample, replace=False)
+        responses = responses.take_users(np.sort(chosen))
+    observed = statistic(responses, difficulty, engine)
+    known = abilities(responses, difficulty, "eap", engine)
+    drawn: dict[str, list[Floats]] = {name: [] for name in observed}
+    for k in range(replicates):
+        if progress:
+            progress(f"replicate {k + 1} of {replicates}")
+        again = redraw(responses, difficulty, known, np.random.SeedSequence([seed, 1, k]), engine)
+        beta = spectral_difficulty(again, se="none", engine=engine).difficulty if refit else difficulty
+        beta = np.where(np.isfinite(difficulty), beta, np.nan)
+        for name, values in statistic(again, beta, engine).items():
+            drawn[name].append(values)
+    return {name: band(values, np.array(drawn[name]), level) for name, values in observed.items()}
+
+
+def _check(replicates: int, level: float, sample: int | None) -> None:
+    if not 0 < level < 1:
+        raise OptionError(f"level is {level}; it must be between 0 and 1, for example 0.05.")
+    least = int(np.ceil(2 / level)) - 1
+    if replicates < least:
+        raise OptionError(
+            f"replicates is {replicates}; critical values at the level {level:g} need at least {least:,}, and are "
+            "steadier with more."
+        )
+    if sample is not None and sample < 2:
+        raise OptionError(f"sample is {sample}; it is a number of users, at least 2.")
+
+
+def redraw(
+    responses: Responses, difficulty: Floats, known: Abilities, seed: np.random.SeedSequence, engine: LocalEngine
+) -> Responses:
+    """The same users shown the same items, with answers drawn from the model.
+
+    Answers to items without a difficulty are left out.
+    """
+    pieces = with_users(responses, np.stack([known.ability, known.se], axis=1))
+    seeds = seed.spawn(len(pieces))
+    blocks = engine.map(_redraw, list(zip(pieces, seeds, strict=True)), difficulty)
+    return Responses(
+        tuple(block for group in blocks for block in group), responses.items, responses.users, None, responses.source
+    )
+
+
+def _redraw(piece: tuple[tuple[Block, Floats], np.random.SeedSequence], difficulty: Floats) -> tuple[Block, ...]:
+    (block, posterior), seed = piece
+    rng = np.random.default_rng(seed)
+    theta = posterior[:, 0] + posterior[:, 1] * rng.standard_normal(block.n_users)
+    # In this order draws belong to the cell (user, item), not to how it was answered: it is the same for any answers.
+    slots = (block.user_of_response() << 32) + block.items
+    slots.sort()
+    shown = Block(block.indptr, block.indptr[:-1], (slots & 0xFFFFFFFF).astype(np.int32))
+    known = np.isfinite(difficulty)
+    if not known[shown.items].all():
+        shown = shown.keep_items(np.where(known, np.arange(len(known)), -1).astype(np.int32))
+    wrong = rng.random(shown.n_responses) >= probabilities(shown, difficulty, theta)
+    return pack(shown.indptr, 2 * shown.items + wrong, duplicates="error", repeats=Repeats())
+
+
+def band(observed: Floats, drawn: Floats, level: float) -> Band:
+    """Limits at the ranks that the observed value would have below with probability level / 2, and the p-value.
+
+    Under the model the observed value is one more replicate: it is equally likely to take any of R + 1 ranks.
+    """
+    ordered = np.sort(drawn, axis=0)  # NaN last
+    counts = np.isfinite(drawn).sum(axis=0)
+    low = _at_rank(ordered, counts, level / 2)
+    high = _at_rank(ordered, counts, 1 - level / 2)
+    below, above = (drawn <= observed).sum(axis=0), (drawn >= observed).sum(axis=0)
+    p = np.minimum(2 * (np.minimum(below, above) + 1) / (counts + 1), 1.0)
+    return Band(observed, low, high, np.where(np.isfinite(observed) & (counts > 0), p, np.nan))
+
+
+def _at_rank(ordered: Floats, counts: Floats, share: float) -> Floats:
+    """The value at rank share (R + 1), between neighbours by proportion; NaN where there are too few."""
+    rank = share * (counts + 1)
+    below = np.clip(np.floor(rank).astype(np.int64), 1, np.maximum(counts - 1, 1))
+    columns = np.arange(ordered.shape[1])
+    if len(ordered) < 2:
+        return np.full(ordered.shape[1], np.nan)
+    left, right = ordered[below - 1, columns], ordered[below, columns]
+    value = left + np.clip(rank - below, 0, 1) * (right - left)
+    return np.where((rank >= 1) & (rank <= counts), value, np.nan)

@@ -1,0 +1,125 @@
+"""Does each item behave as the model says? Sums over users, item by item.
+
+Two sets of mean squares. The **conventional** ones compare answers with P(X = 1) at the estimated ability, as Winsteps
+and eRm do; the ability has already adapted to the answers, so their mean is below 1, the more so the shorter the test.
+The **conditional** ones compare answers with P(X = 1 | score), which contains no ability at all: their mean is 1 and
+their standardised form keeps its level (Müller 2020): see `conditional_fit`. Decide by these; the others, here, are for
+comparison.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.engines import LocalEngine
+from spectral_irt.persons.abilities import answers_with_difficulty
+from spectral_irt.persons.residuals import (
+    MeanSquares,
+    mean_squares,
+    probabilities,
+    residual_terms,
+    with_users,
+)
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats
+from spectral_irt.responses.pack import user_chunks
+
+CACHED = 32_768  # answers whose dozen numbers each stay in a core's second-level cache
+SIZES = 15  # sums that `_item_sums` makes for every item
+
+
+@dataclass(frozen=True, eq=False)
+class ItemStatistics:
+    """What `item_statistics` found, one number an item; NaN for items that no user with a mixed score answered.
+
+    Attributes
+    ----------
+    mean_squares : MeanSquares
+        Conventional infit and outfit.
+    point_measure, point_measure_expected : float arrays
+        Correlation of the answers with the abilities, and what the model expects of it.
+    exact_match, exact_match_expected : float arrays
+        Percentage of answers that are the likelier ones, and what the model expects of it.
+    displacement : float array
+        What to add to the difficulty so that as many answers are right as the abilities let expect, roughly.
+    """
+
+    mean_squares: MeanSquares
+    point_measure: Floats
+    point_measure_expected: Floats
+    exact_match: Floats
+    exact_match_expected: Floats
+    displacement: Floats
+
+
+def item_statistics(
+    responses: Responses, difficulty: Floats, ability: Floats, engine: LocalEngine | None = None
+) -> ItemStatistics:
+    """Conventional fit statistics of every item at given difficulties and abilities.
+
+    Users with everything right or everything wrong are left out, as in eRm and Winsteps: whatever they do fits.
+
+    Parameters
+    ----------
+    responses : Responses
+        Item codes are positions in `difficulty`.
+    difficulty : float array
+        Answers to items without a finite one are left out.
+    ability : float array, one a user
+        Maximum likelihood, to compare with eRm.
+
+    References
+    ----------
+    Wright & Masters (1982), Rating Scale Analysis, ch. 5.
+    """
+    engine = engine or LocalEngine()
+    m = len(difficulty)
+    known = ability[np.isfinite(ability)]
+    centre = float(known.mean()) if len(known) else 0.0  # keeps digits in the correlations
+    pieces = with_users(responses, ability)
+    sums = engine.sum(_item_sums, pieces, difficulty, centre) if pieces else np.zeros((SIZES, m))
+    n, *terms, x, p, p2, theta, theta2, x_theta, p_theta, match, likelier = sums
+    v = terms[2]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        spread = np.sqrt(n * theta2 - theta**2)
+        point = (n * x_theta - x * theta) / (np.sqrt(n * x - x**2) * spread)
+        expected = (n * p_theta - p * theta) / (np.sqrt(n * (p2 + v) - p**2) * spread)
+        return ItemStatistics(
+            mean_squares(n, *terms),
+            np.where(np.isfinite(point), point, np.nan),
+            np.where(np.isfinite(expected), expected, np.nan),
+            100 * match / n,
+            100 * likelier / n,
+            (p - x) / v,
+        )
+
+
+def _item_sums(piece: tuple[Block, Floats], difficulty: Floats, centre: float) -> Floats:
+    """Sums over users with a mixed score: a row for each statistic, a column for each item."""
+    block, ability = piece
+    block = answers_with_difficulty(block, difficulty)
+    m = len(difficulty)
+    total = np.zeros((SIZES, m))
+    for users, part in mixed_scores(block):
+        p = probabilities(part, difficulty, ability[users])
+        theta = np.repeat(ability[users] - centre, part.counts)
+        right = part.right().astype(np.float64)
+        off = np.abs(right - p)
+        values: list[Floats | None] = [None, *residual_terms(right, p), right, p, p * p, theta, theta**2]
+        values += [right * theta, p * theta, (off < 0.5) + 0.5 * (off == 0.5), np.maximum(p, 1 - p)]
+        for row, value in zip(total, values, strict=True):
+            row += np.bincount(part.items, weights=value, minlength=m)
+    return total
+
+
+def mixed_scores(block: Block) -> list[tuple[NDArray[np.int64], Block]]:
+    """Users with both right and wrong answers, in runs that fit the cache: positions, and their answers."""
+    parts = []
+    for start, stop in user_chunks(block.indptr, CACHED):
+        users = start + np.flatnonzero(block.informative[start:stop])
+        if len(users):
+            parts.append((users, block.take(users)))
+    return parts

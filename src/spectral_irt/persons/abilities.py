@@ -1,0 +1,165 @@
+"""How able every user is, from given difficulties: one number with its standard error, one pass over the blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import OptionError, check_option
+from spectral_irt.persons.newton import Answers, cached_runs, solve
+from spectral_irt.persons.posterior import fit_prior, posterior_moments
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats, Ints
+
+METHODS = ("wle", "ml", "eap")
+
+
+@dataclass(frozen=True, eq=False)
+class Abilities:
+    """What `abilities` found, one number a user, in the order of the responses' users.
+
+    Attributes
+    ----------
+    ability, se : float arrays
+        On the scale of the difficulties. NaN for a user without answers, except under a prior.
+    extreme : bool array
+        Everything right or everything wrong: the likelihood has no maximum, and the number rests on the method.
+    n, score : int arrays
+        Answers to items with a difficulty, and how many of them right.
+    method : str
+    prior_mean, prior_sd : float or None
+        Of the normal population, given or estimated; for "eap" only.
+    """
+
+    ability: Floats
+    se: Floats
+    extreme: NDArray[np.bool_]
+    n: Ints
+    score: Ints
+    method: str
+    prior_mean: float | None = None
+    prior_sd: float | None = None
+
+
+def abilities(
+    responses: Responses,
+    difficulty: Floats,
+    method: str = "wle",
+    engine: LocalEngine | None = None,
+    *,
+    prior_mean: float | None = None,
+    prior_sd: float | None = None,
+) -> Abilities:
+    """The ability of every user.
+
+    Parameters
+    ----------
+    responses : Responses
+        Item codes are positions in `difficulty`; see `align`.
+    difficulty : float array
+        Larger = harder. Answers to items without a finite one are left out.
+    method : "wle", "ml" or "eap"
+        Warm's weighted likelihood (default): almost unbiased, and finite for every score. Maximum likelihood: the
+        expected score is the observed one; infinite for extreme scores. Posterior mean under a normal prior: least
+        error on average, but drawn towards the mean.
+    prior_mean, prior_sd : float, optional
+        The prior of "eap"; estimated from the responses unless given.
+
+    Notes
+    -----
+    Standard errors are 1 / sqrt(sum p q) at the estimate for "wle" and "ml", the posterior standard deviation for
+    "eap". The uncertainty of the difficulties is not in them.
+
+    References
+    ----------
+    Warm (1989), Psychometrika 54, 427-450.
+
+    Examples
+    --------
+    >>> answers = Responses.from_wide([[1, 1, 0], [1, 1, 1]])
+    >>> abilities(answers, np.array([-1.0, 0.0, 1.0])).ability.round(2).tolist()
+    [0.64, 2.29]
+    """
+    check_option("method", method, METHODS)
+    if method != "eap" and (prior_mean is not None or prior_sd is not None):
+        raise OptionError(f"method is {method!r}, which has no prior; leave out prior_mean and prior_sd, or say 'eap'.")
+    if prior_sd is not None and not prior_sd > 0:
+        raise OptionError(f"prior_sd is {prior_sd}; it must be above zero.")
+    beta = np.asarray(difficulty, dtype=np.float64)
+    if beta.shape != (responses.n_items,):
+        raise OptionError(
+            f"difficulty has shape {beta.shape}; there must be one number for each of the {responses.n_items:,} items."
+        )
+    engine = engine or LocalEngine()
+    if method == "eap":
+        prior_mean, prior_sd = _population(responses, beta, prior_mean, prior_sd, engine)
+        parts = list(engine.map(_posterior, responses.blocks, beta, prior_mean, prior_sd))
+    else:
+        parts = list(engine.map(_likelihood, responses.blocks, beta, method == "wle"))
+    if not parts:
+        parts = [(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
+    ability, se, n, score = (np.concatenate(column) for column in zip(*parts, strict=True))
+    extreme = ((score == 0) | (score == n)) & (n > 0)
+    return Abilities(ability, se, extreme, n, score, method, prior_mean, prior_sd)
+
+
+def answers_with_difficulty(block: Block, beta: Floats) -> Block:
+    """The block without the answers to items that have no difficulty; item codes stay."""
+    known = np.isfinite(beta)
+    if known.all() or known[block.items].all():
+        return block
+    return block.keep_items(np.where(known, np.arange(len(beta)), -1).astype(np.int32))
+
+
+def _likelihood(block: Block, beta: Floats, warm: bool) -> tuple[Floats, Floats, Ints, Ints]:
+    block = answers_with_difficulty(block, beta)
+    ability, se = np.full(block.n_users, np.nan), np.full(block.n_users, np.nan)
+    for users, answers in cached_runs(block.indptr, block.items, block.scores):
+        ability[users], information = solve(answers, beta, warm=warm)
+        with np.errstate(divide="ignore"):
+            se[users] = 1 / np.sqrt(information)
+    return ability, se, block.counts, block.scores
+
+
+def _posterior(block: Block, beta: Floats, mean: float, sd: float) -> tuple[Floats, Floats, Ints, Ints]:
+    block = answers_with_difficulty(block, beta)
+    ability, se = np.full(block.n_users, float(mean)), np.full(block.n_users, float(sd))
+    for users, answers in cached_runs(block.indptr, block.items, block.scores):
+        ability[users], se[users] = posterior_moments(answers, beta, mean, sd)
+    return ability, se, block.counts, block.scores
+
+
+def _population(
+    responses: Responses, beta: Floats, mean: float | None, sd: float | None, engine: LocalEngine
+) -> tuple[float, float]:
+    """The prior: as given, or fitted to the users who answered something."""
+
+    def moments(mean: float, sd: float) -> tuple[Floats, Floats]:
+        parts = list(engine.map(_posterior, responses.blocks, beta, mean, sd))
+        ability, error, n = (np.concatenate([part[k] for part in parts] or [np.empty(0)]) for k in range(3))
+        return ability[n > 0], error[n > 0]
+
+    return fit_prior(moments, mean, sd)
+
+
+# ------------------------------------------------------------------------------ one set of items, every score
+
+SCORE_CELLS = 200_000  # scores x items at a time
+
+
+def score_abilities(difficulty: Floats, *, warm: bool = True) -> tuple[Floats, Floats]:
+    """Ability and standard error of every score from 0 to n on a complete set of n items."""
+    m = len(difficulty)
+    ability, se = np.empty(m + 1), np.empty(m + 1)
+    rows = max(1, SCORE_CELLS // max(m, 1))
+    for start in range(0, m + 1, rows):
+        scores = np.arange(start, min(start + rows, m + 1))
+        items = np.tile(np.arange(m, dtype=np.int32), len(scores))
+        answers = Answers(np.arange(len(scores) + 1, dtype=np.int32) * np.int32(m), items, scores)
+        ability[scores], information = solve(answers, difficulty, warm=warm)
+        with np.errstate(divide="ignore"):
+            se[scores] = 1 / np.sqrt(information)
+    return ability, se

@@ -1,0 +1,71 @@
+"""Responses put in terms of a calibration: the same items under the same codes, whoever answered them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.responses import Labels
+
+
+def align(calibration: Any, responses: Responses, ignore_unknown: bool = False) -> Responses:
+    """The responses with the items of a calibration, in its order; items are matched by label.
+
+    Parameters
+    ----------
+    calibration : fitted estimator, or array of item labels
+    ignore_unknown : bool
+        Leave out answers to items that the calibration does not have; by default they are an error.
+
+    Examples
+    --------
+    >>> answers = Responses.from_wide([[1, 0]], items=["b", "a"])
+    >>> align(np.array(["a", "b", "c"]), answers).to_dense().tolist()
+    [[0.0, 1.0, nan]]
+    """
+    labels: Labels = np.asarray(getattr(calibration, "item_labels_", calibration))
+    mine, theirs = responses.items.tolist(), labels.tolist()
+    if mine == theirs:
+        return responses
+    code = {label: k for k, label in enumerate(theirs)}
+    new = np.array([code.get(label, -1) for label in mine], dtype=np.int32)
+    unknown = [label for label, k in zip(mine, new, strict=True) if k < 0]
+    if unknown and not ignore_unknown:
+        verb = "item is" if len(unknown) == 1 else "items are"
+        raise OptionError(
+            f"{responses.source}: {len(unknown):,} {verb} not in the calibration: {listed(unknown)}. "
+            f"It has {listed(theirs)}. {_hint(unknown, theirs)}Check the labels, or say ignore_unknown=True "
+            "(--ignore-unknown) to leave the answers to these items out."
+        )
+    if len(unknown) == len(mine):
+        raise OptionError(
+            f"{responses.source}: none of its {len(mine):,} items ({listed(mine)}) is in the calibration, which has "
+            f"{listed(theirs)}; there is nothing to score. Check the labels."
+        )
+    blocks = tuple(_recode(block, new) for block in responses.blocks)
+    return Responses(blocks, labels, responses.users, responses.frame_kind, responses.source)
+
+
+def _hint(unknown: list[Any], known: list[Any]) -> str:
+    """What to say when the labels agree but for their type."""
+    if {str(label) for label in unknown} <= {str(label) for label in known}:
+        return (
+            f"They agree as text: one side has labels like {unknown[0]!r} and the other like {known[0]!r}; "
+            "give both the same type. "
+        )
+    return ""
+
+
+def _recode(block: Block, new: np.ndarray[Any, Any]) -> Block:
+    """The block under new item codes, increasing again within the right and within the wrong answers of a user."""
+    kept = block.keep_items(new)
+    if np.all(np.diff(new[new >= 0]) > 0):
+        return kept
+    halves = np.diff(kept.bounds)
+    slot = np.repeat(np.arange(len(halves), dtype=np.int64), halves) << 32
+    slot += kept.items
+    slot.sort()
+    return Block(kept.indptr, kept.split, (slot & 0xFFFFFFFF).astype(np.int32))

@@ -1,0 +1,83 @@
+"""Mean and standard deviation of the ability of every user under a normal prior, and the prior that fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from spectral_irt.estimators.support import Anderson
+from spectral_irt.persons.newton import Answers, solve
+from spectral_irt.responses.block import Floats
+
+# Trapezoidal rule in steps of 0.8 standard deviations at the mode: exact to 2 exp(-2 pi^2 / 0.8^2) = 1e-13 for a normal
+# posterior. Under a wide prior a step is at most 0.6 logits: the logistic function itself has poles pi from the real
+# line. The rule goes on until the density has fallen by exp(-32), so that skewed posteriors are covered too.
+STEP, WIDEST, FALL = 0.8, 0.6, 32.0
+MOST_NODES = 2000  # each way, a bound that no posterior needs
+
+NARROWEST = 0.01  # standard deviation of a population in which abilities do not differ
+CHANGE = 1e-6  # in the prior's mean and log sd, at which to stop
+
+
+def posterior_moments(answers: Answers, beta: Floats, mean: float, sd: float) -> tuple[Floats, Floats]:
+    """Posterior mean and standard deviation of these users' abilities under a normal prior."""
+    mode, information = solve(answers, beta, mean=mean, precision=sd**-2)
+    width = np.minimum(STEP / np.sqrt(information + sd**-2), WIDEST)
+    ease = np.exp(-beta)
+    odds = np.empty(len(answers.items))
+
+    def log_density(theta: Floats) -> Floats:
+        with np.errstate(over="ignore"):
+            answers.fill(np.exp(theta), ease, odds)
+        np.add(odds, 1, out=odds)
+        np.log(odds, out=odds)
+        return answers.scores * theta - answers.sums(odds) - ((theta - mean) / sd) ** 2 / 2
+
+    top = log_density(mode)
+    mass, first, second = np.ones(len(mode)), np.zeros(len(mode)), np.zeros(len(mode))
+    for side in (-1, 1):
+        for k in range(1, MOST_NODES):
+            height = log_density(mode + side * k * width) - top
+            weight = np.exp(np.minimum(height, 0))
+            mass += weight
+            first += side * k * weight
+            second += k**2 * weight
+            if np.all(height < -FALL):
+                break
+    first, second = first / mass, second / mass
+    return mode + width * first, width * np.sqrt(np.maximum(second - first**2, 0))
+
+
+def fit_prior(
+    moments: Callable[[float, float], tuple[Floats, Floats]], mean: float | None, sd: float | None
+) -> tuple[float, float]:
+    """The normal population under which the answers are most likely, by EM with Anderson's acceleration.
+
+    `moments(mean, sd)` gives the posterior mean and standard deviation of every user with answers. A mean or standard
+    deviation that is given stays as it is.
+    """
+    here = np.array([0.0 if mean is None else mean, np.log(1.0 if sd is None else sd)])
+    if mean is not None and sd is not None:
+        return mean, sd
+    speed = Anderson(window=3)
+    for _ in range(200):
+        ability, error = moments(float(here[0]), float(np.exp(here[1])))
+        if not len(ability):
+            break
+        image = here.copy()
+        if mean is None:
+            image[0] = ability.mean()
+        if sd is None:
+            image[1] = max(np.log(np.mean(error**2 + (ability - image[0]) ** 2)) / 2, np.log(NARROWEST))
+        move = np.max(np.abs(image - here))
+        if move < CHANGE:
+            here = image
+            break
+        there = speed.next(here, image)
+        if np.max(np.abs(there - image)) > 1:  # too bold: start again from the plain step
+            speed.forget()
+            there = image
+        there[1] = max(there[1], np.log(NARROWEST))
+        here = there
+    return float(here[0]), float(np.exp(here[1]))

@@ -1,0 +1,104 @@
+"""Infit and outfit: how far answers are from what the model expects of them, by item and by user.
+
+With P the probability of a right answer, V = P (1 - P) and x the answer,
+
+    outfit = mean of (x - P)^2 / V,         infit = sum (x - P)^2 / sum V;
+
+both are 1 on average when P is right. Their variances follow from those of single answers,
+
+    q_out^2 = sum (1 / V - 4) / n^2,        q_in^2 = sum V (1 - 4 V) / (sum V)^2,
+
+and z = 3 (cbrt(mean square) - 1) / q + q / 3 is about standard normal (Wilson & Hilferty), as in eRm and Winsteps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectral_irt.engines import LocalEngine
+from spectral_irt.persons.abilities import answers_with_difficulty
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats, fill_scaled
+
+CERTAIN = 1e-15  # nothing is more certain: V stays above zero, and one such surprise is still a finite number
+
+
+@dataclass(frozen=True, eq=False)
+class MeanSquares:
+    """Infit and outfit with their standardised forms, one of each an item or a user; NaN where there is nothing."""
+
+    n: Floats
+    infit: Floats
+    infit_z: Floats
+    outfit: Floats
+    outfit_z: Floats
+
+
+# What each answer adds to the mean squares, in this order: z^2, (x - P)^2, V, V^2, 1 / V.
+Terms = tuple[Floats, Floats, Floats, Floats, Floats]
+
+
+def probabilities(block: Block, difficulty: Floats, ability: Floats) -> Floats:
+    """P(X = 1) of every response, in the order of `block.items`; NaN where difficulty or ability is."""
+    p = np.empty(block.n_responses)
+    with np.errstate(over="ignore", invalid="ignore"):
+        fill_scaled(block.indptr.astype(np.int32), np.asarray(block.items), np.exp(-ability), np.exp(difficulty), p)
+    p += 1
+    return np.reciprocal(p, out=p)
+
+
+def residual_terms(right: Floats, p: Floats) -> Terms:
+    """z^2, (x - P)^2, V, V^2 and 1 / V of every response."""
+    p = np.clip(p, CERTAIN, 1 - CERTAIN)
+    v = p * (1 - p)
+    square = (right - p) ** 2
+    inverse = 1 / v
+    return square * inverse, square, v, v * v, inverse
+
+
+def mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, v2: Floats, inverse: Floats) -> MeanSquares:
+    """Infit and outfit from sums over the answers of an item or of a user."""
+    n = np.asarray(n, dtype=np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        outfit, infit = z2 / n, square / v
+        q_out = np.sqrt(np.maximum(inverse - 4 * n, 0)) / n
+        q_in = np.sqrt(np.maximum(v - 4 * v2, 0)) / v
+        return MeanSquares(n, infit, standardised(infit, q_in), outfit, standardised(outfit, q_out))
+
+
+def standardised(mean_square: Floats, q: Floats) -> Floats:
+    """Wilson & Hilferty's normal form; NaN where the mean square cannot vary (all V = 1/4)."""
+    z = (np.cbrt(mean_square) - 1) * 3 / q + q / 3
+    return np.where(q > 0, z, np.nan)
+
+
+def person_mean_squares(
+    responses: Responses, difficulty: Floats, ability: Floats, engine: LocalEngine | None = None
+) -> MeanSquares:
+    """Infit and outfit of every user at the given abilities; NaN for extreme scores, which cannot misfit."""
+    engine = engine or LocalEngine()
+    parts = list(engine.map(_person_sums, with_users(responses, ability), difficulty))
+    if not parts:
+        return mean_squares(*(np.empty(0) for _ in range(6)))
+    return mean_squares(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def with_users(responses: Responses, values: Floats) -> list[tuple[Block, Floats]]:
+    """Every block with the values of its own users."""
+    ends = np.cumsum([block.n_users for block in responses.blocks])
+    return [(block, values[end - block.n_users : end]) for block, end in zip(responses.blocks, ends, strict=True)]
+
+
+def _person_sums(piece: tuple[Block, Floats], difficulty: Floats) -> tuple[Floats, ...]:
+    block, theta = piece
+    block = answers_with_difficulty(block, difficulty)
+    theta = np.where(block.informative, theta, np.nan)
+    users = np.flatnonzero(block.counts)
+    sums = [np.full(block.n_users, np.nan) for _ in range(5)]
+    if len(users):
+        values = residual_terms(block.right().astype(np.float64), probabilities(block, difficulty, theta))
+        for total, value in zip(sums, values, strict=True):
+            total[users] = np.add.reduceat(value, block.indptr[users])
+    return (np.where(np.isnan(theta), np.nan, block.counts), *sums)

@@ -1,0 +1,240 @@
+"""Item fit against its definition on awkward data; conditional fit against enumeration; and under the model."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dense import AWKWARD, probabilities
+from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import NotFittedError, OptionError
+from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.inference.conditional_fit import conditional_statistics
+from spectral_irt.inference.fit_statistics import item_statistics
+from spectral_irt.inference.item_fit import item_fit
+
+DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -0.4])
+
+
+def in_blocks(table, pieces):
+    blocks = [Responses.from_wide(part).blocks[0] for part in np.array_split(table, pieces)]
+    return Responses(tuple(blocks), np.arange(table.shape[1]), np.arange(len(table)))
+
+
+def mixed(table, beta):
+    """The table with NaN for users who have everything right or wrong, and for items without a difficulty."""
+    table = np.where(np.isfinite(beta), table, np.nan)
+    for row in table:
+        seen = row[~np.isnan(row)]
+        if len(seen) == 0 or seen.min() == seen.max():
+            row[:] = np.nan
+    return table
+
+
+def squares_by_hand(x, p):
+    v, n = p * (1 - p), len(x)
+    return np.sum((x - p) ** 2) / v.sum(), np.mean((x - p) ** 2 / v), v, n
+
+
+def given_score(row, beta):
+    """P(X_i = 1 | score) of one user by adding up all answer patterns with that score."""
+    seen = np.flatnonzero(~np.isnan(row))
+    total, weight = np.zeros(len(row)), 0.0
+    for ones in combinations(seen, int(row[seen].sum())):
+        w = np.exp(-beta[list(ones)].sum())
+        weight += w
+        total[list(ones)] += w
+    out = np.full(len(row), np.nan)
+    out[seen] = total[seen] / weight
+    return out
+
+
+@pytest.mark.parametrize("missing", [None, 2])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_conventional_by_definition(pieces, missing):
+    beta = DIFFICULTY.copy()
+    if missing is not None:
+        beta[missing] = np.nan
+    theta = np.linspace(-1.03, 2.01, len(AWKWARD))
+    theta[3] = np.inf  # maximum likelihood of the user with everything right
+    found = item_statistics(in_blocks(AWKWARD, pieces), beta, theta)
+    squares = found.mean_squares
+    table = mixed(AWKWARD, beta)
+    with np.errstate(over="ignore"):
+        P = probabilities(theta, beta)
+    for item in range(len(beta)):
+        users = np.flatnonzero(~np.isnan(table[:, item]))
+        assert squares.n[item] == len(users)
+        if not len(users):
+            assert np.isnan([squares.infit[item], squares.outfit[item], found.displacement[item]]).all()
+            continue
+        x, p, t = table[users, item], P[users, item], theta[users]
+        infit, outfit, v, n = squares_by_hand(x, p)
+        c = v * (p**3 + (1 - p) ** 3)
+        q_out, q_in = np.sqrt(np.sum(c / v**2) / n**2 - 1 / n), np.sqrt(np.sum(c - v**2)) / v.sum()
+        np.testing.assert_allclose(squares.infit[item], infit)
+        np.testing.assert_allclose(squares.outfit[item], outfit)
+        np.testing.assert_allclose(squares.infit_z[item], (np.cbrt(infit) - 1) * 3 / q_in + q_in / 3)
+        np.testing.assert_allclose(squares.outfit_z[item], (np.cbrt(outfit) - 1) * 3 / q_out + q_out / 3)
+        np.testing.assert_allclose(found.displacement[item], np.sum(p - x) / v.sum(), atol=1e-12)
+        np.testing.assert_allclose(found.exact_match[item], 100 * np.mean(np.abs(x - p) < 0.5))
+        np.testing.assert_allclose(found.exact_match_expected[item], 100 * np.mean(np.maximum(p, 1 - p)))
+        if n > 1 and x.min() < x.max():
+            np.testing.assert_allclose(found.point_measure[item], np.corrcoef(x, t)[0, 1])
+            slope = np.mean((p - p.mean()) * (t - t.mean()))
+            spread = np.sqrt((p.var() + v.mean()) * t.var())
+            np.testing.assert_allclose(found.point_measure_expected[item], slope / spread)
+        else:
+            assert np.isnan(found.point_measure[item])
+
+
+def test_an_even_chance_is_half_a_match():
+    found = item_statistics(Responses.from_wide([[1, 0], [0, 1]]), np.zeros(2), np.zeros(2))
+    assert found.exact_match.tolist() == [50, 50]
+    assert np.isnan(found.mean_squares.infit_z).all()  # all V = 1/4: mean squares are 1 whatever the answers
+    assert np.isnan(found.point_measure).all()
+
+
+@pytest.mark.parametrize("missing", [None, 2])
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_conditional_by_enumeration(pieces, missing):
+    beta = DIFFICULTY.copy()
+    if missing is not None:
+        beta[missing] = np.nan
+    found = conditional_statistics(in_blocks(AWKWARD, pieces), beta)
+    squares = found.mean_squares
+    table = mixed(AWKWARD, beta)
+    P = np.array([given_score(row, beta) for row in table])
+    for item in range(len(beta)):
+        users = np.flatnonzero(~np.isnan(table[:, item]))
+        assert squares.n[item] == len(users)
+        if not len(users):
+            assert np.isnan([squares.infit[item], squares.outfit_z[item], found.displacement[item]]).all()
+            continue
+        x, p = table[users, item], P[users, item]
+        infit, outfit, v, n = squares_by_hand(x, p)
+        np.testing.assert_allclose(squares.infit[item], infit)
+        np.testing.assert_allclose(squares.outfit[item], outfit)
+        np.testing.assert_allclose(found.displacement[item], np.sum(p - x) / v.sum(), atol=1e-12)
+        for g, total, z in ((1 - 2 * p, v.sum(), squares.infit_z[item]), ((1 - 2 * p) / v, n, squares.outfit_z[item])):
+            rest = g - np.sum(v * g) / v.sum()
+            q = np.sqrt(np.sum(v * rest**2)) / total
+            square = max(1 + np.sum((x - p) * rest) / total, 0)
+            if q > 1e-7:
+                np.testing.assert_allclose(z, (np.cbrt(square) - 1) * 3 / q + q / 3, atol=1e-6)
+
+
+def test_saddlepoint_for_long_users():
+    data = simulate.rasch(300, 200, seed=3)
+    exact = conditional_statistics(data.responses, data.difficulty).mean_squares
+    rough = conditional_statistics(data.responses, data.difficulty, cutoff=50).mean_squares
+    np.testing.assert_allclose(rough.infit, exact.infit, atol=1e-3)
+
+
+def test_same_bits_whatever_the_threads():
+    data = simulate.rasch(6000, 300, design="sampled", p=0.6, seed=1)
+    assert len(data.responses.blocks) > 1
+    for statistic in (
+        lambda engine: item_statistics(data.responses, data.difficulty, data.ability, engine),
+        lambda engine: conditional_statistics(data.responses, data.difficulty, engine),
+    ):
+        one, two = statistic(LocalEngine(1)).mean_squares, statistic(LocalEngine(2)).mean_squares
+        assert one.infit.tobytes() == two.infit.tobytes()
+        assert one.outfit_z.tobytes() == two.outfit_z.tobytes()
+
+
+def test_no_displacement_at_the_conditional_estimate():
+    responses = simulate.rasch(500, 12, design="sampled", p=0.7, seed=2).responses
+    fit = ConditionalRasch().fit(responses)
+    np.testing.assert_allclose(fit.item_fit(responses)["displacement_conditional"], 0, atol=1e-8)
+
+
+def test_displacement_of_a_moved_item():
+    """An item anchored half a logit too easy is displaced upwards by about that; its standardised fit stays calm."""
+    data = simulate.rasch(20_000, 20, seed=5)
+    beta = data.difficulty.copy()
+    beta[4] -= 0.5
+    moved = conditional_statistics(data.responses, beta)
+    assert abs(moved.displacement[4] - 0.5) < 0.1
+    assert abs(moved.mean_squares.infit_z[4]) < 3
+    theta = data.ability
+    assert abs(item_statistics(data.responses, beta, theta).displacement[4] - 0.5) < 0.05
+
+
+# --------------------------------------------------------------------------------------- the table
+
+
+HEAD = [
+    "item",
+    "n",
+    "infit",
+    "infit_z",
+    "outfit",
+    "outfit_z",
+    "infit_conditional",
+    "infit_conditional_z",
+    "outfit_conditional",
+    "outfit_conditional_z",
+    "point_measure",
+    "point_measure_expected",
+    "exact_match",
+    "exact_match_expected",
+    "displacement",
+    "displacement_conditional",
+]
+
+
+def test_table():
+    responses = simulate.rasch(300, 8, seed=2).responses
+    fit = SpectralRasch().fit(responses)
+    table = fit.item_fit(responses)
+    assert table.columns == HEAD
+    assert table.equals(item_fit(fit, responses))
+    assert not [name for name in fit.item_fit(responses, conditional=False).columns if "conditional" in name]
+    frame = pd.DataFrame(responses.to_dense(), columns=list("abcdefgh"))
+    assert isinstance(SpectralRasch().fit(frame).item_fit(frame), pd.DataFrame)
+
+
+def test_items_that_were_not_estimated_have_no_fit():
+    table = simulate.rasch(300, 8, seed=2).responses.to_dense()
+    table[:, 5] = 1
+    for estimator in (SpectralRasch(), ConditionalRasch()):
+        found = estimator.fit(table).item_fit(table)
+        assert np.isnan(found["infit"][5])
+        assert np.isnan(found["infit_conditional"][5])
+        assert np.isfinite(np.delete(found["infit_conditional"].to_numpy(), 5)).all()
+
+
+def test_errors():
+    responses = simulate.rasch(300, 8, seed=2).responses
+    fit = SpectralRasch().fit(responses)
+    with pytest.raises(OptionError, match="item_fit needs the responses"):
+        fit.item_fit()
+    with pytest.raises(NotFittedError):
+        SpectralRasch().item_fit(responses)
+    with pytest.raises(OptionError, match="3 items are not in the calibration: 'x', 'y', 'z'"):
+        fit.item_fit(Responses.from_wide([[1, 0, 1]], items=["x", "y", "z"]))
+
+
+# -------------------------------------------------------------------------------- under the model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("m", [10, 20, 60])
+def test_conditional_fit_averages_one(m):
+    """30 % missing, 1,000 users; the conventional mean squares fall short, the conditional ones do not."""
+    rows = []
+    for seed in range(40):
+        responses = simulate.rasch(1000, m, design="sampled", p=0.7, seed=seed).responses
+        rows.append(SpectralRasch(se="none").fit(responses).item_fit(responses))
+    every = {name: np.concatenate([row[name].to_numpy() for row in rows]) for name in HEAD[2:]}
+    assert abs(every["infit_conditional"].mean() - 1) < 0.01
+    assert abs(every["outfit_conditional"].mean() - 1) < 0.02
+    assert every["infit"].mean() < every["infit_conditional"].mean()
+    for name in ("infit_conditional_z", "outfit_conditional_z"):
+        assert 0.03 < np.mean(np.abs(every[name]) > 1.96) < 0.07
+    assert abs(np.mean(every["point_measure"] - every["point_measure_expected"])) < 0.02

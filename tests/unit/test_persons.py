@@ -1,0 +1,293 @@
+"""Abilities, person fit and score tables against one user at a time; then awkward people, other people, and errors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.optimize import brentq
+
+from dense import AWKWARD, probabilities
+from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import NotFittedError, OptionError
+from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.persons import abilities, align, person_mean_squares, persons, score_abilities, score_table
+
+DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -8.0])
+
+
+def in_blocks(table, pieces):
+    """The same answers in several blocks."""
+    blocks = [Responses.from_wide(part).blocks[0] for part in np.array_split(table, pieces)]
+    return Responses(tuple(blocks), np.arange(table.shape[1]), np.arange(len(table)))
+
+
+def by_hand(row, beta, warm):
+    """Ability and standard error of one user by bisection."""
+    seen = ~np.isnan(row) & np.isfinite(beta)
+    b, score = beta[seen], row[seen].sum()
+    if not seen.any():
+        return np.nan, np.nan
+    if not warm and score in (0, len(b)):
+        return (np.inf if score else -np.inf), np.inf
+
+    def information(theta):
+        p = 1 / (1 + np.exp(b - theta))
+        return np.sum(p * (1 - p))
+
+    def pull(theta):
+        p = 1 / (1 + np.exp(b - theta))
+        value = score - p.sum()
+        if warm:
+            value += np.sum(p * (1 - p) * (1 - 2 * p)) / (2 * information(theta))
+        return value
+
+    theta = brentq(pull, -30, 30, xtol=1e-13)
+    return theta, 1 / np.sqrt(information(theta))
+
+
+def posterior_by_hand(row, beta, mean, sd):
+    """Posterior mean and standard deviation of one user on a fine grid."""
+    grid = np.linspace(mean - 12 * sd, mean + 12 * sd, 40_001)
+    log = -(((grid - mean) / sd) ** 2) / 2
+    for x, b in zip(row, beta, strict=True):
+        if not np.isnan(x) and np.isfinite(b):
+            log -= np.logaddexp(0, b - grid if x == 1 else grid - b)
+    weight = np.exp(log - log.max())
+    weight /= weight.sum()
+    centre = weight @ grid
+    return centre, np.sqrt(weight @ (grid - centre) ** 2)
+
+
+@pytest.mark.parametrize("missing", [None, 2])
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("method", ["wle", "ml"])
+def test_likelihood_estimates_one_user_at_a_time(method, pieces, missing):
+    beta = DIFFICULTY.copy()
+    if missing is not None:
+        beta[missing] = np.nan
+    found = abilities(in_blocks(AWKWARD, pieces), beta, method)
+    expected = np.array([by_hand(row, beta, method == "wle") for row in AWKWARD])
+    np.testing.assert_allclose(found.ability, expected[:, 0], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(found.se, expected[:, 1], rtol=1e-6)
+    seen = ~np.isnan(AWKWARD) & np.isfinite(beta)
+    np.testing.assert_array_equal(found.n, seen.sum(axis=1))
+    np.testing.assert_array_equal(found.score, np.where(seen, AWKWARD, 0).sum(axis=1))
+    np.testing.assert_array_equal(
+        found.extreme, [(n > 0) and s in (0, n) for n, s in zip(found.n, found.score, strict=True)]
+    )
+
+
+@pytest.mark.parametrize("method", ["wle", "ml"])
+def test_long_and_far_apart(method):
+    """Thousands of answers; difficulties twenty logits apart; users far off either end."""
+    rng = np.random.default_rng(3)
+    beta = np.concatenate([rng.normal(size=3000), [-10.0, 10.0, -9.0]])
+    table = (rng.random((6, len(beta))) < 0.5).astype(float)
+    table[0], table[0, :2] = 1, 0
+    table[1], table[1, :1] = 0, 1
+    table[2], table[2, -3:] = np.nan, [1, 0, 1]
+    table[3], table[4] = 1, 0
+    found = abilities(Responses.from_wide(table), beta, method)
+    expected = np.array([by_hand(row, beta, method == "wle")[0] for row in table])
+    if method == "wle":  # between items twenty logits apart the weighted likelihood has several maxima
+        keep = np.arange(6) != 2
+        assert -11 < found.ability[2] < 11
+    else:
+        keep = np.arange(6) >= 0
+    np.testing.assert_allclose(found.ability[keep], expected[keep], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(("mean", "sd"), [(0.0, 1.0), (1, 3), (-2.0, 0.3), (0.0, 10.0)])
+def test_posterior_one_user_at_a_time(mean, sd):
+    found = abilities(in_blocks(AWKWARD, 2), DIFFICULTY, "eap", prior_mean=mean, prior_sd=sd)
+    expected = np.array([posterior_by_hand(row, DIFFICULTY, mean, sd) for row in AWKWARD])
+    np.testing.assert_allclose(found.ability, expected[:, 0], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(found.se, expected[:, 1], rtol=1e-6)
+    assert (found.ability[1], found.se[1]) == (mean, sd)  # nobody's answers: the prior
+
+
+def test_prior_is_estimated():
+    data = simulate.rasch(4000, 25, ability_mean=0.7, ability_sd=1.4, seed=2)
+    found = abilities(data.responses, data.difficulty, "eap")
+    assert abs(found.prior_mean - 0.7) < 0.08
+    assert abs(found.prior_sd - 1.4) < 0.08
+    assert abs(found.ability.mean() - found.prior_mean) < 1e-4  # EM's fixed point
+    assert abs(np.mean(found.se**2) + found.ability.var() - found.prior_sd**2) < 1e-4
+    given = abilities(data.responses, data.difficulty, "eap", prior_mean=0.0)
+    assert given.prior_mean == 0
+    assert given.prior_sd > found.prior_sd
+
+
+def test_a_population_without_spread():
+    """Everybody has half of the items right: less spread than chance, so the population shrinks to a point."""
+    table = np.tile([[1.0, 0, 1, 0], [0, 1, 0, 1]], (20, 1))
+    found = abilities(Responses.from_wide(table), np.zeros(4), "eap")
+    assert 0 < found.prior_sd < 0.1
+    np.testing.assert_allclose(found.ability, 0, atol=1e-6)
+
+
+def test_same_bits_whatever_the_threads():
+    responses = simulate.rasch(3000, 400, design="sampled", p=0.5, seed=1).responses
+    beta = np.linspace(-2, 2, 400)
+    for method in ("wle", "ml", "eap"):
+        one, two = (abilities(responses, beta, method, LocalEngine(threads)).ability for threads in (1, 2))
+        assert one.tobytes() == two.tobytes()
+
+
+def test_abilities_are_honest():
+    data = simulate.rasch(4000, 60, design="sampled", p=0.7, seed=4)
+    found = abilities(data.responses, data.difficulty)
+    z = (found.ability - data.ability) / found.se
+    assert abs(z.mean()) < 0.05
+    assert abs(z.std() - 1) < 0.06
+
+
+# ----------------------------------------------------------------------------------- person fit
+
+
+def test_person_fit_by_definition():
+    beta = DIFFICULTY.copy()
+    beta[3] = np.nan
+    theta = np.linspace(-1, 1.5, len(AWKWARD))
+    found = person_mean_squares(in_blocks(AWKWARD, 3), beta, theta)
+    P = probabilities(theta, beta)
+    for user, row in enumerate(AWKWARD):
+        seen = ~np.isnan(row) & np.isfinite(beta)
+        x, p = row[seen], P[user, seen]
+        if x.sum() in (0, len(x)):
+            assert np.isnan([found.infit[user], found.outfit[user], found.infit_z[user], found.outfit_z[user]]).all()
+            continue
+        v, n = p * (1 - p), len(x)
+        infit, outfit = np.sum((x - p) ** 2) / v.sum(), np.mean((x - p) ** 2 / v)
+        c = v * (p**3 + (1 - p) ** 3)
+        q_out, q_in = np.sqrt(np.sum(c / v**2) / n**2 - 1 / n), np.sqrt(np.sum(c - v**2)) / v.sum()
+        np.testing.assert_allclose(found.infit[user], infit)
+        np.testing.assert_allclose(found.outfit[user], outfit)
+        np.testing.assert_allclose(found.infit_z[user], (np.cbrt(infit) - 1) * 3 / q_in + q_in / 3)
+        np.testing.assert_allclose(found.outfit_z[user], (np.cbrt(outfit) - 1) * 3 / q_out + q_out / 3)
+
+
+# --------------------------------------------------------------------------------------- tables
+
+
+@pytest.fixture(scope="module")
+def calibrated():
+    data = simulate.rasch(400, 12, seed=6)
+    return SpectralRasch().fit(data.responses), data.responses
+
+
+def test_table(calibrated):
+    fit, responses = calibrated
+    table = fit.persons(responses)
+    head = ["user", "n", "score", "ability", "se", "extreme", "infit", "outfit", "infit_z", "outfit_z"]
+    assert table.columns == head
+    assert len(table) == 400
+    assert table.equals(persons(fit, responses))
+    found = abilities(responses, fit.difficulty_)
+    np.testing.assert_array_equal(table["ability"], found.ability)
+    extreme = table.filter(table["extreme"])
+    assert len(extreme)
+    assert extreme["ability"].is_finite().all()
+    assert extreme["infit"].is_nan().all()
+    by_ml = fit.persons(responses, method="ml").filter(found.extreme)
+    assert by_ml["ability"].is_infinite().all()
+    assert by_ml["se"].is_infinite().all()
+
+
+def test_table_of_the_kind_that_came_in():
+    frame = pd.DataFrame(simulate.rasch(50, 5, seed=1).responses.to_dense(), columns=list("abcde"))
+    fit = SpectralRasch().fit(frame)
+    assert isinstance(fit.persons(frame), pd.DataFrame)
+    assert isinstance(fit.score_table(), pd.DataFrame)
+
+
+def test_people_who_were_not_in_the_calibration(calibrated):
+    """Columns in another order, some missing: the same abilities as in the calibration's order."""
+    fit, responses = calibrated
+    dense = responses.to_dense()
+    dense[:, 3] = np.nan
+    order = np.array([7, 1, 11, 0, 2, 10, 4, 6, 5, 9, 8])
+    other = Responses.from_wide(dense[:, order], items=order.tolist())
+    here, there = fit.persons(Responses.from_wide(dense)), fit.persons(other)
+    np.testing.assert_allclose(there["ability"], here["ability"], rtol=0, atol=1e-12)
+    aligned = align(fit, other)
+    np.testing.assert_array_equal(aligned.to_dense(), dense)
+    for block in aligned.blocks:  # packed as blocks are: increasing within right and within wrong
+        for low, high in zip(block.bounds[:-1], block.bounds[1:], strict=True):
+            assert np.all(np.diff(block.items[low:high]) > 0)
+
+
+def test_unknown_items(calibrated):
+    fit, _ = calibrated
+    new = Responses.from_wide([[1, 0, 1, 1, 0, 1, 1, 0]], items=[0, 1, "x1", "x2", "x3", "x4", "x5", "x6"])
+    with pytest.raises(
+        OptionError, match=r"6 items are not in the calibration: 'x1', 'x2', .* and 1 more.*ignore_unknown"
+    ):
+        fit.persons(new)
+    table = fit.persons(new, ignore_unknown=True)
+    assert table["n"].to_list() == [2]
+    nothing = Responses.from_wide([[1, 0]], items=["x", "y"])
+    with pytest.raises(OptionError, match="none of its 2 items"):
+        fit.persons(nothing, ignore_unknown=True)
+    text = Responses.from_wide([[1, 0]], items=["0", "1"])
+    with pytest.raises(OptionError, match="agree as text"):
+        fit.persons(text)
+
+
+def test_score_table(calibrated):
+    fit, responses = calibrated
+    table = fit.score_table()
+    assert table.equals(score_table(fit))
+    found = fit.persons(responses)
+    for score, ability, se in found.select("score", "ability", "se").unique().iter_rows():
+        assert abs(table["ability"][score] - ability) < 1e-9
+        assert abs(table["se"][score] - se) < 1e-6
+    ml = fit.persons(responses, method="ml")
+    for score, ability in ml.select("score", "ability").unique().iter_rows():
+        assert ability == table["ability_ml"][score] or abs(ability - table["ability_ml"][score]) < 1e-9
+    form = fit.score_table(items=[4, 2, 9])
+    np.testing.assert_allclose(form["ability"], score_abilities(fit.difficulty_[[4, 2, 9]])[0])
+
+
+def test_score_table_in_pieces():
+    beta = np.linspace(-3, 3, 700)
+    ability, se = score_abilities(beta)
+    assert np.all(np.diff(ability) > 0)
+    theta, error = by_hand(np.r_[np.ones(123), np.zeros(577)], beta, True)
+    np.testing.assert_allclose([ability[123], se[123]], [theta, error])
+
+
+# --------------------------------------------------------------------------------------- errors
+
+
+def test_errors(calibrated):
+    fit, responses = calibrated
+    with pytest.raises(OptionError, match=r"persons needs the responses.*fit.persons\(responses\)"):
+        fit.persons()
+    with pytest.raises(NotFittedError):
+        SpectralRasch().persons(responses)
+    with pytest.raises(OptionError, match="'wle', 'ml', 'eap'"):
+        fit.persons(responses, method="mle")
+    with pytest.raises(OptionError, match="has no prior"):
+        fit.persons(responses, prior_sd=1.0)
+    with pytest.raises(OptionError, match="above zero"):
+        fit.persons(responses, method="eap", prior_sd=0)
+    with pytest.raises(OptionError, match="12 items"):
+        abilities(responses, np.zeros(3))
+    with pytest.raises(OptionError, match="unknown items 'z'"):
+        fit.score_table(items=["z"])
+    with pytest.raises(OptionError, match="more than once"):
+        fit.score_table(items=[1, 1])
+
+
+def test_items_without_difficulty():
+    table = simulate.rasch(200, 6, seed=1).responses.to_dense()
+    table[:, 2] = 1
+    fit = ConditionalRasch().fit(table)
+    assert np.isnan(fit.difficulty_[2])
+    assert set(fit.persons(table)["n"]) == {5}
+    assert len(fit.score_table()) == 6
+    with pytest.raises(OptionError, match="items without a difficulty: 2"):
+        fit.score_table(items=[1, 2])
