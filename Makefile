@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+PEERS  := .venv-peers
 PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Each of the two test workers computes on one core; BLAS threads of both would only wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
@@ -12,7 +13,7 @@ help:
 	@echo "make demo        calibrate the bundled test and show the result"
 	@echo "make test        every test (minutes);  make test-quick: the fast ones"
 	@echo "make lint        ruff and mypy;         make format: let ruff rewrite"
-	@echo "make bench       the benchmarks: scale, against the paper's program"
+	@echo "make bench       the benchmarks: scale, the paper's program, efficiency, other packages"
 
 $(VENV)/.core: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -42,9 +43,20 @@ format: $(VENV)/.dev
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-bench: $(VENV)/.dev
+bench: $(VENV)/.dev $(PEERS)/.made
 	@$(BIN)/python benchmarks/scale.py
 	@$(BIN)/python benchmarks/against_paper.py
+	@$(BIN)/python benchmarks/efficiency.py
+	@$(PEERS)/bin/python benchmarks/against_peers.py
+
+# Other packages, each if it installs. py-irt brings PyTorch, several gigabytes: PEERS_WITH="py-irt" asks for it.
+$(PEERS)/.made: pyproject.toml
+	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
+	@$(PEERS)/bin/python -m pip --quiet --disable-pip-version-check install -e .
+	@for peer in girth choix raschpy mirt $(PEERS_WITH); do \
+	  $(PEERS)/bin/python -m pip --quiet --disable-pip-version-check install $$peer || echo "$$peer does not install here"; \
+	done
+	@touch $@
 
 clean:
-	rm -rf $(VENV) demo-results .pytest_cache .mypy_cache .ruff_cache build dist
+	rm -rf $(VENV) $(PEERS) demo-results .pytest_cache .mypy_cache .ruff_cache build dist
