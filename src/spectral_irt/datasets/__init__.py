@@ -1,5 +1,7 @@
 """Small bundled tables, and readers of files the user already has."""
 
+from spectral_irt.datasets.catalogue import Source
 from spectral_irt.datasets.lsat import load_lsat
+from spectral_irt.datasets.opening import Dataset, available, open_dataset
 
-__all__ = ["load_lsat"]
+__all__ = ["Dataset", "Source", "available", "load_lsat", "open_dataset"]
