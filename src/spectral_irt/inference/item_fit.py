@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,7 @@ def item_fit_columns(
     if given:
         columns["displacement_conditional"] = given.displacement
     if bootstrap:
-        columns |= _limits(responses, beta, engine, bootstrap, level, sample, seed)
+        columns |= _limits(responses, beta, engine, bootstrap, level, sample, seed, fit._progress)
     estimated = fit.status_ == "ok"
     for name, values in columns.items():
         columns[name] = np.where(estimated, values, "" if values.dtype == object else np.nan)
@@ -139,13 +140,22 @@ def _limits(
     level: float,
     sample: int | None,
     seed: int,
+    progress: Callable[[str], None] | None,
 ) -> dict[str, NDArray[Any]]:
     def statistic(answers: Responses, difficulty: Floats, engine: LocalEngine) -> dict[str, Floats]:
         squares = conditional_statistics(answers, difficulty, engine).mean_squares
         return {"infit_conditional": squares.infit, "outfit_conditional": squares.outfit}
 
     bands = run_bootstrap(
-        responses, beta, statistic, replicates=replicates, level=level, sample=sample, seed=seed, engine=engine
+        responses,
+        beta,
+        statistic,
+        replicates=replicates,
+        level=level,
+        sample=sample,
+        seed=seed,
+        engine=engine,
+        progress=progress,
     )
     columns: dict[str, NDArray[Any]] = {}
     for name, found in bands.items():
