@@ -46,6 +46,7 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev $(PEERS)/.made
 	@$(BIN)/python benchmarks/scale.py
 	@$(BIN)/python benchmarks/against_paper.py
+	@$(BIN)/python benchmarks/rivals.py
 	@$(BIN)/python benchmarks/efficiency.py
 	@$(PEERS)/bin/python benchmarks/against_peers.py
 

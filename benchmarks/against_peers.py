@@ -2,9 +2,10 @@
 
     .venv-peers/bin/python benchmarks/against_peers.py [--timeout 120] [--sizes small,medium,sparse,large]
 
-`make bench` makes the environment .venv-peers, with every package that installs. Every run is a process of its own: wall and CPU seconds of the fit alone (after the imports), peak memory of the whole
-process above that of one that only loads the data, and the l2 distance to the true difficulties, both mean-centred
-over the items that the method estimated. Ratios are to `spectral` in the same run.
+`make bench` makes the environment .venv-peers, with every package that installs. Every run is a process of its own:
+wall and CPU seconds of the fit alone (after the imports), peak memory above that of one that only loads the data, and
+the l2 distance to the true difficulties, both mean-centred over the items that the method estimated. Ratios are to
+`spectral` in the same run.
 """
 
 from __future__ import annotations
@@ -193,9 +194,8 @@ def main() -> None:
             note = "" if r["items"] == n_items else f"{r['items']} of {n_items} items"
             numbers = [float(r[k]) for k in ("wall", "cpu", "peak_mb", "l2")]
             rows.append([method, *numbers[:2], ratio, *numbers[2:], f"slope {r['slope']:.2f}  {note}".rstrip()])
-        print(
-            f"\n{title}: {data.responses.n_responses:,} responses, floor l2 {np.sqrt(n_items) * data.floor_rmse():.3g}"
-        )
+        floor = np.sqrt(n_items) * data.floor_rmse()
+        print(f"\n{title}: {data.responses.n_responses:,} responses; l2 error with known abilities {floor:.3g}")
         print(table(["method", "wall s", "CPU s", "x CPU", "peak MB", "l2 error", ""], rows))
 
 
