@@ -21,6 +21,10 @@ HEAVY = {
     "dask",
     "scipy.stats",
     "scipy.optimize",
+    "scipy.special",
+    "scipy.linalg",
+    "scipy.sparse.linalg",
+    "scipy.sparse.csgraph",
 }
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp
 
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option, listed
@@ -21,6 +20,7 @@ from spectral_irt.estimators.population import (
     expected_counts,
     marginal_variances,
     normal_population,
+    normalised,
 )
 from spectral_irt.estimators.support import DENSE_ITEMS, Anderson, Kept, start_difficulty
 from spectral_irt.responses import Block, Finding, Responses
@@ -166,7 +166,7 @@ def _free_weights(
 
     def objective(z: Floats) -> tuple[float, Floats]:
         x = z * scale
-        loglik, slope, _ = gradient(x[:m], x[m:] - logsumexp(x[m:]))
+        loglik, slope, _ = gradient(x[:m], normalised(x[m:]))
         return -loglik, -slope * scale
 
     found = minimize(
@@ -177,7 +177,7 @@ def _free_weights(
         options={"maxiter": max_iter, "maxfun": max_iter, "maxcor": 20, "ftol": 1e-15, "gtol": FREE_STEP},
     )
     x = found.x * scale
-    weights = x[m:] - logsumexp(x[m:])
+    weights = normalised(x[m:])
     residual = float(np.abs(found.jac).max())
     return x[:m], Population(nodes, weights), -float(found.fun), int(found.nfev) + 1, residual
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import logsumexp
 
 from spectral_irt.engines import LocalEngine
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, gram, user_slices
@@ -37,6 +36,12 @@ class Population:
         return float(np.sqrt(weights @ (self.nodes - weights @ self.nodes) ** 2))
 
 
+def normalised(log_weights: Floats) -> Floats:
+    """Logarithms of weights that add to one."""
+    top = log_weights.max()
+    return log_weights - (top + np.log(np.sum(np.exp(log_weights - top))))
+
+
 def normal_population(sigma: float, n_nodes: int, quadrature: str = "even", mu: float = 0.0) -> Population:
     """N(mu, sigma^2) on nodes: evenly spaced (trapezoidal rule) or Gauss-Hermite.
 
@@ -51,7 +56,7 @@ def normal_population(sigma: float, n_nodes: int, quadrature: str = "even", mu: 
     else:
         z = np.linspace(-REACH, REACH, n_nodes)
         log_weights = -(z**2) / 2
-    return Population(mu + sigma * z, log_weights - logsumexp(log_weights))
+    return Population(mu + sigma * z, normalised(log_weights))
 
 
 def enough_nodes(sigma: float, longest: int) -> int:
