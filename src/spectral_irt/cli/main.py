@@ -11,6 +11,7 @@ import typer
 
 from spectral_irt.cli.check import check
 from spectral_irt.cli.compare import compare
+from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
 from spectral_irt.cli.errors import BAD_INPUT, INTERRUPTED, OK, complain, quiet_warnings, report
 from spectral_irt.cli.fit import fit
@@ -31,6 +32,7 @@ app.command()(check)
 app.command()(compare)
 app.command()(simulate)
 app.command()(demo)
+app.add_typer(data)
 
 # The same class in typer's own copy of click and in click itself.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]

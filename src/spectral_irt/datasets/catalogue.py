@@ -36,6 +36,8 @@ class Source:
         How the file is to be read: a name in `layouts.LAYOUTS`; "neutral" for Parquet only, "bundled" for ours.
     least_item, least_user : int
         The authors' cut-offs: items and users with fewer ratings are dropped.
+    first_users : int
+        How many users the authors have, the first ones of the file, where it has more; 0 for all.
     remarks : tuple of str
         What to know before comparing numbers.
     found : path or None
@@ -57,6 +59,7 @@ class Source:
     layout: str = "neutral"
     least_item: int = 0
     least_user: int = 0
+    first_users: int = 0
     remarks: tuple[str, ...] = ()
     found: Path | None = None
 
@@ -99,8 +102,10 @@ SOURCES: tuple[Source, ...] = (
         files=("Sapfile1.arff",),
         archives=("student+academics+performance.zip",),
         layout="student_arff",
+        first_users=131,
         remarks=(
-            "Right = Best or Vg, in class X (tnp), class XII (twp), internal assessment (iap), end semester (esp).",
+            "Right = Best or Vg, in class X (tnp), class XII (twp), internal assessment (iap), end semester (esp). A "
+            "file of 300 students has the same name; its first 131 are the paper's.",
         ),
     ),
     Source(

@@ -77,7 +77,14 @@ def _candidates(source: Source, place: Path) -> Iterator[Path]:
         if folder and place.name.lower() == folder.split("/")[0].lower():
             yield place.parent / file
         if not folder:
-            yield from (below / name for below in sorted(place.iterdir()) if below.is_dir())
+            yield from (below / name for below in _folders(place))
+
+
+def _folders(place: Path) -> list[Path]:
+    try:
+        return sorted(below for below in place.iterdir() if below.is_dir())
+    except OSError:  # not ours to look into
+        return []
 
 
 def _inside(archive: Path, source: Source) -> Found | None:

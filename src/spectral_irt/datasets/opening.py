@@ -12,7 +12,7 @@ import numpy as np
 from spectral_irt.datasets.catalogue import SOURCES, Source, source_named
 from spectral_irt.datasets.finding import VARIABLE, Data, data_path, find, unpacked
 from spectral_irt.datasets.lsat import load_lsat
-from spectral_irt.errors import OptionError, ReadError
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError
 from spectral_irt.responses import Responses, responses_from_frame
 from spectral_irt.responses.block import Floats, Ints
 
@@ -101,6 +101,8 @@ def available(data: Data = None) -> list[Source]:
     ['lsat', 'uci_student', 'grades_three']
     """
     place = data_path(data)
+    if place is not None and not place.is_dir():
+        raise ReadError(f"{str(place)!r} is a file; name the directory that holds the datasets.")
     out = []
     for source in SOURCES:
         found = find(source, place) if source.layout != "bundled" else None
@@ -124,15 +126,23 @@ def _bundled(source: Source, cutoff: Cutoff) -> Dataset:
 def _dataset(source: Source, frame: pl.DataFrame, file: str, cutoff: Cutoff) -> Dataset:
     if not frame.height:
         raise ReadError(f"{file} holds no {source.unit}; download it again from {source.page}.")
-    responses = responses_from_frame(
-        frame,
-        format="long",
-        user="user",
-        item="item",
-        response="value",
-        above_mean="wrong" if source.kind == "ratings" else None,
-        duplicates="first",
-    )
+    for role in ("user", "item"):
+        if frame[role].null_count():
+            row = int(frame[role].is_null().arg_max() or 0) + 1
+            raise ReadError(f"{file}: row {row:,} has no {role}; it is damaged. Download it again from {source.page}.")
+    try:
+        responses = responses_from_frame(
+            frame,
+            format="long",
+            user="user",
+            item="item",
+            response="value",
+            above_mean="wrong" if source.kind == "ratings" else None,
+            duplicates="first",
+        )
+    except ResponseValueError as error:
+        what = str(error).removeprefix("the dataframe: ").split(". Say")[0]
+        raise ResponseValueError(f"{file}: {what}; the responses of {source.title} are 0 and 1.") from None
     responses = replace(responses, source=source.title, frame_kind=None)
     counts, means = _per_item(frame, responses)
     notes = list(source.remarks)
@@ -158,7 +168,7 @@ def _sizes_off(source: Source, responses: Responses, n_rows: int, file: str) -> 
     if again:
         notes.append(f"{again:,} repeated {source.unit} of the same user and item: the first of each counts.")
     sizes = (
-        (source.unit, responses.n_responses if source.name == "riiid" else n_rows, source.rows),
+        (source.unit, n_rows, source.rows),
         ("users", responses.n_users, source.users),
         ("items", responses.n_items, source.items),
     )
@@ -179,13 +189,16 @@ def _cut(
         least_item, least_user = int(cutoff), 0
     enough = counts >= least_item
     active = responses.counts >= least_user
+    if cutoff == "authors" and source.first_users:
+        active &= np.arange(responses.n_users) < source.first_users
     if not enough.any() or not active.any():
         raise OptionError(f"{source.title} has no item with at least {least_item:,} {source.unit}; lower cutoff.")
     if not enough.all():
         notes.append(f"{int(enough.sum()):,} of {len(enough):,} items kept: at least {least_item:,} {source.unit}.")
         responses = responses.take_items(enough)
     if not active.all():
-        notes.append(f"{int(active.sum()):,} of {len(active):,} users kept: at least {least_user:,} {source.unit}.")
+        why = f"at least {least_user:,} {source.unit}" if least_user else "the first, as in the paper"
+        notes.append(f"{int(active.sum()):,} of {len(active):,} users kept: {why}.")
         responses = responses.take_users(active)
     return Dataset(
         source.name,

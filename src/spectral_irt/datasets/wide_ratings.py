@@ -24,10 +24,9 @@ def jester(path: Path, source: Source) -> pl.DataFrame:
         start = file.read(4096)
     if path.suffix.lower() in (".xls", ".xlsx") or b"\0" in start:
         raise ReadError(f"{path.name} is an Excel table, which is not read here; {CONVERT}.")
-    separator = next((mark for mark in (b",", b";") if mark in start), None)
+    separator = next((mark for mark in (",", ";") if mark.encode() in start), None)
     try:
-        with path.open("rb") as file:
-            table = np.loadtxt(file, delimiter=separator and separator.decode(), ndmin=2, encoding="latin-1")
+        table = np.loadtxt(path, delimiter=separator, ndmin=2, encoding="latin-1")
     except ValueError as error:
         raise ReadError(
             f"{path.name} is not the table of Jester ({error}); a line has {JOKES + 1} numbers. Save it again."
