@@ -13,6 +13,7 @@ from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch, spectral_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
 from spectral_irt.inference.item_fit import item_fit
+from spectral_irt.inference.model_tests import andersen, differential, martin_loef, wald_by_item
 from spectral_irt.inference.reliability import reliability
 from spectral_irt.inference.restscore import item_restscore
 from spectral_irt.responses import Finding, Responses, read_responses, responses_from_frame
@@ -30,13 +31,17 @@ __all__ = [
     "Responses",
     "SpectralRasch",
     "VariationalRasch",
+    "andersen",
     "datasets",
+    "differential",
     "item_fit",
     "item_restscore",
+    "martin_loef",
     "persons",
     "read_responses",
     "reliability",
     "responses_from_frame",
     "simulate",
     "spectral_difficulty",
+    "wald_by_item",
 ]

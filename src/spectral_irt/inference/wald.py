@@ -124,7 +124,7 @@ def score_split(fit: Any, responses: Any, split: Any = "ability") -> WaldTest:
     >>> score_split(SpectralRasch().fit(lsat), lsat, "mean")
     <Wald test (spectral (ability weights), sandwich): T = 0.249, df = 4, p = 0.993; ...>
     """
-    data = as_responses(responses)
+    data = as_responses(responses, threshold=getattr(fit, "threshold", None))
     difficulty = aligned_difficulty(fit, data) if isinstance(split, str) and split == "ability" else None
     return compare_groups(calibrate_groups(data, divide(data, split, difficulty=difficulty), estimator_like(fit)))
 
@@ -156,7 +156,7 @@ def aligned_difficulty(fit: Any, responses: Responses) -> Floats:
 def compare_groups(groups: Subgroups) -> WaldTest:
     """Wald's statistic of all items together and of each, from difficulties and covariances in each group."""
     n_groups, m = groups.difficulty.shape
-    item_statistic = _weighted_spread(groups.difficulty, groups.se**2)
+    item_statistic = weighted_spread(groups.difficulty, groups.se**2)
     z = np.full(m, np.nan)
     if n_groups == 2:
         z = (groups.difficulty[1] - groups.difficulty[0]) / np.hypot(groups.se[0], groups.se[1])
@@ -189,9 +189,9 @@ def _users_behind(covariances: tuple[Floats, ...], users: Any) -> float:
     return size(sum(covariances)) / sum(size(v) / (n - 1) for v, n in zip(covariances, users, strict=True))
 
 
-def _weighted_spread(values: Floats, variances: Floats) -> Floats:
-    """sum_g (b_g - mean)^2 / v_g around the weighted mean, column by column."""
-    weight = 1 / variances
+def weighted_spread(values: Floats, variances: Floats) -> Floats:
+    """sum_g (b_g - mean)^2 / v_g around the weighted mean, column by column; 0 where nothing can vary."""
+    weight = np.divide(1.0, variances, out=np.ones_like(variances), where=variances > 0)
     mean = (weight * values).sum(axis=0) / weight.sum(axis=0)
     return (weight * (values - mean) ** 2).sum(axis=0)
 

@@ -1,0 +1,383 @@
+"""Differential item functioning: is an item harder for one group of people than for another of the same ability?
+
+Each group is calibrated on its own, and difficulties are compared after both are centred on common items:
+
+    contrast_i = (b_i - mean of anchors) in the focal group - the same in the reference group,   se^2 = se_f^2 + se_r^2.
+
+The effect on the delta scale of the Educational Testing Service is -2.35 contrast: negative when the item is harder for
+the focal group. Their classes: A, |delta| < 1 or not different from 0; C, |delta| >= 1.5 and beyond 1 by more than
+chance; B otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.estimators.base import make_table, method
+from spectral_irt.inference.mantel_haenszel import mantel_haenszel
+from spectral_irt.inference.splits import Split, by_label
+from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
+from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, holm, two_sided
+from spectral_irt.inference.wald import WaldTest, compare_groups, weighted_spread
+from spectral_irt.responses import Finding, Responses, as_responses
+from spectral_irt.responses.block import Floats
+
+DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
+SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from which it may be class C
+Z95_ONE_SIDED = 1.6448536269514722
+MIN_USERS = 30  # informative users: with fewer, standard errors of half a logit and more say nothing
+MATCHED = 0.5  # share of users with a match below which Mantel and Haenszel's ratio is not given
+FEWEST_ANCHORS = 0.25  # of the items; purifying stops before
+
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Differential:
+    """What `differential` found.
+
+    Attributes
+    ----------
+    contrasts : mapping of columns
+        A row for each item and focal group; see `table`.
+    items : mapping of columns
+        A row for each item over all groups; see `overall`.
+    test : WaldTest
+        All items together: are there any differences at all?
+    groups : Subgroups
+        Difficulties in each group, centred on the anchors.
+    reference : str
+    anchors : labels
+        The items that the groups were centred on.
+    findings : tuple of Finding
+    """
+
+    contrasts: Columns
+    items: Columns
+    test: WaldTest
+    groups: Subgroups
+    reference: str
+    anchors: NDArray[Any]
+    findings: tuple[Finding, ...]
+
+    def table(self) -> Any:
+        """Every item in every focal group against the reference group.
+
+        `item, group, reference, difficulty, difficulty_reference, contrast, se, z, p, p_holm, p_bh, delta, class,
+        mh_delta, mh_se, mh_p`. `contrast` (logits) is positive, `delta` negative when the item is harder for `group`
+        than for `reference`; the p-values of Holm and of Benjamini and Hochberg take in all rows. `mh_` is Mantel and
+        Haenszel's statistic on the delta scale, NaN where too few users can be matched.
+        """
+        return make_table(self.contrasts, self.groups.everyone.frame_kind)
+
+    def overall(self) -> Any:
+        """Every item over all groups: `item, statistic, df, p, p_holm, p_bh, largest, delta, class`.
+
+        `largest` is the largest contrast between any two groups (its size), `delta` the same in ETS units.
+        """
+        return make_table(self.items, self.groups.everyone.frame_kind)
+
+    def __repr__(self) -> str:
+        flags = self.items["class"]
+        counts = ", ".join(f"{int((flags == c).sum())} {c}" for c in "ABC")
+        return f"<Differential functioning of {len(flags)} items ({counts}); {self.groups}; p = {self.test.p:.3g}>"
+
+
+def differential(
+    fit: Any,
+    responses: Any,
+    groups: Any,
+    *,
+    reference: Any = None,
+    anchors: str | Iterable[Any] = "all",
+    min_users: int = MIN_USERS,
+    level: float = 0.05,
+) -> Differential:
+    """Which items are harder for one group than for another, by how much, and whether that may be chance.
+
+    Parameters
+    ----------
+    fit : a fitted estimator
+        The groups are calibrated by its method (`SpectralRasch` or `ConditionalRasch`), without a prior.
+    responses : Responses, 2-D array or dataframe
+    groups : array of labels, one a user in order; or mapping from user to label
+        None, NaN and "" are users in no group.
+    reference : label, optional
+        The group that the others are compared with; the first in order by default.
+    anchors : "all", "purified" or item labels
+        What the groups are centred on. "all" (default): all compared items. "purified": items that differ (class B or
+        C, adjusted p below `level`) are taken out and the rest centred anew, until that changes nothing; then a few
+        strong differences do not show up as small opposite ones everywhere else.
+    min_users : int
+        A group with fewer users of mixed success is left out, with a finding; when fewer than two are left that is an
+        error.
+    level : float
+        Of the classes and findings.
+
+    References
+    ----------
+    Zwick (2012), A review of ETS differential item functioning assessment procedures, ETS RR-12-08; Holland & Thayer
+    (1988).
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> lsat = datasets.load_lsat()
+    >>> halves = np.arange(lsat.n_users) % 2
+    >>> differential(SpectralRasch().fit(lsat), lsat, halves)
+    <Differential functioning of 5 items (5 A, 0 B, 0 C); 0 (500 users) | 1 (500 users); p = ...>
+    """
+    if not 0 < level < 1:
+        raise OptionError(f"level is {level}; it must lie between 0 and 1.")
+    data = as_responses(responses, threshold=getattr(fit, "threshold", None))
+    split, findings = _large_enough(data, by_label(data, groups), min_users)
+    focal = _focal_groups(split, reference)
+    found = calibrate_groups(data, split, estimator_like(fit))
+    test = compare_groups(found)
+    chosen = _anchor_mask(found, anchors)
+    if isinstance(anchors, str) and anchors == "purified":
+        chosen = _purify(found, focal, level)
+    centred = _centred_on(found, chosen)
+
+    contrasts = _contrasts(centred, focal, level)
+    note = _add_mantel_haenszel(contrasts, centred, split, focal)
+    items = _overall(centred, level)
+    name = split.names[({*range(split.n_groups)} - {*focal}).pop()]
+    findings += [*found.findings, *note, *_finding(items, centred, level)]
+    return Differential(contrasts, items, test, centred, name, found.items[chosen], tuple(findings))
+
+
+@method
+def dif(
+    fit: Any,
+    responses: Any,
+    groups: Any,
+    *,
+    reference: Any = None,
+    anchors: str | Iterable[Any] = "all",
+    min_users: int = MIN_USERS,
+    level: float = 0.05,
+) -> Differential:
+    """Differential item functioning between groups of users; see `spectral_irt.inference.differential.differential`."""
+    return differential(fit, responses, groups, reference=reference, anchors=anchors, min_users=min_users, level=level)
+
+
+# ------------------------------------------------------------------------------------------- groups
+
+
+def _large_enough(data: Responses, split: Split, min_users: int) -> tuple[Split, list[Finding]]:
+    findings = []
+    alone = int((split.group < 0).sum())
+    if split.n_groups < 2:
+        what = f"a single level, {split.names[0]!r}" if split.names else "no level at all, only missing values"
+        raise DesignError(
+            f"{data.source}: the groups have {what}; differential functioning needs two groups or more. Check the "
+            "column of groups."
+        )
+    if alone:
+        findings.append(
+            Finding(
+                "users_without_group",
+                "note",
+                f"{alone:,} of {data.n_users:,} users are in no group and were left out of the comparison.",
+            )
+        )
+    informative = (data.scores > 0) & (data.scores < data.counts)
+    sizes = np.bincount(split.group[informative & (split.group >= 0)], minlength=split.n_groups)
+    small = sizes < min_users
+    if not small.any():
+        return split, findings
+    told = ", ".join(
+        f"{name!r} ({size})" for name, size in list(zip(np.array(split.names)[small], sizes[small], strict=True))[:5]
+    ) + (f" and {int(small.sum()) - 5} more" if small.sum() > 5 else "")
+    why = f"fewer than {min_users} users with both right and wrong answers"
+    if (~small).sum() < 2:
+        raise DesignError(
+            f"{data.source}: {why} in {told}, which leaves {int((~small).sum())} of {split.n_groups} groups; two are "
+            "needed. Merge groups, collect more answers, or lower min_users."
+        )
+    findings.append(
+        Finding(
+            "small_groups",
+            "warning",
+            f"{int(small.sum())} of {split.n_groups} groups have {why} and were left out: {told}.",
+            "Merge them with others, or lower min_users.",
+        )
+    )
+    return split.keep(~small), findings
+
+
+def _focal_groups(split: Split, reference: Any) -> list[int]:
+    if reference is None:
+        return list(range(1, split.n_groups))
+    if str(reference) not in split.names:
+        raise OptionError(f"reference is {reference!r}; the groups are {listed(split.names)}.")
+    base = split.names.index(str(reference))
+    return [k for k in range(split.n_groups) if k != base]
+
+
+# ------------------------------------------------------------------------------------------ anchors
+
+
+def _anchor_mask(groups: Subgroups, anchors: str | Iterable[Any]) -> NDArray[np.bool_]:
+    if isinstance(anchors, str):
+        if anchors not in ("all", "purified"):
+            raise OptionError(f"anchors is {anchors!r}; it can be 'all', 'purified', or a list of items.")
+        return np.ones(len(groups.items), dtype=bool)
+    named = list(anchors)
+    unknown = sorted(set(named) - set(groups.items.tolist()), key=str)
+    if unknown or not named:
+        what = f"{listed(unknown)} not among the items compared" if unknown else "none named"
+        raise OptionError(f"anchors: {what}; those are {listed(groups.items)}.")
+    return np.isin(groups.items, np.array(named, dtype=groups.items.dtype))
+
+
+def _centred_on(groups: Subgroups, anchors: NDArray[np.bool_]) -> Subgroups:
+    """The groups' difficulties with the anchors' mean at zero: b - a'b has variance V_ii - 2 (V a)_i + a'V a."""
+    a = anchors / anchors.sum()
+    difficulty = groups.difficulty - (groups.difficulty @ a)[:, None]
+    if anchors.all() or not groups.covariances:
+        return replace(groups, difficulty=difficulty)
+    moved = [v @ a for v in groups.covariances]
+    variance = [np.diag(v) - 2 * va + a @ va for v, va in zip(groups.covariances, moved, strict=True)]
+    return replace(groups, difficulty=difficulty, se=np.sqrt(np.maximum(variance, 0)))
+
+
+def _purify(groups: Subgroups, focal: list[int], level: float) -> NDArray[np.bool_]:
+    m = len(groups.items)
+    anchors = np.ones(m, dtype=bool)
+    for _ in range(10):
+        found = _contrasts(_centred_on(groups, anchors), focal, level)
+        differs = (found["class"] != "A") & (found["p_bh"] < level)
+        new = ~differs.reshape(len(focal), m).any(axis=0)
+        if (new == anchors).all() or new.sum() < max(2, FEWEST_ANCHORS * m):
+            break
+        anchors = new
+    return anchors
+
+
+# ---------------------------------------------------------------------------------------- contrasts
+
+
+def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05) -> NDArray[Any]:
+    """A, B or C: see the head of this module.
+
+    >>> ets_class(np.array([0.5, 1.2, 1.2, 1.6, 2.5]), np.array([0.1, 0.1, 0.9, 0.5, 0.5]), np.array([0, 0, 0.2, 0, 0]))
+    array(['A', 'B', 'A', 'B', 'C'], dtype=object)
+    """
+    size = np.abs(delta)
+    out = np.full(len(delta), "B", dtype=object)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out[(size >= LARGE) & ((size - SMALL) / se > Z95_ONE_SIDED)] = "C"
+    out[(size < SMALL) | ~(p < level)] = "A"
+    return out
+
+
+def _contrasts(groups: Subgroups, focal: list[int], level: float) -> Columns:
+    base = ({*range(len(groups.names))} - {*focal}).pop()
+    names = np.array(groups.names, dtype=object)
+    m = len(groups.items)
+    contrast = (groups.difficulty[focal] - groups.difficulty[base]).ravel()
+    se = np.hypot(groups.se[focal], groups.se[base]).ravel()
+    with np.errstate(divide="ignore", invalid="ignore"):  # a single anchor is at zero in every group
+        z = np.where(se > 0, contrast / se, 0.0)
+    p = two_sided(z)
+    return {
+        "item": np.tile(groups.items, len(focal)),
+        "group": np.repeat(names[focal], m),
+        "reference": np.repeat(names[[base]], m * len(focal)),
+        "difficulty": groups.difficulty[focal].ravel(),
+        "difficulty_reference": np.tile(groups.difficulty[base], len(focal)),
+        "contrast": contrast,
+        "se": se,
+        "z": z,
+        "p": p,
+        "p_holm": holm(p),
+        "p_bh": benjamini_hochberg(p),
+        "delta": -DELTA * contrast,
+        "class": ets_class(DELTA * contrast, DELTA * se, p, level),
+    }
+
+
+def _add_mantel_haenszel(contrasts: Columns, groups: Subgroups, split: Split, focal: list[int]) -> list[Finding]:
+    """Matched odds ratios beside the contrasts; a finding where too few users can be matched."""
+    inside = split.group[split.group >= 0]
+    base = ({*range(split.n_groups)} - {*focal}).pop()
+    columns: dict[str, list[Floats]] = {"mh_delta": [], "mh_se": [], "mh_p": []}
+    shares = []
+    for k in focal:
+        pair = (inside == k) | (inside == base)
+        found = mantel_haenszel(groups.everyone.take_users(pair), inside[pair] == k)
+        shares.append(found.matched)
+        enough = 1.0 if found.matched >= MATCHED else np.nan
+        columns["mh_delta"].append(-DELTA * found.log_odds * enough)
+        columns["mh_se"].append(DELTA * found.se * enough)
+        columns["mh_p"].append(found.p * enough)
+    contrasts |= {name: np.concatenate(values) for name, values in columns.items()}
+    if min(shares) >= MATCHED:
+        return []
+    return [
+        Finding(
+            "not_matched",
+            "note",
+            f"Only {100 * min(shares):.0f} % of the users have a match in the other group (the same items and score), "
+            "so Mantel and Haenszel's statistic is not given.",
+            "It needs forms that many people took.",
+        )
+    ]
+
+
+def _overall(groups: Subgroups, level: float) -> Columns:
+    """Each item over all groups, with the largest contrast between any two."""
+    df = len(groups.names) - 1
+    statistic = weighted_spread(groups.difficulty, groups.se**2)
+    p = chi2_tail(statistic, df)
+    high, low = groups.difficulty.argmax(axis=0), groups.difficulty.argmin(axis=0)
+    item = np.arange(len(groups.items))
+    largest = groups.difficulty[high, item] - groups.difficulty[low, item]
+    se = np.hypot(groups.se[high, item], groups.se[low, item])
+    return {
+        "item": groups.items,
+        "statistic": statistic,
+        "df": np.full(len(item), df),
+        "p": p,
+        "p_holm": holm(p),
+        "p_bh": benjamini_hochberg(p),
+        "largest": largest,
+        "delta": DELTA * largest,
+        "class": ets_class(DELTA * largest, DELTA * se, p, level),
+    }
+
+
+def _finding(items: Columns, groups: Subgroups, level: float) -> list[Finding]:
+    names = listed(groups.names)
+    differs = (items["p_bh"] < level) & (items["class"] != "A")
+    m = len(groups.items)
+    if not differs.any():
+        sentence = (
+            f"None of {m:,} items works differently between the groups {names} by more than a class A difference."
+        )
+        return [Finding("no_differential_items", "note", sentence)]
+    by_size = np.flatnonzero(differs)[np.argsort(-items["delta"][differs], kind="stable")]
+    parts = [
+        f"class {c}: {listed(groups.items[chosen])}"
+        for c in "CB"
+        if len(chosen := by_size[items["class"][by_size] == c])
+    ]
+    one = len(by_size) == 1
+    return [
+        Finding(
+            "differential_items",
+            "warning",
+            f"{len(by_size):,} of {m:,} items {'works' if one else 'work'} differently between the groups {names} "
+            f"({'; '.join(parts)}).",
+            "Read them side by side; drop them, or calibrate them for each group on their own.",
+            tuple(groups.items[by_size].tolist()),
+        )
+    ]
