@@ -41,6 +41,7 @@ def read_responses(
     above_mean: Polarity | None = None,
     duplicates: Duplicates = "error",
     orient: Orient = "users",
+    ignore: Any = (),
     progress: Progress | None = None,
 ) -> Responses:
     """Responses from a file of answers: CSV or TSV (plain, .gz, .zst), Parquet, Arrow/Feather, or JSON lines.
@@ -75,6 +76,8 @@ def read_responses(
         When a user answered an item twice: complain, or keep the first or last answer.
     orient : "users" or "items"
         What a row of a wide table is.
+    ignore : str or several
+        Columns of a wide table that are no items, for instance what else is known about the persons.
     progress : callable(fraction, text), optional
         Told after every piece how far reading has come.
 
@@ -102,7 +105,7 @@ def read_responses(
 
     check_option("duplicates", duplicates, DUPLICATES)
     how = _scoring(missing, key, correct, threshold, above_mean)
-    asked = _asked(format, user, item, response, orient)
+    asked = _asked(format, user, item, response, orient, ignore)
     files = find_files(path)
     source = source_name(files)
     request = _Request(how, asked, duplicates, source, None, progress)
@@ -126,6 +129,7 @@ def responses_from_frame(
     above_mean: Polarity | None = None,
     duplicates: Duplicates = "error",
     orient: Orient = "users",
+    ignore: Any = (),
     progress: Progress | None = None,
 ) -> Responses:
     """Responses from a dataframe of any library, long or wide, with the options of `read_responses`.
@@ -145,7 +149,7 @@ def responses_from_frame(
 
     check_option("duplicates", duplicates, DUPLICATES)
     how = _scoring(missing, key, correct, threshold, above_mean)
-    asked = _asked(format, user, item, response, orient)
+    asked = _asked(format, user, item, response, orient, ignore)
     with polars_errors_named("the dataframe"):
         table, kind = table_of_any_frame(frame)
         return _from_tables([table], _Request(how, asked, duplicates, "the data", kind, progress))
@@ -167,12 +171,13 @@ class _Request:
             self.progress(share, f"reading {self.source}")
 
 
-def _asked(format: str, user: Any, item: Any, response: Any, orient: str) -> Asked:
+def _asked(format: str, user: Any, item: Any, response: Any, orient: str, ignore: Any) -> Asked:
     from spectral_irt.responses.reading.layout import Asked
 
     check_option("format", format, ("auto", "wide", "long"))
     check_option("orient", orient, ("users", "items"))
-    return Asked(format, user, item, response, orient)
+    several = isinstance(ignore, Iterable) and not isinstance(ignore, str | bytes)
+    return Asked(format, user, item, response, orient, tuple(ignore) if several else (ignore,))
 
 
 def _scoring(missing: Any, key: Key | None, correct: Any, threshold: Any, above_mean: Any) -> Scoring:

@@ -137,8 +137,8 @@ class Survey:
             )
             if self.wide and len(self.columns) == 1:
                 sentence += (
-                    " If the column is no item, leave it out of the table, or name it with user= if it labels the "
-                    "users; if a row is one answer, say item= and response=."
+                    f" If the column is no item, say ignore={str(next(iter(self.columns)))!r}, or name it with user= "
+                    "if it labels the users; if a row is one answer, say item= and response=."
                 )
         return sentence
 

@@ -105,7 +105,7 @@ def test_other_values_are_named_and_ways_of_scoring_offered(tmp_path: Path) -> N
 
 
 def test_a_column_that_is_no_item_is_pointed_out(tmp_path: Path) -> None:
-    with pytest.raises(ResponseValueError, match=r"column 'sex', row 1 holds 'f'.* leave it out of the table"):
+    with pytest.raises(ResponseValueError, match=r"column 'sex', row 1 holds 'f'.* say ignore='sex'"):
         read(tmp_path, "id,sex,q1\n1,f,1\n2,m,0\n3,m,0\n")
     with pytest.raises(ResponseValueError) as error:
         read(tmp_path, "id,q1,q2\n1,A,B\n2,B,A\n3,C,A\n")

@@ -91,10 +91,11 @@ def _kind(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Fields:
-    """The field with the user's label (None: numbered), and the one with the answers (None: all the others)."""
+    """The field with the user's label (None: numbered), the one with the answers (None: all but the others)."""
 
     user: str | None
     answers: str | None
+    ignore: tuple[Any, ...] = ()
 
 
 def is_long(opened: JsonLines, asked: Asked) -> bool:
@@ -109,17 +110,18 @@ def is_long(opened: JsonLines, asked: Asked) -> bool:
 
 def find_fields(opened: JsonLines, asked: Asked) -> Fields:
     names = [name for name, _ in opened.first]
-    for role, name in (("user", asked.user), ("response", asked.response)):
+    said = [("user", asked.user), ("response", asked.response), *(("ignore", name) for name in asked.ignore)]
+    for role, name in said:
         if name is not None and name not in names:
             raise OptionError(f"{opened.file.name} has no field {name!r} for {role}; its fields are {listed(names)}.")
     nested = [name for name, value in opened.first if isinstance(value, Object)]
     answers = asked.response or _only(opened, nested)
-    scalars = [name for name, value in opened.first if not isinstance(value, Object)]
+    scalars = [name for name, value in opened.first if not isinstance(value, Object) and name not in asked.ignore]
     user = asked.user
     for known in (USER_NAMES, ID_NAMES):
         if user is None:
             user = next((name for name in scalars if plain(name) in known), None)
-    return Fields(user, answers)
+    return Fields(user, answers, asked.ignore)
 
 
 def _only(opened: JsonLines, nested: list[str]) -> str | None:
@@ -175,7 +177,7 @@ def _person(file: File, line: int, one: Object, field: Fields) -> tuple[Any, lis
         if label is None:
             raise ReadError(f"{file.name}: line {line:,} has no field {field.user!r}, which names the person.")
     if field.answers is None:
-        return label, [pair for pair in one if pair[0] != field.user]
+        return label, [pair for pair in one if pair[0] != field.user and pair[0] not in field.ignore]
     answers = found.get(field.answers)
     if not isinstance(answers, Object):
         raise ReadError(

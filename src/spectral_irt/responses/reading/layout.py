@@ -66,6 +66,7 @@ class Asked:
     item: Any = None
     response: Any = None
     orient: str = "users"
+    ignore: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,7 @@ def find_layout(table: Table, asked: Asked, items_of_key: Iterable[str] = ()) ->
     """How to read the table; an error that says what to pass when that is not clear."""
     for role in ("user", "item", "response"):
         position_of(table, role, getattr(asked, role))
+    _ignored(table, asked)
     as_items = asked.format == "wide" and asked.orient == "items"
     if asked.format != "wide" and (asked.item is not None or asked.response is not None):
         return _long(table, asked)
@@ -123,6 +125,11 @@ def position_of(table: Table, role: str, name: Any) -> int | None:
     )
 
 
+def _ignored(table: Table, asked: Asked) -> set[int | None]:
+    """Positions of the columns that are about the persons or the rows, not answers."""
+    return {position_of(table, "ignore", name) for name in asked.ignore}
+
+
 # ------------------------------------------------------------------ long
 
 
@@ -132,6 +139,7 @@ def _candidates(table: Table, role: str, asked: Asked) -> list[int]:
     if said is not None:
         return [said]
     taken = {position_of(table, other, getattr(asked, other)) for other in ("user", "item", "response")}
+    taken |= _ignored(table, asked)
     free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in taken]
     names = {"user": USER_NAMES, "item": ITEM_NAMES, "response": RESPONSE_NAMES}[role]
     found = [k for k, name in free if name in names]
@@ -183,17 +191,22 @@ def _quoted(table: Table, positions: Iterable[int]) -> str:
 
 def _wide(table: Table, asked: Asked, items_of_key: frozenset[str]) -> Wide:
     said = asked.item if asked.orient == "items" and asked.format == "wide" else asked.user
-    label = position_of(table, "user", said)
-    if label is None and _labels_rows(table, items_of_key):
-        label = 0
+    label, ignored = position_of(table, "user", said), _ignored(table, asked)
+    if label in ignored and label is not None:
+        raise OptionError(f"column {str(said)!r} of {table.name} labels the rows and cannot be left out as well.")
+    first = next((k for k in range(len(table.columns)) if k not in ignored), 0)
+    if label is None and _labels_rows(table, first, items_of_key):
+        label = first
         if asked.orient == "users":
-            _check_orientation(table)
+            _check_orientation(table, first)
     if label is None and asked.orient == "users" and _most(_PERSON_WORD, [str(name) for name in table.columns]):
         raise ReadError(
             f"{table.name} seems to have a column for each person ({listed(table.columns[:3])}, ...). Say "
             "orient='items' if a row is an item; if the columns are items, give them other names."
         )
-    columns = tuple(k for k in range(len(table.columns)) if k != label)
+    columns = tuple(k for k in range(len(table.columns)) if k != label and k not in ignored)
+    if not columns and ignored:
+        raise OptionError(f"{table.name} has no answers beside the columns to ignore, {listed(asked.ignore)}.")
     if not columns:
         raise ReadError(
             f"{table.name} has the one column {str(table.columns[0])!r}, which labels the rows, and no answers beside "
@@ -202,12 +215,12 @@ def _wide(table: Table, asked: Asked, items_of_key: frozenset[str]) -> Wide:
     return Wide(label, columns)
 
 
-def _labels_rows(table: Table, items_of_key: frozenset[str]) -> bool:
+def _labels_rows(table: Table, position: int, items_of_key: frozenset[str]) -> bool:
     """Whether the first column labels the rows: by its name, or by values that can be nothing else."""
-    first = table.columns[0]
+    first = table.columns[position]
     if str(first) in items_of_key:
         return False
-    values = table.head(0)
+    values = table.head(position)
     if isinstance(first, str):
         if plain(first) in USER_NAMES:
             return True
@@ -222,7 +235,7 @@ def _labels_rows(table: Table, items_of_key: frozenset[str]) -> bool:
     if texts.n_unique() < len(texts) or texts.cast(pl.Float64, strict=False).count():
         return False
     # Raw answers of a few people may all differ, but then they turn up in other columns too.
-    others = [one_spelling(table.head(k)) for k in range(1, min(len(table.columns), HEAD_COLUMNS))]
+    others = [one_spelling(table.head(k)) for k in range(min(len(table.columns), HEAD_COLUMNS)) if k != position]
     return not any(texts.is_in(other.drop_nulls().to_list()).any() for other in others)
 
 
@@ -232,11 +245,11 @@ def _are_answers(values: pl.Series) -> bool:
     return texts.n_unique() < len(texts) and bool(texts.is_in(["0", "1", *NOT_ANSWERED]).all())
 
 
-def _check_orientation(table: Table) -> None:
+def _check_orientation(table: Table, position: int) -> None:
     """Complain when the header names people and the first column names items."""
-    first = table.columns[0]
-    rows = [str(value) for value in table.head(0).drop_nulls().to_list()]
-    header = [str(name) for name in table.columns[1:]]
+    first = table.columns[position]
+    rows = [str(value) for value in table.head(position).drop_nulls().to_list()]
+    header = [str(name) for k, name in enumerate(table.columns) if k != position]
     items_down = plain(first) in ITEM_NAMES or _most(_ITEM_LABEL, rows)
     people_across = plain(first) in ITEM_NAMES or _most(_PERSON_LABEL, header)
     if items_down and people_across and rows and header and not _most(_ITEM_LABEL, header):

@@ -108,15 +108,16 @@ class _TableSheets:
     def _slabs_of_cells(self, rows: int) -> Iterator[tuple[Slab, float]]:
         assert self.table.grid is not None
         width, label = len(self.table.columns), self.layout.label
+        answers = np.zeros(width, dtype=bool)
+        answers[list(self.layout.columns)] = True
         for cells, done in self.table.grid():
             for start in range(0, len(cells), rows * width):
                 part = cells.slice(start, rows * width)
                 labels, height = None, len(part) // width
                 if label is not None:
                     labels = part.gather_every(width, label)
-                    is_label = np.zeros(len(part), dtype=bool)
-                    is_label[label::width] = True
-                    part = part.filter(pl.Series(~is_label))
+                if not answers.all():
+                    part = part.filter(pl.Series(np.tile(answers, height)))
                 yield Slab(labels, part, height, by_row=True), done
 
     def _sheet(self, slab: Slab, start: int, number: int) -> Sheet:

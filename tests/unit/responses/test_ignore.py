@@ -1,0 +1,56 @@
+"""Columns that are about persons, not answers, left out of a wide table."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from spectral_irt.errors import OptionError
+from spectral_irt.responses import read_responses, responses_from_frame
+
+TABLE = pl.DataFrame(
+    {"sex": ["f", "m", "f"], "name": ["ann", "bob", "eve"], "q1": [1, 0, 1], "age": [31, 44, 17], "q2": [0, 1, None]}
+)
+ANSWERS = [[1, 0], [0, 1], [1, None]]
+
+
+def written(kind: str, folder: Path) -> Path:
+    path = folder / f"answers.{kind}"
+    if kind == "csv":
+        TABLE.write_csv(path)
+    elif kind == "csv.gz":
+        path.write_bytes(gzip.compress(TABLE.write_csv().encode()))
+    elif kind == "parquet":
+        TABLE.write_parquet(path)
+    else:
+        path.write_text("\n".join(json.dumps(row) for row in TABLE.to_dicts()))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "jsonl"])
+def test_ignored_columns_are_no_items(kind: str, tmp_path: Path) -> None:
+    found = read_responses(written(kind, tmp_path), ignore=["sex", "age"])
+    assert found.items.tolist() == ["q1", "q2"]
+    assert found.users.tolist() == ["ann", "bob", "eve"]  # the first column that is left labels the rows
+    assert [[None if x != x else x for x in row] for row in found.to_dense().tolist()] == ANSWERS
+
+
+def test_a_frame_and_a_single_name() -> None:
+    found = responses_from_frame(TABLE.drop("age"), ignore="sex")
+    assert found.items.tolist() == ["q1", "q2"]
+
+
+def test_what_cannot_be_ignored(tmp_path: Path) -> None:
+    path = written("csv", tmp_path)
+    with pytest.raises(OptionError, match=r"no column 'sec' for ignore; .* Did you mean 'sex'"):
+        read_responses(path, ignore="sec")
+    with pytest.raises(OptionError, match=r"'name' of answers\.csv labels the rows"):
+        read_responses(path, user="name", ignore=["name", "sex", "age"])
+    with pytest.raises(OptionError, match="no answers beside the columns to ignore"):
+        read_responses(path, ignore=["sex", "age", "q1", "q2"])
+    with pytest.raises(OptionError, match="no field 'sec' for ignore"):
+        read_responses(written("jsonl", tmp_path), ignore="sec")
