@@ -5,6 +5,7 @@
 """
 
 from spectral_irt import datasets, persons, simulate
+from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit, link
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.joint import JointRasch
 from spectral_irt.estimators.marginal import MarginalRasch
@@ -21,6 +22,8 @@ from spectral_irt.responses import Finding, Responses, read_responses, responses
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnchoredRasch",
+    "Bank",
     "ChoppinRasch",
     "ConditionalRasch",
     "EigenvectorRasch",
@@ -31,11 +34,13 @@ __all__ = [
     "Responses",
     "SpectralRasch",
     "VariationalRasch",
+    "anchored_fit",
     "andersen",
     "datasets",
     "differential",
     "item_fit",
     "item_restscore",
+    "link",
     "martin_loef",
     "persons",
     "read_responses",

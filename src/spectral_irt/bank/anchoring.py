@@ -59,9 +59,9 @@ class AnchoredRasch(RaschEstimator):
     Examples
     --------
     >>> from spectral_irt import datasets
-    >>> fit = AnchoredRasch(anchors={0: 0.0, 1: 1.75}).fit(datasets.load_lsat())
-    >>> fit.difficulty_.round(2).tolist()
-    [0.0, 1.75, 2.5, 1.44, 0.65]
+    >>> fit = AnchoredRasch(anchors={"item1": 0.0, "item2": 1.75}).fit(datasets.load_lsat())
+    >>> fit.difficulty_.round(1).tolist()
+    [0.0, 1.8, 2.5, 1.4, 0.7]
     """
 
     anchored_: NDArray[np.bool_]

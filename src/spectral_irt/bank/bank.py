@@ -108,9 +108,9 @@ class Bank:
     >>> answers = datasets.load_lsat()
     >>> bank = SpectralRasch().fit(answers).to_bank(answers)
     >>> bank
-    <Bank: 5 items, 1,000 users, 5,000 responses, difficulty -1.26 to 1.24 logits>
+    <Bank: 5 items, 1,000 users, 5,000 responses, difficulty -1.2... to 1.24 logits>
     >>> bank.rescale(mean=500, unit=50).measure.round().tolist()
-    [437.0, 524.0, 562.0, 508.0, 469.0]
+    [436.0, 524.0, 562.0, 509.0, 469.0]
     """
 
     items: Labels

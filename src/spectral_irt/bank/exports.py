@@ -241,7 +241,8 @@ def _fixed(columns: Columns, cells: Mapping[str, list[str]], title: str) -> str:
         fields = [row[name].rjust(width) if width else f" {row[name]}" for name, width in widths.items()]
         return first + "".join(fields)
 
-    heads = {name: name[: width - 1] if width else name for name, width in widths.items()}
+    heads = {name: name[: max(width - 1, 5)] if width > 2 else name for name, width in widths.items()}
+    heads["STATUS"] = "ST"
 
     lines = [f"; {title}".rstrip(), line(";", heads)]
     for k, row in enumerate(zip(*cells.values(), strict=True)):

@@ -195,7 +195,8 @@ def _robust_z(difference: Floats, se: Floats) -> Floats:
     low, middle, high = np.quantile(difference, [0.25, 0.5, 0.75])
     spread = np.maximum(IQR * (high - low), se)
     apart = difference - middle
-    return np.divide(apart, spread, out=np.where(apart == 0, 0.0, np.sign(apart) * np.inf), where=spread > 0)
+    sure = np.where(apart == 0, 0.0, np.copysign(np.inf, apart))  # where nothing explains a difference
+    return np.divide(apart, spread, out=sure, where=spread > 0)
 
 
 def _standard_errors(

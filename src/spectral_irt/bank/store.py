@@ -100,13 +100,12 @@ def _write_new(target: Path, files: Mapping[str, bytes], manifest: bytes) -> Non
 
 def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes, old: set[str]) -> None:
     """New tables beside the old ones; the manifest changes in one step, and then the old tables go."""
-    new = set(files) - old
     try:
-        for name in new:
-            _put(target / name, files[name])
+        for name, content in files.items():
+            _put(target / name, content)
         _put(target / MANIFEST, manifest)
     except BaseException:
-        for name in new:
+        for name in set(files) - old:
             with suppress(OSError):
                 (target / name).unlink(missing_ok=True)
         raise

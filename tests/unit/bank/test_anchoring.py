@@ -1,0 +1,174 @@
+"""Anchored calibration: values kept, scale kept, unbiased, displacement, and what is wrong with anchors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit
+from spectral_irt.errors import BankError, DesignError, OptionError, ReadError
+from spectral_irt.responses import Responses
+
+
+def test_anchored_items_keep_their_values_to_the_bit() -> None:
+    data = simulate.rasch(500, 10, seed=1)
+    anchors = {0: 0.1 + 0.2, 3: -1 / 3, 7: 1.23456789012345}
+    fit = anchored_fit(data.responses, anchors)
+    assert [fit.difficulty_[k] for k in anchors] == list(anchors.values())
+    assert fit.anchored_.tolist() == [k in anchors for k in range(10)]
+    assert [fit.status_[k] for k in anchors] == ["anchored"] * 3
+    assert np.all(fit.se_[list(anchors)] == 0)
+    assert np.all(fit.se_[~fit.anchored_] > 0)
+
+
+@pytest.mark.parametrize("free", [1, 3, 50])
+def test_a_full_fit_is_reproduced(free: int) -> None:
+    data = simulate.rasch(2000, 60, design="sampled", p=0.5, seed=2)
+    full = SpectralRasch().fit(data.responses)
+    anchors = {k: full.difficulty_[k] + 10 for k in range(free, 60)}
+    fit = anchored_fit(data.responses, anchors)
+    assert np.max(np.abs(fit.difficulty_ - 10 - full.difficulty_) / full.se_) < 0.05
+    assert np.nanmax(np.abs(fit.displacement_ / fit.displacement_se_)) < 0.1
+
+
+def test_anchored_at_the_truth_the_others_are_unbiased_and_the_errors_honest() -> None:
+    """60 replicates x 30 free items: the mean z is within 4 of its own standard errors, the spread within 10 %."""
+    z, shown = [], []
+    for seed in range(60):
+        data = simulate.rasch(600, 40, design="sampled", p=0.5, seed=seed, ability_mean=0.7)
+        fit = anchored_fit(data.responses, dict(enumerate(data.difficulty[:10])), threads=1)
+        z.append((fit.difficulty_ - data.difficulty)[10:] / fit.se_[10:])
+        shown.append(fit.displacement_[:10] / fit.displacement_se_[:10])
+    mean_over_items = np.mean(z, axis=1)  # items of one data set share the scale, so data sets are the sample
+    assert abs(mean_over_items.mean()) < 4 * mean_over_items.std(ddof=1) / np.sqrt(60)
+    assert 0.9 < np.std(z) < 1.1
+    assert 0.9 < np.std(shown) < 1.1  # displacements are noise here, of the size they say
+
+
+def test_displacement_finds_the_anchor_that_has_changed() -> None:
+    """One anchor is off by 0.8. Set free alone it would go back, whether two or thirty items hold the scale."""
+    data = simulate.rasch(4000, 40, seed=3)
+    for n_anchors in (3, 30):
+        anchors = dict(enumerate(data.difficulty[:n_anchors]))
+        anchors[1] += 0.8
+        fit = anchored_fit(data.responses, anchors)
+        assert fit.displacement_[1] == pytest.approx(-0.8, abs=4 * fit.displacement_se_[1])
+        z = (fit.displacement_ / fit.displacement_se_)[:n_anchors]
+        assert int(np.argmax(np.abs(z))) == 1
+        found = [finding for finding in fit.findings_ if finding.code == "displaced_anchors"]
+        assert len(found) == 1
+        assert 1 in found[0].items
+    table = fit.displacements()
+    assert table.columns == ["item", "anchor", "free", "displacement", "se", "z"]
+    assert {"anchored", "displacement", "displacement_se"} <= set(fit.items().columns)
+
+
+def test_all_items_anchored() -> None:
+    data = simulate.rasch(400, 8, seed=4)
+    fit = anchored_fit(data.responses, dict(enumerate(data.difficulty)))
+    assert np.array_equal(fit.difficulty_, data.difficulty)
+    assert np.all(np.isfinite(fit.displacement_))
+
+
+def test_thin_and_untied_items_get_a_prior_and_say_so() -> None:
+    nan = np.nan
+    rng = np.random.default_rng(5)
+    table = np.full((400, 6), nan)
+    table[:, :4] = rng.random((400, 4)) < 0.5
+    table[:30, 4] = 1  # everybody right
+    table[50:90, 5] = rng.random(40) < 0.5
+    fit = anchored_fit(table, {0: 1.0, 1: 1.0, 2: 1.2})
+    assert fit.regularization_.kind == "virtual item"
+    assert np.all(np.isfinite(fit.difficulty_))
+    assert fit.difficulty_[4] < fit.difficulty_[5]
+    assert fit.status_[4] == "all right"
+
+    strict = anchored_fit(table, {0: 1.0, 1: 1.0, 2: 1.2}, regularization=0)
+    assert np.isnan(strict.difficulty_[4])
+    assert [f.items for f in strict.findings_ if f.code == "items_left_out"] == [(4,)]
+    fixed = anchored_fit(table, {0: 1.0, 1: 1.0, 2: 1.2}, regularization=2.0)
+    assert fixed.regularization_.alpha == 2.0
+
+
+def test_anchors_from_a_bank_its_folder_and_a_file(tmp_path: Path) -> None:
+    data = simulate.rasch(800, 12, seed=6)
+    first = data.responses.take_users(np.arange(400))
+    bank = SpectralRasch().fit(first).to_bank(first).rescale(mean=500, sd=100)
+    bank.save(tmp_path / "bank")
+    second = data.responses.take_users(np.arange(400, 800))
+    fits = [anchored_fit(second, source) for source in (bank, tmp_path / "bank", str(tmp_path / "bank"), bank.to_fit())]
+    for fit in fits:
+        assert np.array_equal(fit.difficulty_, bank.difficulty)
+        assert np.array_equal(fit.anchor_se_, bank.se)
+        assert fit.scale_ == bank.scale
+    again = fits[0].to_bank(second)
+    assert again.anchored.all()
+    assert np.array_equal(again.se, bank.se)  # where the anchors come from, not the 0 they have here
+
+    path = tmp_path / "anchors.csv"
+    path.write_text("item,difficulty,se\n0,0.5,0.1\n5,,\n3,-1e0,\n0,0.5,0.1\n", encoding="utf-8")
+    fit = anchored_fit(second, path)
+    assert fit.anchored_.nonzero()[0].tolist() == [0, 3]
+    assert fit.anchor_se_[0] == 0.1
+
+
+def test_unused_anchors_are_noted() -> None:
+    data = simulate.rasch(300, 6, seed=7)
+    fit = anchored_fit(data.responses, {0: 0.0, "gone": 1.0})
+    assert [finding.items for finding in fit.findings_ if finding.code == "unused_anchors"] == [("gone",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "words"),
+    [
+        ("item,difficulty\n1,0.5\n1,0.6\n2,0\n", OptionError, "'1' more than once"),
+        ("item,difficulty\n1,hard\n", ReadError, "line 2.*'hard'"),
+        ("item,b\n1,0.5\n", ReadError, "columns item and difficulty; it has 'item', 'b'"),
+        ("", ReadError, "it is empty"),
+        ("item,difficulty\n1,500\n", OptionError, "logits"),
+        ("item,difficulty\nq1,1\nq2,2\n", OptionError, "none of its items.*'q1', 'q2'"),
+    ],
+)
+def test_anchor_files_that_will_not_do(tmp_path: Path, text: str, error: type[Exception], words: str) -> None:
+    path = tmp_path / "anchors.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(error, match=words):
+        anchored_fit(simulate.rasch(100, 5, seed=8).responses, path)
+
+
+def test_other_bad_anchors() -> None:
+    data = simulate.rasch(100, 5, seed=8).responses
+    with pytest.raises(OptionError, match="none of its items"):
+        anchored_fit(data, {"a": 1.0})
+    with pytest.raises(OptionError, match="no number as difficulty, but 'x'"):
+        anchored_fit(data, {0: "x"})
+    with pytest.raises(OptionError, match="not a int"):
+        anchored_fit(data, 5)
+    with pytest.raises(OptionError, match="anchors is missing"):
+        AnchoredRasch().fit(data)
+    with pytest.raises(BankError, match="there is no bank"):
+        anchored_fit(data, "nowhere")
+    with pytest.raises(OptionError, match="regularization is -1"):
+        anchored_fit(data, {0: 1.0}, regularization=-1)
+    with pytest.raises(DesignError, match="anchored item"):
+        table = np.column_stack([np.full(100, np.nan), data.to_dense()])
+        anchored_fit(Responses.from_wide(table), {0: 1.0}, regularization=0)
+
+
+def test_numbers_as_text_are_the_same_items() -> None:
+    data = simulate.rasch(300, 6, seed=9).responses
+    text = Responses.from_wide(data.to_dense(), items=[str(k) for k in range(6)])
+    one, other = anchored_fit(data, {"0": 0.3, "4": 1.0}), anchored_fit(text, {0: 0.3, 4: 1.0})
+    assert np.array_equal(one.difficulty_, other.difficulty_)
+
+
+def test_a_bank_of_an_anchored_fit_holds_both_kinds() -> None:
+    data = simulate.rasch(600, 10, seed=10)
+    fit = anchored_fit(data.responses, {0: 3.0, 1: 3.5})
+    bank = Bank.from_fit(fit, data.responses)
+    assert bank.anchored.sum() == 2
+    assert bank.estimator == "AnchoredRasch"
+    assert np.isnan(bank.se[:2]).all()

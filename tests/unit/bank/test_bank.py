@@ -1,0 +1,151 @@
+"""Bank: what it takes from a fit, its scale, and its use as a fitted estimator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectral_irt import SpectralRasch, datasets, simulate
+from spectral_irt.bank import Bank, Scale
+from spectral_irt.bank.bank import information_matrix
+from spectral_irt.bank.people import fingerprints, numbered
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import BankError, NotFittedError, OptionError
+from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.responses import Responses
+
+
+@pytest.fixture(scope="module")
+def data() -> Responses:
+    return simulate.rasch(400, 8, design="sampled", p=0.8, seed=1).responses
+
+
+def test_what_a_fit_gives(data: Responses) -> None:
+    fit = SpectralRasch().fit(data)
+    bank = fit.to_bank(data)  # type: ignore[attr-defined]
+    assert np.array_equal(bank.difficulty, fit.difficulty_)
+    assert np.array_equal(bank.se, fit.se_)
+    assert np.array_equal(bank.n, data.item_counts)
+    assert np.array_equal(bank.score, data.item_scores)
+    assert (bank.estimator, bank.settings["weighting"]) == ("SpectralRasch", "ability")
+    assert [(d.digest, d.users, d.responses, d.how) for d in bank.data] == [
+        (data.digest(), 400, data.n_responses, "fit")
+    ]
+    assert bank.findings == fit.findings_
+    assert not bank.anchored.any()
+    assert not bank.difficulty.flags.writeable
+    assert bank.to_fit().to_bank(None) is bank  # type: ignore[attr-defined]
+
+
+def test_other_estimators_have_banks_too(data: Responses) -> None:
+    fit = ConditionalRasch().fit(data)
+    bank = Bank.from_fit(fit, data)
+    assert bank.estimator == "ConditionalRasch"
+    assert bank.information == pytest.approx(1 / bank.se**2, rel=0.25)
+
+
+def test_the_information_matrix_is_the_negative_slope_of_the_score(data: Responses) -> None:
+    """H of the theory is the expectation of -dg/dbeta with abilities following; here to a few percent."""
+    from spectral_irt.bank.evidence import score_and_information
+
+    beta = SpectralRasch(regularization=0).fit(data).difficulty_
+    matrix = information_matrix(data, beta, LocalEngine(1))
+    np.testing.assert_allclose(matrix.sum(axis=0), 0, atol=1e-9)
+    step = 0.05
+    for k in (0, 5):
+        moved = [score_and_information(data.blocks, beta + s * np.eye(8)[k], LocalEngine(1), matrix=False)[0]
+                 for s in (step, -step)]  # fmt: skip
+        slope = -(moved[0] - moved[1]) / (2 * step)
+        assert slope[k] == pytest.approx(matrix[k, k], rel=0.1)
+        assert np.delete(slope, k) == pytest.approx(np.delete(matrix[k], k), abs=0.1 * matrix[k, k])
+    _, diagonal = score_and_information(data.blocks, beta, LocalEngine(1), matrix=False)
+    np.testing.assert_allclose(diagonal, np.diag(matrix))
+
+
+def test_dense_and_sparse_matrices_agree() -> None:
+    thin = simulate.rasch(300, 100, design="sampled", p=0.03, seed=2).responses
+    beta = np.linspace(-1, 1, 100)
+    sparse_way = information_matrix(thin, beta, LocalEngine(1))
+    thick = Responses.from_wide(np.where(np.isnan(thin.to_dense()), np.nan, thin.to_dense()))
+    assert np.array_equal(sparse_way, information_matrix(thick, beta, LocalEngine(1)))
+    import spectral_irt.bank.evidence as evidence
+    from spectral_irt.chain.operator import Part
+
+    part = Part.able(thin.blocks[0], beta, None)
+    share = np.random.default_rng(0).random(300)
+    b = share[:, None] * (part.right.toarray() + part.wrong.toarray())
+    np.testing.assert_allclose(evidence._gram(part, share), b.T @ b)
+
+
+def test_other_responses_are_refused(data: Responses) -> None:
+    fit = SpectralRasch().fit(data)
+    with pytest.raises(BankError, match="not the responses that the calibration was fitted to"):
+        Bank.from_fit(fit, data.take_users(np.arange(100)))
+    with pytest.raises(NotFittedError):
+        Bank.from_fit(SpectralRasch(), data)
+
+
+def test_rescale() -> None:
+    answers = datasets.load_lsat()
+    bank = Bank.from_fit(SpectralRasch().fit(answers), answers)
+    scaled = bank.rescale(mean=500, sd=100)
+    assert scaled.measure.mean() == pytest.approx(500)
+    assert scaled.measure.std() == pytest.approx(100)
+    assert np.array_equal(scaled.difficulty, bank.difficulty)  # logits stay
+    assert bank.scale == Scale()
+    columns = scaled.item_columns()
+    assert columns["se"] == pytest.approx(bank.se * scaled.scale.unit)
+    assert columns["ci_high"] - columns["ci_low"] == pytest.approx(2 * 1.96 * columns["se"], rel=1e-4)
+    assert scaled.table().columns[:3] == ["item", "difficulty", "se"]
+
+    assert bank.rescale(mean=50, unit=10).measure == pytest.approx(50 + 10 * bank.difficulty)
+    abilities = np.array([0.5, 1.5, np.nan, 2.5])
+    by_people = bank.rescale(500, 100, abilities=abilities)
+    assert np.nanmean(by_people.scale.measure(abilities)) == pytest.approx(500)
+    assert np.nanstd(by_people.scale.measure(abilities)) == pytest.approx(100)
+    assert bank.rescale().scale == Scale()
+
+
+def test_rescale_bad_numbers() -> None:
+    answers = datasets.load_lsat()
+    bank = Bank.from_fit(SpectralRasch().fit(answers), answers)
+    for options, words in [
+        ({"sd": 0}, "sd is 0"),
+        ({"unit": -1}, "unit is -1"),
+        ({"mean": float("nan")}, "mean is nan"),
+        ({"sd": 1, "unit": 1}, "not both"),
+        ({"abilities": [1.0, 2.0]}, "give sd"),
+        ({"sd": 1, "abilities": [1.0, 1.0]}, "do not differ"),
+    ]:
+        with pytest.raises(OptionError, match=words):
+            bank.rescale(**options)  # type: ignore[arg-type]
+
+
+def test_a_bank_scores_people(data: Responses) -> None:
+    fit = SpectralRasch().fit(data)
+    bank = Bank.from_fit(fit, data)
+    calibration = bank.to_fit()
+    assert calibration.persons(data).equals(fit.persons(data))  # type: ignore[attr-defined]
+    assert np.array_equal(calibration.predict_proba([0.0]), fit.predict_proba([0.0]))
+    with pytest.raises(OptionError, match="a bank, fitted already"):
+        calibration.fit(data)
+    text = Responses.from_wide(data.to_dense(), items=[str(k) for k in range(8)])
+    assert np.array_equal(bank.in_my_words(text).items, data.items)
+
+
+def test_fingerprints_do_not_depend_on_order() -> None:
+    table = np.array([[1, 0, np.nan], [0, 1, 1], [1, 1, 0.0]])
+    first = fingerprints(Responses.from_wide(table, items=["a", "b", "c"]))
+    moved = Responses.from_wide(table[:, ::-1], items=["c", "b", "a"])
+    assert np.array_equal(first, fingerprints(moved))
+    assert np.array_equal(first[[0, 2]], fingerprints(moved.take_users([0, 2])))
+    changed = table.copy()
+    changed[1, 2] = 0
+    other = fingerprints(Responses.from_wide(changed, items=["a", "b", "c"]))
+    assert (first == other).tolist() == [[True, True], [True, False], [True, True]]
+
+
+def test_numbered_users() -> None:
+    assert numbered(Responses.from_wide([[1, 0], [0, 1]]))
+    assert not numbered(Responses.from_long(["x", "y"], ["a", "a"], [1, 0]))
+    assert not numbered(Responses.from_long([7, 9], ["a", "a"], [1, 0]))

@@ -1,0 +1,169 @@
+"""Files for other programs: names, codes, columns, and readers that know nothing of us."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.bank import Bank, Scale, anchored_fit
+from spectral_irt.bank.exports import (
+    CODES,
+    LAYOUT,
+    catsim_items,
+    catsim_text,
+    ifile,
+    pfile,
+    winsteps_text,
+    write_winsteps,
+)
+from spectral_irt.errors import OptionError, OutputError
+from spectral_irt.responses import Responses
+
+NAMES = [
+    *("ENTRY", "MEASURE", "STATUS", "COUNT", "SCORE", "ERROR", "IN.MSQ", "IN.ZSTD", "OUT.MSQ", "OUT.ZSTD"),
+    *("DISPLACE", "PTME", "WEIGHT", "OBSMATCH", "EXPMATCH", "PTME-E", "RMSR", "WMLE"),
+]
+# Widths of Winsteps' own files (r2Winsteps reads them with these).
+WIDTHS = [1, 5, 8, 3, 8, 9, 7, 7, 7, 7, 7, 7, 7, 7, 6, 6, 6, 6, 8, 2, 2, 2]
+
+
+@pytest.fixture(scope="module")
+def data() -> Responses:
+    table = simulate.rasch(200, 6, seed=1).responses.to_dense()
+    table[:, 4], table[:, 5] = 1, np.nan
+    return Responses.from_wide(table, items=['q"1', "q,2", "q\n3", "q4", "easy", "unseen"])
+
+
+def read_fixed(text: str, widths: list[int]) -> list[list[str]]:
+    limits = np.cumsum([0, *widths])
+    lines = text.splitlines()[2:]
+    return [[line[a:b].strip() for a, b in zip(limits, [*limits[1:], None], strict=True)] for line in lines]
+
+
+def test_items(data: Responses) -> None:
+    fit = SpectralRasch().fit(data)
+    columns = ifile(fit, fit.item_fit(data))  # type: ignore[attr-defined]
+    assert list(columns) == [*NAMES, *CODES, "NAME"]
+    assert columns["STATUS"].tolist() == [1, 1, 1, 1, -1, -2]
+    assert columns["COUNT"].tolist() == [200.0] * 5 + [0.0]
+    table = list(csv.DictReader(io.StringIO(winsteps_text(columns))))
+    assert [row["NAME"] for row in table] == ['q"1', "q,2", "q 3", "q4", "easy", "unseen"]
+    assert float(table[0]["MEASURE"]) == pytest.approx(fit.difficulty_[0], abs=5e-5)
+    assert float(table[0]["ERROR"]) == pytest.approx(fit.se_[0], abs=5e-5)
+    assert 0.5 < float(table[0]["IN.MSQ"]) < 1.5
+    assert table[5]["MEASURE"] == ""
+    assert winsteps_text(columns).splitlines()[0].startswith('"ENTRY","MEASURE","STATUS"')
+
+
+def test_fixed_columns_stand_where_winsteps_has_them(data: Responses) -> None:
+    columns = ifile(SpectralRasch().fit(data))
+    text = winsteps_text(columns, "fixed", title="ITEM file")
+    lines = text.splitlines()
+    assert lines[0] == "; ITEM file"
+    assert lines[1].startswith(";")
+    assert lines[1].split()[:6] == [";ENTRY", "MEASURE", "ST", "COUNT", "SCORE", "ERROR"]
+    rows = read_fixed(text, WIDTHS)
+    assert [row[0] for row in rows] == ["", "", "", "", ";", ";"]  # a comment for items without a proper measure
+    assert [int(row[1]) for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert [float(row[2]) for row in rows[:5]] == pytest.approx(columns["MEASURE"][:5], abs=0.005)
+    assert [float(row[4]) for row in rows] == columns["COUNT"].tolist()
+    assert [row[-1] for row in rows] == ['q"1', "q,2", "q 3", "q4", "easy", "unseen"]
+
+
+def test_columns_that_overflow_are_widened() -> None:
+    data = simulate.rasch(50, 3, seed=2).responses
+    columns = ifile(SpectralRasch().fit(data), scale=Scale(5_000_000, 1_000_000))
+    row = winsteps_text(columns, "fixed").splitlines()[2].split()
+    assert float(row[1]) == pytest.approx(columns["MEASURE"][0], abs=0.01)
+    assert row[2] == "1"
+
+
+def test_tabs_and_titles(data: Responses) -> None:
+    text = winsteps_text(ifile(SpectralRasch().fit(data)), "tab", title="two\nlines", decimals=1)
+    lines = text.splitlines()
+    assert lines[0] == ";two lines"
+    assert lines[1].split("\t")[:3] == NAMES[:3]
+    assert len(lines[2].split("\t")[1].split(".")[1]) == 1
+    with pytest.raises(OptionError, match="'csv', 'tab', 'fixed'"):
+        winsteps_text({}, "xls")
+
+
+def test_scale_and_displacement(data: Responses) -> None:
+    fit = anchored_fit(data, {"q4": 1.0, "easy": -2.0})
+    columns = ifile(fit, scale=Scale(500, 100))
+    assert columns["STATUS"].tolist() == [1, 1, 1, 2, 2, -2]
+    assert columns["MEASURE"][3] == 600
+    assert columns["DISPLACE"][3] == pytest.approx(100 * fit.displacement_[3])
+    bank = Bank.from_fit(fit, data).rescale(mean=50, unit=10)
+    assert ifile(bank)["MEASURE"][3] == 60
+    assert ifile(bank)["STATUS"].tolist() == [1, 1, 1, 2, 2, -2]
+
+
+def test_fit_statistics_in_another_order(data: Responses) -> None:
+    fit = SpectralRasch().fit(data)
+    table = {"item": data.items[::-1], "infit": np.arange(6.0)}
+    assert ifile(fit, table)["IN.MSQ"].tolist() == [5, 4, 3, 2, 1, 0]
+    assert ifile(fit, {"infit": np.arange(6.0)})["IN.MSQ"].tolist() == [0, 1, 2, 3, 4, 5]
+    with pytest.raises(OptionError, match="lack 1 of the items: 'unseen'"):
+        ifile(fit, {"item": data.items[:5], "infit": np.arange(5.0)})
+    with pytest.raises(OptionError, match="no column 'item'"):
+        ifile(fit, {"infit": np.arange(5.0)})
+
+
+def test_persons(data: Responses, tmp_path: Path) -> None:
+    persons = {
+        "user": np.array(["a", "b", "c", "d"], dtype=object),
+        "n": np.array([5, 5, 5, 0]),
+        "score": np.array([5, 0, 3, 0]),
+        "ability": np.array([3.0, -3.0, 0.5, np.nan]),
+        "se": np.array([1.5, 1.5, 0.9, np.nan]),
+        "infit": np.array([np.nan, np.nan, 1.1, np.nan]),
+    }
+    columns = pfile(persons, scale=Scale(500, 100))
+    assert list(columns) == [*NAMES, "NAME"]
+    assert columns["STATUS"].tolist() == [0, -1, 1, -2]
+    assert columns["MEASURE"][:3].tolist() == [800, 200, 550]
+    assert columns["WMLE"][2] == 550
+    assert np.isnan(pfile(persons, wle=False)["WMLE"]).all()
+    write_winsteps(tmp_path / "p.csv", columns)
+    table = pl.read_csv(tmp_path / "p.csv")
+    assert table.columns == [*NAMES, "NAME"]
+    assert table["MEASURE"].to_list() == [800, 200, 550, None]
+    assert table["IN.MSQ"].to_list() == [None, None, 1.1, None]
+    frame = pl.DataFrame({name: values.tolist() for name, values in persons.items()})
+    assert pfile(frame)["NAME"].tolist() == ["a", "b", "c", "d"]
+    with pytest.raises(OutputError, match="cannot be written"):
+        write_winsteps(tmp_path / "no" / "p.csv", columns)
+
+
+def test_persons_of_a_fit(data: Responses) -> None:
+    fit = SpectralRasch().fit(data)
+    persons = fit.persons(data)  # type: ignore[attr-defined]
+    columns = pfile(persons)
+    assert np.array_equal(columns["MEASURE"], persons["ability"].to_numpy())
+    assert np.array_equal(columns["IN.MSQ"], persons["infit"].to_numpy(), equal_nan=True)
+
+
+def test_catsim(data: Responses) -> None:
+    bank = Bank.from_fit(SpectralRasch().fit(data), data).rescale(mean=500, sd=100)
+    table, labels = catsim_items(bank)
+    assert table.shape == (5, 4)
+    assert np.array_equal(table[:, 1], bank.difficulty[:5])  # logits: catsim has no other scale
+    assert (table[:, 0] == 1).all()
+    assert (table[:, 2] == 0).all()
+    assert (table[:, 3] == 1).all()
+    assert labels.tolist() == data.items.tolist()[:5]
+    rows = list(csv.reader(io.StringIO(catsim_text(bank))))
+    assert rows[0] == ["item", "a", "b", "c", "d"]
+    assert rows[1][0] == 'q"1'
+    assert float(rows[1][2]) == bank.difficulty[0]
+
+
+def test_the_layout_is_the_one_of_the_manual() -> None:
+    assert [1, *(width for width, _ in LAYOUT.values()), 2, 2, 2] == WIDTHS

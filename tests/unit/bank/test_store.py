@@ -1,0 +1,244 @@
+"""Banks on disk: everything comes back, damage is found, and what was there before is never lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.bank import Bank, store
+from spectral_irt.bank.labels import decoded, encoded, label_array
+from spectral_irt.errors import BankError, OutputError
+from spectral_irt.responses import Finding
+
+
+@pytest.fixture(scope="module")
+def bank() -> Bank:
+    data = simulate.rasch(200, 12, design="sampled", p=0.3, seed=1).responses
+    bank = Bank.from_fit(SpectralRasch().fit(data), data)
+    difficulty, se = bank.difficulty.copy(), bank.se.copy()
+    difficulty[3], se[3] = np.nan, np.nan
+    finding = Finding("a", "note", 'one "two" ü', "do", (1, "x"))
+    return replace(bank, difficulty=difficulty, se=se, findings=(finding,)).rescale(mean=500, sd=100)
+
+
+def assert_same(a: Bank, b: Bank) -> None:
+    for column in fields(Bank):
+        one, other = getattr(a, column.name), getattr(b, column.name)
+        if isinstance(one, np.ndarray):
+            assert one.dtype == other.dtype, column.name
+            np.testing.assert_array_equal(one, other, err_msg=column.name)
+        else:
+            assert one == other, column.name
+
+
+def test_everything_comes_back(bank: Bank, tmp_path: Path) -> None:
+    folder = bank.save(tmp_path / "some" / "bank")
+    assert_same(bank, Bank.load(folder))
+    assert_same(bank, Bank.load(str(folder)))
+    manifest = json.loads((folder / "bank.json").read_text())
+    assert manifest["format_version"] == 1
+    assert manifest["data"][0]["digest"] == bank.data[0].digest
+    assert sorted(path.name.split(".")[0] for path in folder.iterdir()) == ["bank", "information", "items", "users"]
+    import polars as pl
+
+    table = pl.read_parquet(folder / manifest["tables"]["items"]["file"])
+    assert table["difficulty"].null_count() == 1
+    without = replace(bank, matrix=None)
+    assert_same(without, Bank.load(without.save(tmp_path / "no matrix")))
+
+
+any_text = st.text(alphabet=st.characters(), max_size=20)  # lone surrogates, control characters, everything
+labels = st.lists(any_text | st.integers() | st.floats(allow_nan=False), min_size=1, max_size=12, unique_by=repr)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(labels=labels)
+def test_labels_survive_exactly(bank: Bank, tmp_path: Path, labels: list[Any]) -> None:
+    m = len(labels)
+    columns = {name: getattr(bank, name)[:m] for name in ("difficulty", "se", "status", "n", "score", "information")}
+    renamed = replace(bank, items=label_array(labels), anchored=bank.anchored[:m], matrix=None, **columns)
+    again = Bank.load(renamed.save(tmp_path / "bank")).items.tolist()
+    assert again == labels
+    assert [type(label) for label in again] == [type(label) for label in labels]
+
+
+def test_labels_of_strange_kinds_are_refused() -> None:
+    strange = np.empty(1, dtype=object)
+    strange[0] = ("a", 1)
+    with pytest.raises(BankError, match="is a tuple"):
+        encoded(strange)
+    assert decoded(encoded(np.array([1, 2]))).dtype == np.int64
+
+
+# ------------------------------------------------------------------------------------------------- damage
+
+
+def saved(bank: Bank, tmp_path: Path) -> Path:
+    return bank.save(tmp_path / "bank")
+
+
+@pytest.mark.parametrize("table", ["items", "users", "information"])
+def test_a_changed_table_is_found(bank: Bank, tmp_path: Path, table: str) -> None:
+    folder = saved(bank, tmp_path)
+    path = next(folder.glob(f"{table}.*.parquet"))
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(BankError, match=f"{table}.*checksum is wrong"):
+        Bank.load(folder)
+    path.unlink()
+    with pytest.raises(BankError, match=f"not complete: '{table}.*is missing"):
+        Bank.load(folder)
+
+
+def test_a_changed_manifest_is_found(bank: Bank, tmp_path: Path) -> None:
+    folder = saved(bank, tmp_path)
+    path = folder / "bank.json"
+    text = path.read_text()
+    path.write_text(text.replace('"unit": ', '"unit": 1'))
+    with pytest.raises(BankError, match=r"bank\.json.*checksum is wrong"):
+        Bank.load(folder)
+    for broken in (text[:-20], "[1, 2]", "", "{}"):
+        path.write_text(broken)
+        with pytest.raises(BankError, match=r"checksum|not a bank"):
+            Bank.load(folder)
+
+
+def test_another_version(bank: Bank, tmp_path: Path) -> None:
+    folder = saved(bank, tmp_path)
+    path = folder / "bank.json"
+    record = json.loads(path.read_text())
+    path.write_text(json.dumps({**record, "format_version": 99}))
+    with pytest.raises(BankError, match="format version 99, and this version of spectral-irt reads version 1"):
+        Bank.load(folder)
+
+
+def test_no_bank_at_all(tmp_path: Path) -> None:
+    with pytest.raises(BankError, match="there is no bank"):
+        Bank.load(tmp_path / "nowhere")
+    with pytest.raises(BankError, match=r"is not a bank: it has no bank\.json"):
+        Bank.load(tmp_path)
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(BankError, match="is not a bank"):
+        Bank.load(tmp_path / "file")
+
+
+def test_names_outside_the_folder_are_not_opened(bank: Bank, tmp_path: Path) -> None:
+    folder = saved(bank, tmp_path)
+    record = json.loads((folder / "bank.json").read_text())
+    record.pop("sha256")
+    record["tables"]["items"]["file"] = "../secret.parquet"
+    (folder / "bank.json").write_bytes(store._sealed(record))
+    with pytest.raises(BankError, match="lies outside"):
+        Bank.load(folder)
+    record["tables"] = {"items": 5}
+    (folder / "bank.json").write_bytes(store._sealed(record))
+    with pytest.raises(BankError, match="cannot be understood"):
+        Bank.load(folder)
+
+
+# ------------------------------------------------------------------------------- nothing is lost on the way
+
+
+def test_a_bank_replaces_a_bank_and_leaves_no_litter(bank: Bank, tmp_path: Path) -> None:
+    folder = saved(bank, tmp_path)
+    other = replace(bank, difficulty=bank.difficulty + 1)
+    other.save(folder)
+    assert_same(other, Bank.load(folder))
+    assert len(list(folder.iterdir())) == 4
+    other.save(folder)  # the very same again
+    assert_same(other, Bank.load(folder))
+    assert [path.name for path in tmp_path.iterdir()] == ["bank"]
+
+
+@pytest.mark.parametrize("step", range(1, 10))
+def test_a_crash_at_any_step_leaves_the_old_bank_whole(
+    bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int
+) -> None:
+    """Each write, flush to disk and move in turn fails, as on a full disk or when the power goes."""
+    folder = saved(bank, tmp_path)
+    calls = 0
+
+    def failing(real: Any) -> Any:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if calls == step:
+                raise OSError(28, "No space left on device")
+            return real(*args, **kwargs)
+
+        return call
+
+    other = replace(bank, difficulty=bank.difficulty + 1, users=bank.users[:50])
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", failing(os.fsync))
+        patch.setattr(os, "replace", failing(os.replace))
+        if step <= 8:  # three tables and the manifest, each flushed and moved
+            with pytest.raises(OutputError, match="The bank that was there is unchanged"):
+                other.save(folder)
+        else:
+            other.save(folder)
+    assert_same(bank if step <= 8 else other, Bank.load(folder))
+    assert len(list(folder.iterdir())) == 4
+
+
+def test_killed_before_the_manifest_is_in_place(bank: Bank, tmp_path: Path) -> None:
+    """Without any chance to clean up, the old bank is still whole, and the next one can be saved."""
+    folder = saved(bank, tmp_path)
+    program = f"""
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from spectral_irt.bank import Bank, store
+real = store._put
+store._put = lambda path, content: os._exit(9) if path.name == "bank.json" else real(path, content)
+bank = Bank.load({str(folder)!r})
+replace(bank, difficulty=bank.difficulty + 1).save({str(folder)!r})
+"""
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 9
+    assert len(list(folder.iterdir())) == 5  # the new table is there, and nobody reads it
+    assert_same(bank, Bank.load(folder))
+    other = replace(bank, difficulty=bank.difficulty + 1)
+    other.save(folder)
+    assert_same(other, Bank.load(folder))
+
+
+def test_a_damaged_bank_is_replaced_by_a_whole_one(bank: Bank, tmp_path: Path) -> None:
+    folder = saved(bank, tmp_path)
+    next(folder.glob("users.*.parquet")).write_bytes(b"damaged")
+    bank.save(folder)
+    assert_same(bank, Bank.load(folder))
+
+
+def test_a_first_save_that_fails_leaves_nothing(bank: Bank, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*args: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OutputError, match="Nothing was written"):
+        bank.save(tmp_path / "bank")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_files_are_not_written_over(bank: Bank, tmp_path: Path) -> None:
+    (tmp_path / "thesis.doc").write_text("important")
+    with pytest.raises(OutputError, match=r"other files \('thesis.doc'\), not a bank"):
+        bank.save(tmp_path)
+    with pytest.raises(OutputError, match="is a file"):
+        bank.save(tmp_path / "thesis.doc")
+    with pytest.raises(OutputError, match="Nothing was written"):
+        bank.save(tmp_path / "thesis.doc" / "bank")
+    (tmp_path / "empty").mkdir()
+    assert_same(bank, Bank.load(bank.save(tmp_path / "empty")))

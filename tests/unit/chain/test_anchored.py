@@ -1,0 +1,107 @@
+"""The chain with known items: against the equations written out, and against the free chain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dense import dense_pairs
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.chain.anchored import GroundedChain, Known, grounded_errors, solve_grounded, tied
+from spectral_irt.chain.operator import ItemChain
+from spectral_irt.chain.stationary import stationary
+from spectral_irt.engines import LocalEngine
+from spectral_irt.responses import Responses
+
+ENGINE = LocalEngine(1)
+
+
+def none_known(m: int) -> Known:
+    return Known(np.zeros(m, dtype=bool), np.zeros(m), np.zeros(m))
+
+
+def test_the_ground_holds_the_anchored_items() -> None:
+    """pi_i d_i = sum_j pi_j Y_ji for the free items, with pi of the others as given; solved densely."""
+    data = simulate.rasch(300, 12, seed=1)
+    Y, _ = dense_pairs(data.responses.to_dense(), lambda user, i, j: 1 / 12)
+    fixed = np.arange(12) < 5
+    pi = np.exp(np.where(fixed, data.difficulty, 0))
+    free = ~fixed
+    matrix = np.diag(Y.sum(axis=1)) - Y.T
+    expected = np.linalg.solve(matrix[np.ix_(free, free)], -matrix[np.ix_(free, fixed)] @ pi[fixed])
+
+    chain = ItemChain.counting(data.responses.blocks, 12, "users", ENGINE)
+    known = Known(fixed, np.where(fixed, data.difficulty, 0.0), np.zeros(12))
+    found = stationary(GroundedChain(chain, np.zeros(12), known))
+    assert found.residual < 1e-12
+    np.testing.assert_allclose(found.pi[:-1] / found.pi[-1], expected, rtol=1e-10)
+
+
+def test_one_vector_and_many_columns_agree() -> None:
+    data = simulate.rasch(200, 9, seed=2)
+    chain = ItemChain.counting(data.responses.blocks, 9, "users", ENGINE)
+    fixed = np.arange(9) < 3
+    grounded = GroundedChain(chain, np.zeros(9), Known(fixed, np.where(fixed, data.difficulty, 0), 1.0 - fixed))
+    columns = np.random.default_rng(0).random((7, 4))
+    many = grounded.inflow(columns)
+    for k in range(4):
+        np.testing.assert_allclose(many[:, k], grounded.inflow(columns[:, k]))
+    np.testing.assert_allclose(grounded.inflow(np.eye(7)).sum(axis=0), grounded.rates)  # what leaves arrives
+
+
+@pytest.mark.parametrize("design", ["complete", "sampled"])
+def test_anchors_at_a_free_fit_reproduce_it(design: str) -> None:
+    options = {"p": 0.4} if design == "sampled" else {}
+    data = simulate.rasch(1500, 40, design=design, seed=3, **options)
+    fit = SpectralRasch(regularization=0).fit(data.responses)
+    fixed = np.random.default_rng(1).random(40) < 0.3
+    known = Known(fixed, fit.difficulty_ + 2, np.zeros(40))
+    solved = solve_grounded(data.responses.blocks, np.zeros(40), known, ENGINE)
+    # The free fit stops its rounds when a twentieth of a standard error is left at most.
+    assert np.max(np.abs(solved.beta - 2 - fit.difficulty_) / fit.se_) < 0.05
+    assert np.array_equal(solved.beta[fixed], known.mean[fixed])
+
+
+def test_a_prior_is_data_at_its_mean() -> None:
+    """With a precision far above the information nothing moves; with one far below the prior does not matter."""
+    data = simulate.rasch(800, 15, seed=4)
+    fit = SpectralRasch(regularization=0).fit(data.responses)
+    mean = np.linspace(-1, 1, 15)
+    stiff = solve_grounded(data.responses.blocks, mean, Known(np.zeros(15, dtype=bool), mean, np.full(15, 1e8)), ENGINE)
+    np.testing.assert_allclose(stiff.beta, mean, atol=1e-4)
+    weak = solve_grounded(data.responses.blocks, mean, Known(np.zeros(15, dtype=bool), mean, np.full(15, 1e-6)), ENGINE)
+    np.testing.assert_allclose(weak.beta - weak.beta.mean(), fit.difficulty_, atol=0.02 * fit.se_.min())
+
+
+def test_prior_pulls_as_a_normal_one() -> None:
+    """At the solution the score of every item equals precision times distance from the mean."""
+    data = simulate.rasch(300, 10, seed=5)
+    precision = np.linspace(1, 50, 10)
+    mean = np.full(10, 0.5)
+    solved = solve_grounded(data.responses.blocks, mean, Known(np.zeros(10, dtype=bool), mean, precision), ENGINE)
+    pi = np.exp(solved.beta)
+    score = solved.data.inflow(pi) - pi * solved.data.rates
+    np.testing.assert_allclose(score, precision * (solved.beta - mean), atol=0.02)
+
+
+def test_standard_errors_three_ways() -> None:
+    data = simulate.rasch(3000, 60, design="sampled", p=0.3, seed=6)
+    fixed = np.arange(60) < 20
+    known = Known(fixed, np.where(fixed, data.difficulty, 0.0), np.zeros(60))
+    solved = solve_grounded(data.responses.blocks, np.zeros(60), known, ENGINE)
+    dense, one, many = (grounded_errors(solved, method) for method in ("dense", "one-pass", "multiplier"))
+    assert np.all(dense.se[fixed] == 0)
+    np.testing.assert_allclose(one.se[~fixed], dense.se[~fixed], rtol=0.05)
+    np.testing.assert_allclose(many.se[~fixed], dense.se[~fixed], rtol=0.12)
+    np.testing.assert_allclose(one.displacement[fixed], dense.displacement[fixed], atol=0.02)
+    assert np.isnan(dense.displacement[~fixed]).all()
+
+
+def test_what_the_anchors_reach() -> None:
+    nan = np.nan
+    table = [[1, 0, nan, nan], [0, 1, nan, nan], [nan, nan, 1, 0], [nan, nan, 0, 1], [1, nan, 0, nan]]
+    responses = Responses.from_wide(table)
+    assert tied(responses.blocks, np.array([True, False, False, False]), ENGINE).tolist() == [True, True, False, False]
+    both = Responses.from_wide([*table, [0, nan, 1, nan]])
+    assert tied(both.blocks, np.array([True, False, False, False]), ENGINE).all()
+    assert tied((), np.array([True, False]), ENGINE).tolist() == [True, False]
