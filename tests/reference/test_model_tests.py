@@ -3,6 +3,7 @@
 Tolerances: eRm stops within 8e-5 of the maximum in the groups' difficulties, which moves the log-likelihood by 1e-7 and
 a Wald z by up to 3e-4 (a difficulty over its standard error); given eRm's own difficulties z agrees to the accuracy of
 its numerical Hessian, 7e-5 (the exact information at those difficulties is no closer).
+sirt's Q3 is reproduced to rounding.
 """
 
 from __future__ import annotations
@@ -16,14 +17,18 @@ import polars as pl
 import pytest
 
 from spectral_irt import datasets
+from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.andersen import andersen
 from spectral_irt.inference.martin_loef import martin_loef
+from spectral_irt.inference.residual_pairs import pairs_of, residual_matrices
 from spectral_irt.inference.wald import compare_groups, wald_by_item
+from spectral_irt.persons import abilities
+from spectral_irt.responses import as_responses
 
 HERE = Path(__file__).parent
 SETS = ["lsat6", "test15", "missing12", "booklets24"]
-LR, DIFFICULTY, Z, Z_GIVEN = 1e-6, 1e-4, 4e-4, 1e-4
+LR, DIFFICULTY, Z, Z_GIVEN, Q3 = 1e-6, 1e-4, 4e-4, 1e-4, 1e-9
 SPLITS = {"median": "median", "mean": "mean", "scores": "all.r"}
 COMPARED = [
     ("lsat6", "mean"),
@@ -90,3 +95,17 @@ def test_martin_loef(name):
     assert ours.df == theirs["df"]
     assert ours.statistic == pytest.approx(theirs["LR"], abs=LR)
     assert ours.p == pytest.approx(theirs["p"], abs=LR)
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_q3(name):
+    """Given psychotools' difficulties, at our own Warm abilities."""
+    others = reference(name)
+    data = as_responses(answers(name))
+    beta = np.array([others["psychotools_raschmodel"]["difficulty_sum0"][item] for item in data.items])
+    engine = LocalEngine(1)
+    matrices = residual_matrices(data, beta, abilities(data, beta).ability, standardised=False, engine=engine)
+    ours = pairs_of(matrices, min_users=4, top=None, engine=engine)
+    theirs = others["sirt_Q3_wle"]
+    np.testing.assert_allclose(ours.matrix, np.array(theirs["Q3_matrix"], dtype=float), rtol=0, atol=Q3)
+    assert ours.mean == pytest.approx(theirs["Q3_mean"], abs=Q3)

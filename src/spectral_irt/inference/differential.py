@@ -70,14 +70,15 @@ class Differential:
         """Every item in every focal group against the reference group.
 
         `item, group, reference, difficulty, difficulty_reference, contrast, se, z, p, p_holm, p_bh, delta, class,
-        mh_delta, mh_se, mh_p`. `contrast` (logits) is positive, `delta` negative when the item is harder for `group`
-        than for `reference`; the p-values of Holm and of Benjamini and Hochberg take in all rows. `mh_` is Mantel and
-        Haenszel's statistic on the delta scale, NaN where too few users can be matched.
+        flagged, mh_delta, mh_se, mh_p`. `contrast` (logits) is positive, `delta` negative when the item is harder for
+        `group` than for `reference`; the p-values of Holm and of Benjamini and Hochberg take in all rows. The class
+        goes by `p`, as it is defined; `flagged` rows are class B or C with `p_bh` below the level as well. `mh_` is
+        Mantel and Haenszel's statistic on the delta scale, NaN where too few users can be matched.
         """
         return make_table(self.contrasts, self.groups.everyone.frame_kind)
 
     def overall(self) -> Any:
-        """Every item over all groups: `item, statistic, df, p, p_holm, p_bh, largest, delta, class`.
+        """Every item over all groups: `item, statistic, df, p, p_holm, p_bh, largest, delta, class, flagged`.
 
         `largest` is the largest contrast between any two groups (its size), `delta` the same in ETS units.
         """
@@ -86,7 +87,11 @@ class Differential:
     def __repr__(self) -> str:
         flags = self.items["class"]
         counts = ", ".join(f"{int((flags == c).sum())} {c}" for c in "ABC")
-        return f"<Differential functioning of {len(flags)} items ({counts}); {self.groups}; p = {self.test.p:.3g}>"
+        flagged = int(self.items["flagged"].sum())
+        return (
+            f"<Differential functioning of {len(flags)} items ({counts}; {flagged} flagged); {self.groups}; "
+            f"p = {self.test.p:.3g}>"
+        )
 
 
 def differential(
@@ -131,7 +136,7 @@ def differential(
     >>> lsat = datasets.load_lsat()
     >>> halves = np.arange(lsat.n_users) % 2
     >>> differential(SpectralRasch().fit(lsat), lsat, halves)
-    <Differential functioning of 5 items (5 A, 0 B, 0 C); 0 (500 users) | 1 (500 users); p = ...>
+    <Differential functioning of 5 items (5 A, 0 B, 0 C; 0 flagged); 0 (500 users) | 1 (500 users); p = ...>
     """
     if not 0 < level < 1:
         raise OptionError(f"level is {level}; it must lie between 0 and 1.")
@@ -149,7 +154,7 @@ def differential(
     note = _add_mantel_haenszel(contrasts, centred, split, focal)
     items = _overall(centred, level)
     name = split.names[({*range(split.n_groups)} - {*focal}).pop()]
-    findings += [*found.findings, *note, *_finding(items, centred, level)]
+    findings += [*found.findings, *note, *_finding(items, centred)]
     return Differential(contrasts, items, test, centred, name, found.items[chosen], tuple(findings))
 
 
@@ -193,9 +198,8 @@ def _large_enough(data: Responses, split: Split, min_users: int) -> tuple[Split,
     small = sizes < min_users
     if not small.any():
         return split, findings
-    told = ", ".join(
-        f"{name!r} ({size})" for name, size in list(zip(np.array(split.names)[small], sizes[small], strict=True))[:5]
-    ) + (f" and {int(small.sum()) - 5} more" if small.sum() > 5 else "")
+    named = [f"{name!r} ({size})" for name, size, few in zip(split.names, sizes, small, strict=True) if few]
+    told = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
     why = f"fewer than {min_users} users with both right and wrong answers"
     if (~small).sum() < 2:
         raise DesignError(
@@ -254,8 +258,7 @@ def _purify(groups: Subgroups, focal: list[int], level: float) -> NDArray[np.boo
     anchors = np.ones(m, dtype=bool)
     for _ in range(10):
         found = _contrasts(_centred_on(groups, anchors), focal, level)
-        differs = (found["class"] != "A") & (found["p_bh"] < level)
-        new = ~differs.reshape(len(focal), m).any(axis=0)
+        new = np.logical_not(found["flagged"].reshape(len(focal), m).any(axis=0))
         if (new == anchors).all() or new.sum() < max(2, FEWEST_ANCHORS * m):
             break
         anchors = new
@@ -288,6 +291,7 @@ def _contrasts(groups: Subgroups, focal: list[int], level: float) -> Columns:
     with np.errstate(divide="ignore", invalid="ignore"):  # a single anchor is at zero in every group
         z = np.where(se > 0, contrast / se, 0.0)
     p = two_sided(z)
+    p_bh, classes = benjamini_hochberg(p), ets_class(DELTA * contrast, DELTA * se, p, level)
     return {
         "item": np.tile(groups.items, len(focal)),
         "group": np.repeat(names[focal], m),
@@ -299,9 +303,10 @@ def _contrasts(groups: Subgroups, focal: list[int], level: float) -> Columns:
         "z": z,
         "p": p,
         "p_holm": holm(p),
-        "p_bh": benjamini_hochberg(p),
+        "p_bh": p_bh,
         "delta": -DELTA * contrast,
-        "class": ets_class(DELTA * contrast, DELTA * se, p, level),
+        "class": classes,
+        "flagged": (classes != "A") & (p_bh < level),
     }
 
 
@@ -342,22 +347,24 @@ def _overall(groups: Subgroups, level: float) -> Columns:
     item = np.arange(len(groups.items))
     largest = groups.difficulty[high, item] - groups.difficulty[low, item]
     se = np.hypot(groups.se[high, item], groups.se[low, item])
+    p_bh, classes = benjamini_hochberg(p), ets_class(DELTA * largest, DELTA * se, p, level)
     return {
         "item": groups.items,
         "statistic": statistic,
         "df": np.full(len(item), df),
         "p": p,
         "p_holm": holm(p),
-        "p_bh": benjamini_hochberg(p),
+        "p_bh": p_bh,
         "largest": largest,
         "delta": DELTA * largest,
-        "class": ets_class(DELTA * largest, DELTA * se, p, level),
+        "class": classes,
+        "flagged": (classes != "A") & (p_bh < level),
     }
 
 
-def _finding(items: Columns, groups: Subgroups, level: float) -> list[Finding]:
+def _finding(items: Columns, groups: Subgroups) -> list[Finding]:
     names = listed(groups.names)
-    differs = (items["p_bh"] < level) & (items["class"] != "A")
+    differs = items["flagged"]
     m = len(groups.items)
     if not differs.any():
         sentence = (

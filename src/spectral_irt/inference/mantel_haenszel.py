@@ -63,6 +63,9 @@ def mantel_haenszel(responses: Responses, focal: NDArray[np.bool_]) -> MantelHae
     """
     stratum, n_strata, matched = _match(responses, focal)
     m = responses.n_items
+    if not n_strata:
+        nothing = np.full(m, np.nan)
+        return MantelHaenszel(nothing, nothing, nothing, nothing, matched)
     tables = _tables(responses, stratum, focal, n_strata)
     sums = np.zeros((8, m))
     step = max(1, CELLS // max(m, 1))

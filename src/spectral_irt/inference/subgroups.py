@@ -14,7 +14,7 @@ from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.splits import Split
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.design import estimable
+from spectral_irt.responses.design import components, estimable
 
 DENSE_ITEMS = 3_000  # up to here whole covariance matrices are compared; beyond, items one by one
 
@@ -74,8 +74,8 @@ class Subgroups:
                 "items_not_compared",
                 "warning",
                 f"{len(self.left_out):,} item{' is' if one else 's are'} left out of the comparison, because in some "
-                f"group everyone, no one, or nobody of mixed success answered {'it' if one else 'them'} right: "
-                f"{listed(self.left_out)}.",
+                f"group {'it has' if one else 'they have'} no difficulty on the common scale (answered right by "
+                f"everyone or no one, or by nobody who answered the others): {listed(self.left_out)}.",
                 "Use fewer or larger groups to compare them.",
                 tuple(self.left_out.tolist()),
             ),
@@ -155,16 +155,20 @@ def _common_items(responses: Responses, split: Split) -> NDArray[np.bool_]:
 
 
 def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.bool_]:
-    """Which items have a finite difficulty in this group; an error that names the group when too few do."""
-    try:
-        kept = estimable(group)[1]
-    except DisconnectedDesignError as error:
-        raise DisconnectedDesignError(
-            f"in the group {name!r} ({group.n_users:,} users) of {error} "
-            "Or use fewer or larger groups: the items must hang together within each."
-        ) from None
-    except DesignError:
-        kept = np.zeros(group.n_items, dtype=bool)
+    """Which items have a common scale in this group: its largest strongly connected component.
+
+    An item that is extreme there is a component of its own. An error names the group when hardly any item is left, or
+    when half of them or more hang apart.
+    """
+    kept = components(group) == 0
+    if 2 <= kept.sum() <= group.n_items / 2:
+        try:
+            estimable(group)
+        except DisconnectedDesignError as error:
+            raise DisconnectedDesignError(
+                f"in the group {name!r} ({group.n_users:,} users) of {error} "
+                "Or use fewer or larger groups: the items must hang together within each."
+            ) from None
     if kept.sum() < 2:
         gone = n_items - group.n_items
         others = f" ({gone:,} of {n_items:,} items were already left out, extreme in another group)" if gone else ""

@@ -1,0 +1,184 @@
+"""Local dependence: correlations of residuals by definition, the large path against the small, and what is found."""
+
+import numpy as np
+import pytest
+
+from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.inference import dependence, residual_components, residual_pairs
+from spectral_irt.persons import abilities
+from split import in_blocks
+
+ENGINE = LocalEngine(1)
+
+
+def residuals(responses, beta, standardised=False):
+    """Users x items, NaN where there is no answer."""
+    theta = abilities(responses, beta).ability
+    p = 1 / (1 + np.exp(beta - theta[:, None]))
+    r = responses.to_dense() - p
+    return r / np.sqrt(p * (1 - p)) if standardised else r
+
+
+def loop_correlations(r, min_users):
+    m = r.shape[1]
+    out, n = np.full((m, m), np.nan), np.zeros((m, m), dtype=int)
+    for i in range(m):
+        for j in range(m):
+            both = np.isfinite(r[:, i]) & np.isfinite(r[:, j])
+            n[i, j] = both.sum()
+            if n[i, j] >= min_users:
+                out[i, j] = np.corrcoef(r[both, i], r[both, j])[0, 1]
+    return out, n
+
+
+@pytest.mark.parametrize("p", [1.0, 0.6, 0.05])
+def test_correlations_equal_loops(p):
+    data = simulate.rasch(400, 9, design="sampled", p=p, seed=1)
+    responses = in_blocks(data.responses, 150)
+    theta = abilities(responses, data.difficulty).ability
+    matrices = residual_pairs.residual_matrices(responses, data.difficulty, theta, standardised=False, engine=ENGINE)
+    found, n = residual_pairs.pair_correlations(matrices, slice(0, 9), min_users=5, engine=ENGINE)
+    expected, counts = loop_correlations(residuals(responses, data.difficulty), 5)
+    np.testing.assert_array_equal(n, counts)
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_pairs_are_sorted_and_centred():
+    data = simulate.rasch(300, 8, design="sampled", p=0.7, seed=2)
+    fit = SpectralRasch().fit(data.responses)
+    found = fit.local_dependence(data.responses)
+    table = found.table()
+    q3 = loop_correlations(residuals(data.responses, fit.difficulty_), 30)[0][np.triu_indices(8, 1)]
+    assert found.pairs.mean == pytest.approx(q3.mean())
+    assert found.q3_star == pytest.approx(q3.max() - q3.mean())
+    np.testing.assert_allclose(np.sort(table["q3"]), np.sort(q3))
+    assert (np.diff(table["z"]) <= 0).all()
+    assert table["excess"].sum() == pytest.approx(0, abs=1e-10)
+    assert np.isnan(table["p"].to_numpy()).all()
+    assert len(fit.local_dependence(data.responses, top=5).table()) == 5
+
+
+def test_components_are_eigenvalues_of_the_correlations():
+    data = simulate.rasch(300, 8, seed=3)
+    fit = SpectralRasch().fit(data.responses)
+    found = fit.local_dependence(data.responses, n_components=8)
+    r = loop_correlations(residuals(data.responses, fit.difficulty_, standardised=True), 30)[0]
+    np.testing.assert_allclose(found.components.eigenvalues, np.linalg.eigvalsh(r)[::-1], atol=1e-10)
+    loadings = found.components.loadings
+    np.testing.assert_allclose(loadings @ loadings.T, r, atol=1e-10)
+    assert found.loadings().columns == ["item"] + [f"component_{k}" for k in range(1, 9)]
+
+
+def test_many_items_take_another_path_to_the_same(monkeypatch):
+    data = simulate.rasch(800, 40, design="sampled", p=0.5, seed=4).responses
+    fit = SpectralRasch().fit(data)
+    small = fit.local_dependence(data, top=30)
+    for module in (residual_pairs, residual_components, dependence):
+        monkeypatch.setattr(module, "ALL_PAIRS", 10)
+    monkeypatch.setattr(residual_pairs, "CELLS", 40 * 7)
+    large = fit.local_dependence(data, top=30)
+    assert large.pairs.matrix is None
+    for name in ("first", "second", "correlation", "n", "z", "mean", "n_pairs", "largest"):
+        np.testing.assert_allclose(getattr(large.pairs, name), getattr(small.pairs, name), atol=1e-10)
+
+
+def test_components_of_many_items_on_complete_data(monkeypatch):
+    data = simulate.rasch(500, 15, seed=5).responses
+    fit = SpectralRasch().fit(data)
+    small = fit.local_dependence(data, n_components=3)
+    monkeypatch.setattr(residual_components, "ALL_PAIRS", 10)
+    large = fit.local_dependence(data, n_components=3)
+    # Lanczos leaves out the means of the residuals, which are next to zero.
+    np.testing.assert_allclose(large.components.eigenvalues, small.components.eigenvalues, rtol=0.01)
+
+
+def test_items_without_difficulty_are_left_out():
+    table = simulate.rasch(200, 6, seed=6).responses.to_dense()
+    table[:, 2] = 1
+    fit = SpectralRasch(regularization=0).fit(table)
+    found = fit.local_dependence(table)
+    assert found.pairs.n_pairs == 10
+    assert np.isnan(found.components.loadings[2]).all()
+
+
+def test_average_is_minus_one_over_the_other_items():
+    for m in (10, 30):
+        data = simulate.rasch(2000, m, seed=7).responses
+        found = SpectralRasch().fit(data).local_dependence(data)
+        assert found.pairs.mean == pytest.approx(-1 / (m - 1), rel=0.15)
+
+
+def dependent_data(seed):
+    """Twelve items; three in ten users answer item 8 as they answered item 3."""
+    table = simulate.rasch(800, 12, seed=seed).responses.to_dense()
+    copied = np.random.default_rng(seed).random(800) < 0.3
+    table[copied, 8] = table[copied, 3]
+    return table
+
+
+def test_a_dependent_pair_is_found_with_and_without_a_bootstrap():
+    table = dependent_data(8)
+    fit = SpectralRasch().fit(table)
+    for replicates in (0, 39):
+        found = fit.local_dependence(table, bootstrap=replicates)
+        rows = found.table()
+        assert rows["dependent"].to_list() == [k == 0 for k in range(66)]
+        assert (rows["item_1"][0], rows["item_2"][0]) == (3, 8)
+        assert found.findings[0].code == "dependent_items"
+        assert found.findings[0].items == (3, 8)
+    assert rows["p"][0] == pytest.approx(1 / 40)
+    assert found.critical["q3_star"].p == pytest.approx(1 / 40)
+    assert "critical" in repr(found)
+
+
+def test_a_second_dimension_is_found():
+    first, second = (simulate.rasch(1000, 8, seed=seed).responses.to_dense() for seed in (1, 2))
+    table = np.hstack([first, second])
+    found = SpectralRasch().fit(table).local_dependence(table, bootstrap=39)
+    assert found.critical["eigenvalue"].p == pytest.approx(1 / 40)
+    assert "second_dimension" in [f.code for f in found.findings]
+    loading = found.components.loadings[:, 0]
+    assert (np.sign(loading[:8]) == np.sign(loading[0])).all()
+    assert (np.sign(loading[8:]) == -np.sign(loading[0])).all()
+
+
+def test_the_same_seed_gives_the_same_bits():
+    data = simulate.rasch(300, 6, seed=9).responses
+    fit = SpectralRasch().fit(data)
+    one, two = (fit.local_dependence(data, bootstrap=19, sample=200, seed=3) for _ in range(2))
+    assert one.critical["z"].value == two.critical["z"].value
+    assert one.pairs.n.tolist() == [200] * 15
+
+
+def test_bad_options():
+    data = simulate.rasch(100, 5, seed=10).responses
+    fit = SpectralRasch().fit(data)
+    for options, text in [
+        ({"top": 0}, "top is 0"),
+        ({"min_users": 2}, "min_users is 2"),
+        ({"n_components": 0}, "n_components is 0"),
+        ({"sample": 5}, "sample is 5"),
+        ({"bootstrap": 3}, "replicates is 3"),
+    ]:
+        with pytest.raises(OptionError, match=text):
+            fit.local_dependence(data, **options)
+    with pytest.raises(OptionError, match="needs the responses"):
+        fit.local_dependence()
+    with pytest.raises(DesignError, match="no two items have 200 users in common"):
+        fit.local_dependence(data, min_users=200)
+    with pytest.raises(OptionError, match="not in the calibration"):
+        fit.local_dependence(Responses.from_wide([[1, 0]], items=["x", "y"]))
+
+
+@pytest.mark.slow
+def test_size_of_the_bootstrap():
+    p = []
+    for seed in range(100):
+        data = simulate.rasch(300, 8, design="sampled", p=0.8, seed=seed).responses
+        found = SpectralRasch(se="none").fit(data).local_dependence(data, bootstrap=39, seed=seed)
+        p.append([found.critical[name].p for name in ("q3_star", "z", "eigenvalue")])
+    size = np.mean(np.array(p) <= 0.05, axis=0)
+    assert (size >= 0.01).all()
+    assert (size <= 0.1).all()

@@ -1,0 +1,233 @@
+"""Differential functioning: the statistic by definition, size and power, classes, anchors, and bad groups."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from spectral_irt import ConditionalRasch, Responses, SpectralRasch, differential, simulate
+from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.inference.differential import DELTA
+from spectral_irt.inference.mantel_haenszel import mantel_haenszel
+
+
+def two_groups(sizes, m, seed, shift=0.0, mean=0.0, missing=0.0):
+    """Groups of users; for the last, items are harder by `shift`, and its users are abler by `mean`."""
+    rng = np.random.default_rng(seed)
+    beta = rng.standard_normal(m)
+    parts = []
+    for k, n in enumerate(sizes):
+        last = k == len(sizes) - 1
+        theta = rng.standard_normal((n, 1)) + mean * last
+        parts.append((rng.random((n, m)) < 1 / (1 + np.exp(beta + shift * last - theta))) * 1.0)
+    table = np.vstack(parts)
+    table[rng.random(table.shape) < missing] = np.nan
+    return Responses.from_wide(table), np.repeat([f"g{k}" for k in range(len(sizes))], sizes)
+
+
+# ------------------------------------------------------------------------------- mantel and haenszel
+
+
+def loop_mantel_haenszel(table, focal, item):
+    """Sums over strata of equal items and score, as written in the books."""
+    seen = ~np.isnan(table)
+    score = np.nansum(table, axis=1)
+    strata = {(tuple(s), r) for s, r in zip(seen, score, strict=True)}
+    r = s = pr = mixed = qs = right = expected = variance = 0.0
+    for items, total in strata:
+        here = (seen == items).all(axis=1) & (score == total)
+        if not items[item] or total in (0, sum(items)) or not (here & focal).any() or not (here & ~focal).any():
+            continue
+        a, c = (table[here & group, item].sum() for group in (~focal, focal))
+        b, d = (here & ~focal).sum() - a, (here & focal).sum() - c
+        n = a + b + c + d
+        r, s = r + a * d / n, s + b * c / n
+        p, q = (a + d) / n, (b + c) / n
+        pr, mixed, qs = pr + p * a * d / n, mixed + (p * b * c + q * a * d) / n, qs + q * b * c / n
+        right += a
+        expected += (a + b) * (a + c) / n
+        variance += (a + b) * (c + d) * (a + c) * (b + d) / (n * n * (n - 1))
+    se = np.sqrt(pr / (2 * r**2) + mixed / (2 * r * s) + qs / (2 * s**2))
+    return np.log(r / s), se, max(abs(right - expected) - 0.5, 0) ** 2 / variance
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.15])
+def test_mantel_haenszel_equals_loops(missing):
+    data, groups = two_groups((150, 130), 5, seed=1, missing=missing)
+    focal = groups == "g1"
+    found = mantel_haenszel(data, focal)
+    for item in range(5):
+        log_odds, se, statistic = loop_mantel_haenszel(data.to_dense(), focal, item)
+        assert found.log_odds[item] == pytest.approx(log_odds)
+        assert found.se[item] == pytest.approx(se)
+        assert found.statistic[item] == pytest.approx(statistic)
+    assert 0.5 < found.matched <= 1
+
+
+def test_nobody_to_match():
+    data = Responses.from_wide([[1, 0, np.nan], [np.nan, 1, 0]])
+    found = mantel_haenszel(data, np.array([True, False]))
+    assert found.matched == 0
+    assert np.isnan(found.log_odds).all()
+
+
+# ---------------------------------------------------------------------------------------- contrasts
+
+
+def test_contrasts_are_differences_of_separate_fits():
+    data, groups = two_groups((300, 250), 6, seed=2)
+    fit = ConditionalRasch().fit(data)
+    found = fit.dif(data, groups)
+    first, second = (ConditionalRasch().fit(data.take_users(groups == g)) for g in ("g0", "g1"))
+    np.testing.assert_allclose(found.contrasts["contrast"], second.difficulty_ - first.difficulty_, atol=1e-9)
+    np.testing.assert_allclose(found.contrasts["se"], np.hypot(first.se_, second.se_), rtol=1e-8)
+    np.testing.assert_allclose(found.contrasts["delta"], -DELTA * found.contrasts["contrast"])
+    np.testing.assert_allclose(found.items["statistic"], found.contrasts["z"] ** 2)
+    assert found.reference == "g0"
+    other = differential(fit, data, groups, reference="g1")
+    np.testing.assert_allclose(other.contrasts["contrast"], -found.contrasts["contrast"])
+
+
+def test_chosen_anchors_are_zero_on_average():
+    data, groups = two_groups((300, 250), 6, seed=3)
+    found = SpectralRasch().fit(data).dif(data, groups, anchors=[1, 4])
+    assert found.anchors.tolist() == [1, 4]
+    assert found.contrasts["contrast"][[1, 4]].mean() == pytest.approx(0, abs=1e-12)
+    single = SpectralRasch().fit(data).dif(data, groups, anchors=[2]).contrasts
+    assert single["contrast"][2] == single["se"][2] == single["z"][2] == 0
+    # b_i - b_2 in each group: the variance of a difference.
+    fits = [SpectralRasch(regularization=0).fit(data.take_users(groups == g)).covariance() for g in ("g0", "g1")]
+    variance = sum(v[0, 0] + v[2, 2] - 2 * v[0, 2] for v in fits)
+    assert single["se"][0] == pytest.approx(np.sqrt(variance))
+
+
+def test_three_groups():
+    data, groups = two_groups((400, 400, 400), 8, seed=4, shift=np.eye(8)[5] * 1.2)
+    found = SpectralRasch().fit(data).dif(data, groups)
+    assert found.table().shape == (16, 17)
+    assert found.overall()["df"].to_list() == [2] * 8
+    assert found.items["flagged"].tolist() == [k == 5 for k in range(8)]
+    assert found.items["class"][5] == "C"
+    rows = [(g, i) for g, i, f in zip(*(found.contrasts[c] for c in ("group", "item", "flagged")), strict=True) if f]
+    assert rows == [("g2", 5)]
+    assert "class C: 5" in found.findings[-1].sentence
+
+
+def test_purified_anchors_find_the_right_items():
+    shift = np.zeros(12)
+    shift[:3] = 1.5  # all against the same group: centring on everything would blame the other nine
+    data, groups = two_groups((1500, 1500), 12, seed=5, shift=shift)
+    fit = SpectralRasch().fit(data)
+    naive, pure = fit.dif(data, groups), fit.dif(data, groups, anchors="purified")
+    assert naive.contrasts["p_bh"][3:].min() < 0.01
+    assert pure.contrasts["flagged"].tolist() == [k < 3 for k in range(12)]
+    assert pure.anchors.tolist() == list(range(3, 12))
+    np.testing.assert_allclose(pure.contrasts["contrast"][:3], 1.5, atol=0.3)
+
+
+def test_sign_and_agreement_with_mantel_haenszel():
+    data, groups = two_groups((2000, 2000), 10, seed=6, shift=np.eye(10)[7] * 0.8, mean=-0.7)
+    found = SpectralRasch().fit(data).dif(data, groups).contrasts
+    assert found["contrast"][7] > 0.5
+    assert found["delta"][7] < -1
+    np.testing.assert_allclose(found["mh_delta"], found["delta"], atol=0.25)
+
+
+def test_items_extreme_in_a_group_are_named_and_left_out():
+    data, groups = two_groups((200, 200), 6, seed=7)
+    table = data.to_dense()
+    table[groups == "g1", 3] = 0
+    found = SpectralRasch().fit(table).dif(table, groups)
+    assert 3 not in found.contrasts["item"]
+    assert "items_not_compared" in [f.code for f in found.findings]
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_tables_are_of_the_library_that_came_in(frame):
+    data, groups = two_groups((100, 100), 4, seed=8)
+    table = frame(dict(zip("abcd", data.to_dense().T, strict=True)))
+    found = SpectralRasch().fit(table).dif(table, groups)
+    assert isinstance(found.table(), frame)
+    assert isinstance(found.overall(), frame)
+
+
+def test_unmatched_users_are_told():
+    data = simulate.rasch(400, 30, design="sampled", p=0.4, seed=9).responses
+    found = SpectralRasch().fit(data).dif(data, np.arange(400) % 2)
+    assert np.isnan(found.contrasts["mh_delta"]).all()
+    assert "not_matched" in [f.code for f in found.findings]
+    assert np.isfinite(found.contrasts["z"]).all()
+
+
+# -------------------------------------------------------------------------------------- bad groups
+
+
+def test_bad_groups():
+    data, groups = two_groups((200, 200), 6, seed=10)
+    fit = SpectralRasch().fit(data)
+    with pytest.raises(DesignError, match="the groups have a single level, 'x'"):
+        fit.dif(data, ["x"] * 400)
+    with pytest.raises(DesignError, match="no level at all, only missing values"):
+        fit.dif(data, [None] * 400)
+    with pytest.raises(OptionError, match="the groups are 399 labels, and the data has 400 users"):
+        fit.dif(data, groups[1:])
+    few = np.where(np.arange(400) < 380, "many", "few")
+    with pytest.raises(DesignError, match=r"fewer than 30 users .* in 'few' \(\d+\), which leaves 1 of 2 groups"):
+        fit.dif(data, few)
+    with pytest.raises(OptionError, match="reference is 'z'; the groups are 'g0', 'g1'"):
+        fit.dif(data, groups, reference="z")
+    with pytest.raises(OptionError, match="99 not among the items compared"):
+        fit.dif(data, groups, anchors=[99])
+    with pytest.raises(OptionError, match="anchors is 'some'"):
+        fit.dif(data, groups, anchors="some")
+    with pytest.raises(OptionError, match="level is 5"):
+        fit.dif(data, groups, level=5)
+
+
+def test_small_groups_and_users_without_one_are_told():
+    data, groups = two_groups((200, 200), 6, seed=11)
+    labels = groups.astype(object)
+    labels[:10] = "tiny"
+    labels[10:15] = None
+    found = SpectralRasch().fit(data).dif(data, labels)
+    codes = {f.code: f.sentence for f in found.findings}
+    assert "5 of 400 users are in no group" in codes["users_without_group"]
+    assert "'tiny' (" in codes["small_groups"]
+    assert found.groups.names == ("g0", "g1")
+    by_user = dict(enumerate(labels))
+    np.testing.assert_array_equal(SpectralRasch().fit(data).dif(data, by_user).contrasts["z"], found.contrasts["z"])
+
+
+# ------------------------------------------------------------------------------------ size and power
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mean", [0.0, -0.8])
+def test_size(mean):
+    single, matched, any_holm, joint = [], [], [], []
+    for seed in range(200):
+        data, groups = two_groups((500, 400), 15, seed=seed, mean=mean)
+        found = differential(SpectralRasch(), data, groups)
+        single.append(np.mean(found.contrasts["p"] < 0.05))
+        matched.append(np.mean(found.contrasts["mh_p"] < 0.05))
+        any_holm.append((found.contrasts["p_holm"] < 0.05).any())
+        joint.append(found.test.p < 0.05)
+    assert 0.03 <= np.mean(single) <= 0.07
+    assert 0.02 <= np.mean(matched) <= 0.06  # the continuity correction is cautious
+    assert np.mean(any_holm) <= 0.08
+    assert 0.02 <= np.mean(joint) <= 0.08
+
+
+@pytest.mark.slow
+def test_a_difference_of_six_tenths_is_found_and_classed():
+    flagged, classes, false = [], [], []
+    for seed in range(40):
+        data, groups = two_groups((1000, 1000), 20, seed=seed, shift=np.eye(20)[4] * 0.6, mean=-0.5)
+        found = differential(SpectralRasch(), data, groups).contrasts
+        flagged.append(found["p_bh"][4] < 0.05)
+        classes.append(found["class"][4])
+        false.append(np.delete(found["flagged"], 4).sum())
+    assert np.mean(flagged) > 0.9
+    # delta is -2.35 x 0.57 on average with a standard error of 0.25 or more, so class A comes up by chance
+    assert np.mean(np.isin(classes, ["B", "C"])) > 0.8
+    assert np.mean(false) < 0.5

@@ -1,0 +1,260 @@
+"""Andersen, Wald and Martin-Löf: by definition on small data, size and power on simulated data, and bad input."""
+
+import numpy as np
+import pytest
+
+from spectral_irt import ConditionalRasch, Responses, SpectralRasch, andersen, datasets, martin_loef, simulate
+from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError
+from spectral_irt.estimators.joint import JointRasch
+from spectral_irt.inference.subgroups import calibrate_groups, estimator_like
+from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
+from spectral_irt.inference.wald import joint_statistic, score_split, wald_by_item
+
+LEVEL = (0.03, 0.07)  # where the share of rejections at 5 % must lie
+
+
+# ------------------------------------------------------------------------------------------- tails
+
+
+def test_tails_equal_scipy_stats():
+    stats = pytest.importorskip("scipy.stats")
+    x = np.array([0.0, 0.3, 4.0, 80.0, np.nan])
+    np.testing.assert_allclose(chi2_tail(x, 7), stats.chi2.sf(x, 7))
+    np.testing.assert_allclose(f_tail(x, 7, 11.5), stats.f.sf(x, 7, 11.5))
+    np.testing.assert_allclose(two_sided(x), 2 * stats.norm.sf(x))
+
+
+def test_adjusted_p_values_equal_their_definitions():
+    p = np.random.default_rng(1).random(20) ** 3
+    p[[4, 9]] = np.nan
+    known = np.flatnonzero(np.isfinite(p))
+    n = len(known)
+    step_down, step_up = holm(p), benjamini_hochberg(p)
+    for i in known:
+        smaller = [p[j] * (p[known] >= p[j]).sum() for j in known if p[j] <= p[i]]
+        larger = [p[j] * n / (p[known] <= p[j]).sum() for j in known if p[j] >= p[i]]
+        assert step_down[i] == pytest.approx(min(1, max(smaller)))
+        assert step_up[i] == pytest.approx(min(1, min(larger)))
+    assert np.isnan(step_down[[4, 9]]).all()
+
+
+# ---------------------------------------------------------------------------------------- andersen
+
+
+def test_andersen_leaves_out_what_is_extreme_in_a_group_and_refits():
+    table = simulate.rasch(300, 8, seed=3).responses.to_dense()
+    group = np.repeat(["a", "b"], 150)
+    table[group == "b", 5] = 1  # everyone in b
+    table[::7, 2] = np.nan
+    whole = andersen(Responses.from_wide(table, items=list("stuvwxyz")), group)
+    assert whole.groups.left_out.tolist() == ["x"]
+    assert "'x'" in whole.findings[0].sentence
+    without = andersen(Responses.from_wide(np.delete(table, 5, axis=1)), group)
+    assert whole.statistic == pytest.approx(without.statistic, abs=1e-8)
+    assert whole.df == without.df == 6
+    assert "1 items left out" in repr(whole)
+    assert whole.table().shape == (14, 4)
+
+
+def test_andersen_takes_only_users_with_a_group():
+    data = simulate.rasch(400, 6, seed=4).responses
+    labels = np.where(np.arange(400) < 300, np.arange(400) % 3, np.nan)
+    some = andersen(data.take_users(np.arange(300)), np.arange(300) % 3)
+    assert andersen(data, labels).statistic == pytest.approx(some.statistic, abs=1e-9)
+    assert some.df == 10
+
+
+@pytest.mark.slow
+def test_andersen_size_and_power():
+    null, power = [], []
+    for seed in range(200):
+        null.append(andersen(simulate.rasch(600, 10, seed=seed).responses).p)
+    for seed in range(20):
+        slopes = np.exp(0.3 * np.random.default_rng(seed).standard_normal(15))
+        power.append(andersen(simulate.rasch(1500, 15, slopes=slopes, seed=seed).responses).p)
+    assert LEVEL[0] - 0.01 <= np.mean(np.array(null) < 0.05) <= LEVEL[1] + 0.01
+    assert np.mean(np.array(power) < 0.05) > 0.9
+
+
+# -------------------------------------------------------------------------------------------- wald
+
+
+def test_joint_statistic_is_the_pseudo_inverse_form():
+    rng = np.random.default_rng(0)
+    m = 6
+    centre = np.eye(m) - 1 / m
+
+    def covariance():
+        root = rng.standard_normal((m, m))
+        return centre @ root @ root.T @ centre
+
+    b = rng.standard_normal((3, m)) @ centre
+    v = tuple(covariance() for _ in range(3))
+    d = b[0] - b[1]
+    assert joint_statistic(b[:2], v[:2]) == pytest.approx(d @ np.linalg.pinv(v[0] + v[1]) @ d)
+    # Three groups: the contrasts with the first, whose covariance is block-wise.
+    contrast = np.concatenate([b[1] - b[0], b[2] - b[0]])
+    joint = np.kron(np.ones((2, 2)), v[0]) + np.block([[v[1], 0 * v[1]], [0 * v[2], v[2]]])
+    assert joint_statistic(b, v) == pytest.approx(contrast @ np.linalg.pinv(joint, rcond=1e-10) @ contrast)
+
+
+def test_z_is_antisymmetric_in_the_groups():
+    data = simulate.rasch(500, 8, seed=5).responses
+    half = np.arange(500) % 2
+    fit = SpectralRasch().fit(data)
+    one, other = fit.score_split(data, half), fit.score_split(data, 1 - half)
+    np.testing.assert_allclose(one.z, -other.z)
+    assert one.statistic == pytest.approx(other.statistic)
+    np.testing.assert_allclose(one.item_statistic, one.z**2)
+
+
+def test_wald_by_item_is_score_split_of_a_conditional_fit():
+    data = simulate.rasch(500, 8, seed=6).responses
+    fit = ConditionalRasch(se="none").fit(data)
+    np.testing.assert_allclose(wald_by_item(data).z, score_split(fit, data, "median").z)
+    table = wald_by_item(data).table()
+    assert table.columns == ["item", "contrast", "se", "z", "p", "p_holm", "p_bh"]
+
+
+def test_three_groups():
+    data = simulate.rasch(900, 7, seed=7).responses
+    found = SpectralRasch().fit(data).score_split(data, np.arange(900) % 3)
+    assert found.df == 12
+    assert found.item_df == 2
+    assert np.isnan(found.z).all()
+    assert 0 < found.p < 1
+    assert found.table().columns == ["item", "statistic", "p", "p_holm", "p_bh"]
+
+
+def test_other_estimators_are_compared_by_the_spectral_one():
+    data = simulate.rasch(500, 8, seed=8).responses
+    joint, spectral = JointRasch().fit(data), SpectralRasch().fit(data)
+    assert joint.score_split(data, "median").statistic == pytest.approx(spectral.score_split(data).statistic)
+    assert estimator_like(SpectralRasch(weighting="users")).weighting == "users"
+    assert "sandwich" in repr(joint.score_split(data))
+
+
+def test_too_few_users_for_so_many_items():
+    data = simulate.rasch(120, 70, seed=9).responses
+    found = SpectralRasch().fit(data).score_split(data)
+    assert np.isnan(found.p)
+    assert found.findings[-1].code == "no_joint_test"
+    assert np.isfinite(found.z).all()
+
+
+def test_one_block_or_many():
+    from split import in_blocks
+
+    data = simulate.rasch(400, 10, design="sampled", p=0.7, seed=10).responses
+    fit = SpectralRasch().fit(data)
+    one, many = fit.score_split(data), fit.score_split(in_blocks(data, 37))
+    np.testing.assert_allclose(one.z, many.z, atol=1e-8)
+    assert andersen(data).statistic == pytest.approx(andersen(in_blocks(data, 37)).statistic, abs=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("n", "m", "options"),
+    [(1000, 15, {}), (2000, 15, {}), (1000, 60, {}), (1200, 25, {"design": "sampled", "p": 0.5})],
+    ids=["1000 x 15", "2000 x 15", "1000 x 60", "half missing"],
+)
+def test_score_split_keeps_its_size(n, m, options):
+    p, items = [], []
+    for seed in range(200):
+        data = simulate.rasch(n, m, seed=seed, **options).responses
+        found = SpectralRasch(se="none").fit(data).score_split(data)
+        p.append(found.p)
+        items.append(np.mean(found.item_p < 0.05))
+    assert LEVEL[0] <= np.mean(np.array(p) < 0.05) <= LEVEL[1]
+    assert 0.04 <= np.mean(items) <= 0.06
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [1000, 2000])
+def test_score_split_rejects_unequal_slopes(n):
+    p = []
+    for seed in range(40):
+        slopes = np.exp(0.3 * np.random.default_rng(seed).standard_normal(15))
+        data = simulate.rasch(n, 15, slopes=slopes, seed=seed).responses
+        p.append(SpectralRasch(se="none").fit(data).score_split(data).p)
+    assert np.mean(np.array(p) < 0.05) > 0.9
+
+
+# ------------------------------------------------------------------------------------- martin-löf
+
+
+def test_martin_loef_by_definition():
+    data = datasets.load_lsat()
+    labels = dict(zip(data.items.tolist(), "aabba", strict=True))
+    found = martin_loef(data, labels)
+    table = data.to_dense()
+    sets = [[0, 1, 4], [2, 3]]
+    scores = np.stack([table[:, chosen].sum(axis=1) for chosen in sets])
+    term = 0.0
+    for columns, sign in ((scores, 1), (table.sum(axis=1)[None], -1)):
+        for count in np.unique(columns, axis=1, return_counts=True)[1]:
+            term += sign * count * np.log(count / 1000)
+    parts = [ConditionalRasch().fit(table[:, chosen]).loglik_ for chosen in sets]
+    expected = 2 * (term + sum(parts) - ConditionalRasch().fit(table).loglik_)
+    assert found.statistic == pytest.approx(expected)
+    assert found.df == 5
+    assert found.names == ("a", "b")
+
+
+def test_martin_loef_finds_two_abilities():
+    first, second = (simulate.rasch(2000, 5, seed=seed).responses.to_dense() for seed in (1, 2))
+    assert martin_loef(np.hstack([first, second]), [0] * 5 + [1] * 5).p < 1e-6
+    assert martin_loef(simulate.rasch(2000, 10, seed=1).responses).p > 0.01
+
+
+@pytest.mark.parametrize(
+    ("table", "split", "error", "text"),
+    [
+        ([[1, 0, 1], [0, np.nan, 1], [0, 1, 0]], "median", DesignError, "1 of 3 users miss an answer"),
+        ([[1, 0, 1, 0], [1, 1, 0, 0], [1, 0, 0, 1]], "median", DesignError, "no finite difficulty: 0"),
+        ([[1, 0, 1, 0], [0, 1, 0, 1]], "thirds", OptionError, "it can be 'median', 'mean'"),
+        ([[1, 0, 1, 0], [0, 1, 0, 1]], [1, 1, 1, 2], OptionError, "'2' has fewer"),
+        ([[1, 0, 1, 0], [0, 1, 0, 1]], [1, 1, 1, 1], OptionError, "only one set"),
+        ([[1, 0, 1, 0], [0, 1, 0, 1]], [1, 2], OptionError, "a label for each of the 4 items"),
+    ],
+)
+def test_martin_loef_bad_input(table, split, error, text):
+    with pytest.raises(error, match=text):
+        martin_loef(np.array(table, dtype=float), split)
+
+
+# --------------------------------------------------------------------------------------- bad groups
+
+
+def test_groups_that_cannot_be_compared():
+    data = simulate.rasch(200, 6, seed=11).responses
+    with pytest.raises(DesignError, match="two groups of users are needed to compare, and there is a single one, 'a'"):
+        andersen(data, ["a"] * 200)
+    with pytest.raises(DesignError, match="two groups of users are needed to compare, and there is none"):
+        andersen(data, [None] * 200)
+    extreme = np.where(data.scores == 6, "top", "rest")
+    with pytest.raises(DesignError, match="in the group 'top'"):
+        andersen(data, extreme)
+
+
+def test_a_group_whose_items_fall_apart_is_named():
+    table = simulate.rasch(400, 8, seed=12).responses.to_dense()
+    table[200:300, :4] = np.nan
+    table[300:, 4:] = np.nan
+    with pytest.raises(DisconnectedDesignError, match=r"in the group 'b' \(200 users\) of the data: the items split"):
+        andersen(table[:, [0, 1, 2, 4, 5, 6]], np.repeat(["a", "b"], 200))
+    # Where most items hang together, the few that do not are left out.
+    found = andersen(table[:, [0, 1, 2, 3, 4, 5]], np.repeat(["a", "b"], 200))
+    assert found.groups.left_out.tolist() == [4, 5]
+
+
+def test_groups_are_calibrated_as_on_their_own():
+    data = simulate.rasch(300, 6, seed=13).responses
+    half = np.arange(300) % 2
+    from spectral_irt.inference.splits import divide
+
+    found = calibrate_groups(data, divide(data, half), SpectralRasch(regularization=0))
+    for k in (0, 1):
+        alone = SpectralRasch(regularization=0).fit(data.take_users(half == k))
+        np.testing.assert_allclose(found.difficulty[k], alone.difficulty_)
+        np.testing.assert_allclose(found.se[k], alone.se_)
