@@ -45,7 +45,7 @@ def neutral(path: Path, source: Source) -> Long:
     number = pl.col(value)
     if lazy.collect_schema()[value] == pl.Float32:
         # 0.35 in four bytes is not 0.35 in eight: rounded back, a rating equal to the user's mean stays equal to it.
-        number = number.cast(pl.Float64).round(6)
+        number = number.cast(pl.Float64).round(6).fill_nan(None)
     return lazy.select("user", "item", number.alias("value")).collect(engine="streaming")
 
 
@@ -122,7 +122,7 @@ class Text:
         return [field.strip().strip('"') for field in line.split(separator)], separator
 
     def _numbers(self, path: Path, source: Source, text: pl.LazyFrame) -> Long:
-        kinds = [pl.Int64, pl.Int64, pl.Float64 if source.kind == "ratings" else pl.Int8]
+        kinds = [pl.Int32, pl.Int32, pl.Float64 if source.kind == "ratings" else pl.Int8]
         names = text.collect_schema().names()
         numbers = [
             pl.col(name).str.strip_chars().cast(kind, strict=False).alias(role)
