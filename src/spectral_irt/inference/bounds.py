@@ -1,0 +1,260 @@
+"""What theory promises: the paper's error bounds with their printed constants and conditions, and the Cramér-Rao floor.
+
+n users, m items, each item shown to each user with probability p; kappa = max beta - min beta; gamma = the least
+E[X_li (1 - X_lj)] of any user and two items. The upper bounds hold for the paper's estimator. Their constants are very
+large: with kappa = 4 and gamma = 0.05 the factor e^(4 kappa) / gamma alone is 1.8e8, so what they tell is the rate.
+The floors are met within a factor of 1 to 1.5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import OptionError
+from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.persons.abilities import abilities
+from spectral_irt.persons.align import align
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats, add_parts
+
+# "Sufficiently large" in the appendix.
+C1 = 101  # of log m, and of log n in the regime of many items
+C2 = 30  # of 12^2 e^(4 kappa) / gamma^2 log m
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`what` has to be at least `need` (or just that, with `exactly`); it is `have`."""
+
+    what: str
+    have: float
+    need: float
+    exactly: bool = False
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.have == self.need if self.exactly else self.have >= self.need)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What a theorem says.
+
+    Attributes
+    ----------
+    value : float
+        The bound: on the l2 error for upper bounds, on the mean squared l2 error for lower ones.
+    holds : bool
+        Whether all conditions of the theorem are met. Without them the number is a formula, not a promise.
+    conditions : tuple of Condition
+    probability : float or None
+        At least this often; None for bounds on an expectation.
+    """
+
+    value: float
+    holds: bool
+    conditions: tuple[Condition, ...]
+    probability: float | None = None
+
+
+def _bound(value: float, conditions: tuple[Condition, ...], probability: float | None = None) -> Bound:
+    return Bound(float(value), all(condition.holds for condition in conditions), conditions, probability)
+
+
+# -------------------------------------------------------------------------------- what the bounds depend on
+
+
+def spread(difficulty: ArrayLike) -> float:
+    """kappa = max beta - min beta."""
+    return float(np.ptp(np.asarray(difficulty, dtype=float)))
+
+
+def least_difference(difficulty: ArrayLike, ability: ArrayLike) -> float:
+    """gamma = min over users l and items i != j of E[X_li (1 - X_lj)]: the hardest item right, the easiest wrong.
+
+    >>> least_difference([0.0, 0.0], [0.0])
+    0.25
+    """
+    beta, theta = np.asarray(difficulty, dtype=float), np.asarray(ability, dtype=float)
+    return float(np.min(_sigmoid(theta - beta.max()) * _sigmoid(beta.min() - theta)))
+
+
+def _sigmoid(x: Floats) -> Floats:
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1.0, small) / (1 + small)
+
+
+# ------------------------------------------------------------------------------------------- upper bounds
+
+
+def upper_bound(n_users: int, n_items: int, p: float = 1.0, *, kappa: float, gamma: float) -> Bound:
+    """The paper's bound on the l2 error for a fixed number of items.
+
+    ||beta - beta*||_2 <= 96 / sqrt(3) e^(4 kappa) / gamma sqrt(max(m, log n p^2)) / sqrt(n p^2)
+
+    References
+    ----------
+    Nguyen & Zhang (2022), Theorem 1; constants in appendix A, "Putting it all together".
+
+    Examples
+    --------
+    >>> bound = upper_bound(10_000, 5, kappa=0.0, gamma=0.25)
+    >>> round(bound.value, 2), bound.holds
+    (6.73, False)
+    """
+    _check(n_users, n_items, p, kappa, gamma)
+    pairs = n_users * p**2
+    value = 96 / np.sqrt(3) * _factor(kappa, gamma) * np.sqrt(max(n_items, np.log(pairs)) / pairs)
+    rare = min(np.exp(-12 * n_items), pairs**-12) + np.exp(-pairs / 20) + _rare_gap(pairs, kappa, gamma)
+    return _bound(value, _enough_pairs(pairs, n_items, kappa, gamma), _at_least(rare))
+
+
+def upper_bound_many_items(n_users: int, n_items: int, p: float, *, kappa: float, gamma: float) -> Bound:
+    """The paper's bound on the l2 error where every user sees many items; sharper by sqrt(p).
+
+    ||beta - beta*||_2 <= 96 / sqrt(2) e^(4 kappa) / gamma sqrt(m) / sqrt(n p)
+
+    The appendix states the condition on the items a user sees as m p >= C log m; the main text, and the lemma behind
+    it, need m p >= C log n, which is what is checked. Its probability leaves out exp(-n p^2 / 20), which its proof
+    has; here it is in.
+
+    References
+    ----------
+    Nguyen & Zhang (2022), Theorem 2; constants at the end of appendix A.
+    """
+    _check(n_users, n_items, p, kappa, gamma)
+    pairs = n_users * p**2
+    value = 96 / np.sqrt(2) * _factor(kappa, gamma) * np.sqrt(n_items / (n_users * p))
+    seen = Condition("m p: items that a user sees", n_items * p, C1 * np.log(n_users))
+    rare = np.exp(-12 * n_items) + np.exp(-pairs / 20) + _rare_gap(pairs, kappa, gamma) + float(n_users) ** -9
+    return _bound(value, (*_enough_pairs(pairs, n_items, kappa, gamma), seen), _at_least(rare))
+
+
+def _factor(kappa: float, gamma: float) -> float:
+    with np.errstate(over="ignore"):
+        return float(np.exp(4 * kappa) / gamma)
+
+
+def _enough_pairs(pairs: float, m: int, kappa: float, gamma: float) -> tuple[Condition, Condition]:
+    """n p^2, users who see a given pair of items, against what concentration and the spectral gap ask for."""
+    gap = C2 * 12**2 * _factor(kappa, gamma) / gamma * np.log(m)
+    return (
+        Condition("n p^2: users who see a pair of items", pairs, float(C1 * np.log(m))),
+        Condition("n p^2, for the spectral gap", pairs, float(gap)),
+    )
+
+
+def _rare_gap(pairs: float, kappa: float, gamma: float) -> float:
+    with np.errstate(over="ignore", under="ignore"):
+        return float(np.exp(-(gamma**2) * pairs / (10 * 12**2 * np.exp(4 * kappa))))
+
+
+def _at_least(rare: float) -> float:
+    return float(max(0.0, 1 - rare))
+
+
+# ------------------------------------------------------------------------------------------- lower bounds
+
+
+def lower_bound(n_users: int, n_items: int, p: float = 1.0) -> Bound:
+    """The paper's floor under the mean squared error of any unbiased estimate: E ||T - beta*||^2 >= 4 m / (n p).
+
+    It treats the m difficulties as free. Where their mean is known to be zero, as in the paper's own scale and in ours,
+    a centred estimate can be better by the factor (m - 1) / m; `floor(..., centred=True)` is that bound.
+
+    References
+    ----------
+    Nguyen & Zhang (2022), Theorem 3 and appendix B.
+
+    Examples
+    --------
+    >>> lower_bound(1000, 5).value
+    0.02
+    """
+    _check(n_users, n_items, p)
+    return _bound(4 * n_items / (n_users * p), ())
+
+
+def lower_bound_two_items(n_users: int, p: float = 1.0, n_items: int = 2) -> Bound:
+    """The paper's floor for two items and estimates that use only users who answered the two differently: 1 / (n p^2).
+
+    References
+    ----------
+    Nguyen & Zhang (2022), Theorem 4 and appendix B.
+    """
+    _check(n_users, n_items, p)
+    only = Condition("m: items", n_items, 2, exactly=True)
+    return _bound(1 / (n_users * p**2), (only,))
+
+
+def floor(information: ArrayLike, *, centred: bool = False) -> Bound:
+    """The Cramér-Rao floor under the mean squared error for these very users: sum_i 1 / I_i, I_i = sum_l p_li q_li.
+
+    Sharper than `lower_bound`, which takes p q = 1/4 and the expected number of answers. No estimate has the abilities,
+    so none reaches it; regularised estimates are not unbiased, and may do better.
+
+    Parameters
+    ----------
+    information : array
+        I_i of each item, as `information` or `simulate.Simulated.information` give it. Items without any are left out.
+    centred : bool
+        The floor for differences from the mean, sum 1/I - sum 1/I^2 / sum 1/I: what mean-centred estimates compare to.
+
+    Examples
+    --------
+    >>> floor([4.0, 4.0]).value, floor([4.0, 4.0], centred=True).value
+    (0.5, 0.25)
+    """
+    every = np.asarray(information, dtype=float)
+    variance = 1 / every[every > 0]
+    told = Condition("share of items with information", len(variance) / max(len(every), 1), 1.0)
+    total = variance.sum()
+    value = total - (variance**2).sum() / total if centred and len(variance) else total
+    return _bound(value if len(variance) else np.nan, (told,))
+
+
+def information(responses: Responses, difficulty: ArrayLike, ability: ArrayLike) -> Floats:
+    """I_i = sum_l p_li (1 - p_li) over the users who answered item i; NaN difficulties and abilities add nothing."""
+    beta, theta = np.asarray(difficulty, dtype=float), np.asarray(ability, dtype=float)
+    starts = np.cumsum([0, *(block.n_users for block in responses.blocks)])
+    parts = (_information(block, beta, theta[start:]) for block, start in zip(responses.blocks, starts, strict=False))
+    return add_parts(parts)
+
+
+def _information(block: Block, beta: Floats, theta: Floats) -> Floats:
+    x = np.repeat(theta[: block.n_users], block.counts) - beta[block.items]
+    weight = np.nan_to_num(_sigmoid(x) * _sigmoid(-x))
+    return np.bincount(block.items, weights=weight, minlength=len(beta)).astype(np.float64)
+
+
+def error_estimate_over_floor(fit: RaschEstimator, responses: Responses, engine: LocalEngine | None = None) -> float:
+    """The estimated l2 error over the least possible: sqrt(sum_i se_i^2) / sqrt(floor), both mean-centred.
+
+    1 would be as good as with known abilities; 1.1 to 1.2 is usual, more where users answer few items. A prior may
+    bring it below 1. The floor is taken at the fit's difficulties and Warm's abilities, which makes the ratio right to
+    about 5 % (measured on simulated data); NaN without standard errors.
+    """
+    fit._require_fit()
+    engine = engine or LocalEngine(fit.threads)
+    responses = align(fit, responses)
+    theta = abilities(responses, fit.difficulty_, engine=engine).ability
+    told = information(responses, fit.difficulty_, theta)
+    known = np.isfinite(fit.se_) & (told > 0)
+    if not known.any():
+        return float("nan")
+    return float(np.sqrt((fit.se_[known] ** 2).sum() / floor(told[known], centred=True).value))
+
+
+def _check(n_users: int, n_items: int, p: float, kappa: float = 0.0, gamma: float = 0.25) -> None:
+    if n_users < 1 or n_items < 2:
+        raise OptionError(f"n_users is {n_users} and n_items is {n_items}; a bound needs a user and two items.")
+    if not 0 < p <= 1:
+        raise OptionError(f"p is {p}; it must lie above 0 and be at most 1.")
+    if not kappa >= 0:
+        raise OptionError(f"kappa is {kappa}; the spread of the difficulties is zero or more.")
+    if not 0 < gamma <= 0.25:
+        raise OptionError(f"gamma is {gamma}; it must lie above 0, and cannot exceed 1/4.")
