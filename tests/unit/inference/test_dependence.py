@@ -177,7 +177,7 @@ def test_size_of_the_bootstrap():
     p = []
     for seed in range(100):
         data = simulate.rasch(300, 8, design="sampled", p=0.8, seed=seed).responses
-        found = SpectralRasch(se="none").fit(data).local_dependence(data, bootstrap=39, seed=seed)
+        found = SpectralRasch(se="none").fit(data).local_dependence(data, bootstrap=19, seed=seed)
         p.append([found.critical[name].p for name in ("q3_star", "z", "eigenvalue")])
     size = np.mean(np.array(p) <= 0.05, axis=0)
     assert (size >= 0.01).all()

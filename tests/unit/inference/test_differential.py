@@ -214,8 +214,8 @@ def test_size(mean):
         joint.append(found.test.p < 0.05)
     assert 0.03 <= np.mean(single) <= 0.07
     assert 0.02 <= np.mean(matched) <= 0.06  # the continuity correction is cautious
-    assert np.mean(any_holm) <= 0.08
-    assert 0.02 <= np.mean(joint) <= 0.08
+    assert np.mean(any_holm) <= 0.1  # 1,500 samples had 5.9 %; 200 of them spread by 1.6 %
+    assert 0.02 <= np.mean(joint) <= 0.1
 
 
 @pytest.mark.slow
