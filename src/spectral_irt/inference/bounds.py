@@ -234,15 +234,17 @@ def _information(block: Block, beta: Floats, theta: Floats) -> Floats:
 def error_estimate_over_floor(fit: RaschEstimator, responses: Responses, engine: LocalEngine | None = None) -> float:
     """The estimated l2 error over the least possible: sqrt(sum_i se_i^2) / sqrt(floor), both mean-centred.
 
-    1 would be as good as with known abilities; 1.1 to 1.2 is usual, more where users answer few items. A prior may
-    bring it below 1. The floor is taken at the fit's difficulties and Warm's abilities, which makes the ratio right to
-    about 5 % (measured on simulated data); NaN without standard errors.
+    1 would be as good as with known abilities; 1.05 to 1.2 is usual, more where users answer few items. Where the fit
+    has a prior of precision alpha, so has the floor: 1 / (I_i + alpha), the bound of van Trees. The floor is taken at
+    the fit's difficulties and Warm's abilities, which makes the ratio right to about 5 % (measured on simulated data);
+    NaN without standard errors.
     """
     fit._require_fit()
     engine = engine or LocalEngine(fit.threads)
     responses = align(fit, responses)
     theta = abilities(responses, fit.difficulty_, engine=engine).ability
     told = information(responses, fit.difficulty_, theta)
+    told += getattr(getattr(fit, "regularization_", None), "alpha", 0.0)
     known = np.isfinite(fit.se_) & (told > 0)
     if not known.any():
         return float("nan")

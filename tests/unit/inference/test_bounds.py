@@ -141,6 +141,14 @@ def test_error_over_floor(design: dict[str, object]) -> None:
     assert math.isnan(error_estimate_over_floor(SpectralRasch(se="none").fit(data.responses), data.responses))
 
 
+def test_error_over_floor_under_a_prior() -> None:
+    """Sparse data: without the prior in it, the floor would be far above the error."""
+    data = simulate.rasch(200, 300, design="sampled", p=0.1, seed=3)
+    fit = SpectralRasch().fit(data.responses)
+    assert fit.regularization_.kind == "virtual item"
+    assert 0.95 < error_estimate_over_floor(fit, data.responses) < 1.3
+
+
 def test_error_over_floor_with_an_item_nobody_answered() -> None:
     answers = simulate.rasch(200, 6, seed=1).responses.to_dense()
     answers[:, 2] = np.nan
