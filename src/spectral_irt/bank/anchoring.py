@@ -127,6 +127,10 @@ class AnchoredRasch(RaschEstimator):
         findings = [*design.findings, *notes, *_left_out(responses, kept & ~fixed, ~design.unanswered & ~fixed)]
         findings = [finding for finding in findings if finding.code != "disconnected"]
         findings.append(Finding("regularization", "note", f"Regularisation: {plan}."))
+        if found and found.residual > self.tol:
+            sentence = f"The chain stopped at residual {found.residual:.1e}, asked was {self.tol:.1e}."
+            remedy = "Raise max_iter, or look for weak links between groups of items."
+            findings.append(Finding("not_converged", "warning", sentence, remedy))
         findings += _displaced(responses.items, full["displacement"], full["displacement_se"])
         return Estimate(
             full["difficulty"],

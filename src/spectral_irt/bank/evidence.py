@@ -25,13 +25,16 @@ from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
 
 MATRIX_ITEMS = 2000  # up to here the whole matrix is kept: at most 16 MB on disk
-MATRIX_WORK = 1e10  # pairs of answers of the same user that may be looked at to form it
+MATRIX_WORK = 4e8  # pairs of answers of the same user that may be looked at to form it: about 10 s on one core
+DENSE_GAIN = 400  # a pair costs this much more in a sparse product than a cell in a dense one
 DENSE_SLICE = 2_000_000  # cells of a slice of users made dense
 
 
 def matrix_is_affordable(responses: Responses) -> bool:
+    """Whether the whole information matrix of these responses is small enough to keep and quick enough to form."""
     pairs = float((responses.counts.astype(float) ** 2).sum())
-    return responses.n_items <= MATRIX_ITEMS and pairs <= MATRIX_WORK
+    cells = responses.n_users * float(responses.n_items) ** 2
+    return responses.n_items <= MATRIX_ITEMS and min(pairs, cells / DENSE_GAIN) <= MATRIX_WORK
 
 
 # --------------------------------------------------------------------------------------------- kernels
@@ -77,7 +80,7 @@ def _squared(half: sparse.csr_array) -> sparse.csr_array:
 def _gram(part: Part, share: Floats) -> Floats:
     """B' B with B_li = share_l v_li."""
     users, m = part.right.shape
-    if part.right.nnz + part.wrong.nnz <= 0.05 * users * m:
+    if (part.right.nnz + part.wrong.nnz) ** 2 * DENSE_GAIN <= (users * m) ** 2:
         b = sparse.diags_array(share) @ (part.right + part.wrong)
         return (b.T @ b).toarray()
     total = np.zeros((m, m))

@@ -42,8 +42,8 @@ def positions(labels: Labels, known: Labels) -> Ints:
 def in_words_of(responses: Responses, known: Labels) -> Responses:
     """The responses with their items called as in `known`, where only the type of a label differs."""
     where = positions(responses.items, known)
-    mine = responses.items.tolist()
-    names = [known.tolist()[k] if k >= 0 else mine[n] for n, k in enumerate(where)]
+    mine, theirs = responses.items.tolist(), known.tolist()
+    names = [theirs[k] if k >= 0 else label for label, k in zip(mine, where.tolist(), strict=True)]
     if names == mine and all(type(a) is type(b) for a, b in zip(names, mine, strict=True)):
         return responses
     return Responses(responses.blocks, label_array(names), responses.users, responses.frame_kind, responses.source)

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.covariance import _omega, _probe, _rates, _spread
-from spectral_irt.chain.operator import Chain, ItemChain
+from spectral_irt.chain.covariance import _contributions, _omega, _probe, _rates, _squared
+from spectral_irt.chain.operator import Chain, ItemChain, Part
 from spectral_irt.chain.regularization import log_mean_weight
-from spectral_irt.chain.stationary import Stationary, stationary
+from spectral_irt.chain.stationary import SMALL, Stationary, stationary
 from spectral_irt.engines import LocalEngine
 from spectral_irt.responses.block import Block, Floats
 
@@ -64,15 +63,19 @@ class GroundedChain:
         self.tie: Floats = known.precision[self.free] * log_mean_weight(np.exp(beta[self.free]) / base)
         self.to_ground: Floats = self.tie / base
         into = chain.inflow(self.held)
-        self.inside = into[self.fixed].sum()  # flows from anchored to anchored items stay in the ground
-        self.rates: Floats = np.append(chain.rates[self.free] + self.to_ground, into[self.free].sum() + self.tie.sum())
+        # Flows from anchored to anchored items stay in the ground. They keep the iteration from swinging between the
+        # ground and the rest; elimination, for small chains, asks for rates without them.
+        inside = into[self.fixed].sum()
+        self.left_out = inside if len(self.tie) < SMALL else 0.0
+        leaving = into[self.free].sum() + self.tie.sum() + inside - self.left_out
+        self.rates: Floats = np.append(chain.rates[self.free] + self.to_ground, leaving)
 
     def inflow(self, flow: Floats) -> Floats:
         items, ground = flow[:-1], flow[-1]
         full = np.multiply.outer(self.held, ground)
         full[self.free] = items
         into = self.chain.inflow(full)
-        to_ground = into[self.fixed].sum(axis=0) - self.inside * ground + self.to_ground @ items
+        to_ground = into[self.fixed].sum(axis=0) - self.left_out * ground + self.to_ground @ items
         return np.concatenate([into[self.free] + np.multiply.outer(self.tie, ground), to_ground[None]])
 
 
@@ -178,7 +181,7 @@ class GroundedErrors:
     """Standard errors given the anchors, and how far each anchored item is from where these data would put it.
 
     `displacement` is the difficulty that an anchored item would have if it alone were set free, minus its anchor; NaN
-    for free items, and where the data put no finite value on it.
+    for free items, for a single anchor, and where the data put no finite value on it.
     """
 
     se: Floats
@@ -190,7 +193,8 @@ def grounded_errors(solved: Grounded, method: str, seed: int = 0) -> GroundedErr
     """The sandwich with the anchors fixed: J_FF^-1 Omega_FF J_FF^-T over the free items F.
 
     "dense" forms the matrices, and lets the free items follow when an anchored item is set free. "one-pass" takes J for
-    its diagonal; "multiplier" corrects that by random probes; both measure displacements with the free items held.
+    its diagonal, and the free items' common shift apart; "multiplier" corrects that by random probes. Both measure
+    displacements with the free items held.
     """
     known, data, pi = solved.known, solved.data, np.exp(solved.beta)
     free = ~known.fixed
@@ -201,16 +205,17 @@ def grounded_errors(solved: Grounded, method: str, seed: int = 0) -> GroundedErr
     if method == "dense":
         se, stiffness, noise = _dense(solved, pi, diagonal)
     else:
-        omega = data.engine.sum(_spread, data.parts, pi, np.zeros(len(pi)))[0]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            variance = (omega + _meat(known, pi * data.rates, omega)) / diagonal**2
+        rough = _Rough.of(solved, pi, diagonal)
+        omega, cross, common = data.engine.sum(_spread, data.parts, pi, rough.shift)
+        variance = (omega + _meat(known, pi * data.rates, omega)) * rough.scale**2 + 2 * rough.scale * cross + common
         if method == "multiplier" and free.any():
-            variance = np.maximum(variance + _correction(solved, pi, diagonal, seed), 0.05 * variance)
-        se, stiffness, noise = np.sqrt(variance), diagonal, omega
+            variance = np.maximum(variance + _correction(solved, pi, rough, seed), 0.05 * variance)
+        se, stiffness, noise = np.sqrt(np.maximum(variance, 0)), diagonal, omega
     with np.errstate(divide="ignore", invalid="ignore"):
         displacement = apart * (pi * data.rates) / stiffness
         displacement_se = np.sqrt(np.maximum(noise, 0)) / stiffness
-    measured = known.fixed & np.isfinite(displacement)
+    # A single anchor has nothing to be displaced from: set free, the whole scale would move with it.
+    measured = known.fixed & np.isfinite(displacement) & (stiffness > 1e-9 * diagonal) & (known.fixed.sum() > 1)
     return GroundedErrors(
         np.where(free, se, 0.0),
         np.where(measured, displacement, np.nan),
@@ -248,10 +253,50 @@ def _dense(solved: Grounded, pi: Floats, diagonal: Floats) -> tuple[Floats, Floa
     return se, stiffness, noise
 
 
-def _correction(solved: Grounded, pi: Floats, diagonal: Floats, seed: int) -> Floats:
-    """What one pass leaves out: mean over random signs of delta^2 - delta_0^2, J_FF delta = b and delta_0 = b / J_ii.
+@dataclass(frozen=True, eq=False)
+class _Rough:
+    """An approximate inverse of J_FF: delta = b / J_ii + shift' b, item by item and then the free items together.
 
-    Solved by the row-normalised iteration itself: delta <- (b + inflow) / J_ii, anchored items at zero.
+    All free items move together against the anchors much more easily than any of them against the others. The shift
+    is the c for which b - J (b / J_ii + c 1) adds to zero: c = sum_k (1 - a_k / J_kk) b_k / sum_k a_k with a = 1' J_FF,
+    what flows from item k to the ground.
+    """
+
+    scale: Floats  # 1 / J_ii; 0 for anchored items
+    shift: Floats
+
+    @classmethod
+    def of(cls, solved: Grounded, pi: Floats, diagonal: Floats) -> _Rough:
+        data, free = solved.data, ~solved.known.fixed
+        among = pi * data.engine.sum(_outflow, data.parts, free.astype(float))
+        scale = np.divide(1.0, diagonal, out=np.zeros(len(pi)), where=free & (diagonal > 0))
+        down = np.where(free, diagonal - among, 0.0)
+        total = down.sum()
+        return cls(scale, np.where(scale > 0, 1 - down * scale, 0.0) / total if total > 0 else np.zeros(len(pi)))
+
+    def __matmul__(self, b: Floats) -> Floats:
+        return np.where(self.scale > 0, 1.0, 0.0)[:, None] * (self.scale[:, None] * b + self.shift @ b)
+
+
+def _outflow(part: Part, to: Floats) -> Floats:
+    """sum_j Y_ij over the chosen j."""
+    return part.right_t @ (part.weight * (part.wrong @ to))
+
+
+def _spread(part: Part, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sums over users of g_li^2, of g_li u_l and of u_l^2, where u_l = sum_k shift_k g_lk."""
+    won, lost = _contributions(part, pi)
+    common = won * (part.wrong @ shift) - lost * (part.right @ (pi * shift))
+    right, wrong = part.right_t, part.wrong_t
+    omega = _squared(wrong) @ won**2 + pi**2 * (_squared(right) @ lost**2)
+    cross = wrong @ (won * common) - pi * (right @ (lost * common))
+    return omega, cross, np.array(common @ common)
+
+
+def _correction(solved: Grounded, pi: Floats, rough: _Rough, seed: int) -> Floats:
+    """What the rough inverse leaves out: mean over random signs of delta^2 - delta_0^2, J_FF delta = b.
+
+    Solved by iteration: delta grows by the rough inverse of what is left.
     """
     data, free = solved.data, ~solved.known.fixed
     rng = np.random.default_rng(seed)
@@ -260,13 +305,11 @@ def _correction(solved: Grounded, pi: Floats, diagonal: Floats, seed: int) -> Fl
         b += _probe(part, pi, rng.integers(0, 2, (len(part.weight), PROBES)) * 2.0 - 1)
     b += np.sqrt(solved.known.precision)[:, None] * rng.standard_normal(b.shape)
     b[~free] = 0
-    scale = np.divide(1.0, diagonal, out=np.zeros_like(diagonal), where=free & (diagonal > 0))[:, None]
-    zero = b * scale
-    delta: Any = zero
+    zero = rough @ b
+    delta, flow = zero, (pi * data.rates + solved.known.precision)[:, None]
     for _ in range(MOST_PASSES):
-        new = zero + scale * data.inflow(pi[:, None] * delta)
-        step = np.abs(new - delta).sum()
-        delta = new
-        if step <= CLOSE * np.abs(delta).sum():
+        step = rough @ np.where(free[:, None], b - flow * delta + data.inflow(pi[:, None] * delta), 0.0)
+        delta = delta + step
+        if np.abs(step).sum() <= CLOSE * np.abs(delta).sum():
             break
     return np.mean(delta**2 - zero**2, axis=1)

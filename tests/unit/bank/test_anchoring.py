@@ -66,6 +66,13 @@ def test_displacement_finds_the_anchor_that_has_changed() -> None:
     assert {"anchored", "displacement", "displacement_se"} <= set(fit.items().columns)
 
 
+def test_a_single_anchor_sets_the_scale_and_no_more() -> None:
+    data = simulate.rasch(500, 12, seed=4)
+    fit, free = anchored_fit(data.responses, {2: 7.0}), SpectralRasch().fit(data.responses)
+    np.testing.assert_allclose(fit.difficulty_ - fit.difficulty_.mean(), free.difficulty_, atol=0.01)
+    assert np.isnan(fit.displacement_).all()
+
+
 def test_all_items_anchored() -> None:
     data = simulate.rasch(400, 8, seed=4)
     fit = anchored_fit(data.responses, dict(enumerate(data.difficulty)))

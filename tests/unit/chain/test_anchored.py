@@ -16,10 +16,6 @@ from spectral_irt.responses import Responses
 ENGINE = LocalEngine(1)
 
 
-def none_known(m: int) -> Known:
-    return Known(np.zeros(m, dtype=bool), np.zeros(m), np.zeros(m))
-
-
 def test_the_ground_holds_the_anchored_items() -> None:
     """pi_i d_i = sum_j pi_j Y_ji for the free items, with pi of the others as given; solved densely."""
     data = simulate.rasch(300, 12, seed=1)
@@ -37,16 +33,17 @@ def test_the_ground_holds_the_anchored_items() -> None:
     np.testing.assert_allclose(found.pi[:-1] / found.pi[-1], expected, rtol=1e-10)
 
 
-def test_one_vector_and_many_columns_agree() -> None:
-    data = simulate.rasch(200, 9, seed=2)
-    chain = ItemChain.counting(data.responses.blocks, 9, "users", ENGINE)
-    fixed = np.arange(9) < 3
-    grounded = GroundedChain(chain, np.zeros(9), Known(fixed, np.where(fixed, data.difficulty, 0), 1.0 - fixed))
-    columns = np.random.default_rng(0).random((7, 4))
+@pytest.mark.parametrize("m", [9, 50])
+def test_one_vector_and_many_columns_agree(m: int) -> None:
+    data = simulate.rasch(200, m, seed=2)
+    chain = ItemChain.counting(data.responses.blocks, m, "users", ENGINE)
+    fixed = np.arange(m) < 3
+    grounded = GroundedChain(chain, np.zeros(m), Known(fixed, np.where(fixed, data.difficulty, 0), 1.0 - fixed))
+    columns = np.random.default_rng(0).random((m - 2, 4))
     many = grounded.inflow(columns)
     for k in range(4):
         np.testing.assert_allclose(many[:, k], grounded.inflow(columns[:, k]))
-    np.testing.assert_allclose(grounded.inflow(np.eye(7)).sum(axis=0), grounded.rates)  # what leaves arrives
+    np.testing.assert_allclose(grounded.inflow(np.eye(m - 2)).sum(axis=0), grounded.rates)  # what leaves arrives
 
 
 @pytest.mark.parametrize("design", ["complete", "sampled"])
@@ -84,16 +81,18 @@ def test_prior_pulls_as_a_normal_one() -> None:
     np.testing.assert_allclose(score, precision * (solved.beta - mean), atol=0.02)
 
 
-def test_standard_errors_three_ways() -> None:
+@pytest.mark.parametrize("n_anchors", [1, 3, 20, 55])
+def test_standard_errors_three_ways(n_anchors: int) -> None:
     data = simulate.rasch(3000, 60, design="sampled", p=0.3, seed=6)
-    fixed = np.arange(60) < 20
+    fixed = np.arange(60) < n_anchors
     known = Known(fixed, np.where(fixed, data.difficulty, 0.0), np.zeros(60))
     solved = solve_grounded(data.responses.blocks, np.zeros(60), known, ENGINE)
     dense, one, many = (grounded_errors(solved, method) for method in ("dense", "one-pass", "multiplier"))
     assert np.all(dense.se[fixed] == 0)
     np.testing.assert_allclose(one.se[~fixed], dense.se[~fixed], rtol=0.05)
-    np.testing.assert_allclose(many.se[~fixed], dense.se[~fixed], rtol=0.12)
-    np.testing.assert_allclose(one.displacement[fixed], dense.displacement[fixed], atol=0.02)
+    np.testing.assert_allclose(many.se[~fixed], dense.se[~fixed], rtol=0.03)
+    if n_anchors > 3:  # the free items follow a few anchors, and hardly many
+        np.testing.assert_allclose(one.displacement[fixed], dense.displacement[fixed], atol=0.02)
     assert np.isnan(dense.displacement[~fixed]).all()
 
 
