@@ -14,6 +14,7 @@ from spectral_irt.bank.labels import positions
 from spectral_irt.chain.anchored import Grounded, Known, grounded_errors, solve_grounded, tied
 from spectral_irt.chain.covariance import SE_METHODS, choose_method
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, Regularization, prior_precision
+from spectral_irt.chain.stationary import Stationary
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.base import Estimate, RaschEstimator, make_table
@@ -99,6 +100,11 @@ class AnchoredRasch(RaschEstimator):
         place, notes = match_anchors(anchors, responses)
         design = examine(responses, engine.sum)
         fixed = place >= 0
+        if not (fixed & design.answered).any():
+            raise DesignError(
+                f"{responses.source}: nobody answered an anchored item ({listed(responses.items[fixed])}); the scale "
+                "would hang in the air. Anchor items that were answered."
+            )
         value = np.where(fixed, anchors.difficulty[place], np.nan)
         plan, kept = plan_prior(responses, design, fixed, self.regularization, engine)
         rest = responses if kept.all() else responses.take_items(kept)
@@ -124,13 +130,10 @@ class AnchoredRasch(RaschEstimator):
         status[status == "apart"] = "ok"
         status[~tied(responses.blocks, fixed, engine) & (status == "ok")] = "apart"
         status[fixed] = "anchored"
-        findings = [*design.findings, *notes, *_left_out(responses, kept & ~fixed, ~design.unanswered & ~fixed)]
-        findings = [finding for finding in findings if finding.code != "disconnected"]
+        findings = [finding for finding in design.findings if finding.code != "disconnected"] + notes
+        findings += _not_estimated(responses, status, kept)
         findings.append(Finding("regularization", "note", f"Regularisation: {plan}."))
-        if found and found.residual > self.tol:
-            sentence = f"The chain stopped at residual {found.residual:.1e}, asked was {self.tol:.1e}."
-            remedy = "Raise max_iter, or look for weak links between groups of items."
-            findings.append(Finding("not_converged", "warning", sentence, remedy))
+        findings += _not_converged(found, self.tol)
         findings += _displaced(responses.items, full["displacement"], full["displacement_se"])
         return Estimate(
             full["difficulty"],
@@ -259,8 +262,6 @@ def plan_prior(
         if good.all():
             break
         kept[np.flatnonzero(kept)[~good]] = False
-    if not (kept & fixed).any():
-        raise DesignError(f"{responses.source}: nobody answered an anchored item; the scale would hang in the air.")
     return Regularization("none", "as asked"), kept
 
 
@@ -287,17 +288,30 @@ def _spread_out(values: Floats, kept: NDArray[np.bool_]) -> Floats:
     return full
 
 
-def _left_out(responses: Responses, estimated: NDArray[np.bool_], answered: NDArray[np.bool_]) -> list[Finding]:
-    names = responses.items[answered & ~estimated]
-    if not len(names):
+def _not_estimated(responses: Responses, status: NDArray[Any], kept: NDArray[np.bool_]) -> list[Finding]:
+    """Free items that the data do not put on the scale of the anchors: left out, or at the mercy of the prior."""
+    answered = responses.item_counts > 0
+    out = answered & ~kept
+    loose = answered & kept & (status == "apart")
+    findings = []
+    for mask, code, what, remedy in (
+        (out, "items_left_out", "left out", "Use regularization='auto' for an estimate from the prior, or drop them."),
+        (loose, "untied_items", "placed by the prior alone", "Collect answers to them together with anchored items."),
+    ):
+        names = responses.items[mask]
+        if len(names):
+            verb = "item is" if len(names) == 1 else "items are"
+            sentence = f"{len(names):,} {verb} {what}, for the data do not tie them to the anchors: {listed(names)}."
+            findings.append(Finding(code, "warning", sentence, remedy, tuple(names.tolist())))
+    return findings
+
+
+def _not_converged(found: Stationary | None, tol: float) -> list[Finding]:
+    if found is None or found.residual <= tol:
         return []
-    verb = "item is" if len(names) == 1 else "items are"
-    sentence = (
-        f"{len(names):,} {verb} left out, because without a prior the data put no finite difficulty on them relative "
-        f"to the anchors: {listed(names)}."
-    )
-    remedy = "Use regularization='auto' for an estimate from the prior, or drop the items."
-    return [Finding("items_left_out", "warning", sentence, remedy, tuple(names.tolist()))]
+    sentence = f"The chain stopped at residual {found.residual:.1e}, asked was {tol:.1e}."
+    remedy = "Raise max_iter, or look for weak links between groups of items."
+    return [Finding("not_converged", "warning", sentence, remedy)]
 
 
 def _displaced(labels: Labels, displacement: Floats, se: Floats) -> list[Finding]:

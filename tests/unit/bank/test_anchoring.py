@@ -100,6 +100,17 @@ def test_thin_and_untied_items_get_a_prior_and_say_so() -> None:
     assert fixed.regularization_.alpha == 2.0
 
 
+def test_a_form_without_any_anchor() -> None:
+    table = np.full((400, 8), np.nan)
+    rng = np.random.default_rng(5)
+    table[:200, :4] = rng.random((200, 4)) < 0.5
+    table[200:, 4:] = rng.random((200, 4)) < 0.5
+    fit = anchored_fit(table, {0: 1.0, 1: 1.0})
+    assert fit.status_.tolist() == ["anchored"] * 2 + ["ok"] * 2 + ["apart"] * 4
+    assert [f.items for f in fit.findings_ if f.code == "untied_items"] == [(4, 5, 6, 7)]
+    assert np.isnan(anchored_fit(table, {0: 1.0, 1: 1.0}, regularization=0).difficulty_[4:]).all()
+
+
 def test_anchors_from_a_bank_its_folder_and_a_file(tmp_path: Path) -> None:
     data = simulate.rasch(800, 12, seed=6)
     first = data.responses.take_users(np.arange(400))
@@ -162,7 +173,7 @@ def test_other_bad_anchors() -> None:
         anchored_fit(data, {0: 1.0}, regularization=-1)
     with pytest.raises(DesignError, match="anchored item"):
         table = np.column_stack([np.full(100, np.nan), data.to_dense()])
-        anchored_fit(Responses.from_wide(table), {0: 1.0}, regularization=0)
+        anchored_fit(Responses.from_wide(table), {0: 1.0})
 
 
 def test_numbers_as_text_are_the_same_items() -> None:

@@ -95,14 +95,14 @@ def test_tabs_and_titles(data: Responses) -> None:
 
 
 def test_scale_and_displacement(data: Responses) -> None:
-    fit = anchored_fit(data, {"q4": 1.0, "easy": -2.0})
+    fit = anchored_fit(data, {"q4": 1.0, "q,2": 0.5, "easy": -2.0})
     columns = ifile(fit, scale=Scale(500, 100))
-    assert columns["STATUS"].tolist() == [1, 1, 1, 2, 2, -2]
+    assert columns["STATUS"].tolist() == [1, 2, 1, 2, 2, -2]
     assert columns["MEASURE"][3] == 600
     assert columns["DISPLACE"][3] == pytest.approx(100 * fit.displacement_[3])
     bank = Bank.from_fit(fit, data).rescale(mean=50, unit=10)
     assert ifile(bank)["MEASURE"][3] == 60
-    assert ifile(bank)["STATUS"].tolist() == [1, 1, 1, 2, 2, -2]
+    assert ifile(bank)["STATUS"].tolist() == [1, 2, 1, 2, 2, -2]
 
 
 def test_fit_statistics_in_another_order(data: Responses) -> None:
