@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -54,6 +55,7 @@ class Survey:
     columns: set[Any] = field(default_factory=set)  # of the first odd values
     examples: list[str] = field(default_factory=list)
     wide: bool = False  # columns are items, so that an odd value may mean that one is not
+    n_columns: int = 0  # how many there are
 
     def add(
         self,
@@ -135,12 +137,19 @@ class Survey:
                 if self.scoring.expects_01
                 else " Say missing= if it means 'not answered', or correct= if the answers are not numbers."
             )
-            if self.wide and len(self.columns) == 1:
-                sentence += (
-                    f" If the column is no item, say ignore={str(next(iter(self.columns)))!r}, or name it with user= "
-                    "if it labels the users; if a row is one answer, say item= and response=."
-                )
+            if self.wide and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns):
+                sentence += self._no_items()
         return sentence
+
+    def _no_items(self) -> str:
+        names = sorted(map(str, self.columns))
+        if len(names) == 1:
+            return (
+                f" If the column is no item, say ignore={names[0]!r}, or name it with user= if it labels the users; if "
+                "a row is one answer, say item= and response=."
+            )
+        flags = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
+        return f" If the columns {listed(names)} are no items, say ignore={names!r} ({flags})."
 
 
 def _missing_codes(kinds: list[str]) -> list[str]:

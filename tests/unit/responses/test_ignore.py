@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, ResponseValueError
 from spectral_irt.responses import read_responses, responses_from_frame
 
 TABLE = pl.DataFrame(
@@ -54,3 +54,10 @@ def test_what_cannot_be_ignored(tmp_path: Path) -> None:
         read_responses(path, ignore=["sex", "age", "q1", "q2"])
     with pytest.raises(OptionError, match="no field 'sec' for ignore"):
         read_responses(written("jsonl", tmp_path), ignore="sec")
+
+
+def test_columns_that_look_like_no_items_are_named(tmp_path: Path) -> None:
+    table = TABLE.with_columns(q3=pl.Series([1, 1, 0]), q4=pl.Series([0, 1, 0]), q5=pl.Series([0, 1, 1]))
+    table.select("name", pl.exclude("name")).write_csv(tmp_path / "people.csv")
+    with pytest.raises(ResponseValueError, match=r"ignore=\['age', 'sex'\] \(--ignore age --ignore sex\)"):
+        read_responses(tmp_path / "people.csv")

@@ -80,6 +80,7 @@ def people_responses(sheets: Iterable[Sheet], columns: ItemIndex, purpose: Purpo
         collector.add(sheet, answers)
     if not n_rows:
         raise ReadError(f"{purpose.source} has a header but no rows; check that whatever wrote it had finished.")
+    survey.n_columns = len(columns.labels)
     survey.check(purpose.source)
     responses = collector.responses()
     survey.check_key(responses.items)
