@@ -65,8 +65,9 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
     split : "median", "mean", "ability", "scores", an array of labels, or a mapping from user to label
         "median": raw score up to the median, or above it. "mean": below the mean, or not. Where answers are missing,
         scores are compared among users who answered the same items, as eRm does; that needs many users for each set
-        of items. "ability": the raw score seen against the difficulty of the items answered, cut at its median: the
-        same as "median" on complete data, and right for any pattern of missing answers. "scores": a group for every
+        of items. "ability": the raw score seen against the difficulty of the items answered, cut at its median
+        among users with both right and wrong answers, those at the median going to the smaller side; right for any
+        pattern of missing answers. "scores": a group for every
         raw score. Labels say the group of each user (None, NaN or "": none).
     difficulty : float array, optional
         Needed for "ability".
@@ -140,8 +141,11 @@ def _by_ability(responses: Responses, difficulty: Floats) -> Split:
     counts = responses.counts
     informed = (responses.scores > 0) & (responses.scores < counts)
     cut = np.median(ability[informed]) if informed.any() else 0.0
-    # Equal abilities differ in their last digits by the order of the answers, which must not decide on the group.
-    group = np.where(counts > 0, ability > cut + 1e-9, -1).astype(np.int64)
+    # Equal abilities differ in their last digits by the order of the answers, which must not decide on the group. Those
+    # at the median, many on a short test, go together to the side that makes the halves more equal.
+    above, below = ability > cut + 1e-9, ability < cut - 1e-9
+    upper = above if np.sum(above & informed) >= np.sum(below & informed) else ~below
+    group = np.where(counts > 0, upper, -1).astype(np.int64)
     return Split(("less able half", "more able half"), group)
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from spectral_irt import Responses, simulate
+from spectral_irt import Responses, datasets, simulate
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.splits import Split, by_label, divide, item_sets
 
@@ -51,13 +51,23 @@ def test_every_score():
     assert found.group.tolist() == [0, 1, 2, -1, 0, 1, -1]
 
 
-def test_ability_is_the_median_split_on_complete_data():
+def test_ability_is_a_split_at_the_median_score_on_complete_data():
     for seed in range(5):
         data = simulate.rasch(501, 9, seed=seed)
         ability = divide(data.responses, "ability", difficulty=data.difficulty).group
         scores = data.responses.scores
         informed = (scores > 0) & (scores < 9)
-        assert np.array_equal(ability, scores > np.median(scores[informed]))
+        middle = np.median(scores[informed])
+        above, below = np.sum(scores[informed] > middle), np.sum(scores[informed] < middle)
+        assert np.array_equal(ability, scores > middle if above >= below else scores >= middle)
+
+
+def test_ability_divides_a_short_easy_test():
+    """More than half of LSAT's informative users have four of five right; the able half must not be the perfect ones."""
+    responses = datasets.load_lsat()
+    found = divide(responses, "ability", difficulty=np.zeros(5))
+    informed = (responses.scores > 0) & (responses.scores < 5)
+    assert np.array_equal(found.group[informed], (responses.scores == 4)[informed])
 
 
 def test_ability_depends_on_items_and_score_alone():
