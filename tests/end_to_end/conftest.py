@@ -6,7 +6,6 @@ import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -49,8 +48,3 @@ def lsat(tmp_path: Path) -> Path:
             [label, *map(int, row)] for label, row in zip(responses.users, responses.to_dense(), strict=True)
         )
     return path
-
-
-def read_csv(path: Path) -> list[dict[str, Any]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))

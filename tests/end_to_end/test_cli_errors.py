@@ -18,6 +18,7 @@ from scipy import sparse
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.cli import output
+from spectral_irt.cli.output import RESULTS
 from spectral_irt.errors import ReadError, SpectralIrtError
 
 Cli = Callable[..., Any]
@@ -206,7 +207,7 @@ def test_a_place_that_cannot_be_written_shows_before_the_work(
     refused(cli("fit", good, "-o", good / "sub"), "choose another place")
 
 
-@pytest.mark.parametrize("name", ["items.csv", "items.parquet", "fit.json"])
+@pytest.mark.parametrize("name", RESULTS)
 def test_files_that_no_fit_wrote_are_never_replaced(cli: Cli, good: Path, name: str) -> None:
     Path("mine").mkdir()
     Path("mine", name).write_text('{"mine": 1}')
@@ -218,7 +219,7 @@ def test_files_that_no_fit_wrote_are_never_replaced(cli: Cli, good: Path, name: 
 def test_the_data_are_never_replaced_by_the_results(cli: Cli, good: Path) -> None:
     cli("fit", good, "-o", "out")
     Path("out/items.csv").write_text(GOOD)
-    refused(cli("fit", "out/items.csv", "-o", "out"), "being read", "choose another directory")
+    refused(cli("fit", "out/items.csv", "-o", "out"), "being read", "choose another place")
     assert Path("out/items.csv").read_text() == GOOD
 
 

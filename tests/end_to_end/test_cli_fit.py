@@ -98,6 +98,7 @@ def test_fit_json_says_what_was_done(cli: Cli, lsat: Path) -> None:
         "responses": 5000,
         "right": 3819,
         "items_with_estimate": 5,
+        "items_anchored": 0,
     }
     assert record["data_digest"] == datasets.load_lsat().digest()
     assert record["iterations"] >= 1
@@ -108,7 +109,8 @@ def test_fit_json_says_what_was_done(cli: Cli, lsat: Path) -> None:
     assert record["se_method"] == "dense"
     assert {finding["code"] for finding in record["findings"]} >= {"silent_users", "regularization"}
     assert all(set(f) == {"code", "severity", "sentence", "remedy", "n_items", "items"} for f in record["findings"])
-    assert set(record["seconds"]) == {"read", "fit", "total"}
+    assert set(record["seconds"]) == {"read", "fit", "analysis", "total"}
+    assert record["outputs"] == ["items.csv", "persons.csv", "item_fit.csv", "fit.json"]
 
 
 def test_parquet_is_the_same_table(cli: Cli, lsat: Path) -> None:
@@ -142,12 +144,15 @@ def test_a_second_fit_replaces_the_first_and_nothing_else(cli: Cli, lsat: Path) 
     done = cli("fit", lsat, "-o", "out", "--weighting", "pairs")
     assert done.code == 0
     assert Path("out/items.csv").read_bytes() != before
-    assert sorted(os.listdir("out")) == ["fit.json", "items.csv", "notes.txt"]  # the old items.parquet is stale
+    written = ["fit.json", "item_fit.csv", "items.csv", "notes.txt", "persons.csv"]
+    assert sorted(os.listdir("out")) == written  # the old Parquet files are stale
+    assert cli("fit", lsat, "-o", "out", "--no-persons", "--no-fit").code == 0
+    assert sorted(os.listdir("out")) == ["fit.json", "items.csv", "notes.txt"]
 
 
 def test_directories_are_made(cli: Cli, lsat: Path) -> None:
     assert cli("fit", lsat, "-o", "a/b/c").code == 0
-    assert sorted(os.listdir("a/b/c")) == ["fit.json", "items.csv"]
+    assert sorted(os.listdir("a/b/c")) == ["fit.json", "item_fit.csv", "items.csv", "persons.csv"]
 
 
 def test_several_files_are_one_table(cli: Cli, lsat: Path) -> None:
@@ -239,7 +244,7 @@ def test_a_short_test_is_shown_whole(cli: Cli, lsat: Path) -> None:
     assert "Regularisation: none (all items hang together" in out.replace("\n", " ")
     assert "Standard errors: sandwich, dense." in out.replace("\n", " ")
     assert "say nothing about difficulty" in out
-    assert "Results are in out: items.csv and fit.json." in out
+    assert "Results are in out: items.csv, persons.csv, item_fit.csv and fit.json." in out
     assert not any(line.endswith(" ") for line in out.splitlines())
 
 
@@ -383,14 +388,14 @@ def test_demo_shows_the_table_and_says_where_the_results_are(cli: Cli) -> None:
     done = cli("demo", "-o", "results")
     assert done.code == 0
     assert "item3" in done.out
-    assert "Results are in results: items.csv and fit.json." in done.out
+    assert "Results are in results: items.csv, persons.csv, item_fit.csv and fit.json." in done.out
     assert len(rows_of(Path("results/items.csv"))) == 6
 
 
 def test_version_and_help(cli: Cli) -> None:
     assert cli("--version").out == f"spectral-irt {spectral_irt.__version__}\n"
     assert "Usage" in cli().out
-    for command in ("fit", "check", "simulate", "demo"):
+    for command in ("fit", "check", "score", "link", "update", "compare", "simulate", "demo"):
         done = cli(command, "--help")
         assert done.code == 0
         assert f"spectral-irt {command} " in done.out[done.out.index("Example") :]

@@ -11,9 +11,9 @@ from spectral_irt.cli.fit import Job, show
 
 
 def demo(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where to write items.csv and fit.json.")
-    ] = Path("demo-results"),
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where to write the results.")] = Path(
+        "demo-results"
+    ),
 ) -> None:
     """Calibrate bundled data: section 6 of the Law School Admission Test.
 
@@ -24,6 +24,5 @@ def demo(
     from spectral_irt import datasets
 
     job = Job(read=lambda progress: datasets.load_lsat(), output=output)
-    responses, fit = job.run()
-    show(responses, fit, job)
+    show(job.run(), job)
     typer.echo("With your own answers: spectral-irt fit answers.csv -o results")

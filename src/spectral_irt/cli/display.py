@@ -5,7 +5,7 @@ Labels are data, never markup: every text goes in as `rich.text.Text`, control c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from spectral_irt.cli.errors import in_shell_words, printable
-from spectral_irt.responses import Finding
+from spectral_irt.responses import Finding, Responses
 
 SHOW_ALL = 15  # a test of so many items is shown whole
 SHOW_EACH = 5  # of a longer one: so many hardest, easiest, least sure
@@ -44,6 +44,19 @@ def say(out: Console, *what: RenderableType) -> None:
     with out.capture() as captured:
         out.print(*what)
     out.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+
+
+def show_source(out: Console, responses: Responses) -> None:
+    """What was read, on a line."""
+    right = 100 * responses.item_scores.sum() / max(responses.n_responses, 1)
+    head = Text(printable(responses.source), style="bold")
+    head.append(
+        f"  {responses.n_users:,} users, {responses.n_items:,} items, {responses.n_responses:,} responses, "
+        f"{right:.1f} % right",
+        style="not bold",
+    )
+    say(out, head)
+    say(out)
 
 
 def short(label: Any, width: int) -> str:
@@ -164,6 +177,34 @@ def bar(low: float, mid: float, high: float, span: tuple[float, float], *, unico
         cells[first : last + 1] = line * (last - first + 1)
     cells[round(mid)] = dot
     return "".join(cells)
+
+
+# ------------------------------------------------------------------------------- other tables, and lines
+
+
+def plain_table(heads: Sequence[str], columns: Sequence[Sequence[Any]], width: int) -> Table:
+    """A table of texts: labels to the left in the room that the others leave, the others to the right."""
+    taken = sum(2 + max(map(len, [head, *cells])) for head, cells in zip(heads[1:], columns[1:], strict=True))
+    room = min(max(width - taken - 2, LEAST_LABEL), LABEL_WIDTH)
+    table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False, show_edge=False)
+    for k, head in enumerate(heads):
+        table.add_column(
+            head, justify="right" if k and head else "left", no_wrap=True, style=None if head else "yellow"
+        )
+    labels = [short(label, room) for label in columns[0]]
+    for row in zip(labels, *columns[1:], strict=True):
+        table.add_row(*map(Text, row))
+    return table
+
+
+def show_lines(out: Console, lines: Iterable[tuple[str, str]]) -> None:
+    """A word in bold, and what there is to say about it."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column()
+    for label, text in lines:
+        grid.add_row(Text(label), Text(printable(text)))
+    say(out, grid)
 
 
 # --------------------------------------------------------------------------------------- findings

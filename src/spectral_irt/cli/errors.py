@@ -14,7 +14,7 @@ from spectral_irt.errors import SpectralIrtError
 OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 # Options whose name differs from the parameter's by more than dashes.
-RENAMED = {"n_users": "--users", "n_items": "--items", "n_responses": "--responses"}
+RENAMED = {"n_users": "--users", "n_items": "--items", "n_responses": "--responses", "replicates": "--bootstrap"}
 
 PHRASES = {
     "responses.largest_component()": "--largest-component",
@@ -22,11 +22,15 @@ PHRASES = {
     "leave regularization at 'auto'": "leave out --regularization",
     " needs p.": " needs --p.",
     "it can be None, ": "it can be ",
+    "say ignore_unknown=True (--ignore-unknown)": "say --ignore-unknown",
+    ", collect more answers, or lower min_users": ", or collect more answers",
+    "Merge them with others, or lower min_users.": "Merge them with others.",
+    "Give the folder that bank.save(folder) made.": "Give the folder that fit --bank DIR made.",
 }
 
 _OPTIONS = (
     "format|user|item|response|missing|key|correct|threshold|above_mean|duplicates|orient|estimator|weighting|"
-    "regularization|nu|nu_rule|se|threads|max_iter|seed|design|p"
+    "regularization|nu|nu_rule|se|threads|max_iter|seed|design|p|ignore|method|repeats|sample|ability|anchors|replicates"
 )
 _VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w+-]+(?:\.\w+)*"
 _SAID_TWICE = re.compile(rf"\b(?:{_OPTIONS})=(?:{_VALUE}) \((--\S+ [^()]+)\)")  # missing='9' (--missing 9)

@@ -2,103 +2,210 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
-from spectral_irt.cli.options import Files, Fitting, Output, Reading, with_options
+from spectral_irt.cli.options import Analysis, Files, Fitting, Output, Reading, with_options
 from spectral_irt.cli.progress import Progress
-from spectral_irt.estimators.by_name import make_estimator
+from spectral_irt.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from spectral_irt.cli.analysis import Results
+    from spectral_irt.cli.groups import Groups
     from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.responses import Responses
+
+WINSTEPS_STYLES = {".csv": "csv", ".tsv": "tab", ".tab": "tab", ".txt": "fixed"}
 
 
 @dataclass
 class Job:
-    """A calibration to be done: where the answers come from, how to fit, where the results go."""
+    """A calibration to be done: where the answers come from, how to fit, what else to compute, where it all goes."""
 
     read: Callable[[Progress], Responses]
     fitting: Fitting = field(default_factory=Fitting)
+    analysis: Analysis = field(default_factory=Analysis)
+    read_groups: Callable[[], Groups] | None = None
     output: Path | None = None
     parquet: bool = False
     files: tuple[str, ...] = ()
     reading: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
+    written: list[str] = field(default_factory=list)
 
-    def run(self) -> tuple[Responses, RaschEstimator]:
-        """Read, fit, and write the results if a place was named."""
-        from spectral_irt.cli.output import all_or_nothing, result_paths
+    def run(self) -> Results:
+        """Read, fit, analyse, and write the results where places were named."""
+        from spectral_irt.cli.output import all_or_nothing
 
-        estimator = make_estimator(self.fitting.estimator, self.fitting.parameters())
-        if self.output is None:
-            return self._calibrate(estimator)
-        targets, stale = result_paths(self.output, parquet=self.parquet, inputs=[Path(file) for file in self.files])
+        self.analysis.check(self.output)
+        estimator = self._estimator()
+        targets, stale = self._places()
         with all_or_nothing(targets, stale=stale) as drafts:
-            responses, fit = self._calibrate(estimator)
+            results = self._calibrate(estimator)
             for draft, target in zip(drafts, targets, strict=True):
-                self._write(draft, target, responses, fit)
-        return responses, fit
+                self._write(draft, target, results)
+            self._keep(results)
+        return results
 
-    def _calibrate(self, estimator: RaschEstimator) -> tuple[Responses, RaschEstimator]:
-        start = time.perf_counter()
+    def _estimator(self) -> RaschEstimator:
+        from spectral_irt.estimators.by_name import make_estimator
+
+        parameters = self.fitting.parameters()
+        if self.analysis.anchors is None:
+            return make_estimator(self.fitting.estimator, parameters)
+        from spectral_irt.bank import AnchoredRasch
+
+        takes = ("regularization", "se", "max_iter", "threads")
+        foreign = [name for name in parameters if name not in takes]
+        if self.fitting.estimator != "spectral" or foreign:
+            said = ["--estimator"] if self.fitting.estimator != "spectral" else []
+            said += [f"--{name.replace('_', '-')}" for name in foreign]
+            raise OptionError(
+                f"--anchors goes with the spectral estimator and ability weights; leave out {', '.join(said)}."
+            )
+        return AnchoredRasch(self.analysis.anchors, **parameters)
+
+    # -------------------------------------------------------------------------------------- the work
+
+    def _calibrate(self, estimator: RaschEstimator) -> Results:
+        from spectral_irt.cli.analysis import analyse
+
+        times = [time.perf_counter()]
         with Progress() as progress:
+            groups = self.read_groups() if self.read_groups is not None else None
             responses = self.read(progress)
-            middle = time.perf_counter()
+            times.append(time.perf_counter())
             estimator._progress = progress.say
             with warnings.catch_warnings(record=True) as heard:
                 fit = estimator.fit(responses)
             del estimator._progress
-        end = time.perf_counter()
+            times.append(time.perf_counter())
+            results = analyse(responses, fit, self.analysis, self.output, groups, progress.say)
+        times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in fit.findings_):  # that says the same, once
             for warning in heard:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-        self.seconds = {"read": middle - start, "fit": end - middle, "total": end - start}
-        return responses, fit
+        steps = [after - before for before, after in itertools.pairwise(times)]
+        self.seconds = {**dict(zip(("read", "fit", "analysis"), steps, strict=True)), "total": times[-1] - times[0]}
+        return results
 
-    def _write(self, draft: Path, target: Path, responses: Responses, fit: RaschEstimator) -> None:
-        from spectral_irt.cli.output import naming, write_csv, write_json, write_parquet
+    # -------------------------------------------------------------------------------------- the files
+
+    def _places(self) -> tuple[list[Path], list[Path]]:
+        """Where everything goes but the bank, the record last; and which old files that makes stale."""
+        from spectral_irt.cli.output import TABLES, refuse_bank_place, refuse_inputs, result_paths
+
+        wanted = self.analysis
+        inputs = [Path(file) for file in (*self.files, wanted.group_file, wanted.anchors) if file is not None]
+        exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim) if path is not None]
+        for path in (wanted.ifile, wanted.pfile):
+            if path is not None and path.suffix.lower() not in WINSTEPS_STYLES:
+                raise OptionError(
+                    f"{str(path)!r} ends in none of {', '.join(WINSTEPS_STYLES)}; they mean commas, tabs (.tsv, .tab) "
+                    "or fixed columns (.txt)."
+                )
+        refuse_inputs(exports, inputs)
+        results: list[Path] = []
+        stale: list[Path] = []
+        if self.output is not None:
+            unwanted = {"persons": wanted.persons is False, "item_fit": wanted.fit is False}
+            unwanted |= {"dif": self.read_groups is None, "ranking": wanted.rank is None}
+            tables = [table for table in TABLES if not unwanted.get(table)]
+            results, stale = result_paths(self.output, tables, parquet=self.parquet, inputs=inputs)
+        places = [*exports, *results]
+        if len({path.absolute() for path in places}) < len(places):
+            raise OptionError("two results would go to the same file; give each a name of its own.")
+        if wanted.bank is not None:
+            if any(path.absolute().parent == wanted.bank.absolute() for path in places):
+                raise OutputError(
+                    f"a bank has a folder of its own, and {str(wanted.bank)!r} gets other results; choose another for "
+                    "one of them. Nothing was written."
+                )
+            refuse_bank_place(wanted.bank)
+        return places, stale
+
+    def _write(self, draft: Path, target: Path, results: Results) -> None:
+        from spectral_irt.cli.output import RECORD, naming, write_csv, write_json, write_parquet
         from spectral_irt.cli.record import fit_record
 
         with naming(target):
-            if target.suffix == ".csv":
-                write_csv(draft, fit.item_columns())
-            elif target.suffix == ".parquet":
-                write_parquet(draft, fit.item_columns())
-            else:
+            if target in (self.analysis.ifile, self.analysis.pfile, self.analysis.catsim):
+                draft.write_text(self._export(target, results), encoding="utf-8", newline="")
+                return
+            if target.name == RECORD:
                 record = fit_record(
-                    responses,
-                    fit,
+                    results,
                     estimator=self.fitting.estimator,
+                    ability=self.analysis.ability,
                     files=self.files,
                     reading=self.reading,
+                    outputs=[*self.written, RECORD],
                     seconds=self.seconds,
                 )
                 write_json(draft, record)
+            else:
+                columns = results.tables()[target.stem]
+                if columns is None:
+                    draft.unlink()
+                    return
+                (write_csv if target.suffix == ".csv" else write_parquet)(draft, columns)
+            self.written.append(target.name)
+
+    def _export(self, target: Path, results: Results) -> str:
+        """A file for another program."""
+        from spectral_irt.bank.exports import catsim_text, ifile, pfile, winsteps_text
+
+        if target == self.analysis.catsim:
+            return catsim_text(results.fit)
+        if target == self.analysis.ifile:
+            columns = ifile(results.fit, results.item_fit, scale=results.scale)
+        else:
+            assert results.persons is not None
+            columns = pfile(results.persons, scale=results.scale, wle=self.analysis.ability == "wle")
+        title = f"spectral-irt, {results.responses.source}" if target.suffix.lower() == ".txt" else ""
+        return winsteps_text(columns, WINSTEPS_STYLES[target.suffix.lower()], title=title)
+
+    def _keep(self, results: Results) -> None:
+        """Save the bank; last, when everything else is ready to take its place."""
+        if self.analysis.bank is None:
+            return
+        from spectral_irt.bank import Scale, to_bank
+        from spectral_irt.cli.output import uninterrupted
+
+        bank = replace(
+            to_bank(results.fit, results.responses), scale=results.scale or Scale(), findings=tuple(results.findings)
+        )
+        with uninterrupted():
+            bank.save(self.analysis.bank)
 
 
-@with_options(Reading, Fitting)
+@with_options(Reading, Fitting, Analysis)
 def fit(
     files: Files,
     reading: Reading,
     fitting: Fitting,
+    analysis: Analysis,
     output: Output = None,
     parquet: Annotated[
-        bool, typer.Option("--parquet", metavar="", help="Write items.parquet as well.", show_default=False)
+        bool, typer.Option("--parquet", metavar="", help="Write every table as Parquet as well.", show_default=False)
     ] = False,
 ) -> None:
-    """Calibrate: how hard every item is, and how sure that is.
+    """Calibrate: how hard every item is and how sure that is, how able people are, and whether the model holds.
 
     Prints a short table and what is odd in the data. With -o, all items go to
-    DIR/items.csv and a record of the fit to DIR/fit.json. Larger = harder.
+    DIR/items.csv, people to DIR/persons.csv, the fit of the items to
+    DIR/item_fit.csv, and a record of it all to DIR/fit.json. Larger = harder.
 
     \b
     [bold]Examples[/bold]
@@ -109,43 +216,48 @@ def fit(
     Multiple choice with an answer key; 9 means 'not answered':
       spectral-irt fit choices.csv --key key.csv --missing 9 -o results
     Ratings, above the person's own mean or not; larger = better liked:
-      spectral-irt fit ratings.csv --above-mean wrong -o results
+      spectral-irt fit ratings.csv --above-mean wrong --rank 25 -o results
+    Are items as hard for one sex as for the other? The column age is no item:
+      spectral-irt fit answers.csv --group sex --ignore age -o results
+    New items on the scale of a bank, kept as a bank in turn:
+      spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
+    read_groups = None
+    if analysis.group is not None or analysis.group_file is not None:
+        from spectral_irt.cli.groups import read_groups as find
+
+        read_groups = functools.partial(find, analysis.group, analysis.group_file, files, reading)
+        if analysis.group_file is None:
+            reading = replace(reading, ignore=[*reading.ignore, str(analysis.group)])
     job = Job(
         read=lambda progress: reading.read(files, progress),
         fitting=fitting,
+        analysis=analysis,
+        read_groups=read_groups,
         output=output,
         parquet=parquet,
         files=tuple(files),
         reading=reading.said(),
     )
-    responses, calibrated = job.run()
-    show(responses, calibrated, job)
+    show(job.run(), job)
 
 
-def show(responses: Responses, fit: RaschEstimator, job: Job) -> None:
-    """The table, the paragraph, the findings, and where the results are."""
+def show(results: Results, job: Job) -> None:
+    """The table, the analysis in a few lines, how it was done, the findings, and where the results are."""
     from rich.text import Text
 
-    from spectral_irt.cli.display import console, item_table, say, show_findings
-    from spectral_irt.cli.errors import printable
+    from spectral_irt.cli.display import console, item_table, say, show_findings, show_source
+    from spectral_irt.cli.summary import SAID, show_summary
 
     out = console()
-    right = 100 * responses.item_scores.sum() / responses.n_responses
-    head = Text(printable(responses.source), style="bold")
-    head.append(
-        f"  {responses.n_users:,} users, {responses.n_items:,} items, {responses.n_responses:,} responses, "
-        f"{right:.1f} % right",
-        style="not bold",
-    )
-    say(out, head)
-    say(out)
+    show_source(out, results.responses)
     unicode = (out.encoding or "").lower().startswith("utf")
-    say(out, item_table(fit.item_columns(), out.width, unicode=unicode))
+    say(out, item_table(results.fit.item_columns(), out.width, unicode=unicode))
     say(out)
-    say(out, Text(_paragraph(fit, job)))
-    said_above = ("regularization",)
-    shown = [finding for finding in fit.findings_ if finding.code not in said_above]
+    show_summary(out, results)
+    say(out, Text(_paragraph(results.fit, job)))
+    said_above = ("regularization", *SAID)
+    shown = [finding for finding in results.findings if finding.code not in said_above]
     if shown:
         say(out)
         show_findings(out, shown)
@@ -160,6 +272,9 @@ def _paragraph(fit: RaschEstimator, job: Job) -> str:
     name = job.fitting.estimator
     method = f"{name.upper() if len(name) < 4 else name.capitalize()} estimate"
     method += f", {weighting} weights" if weighting else ""
+    if job.analysis.anchors is not None:
+        number = int(np.sum(fit.anchored_))  # type: ignore[attr-defined]
+        method += f", anchored to {number:,} item{'' if number == 1 else 's'}"
     sentences = [f"{method}: {fit.n_iter_:,} passes over the data, residual {fit.residual_:.0e}."]
     regularization = getattr(fit, "regularization_", None)
     if regularization is not None:
@@ -170,7 +285,9 @@ def _paragraph(fit: RaschEstimator, job: Job) -> str:
     elif se_method is not None:
         sandwich = "sandwich, " if se_method in ("dense", "one-pass", "multiplier") else ""
         sentences.append(f"Standard errors: {sandwich}{se_method}.")
-    sentences.append(f"Read in {job.seconds['read']:.2f} s, fitted in {job.seconds['fit']:.2f} s.")
+    seconds = job.seconds
+    times = f"Read in {seconds['read']:.2f} s, fitted in {seconds['fit']:.2f} s"
+    sentences.append(f"{times}, analysed in {seconds['analysis']:.2f} s.")
     return printable(" ".join(sentences))
 
 
@@ -180,9 +297,19 @@ def _say_where(out: Console, job: Job) -> None:
     from spectral_irt.cli.display import say
     from spectral_irt.cli.errors import printable
 
-    if job.output is None:
-        say(out, Text("Nothing was saved; add -o DIR for all items (items.csv) and a record of the fit (fit.json)."))
+    further = [job.analysis.ifile, job.analysis.pfile, job.analysis.catsim, job.analysis.bank]
+    places = [printable(path) for path in further if path is not None]
+    if job.output is None and not places:
+        say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
         return
-    names = ["items.csv", *(["items.parquet"] if job.parquet else []), "fit.json"]
-    listed = " and ".join([", ".join(names[:-1]), names[-1]])
-    say(out, Text.assemble("Results are in ", (printable(job.output), "bold"), f": {listed}."))
+    sentence = Text()
+    if job.output is not None:
+        sentence.append("Results are in ").append(printable(job.output), style="bold").append(f": {_and(job.written)}.")
+    if places:
+        sentence.append(" Also written: " if job.output is not None else "Written: ")
+        sentence.append(_and(places), style="bold").append(".")
+    say(out, sentence)
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join([*([", ".join(names[:-1])] if len(names) > 1 else []), names[-1]])

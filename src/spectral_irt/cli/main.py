@@ -15,9 +15,13 @@ from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
 from spectral_irt.cli.errors import BAD_INPUT, INTERRUPTED, OK, complain, quiet_warnings, report
 from spectral_irt.cli.fit import fit
+from spectral_irt.cli.link import link
+from spectral_irt.cli.score import score
 from spectral_irt.cli.simulate import simulate
+from spectral_irt.cli.update import update
 
 PROGRAM = "spectral-irt"
+DEFAULT_TOP = "10"
 BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 app = typer.Typer(
@@ -29,6 +33,9 @@ app = typer.Typer(
 )
 app.command()(fit)
 app.command()(check)
+app.command()(score)
+app.command()(link)
+app.command()(update)
 app.command()(compare)
 app.command()(simulate)
 app.command()(demo)
@@ -44,13 +51,14 @@ def about(
     version: Annotated[bool, typer.Option("--version", metavar="", help="Say the version and stop.")] = False,
     debug: Annotated[bool, typer.Option("--debug", metavar="", help="Show tracebacks; may stand anywhere.")] = False,
 ) -> None:
-    """Calibrate tests: how hard every item is, and how sure that is, from who answered what and whether it was right.
+    """Calibrate tests: how hard items are, how able people are, and whether the model holds, from who answered what.
 
     \b
     [bold]Examples[/bold]
       spectral-irt demo                          the main job on bundled data
       spectral-irt fit answers.csv -o results    your own answers
       spectral-irt check answers.csv             what is odd in them
+      spectral-irt score new.csv --bank mybank   people who came later
     """
     if version:
         from spectral_irt import __version__
@@ -68,7 +76,7 @@ def run() -> NoReturn:
 def main(args: Sequence[str]) -> int:
     """Do what the arguments say; returns the exit code. No exception leaves."""
     debug = "--debug" in args
-    args = [arg for arg in args if arg != "--debug"]
+    args = with_default_rank([arg for arg in args if arg != "--debug"])
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a label may hold what the terminal cannot show
@@ -85,6 +93,20 @@ def main(args: Sequence[str]) -> int:
     if code == INTERRUPTED:
         return report(KeyboardInterrupt())
     return int(code)
+
+
+def with_default_rank(args: Sequence[str]) -> list[str]:
+    """`--rank` alone means `--rank 10`.
+
+    >>> with_default_rank(["fit", "--rank", "a.csv", "--rank", "5"])
+    ['fit', '--rank', '10', 'a.csv', '--rank', '5']
+    """
+    out = []
+    for arg, after in zip(args, [*args[1:], ""], strict=False):
+        out.append(arg)
+        if arg == "--rank" and not after.removeprefix("-").isdecimal():
+            out.append(DEFAULT_TOP)
+    return out
 
 
 def _usage(error: Exception) -> int:

@@ -35,6 +35,8 @@ def _panel(title: str) -> Callable[..., Any]:
 _layout = _panel("How the file is laid out")
 _scoring = _panel("What counts as right")
 _method = _panel("How to fit")
+_analysis = _panel("People, fit, and scale")
+_exports = _panel("Further files")
 
 
 @dataclass(frozen=True)
@@ -62,6 +64,10 @@ class Reading:
             help="When somebody answered an item twice: complain (default), or keep the first or last answer.",
         ),
     ] = "error"
+    ignore: Annotated[
+        list[str],
+        _layout(metavar="COLUMN", help="A column of a wide table that is no item, such as age. Repeat for several."),
+    ] = field(default_factory=list)
     largest_component: Annotated[
         bool,
         _layout(
@@ -95,16 +101,21 @@ class Reading:
 
     def read(self, files: Sequence[str], progress: Progress) -> Responses:
         """The responses in these files, checked: something can be estimated from them."""
-        from spectral_irt.responses.read import read_responses
         from spectral_irt.responses.usable import check_usable
 
+        responses = self.read_any(files, progress)
+        check_usable(responses)
+        return responses.largest_component() if self.largest_component else responses
+
+    def read_any(self, files: Sequence[str], progress: Progress) -> Responses:
+        """The responses in these files, be it those of a single person: enough where difficulties are known."""
+        from spectral_irt.responses.read import read_responses
+
         how: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        largest = how.pop("largest_component")
+        del how["largest_component"]
         how["correct"] = self.correct or None
         with native_noise_held_back():
-            responses = read_responses(list(files), progress=progress.reading, **how)
-        check_usable(responses)
-        return responses.largest_component() if largest else responses
+            return read_responses(list(files), progress=progress.reading, **how)
 
     def said(self) -> dict[str, Any]:
         """The options that differ from their defaults."""
@@ -160,6 +171,107 @@ class Fitting:
         return {name: value for name, value in said.items() if value is not None}
 
 
+Ability = Annotated[
+    str,
+    _analysis(
+        metavar="wle|ml|eap",
+        help="Abilities by Warm's weighted likelihood (default), maximum likelihood, or the mean under a prior.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """What to compute and write beside the difficulties; None leaves a choice to the size of the data."""
+
+    persons: Annotated[
+        bool | None,
+        _analysis("--persons/--no-persons", help="Abilities of the people: persons.csv. Comes with -o unless refused."),
+    ] = None
+    ability: Ability = "wle"
+    fit: Annotated[
+        bool | None,
+        _analysis("--fit/--no-fit", help="How well each item fits: item_fit.csv. Comes with -o unless refused."),
+    ] = None
+    bootstrap: Annotated[
+        int | None,
+        _analysis(
+            metavar="NUMBER", min=1, help="Critical values of the fit of each item from so many simulated data sets."
+        ),
+    ] = None
+    sample: Annotated[
+        int | None,
+        _analysis(metavar="NUMBER", min=2, help="People to take at random for --bootstrap, where there are very many."),
+    ] = None
+    group: Annotated[
+        str | None,
+        _analysis(
+            metavar="COLUMN", help="Are items as hard for one group of people as for another? By this column: dif.csv."
+        ),
+    ] = None
+    group_file: Annotated[
+        str | None,
+        _analysis(metavar="FILE", help="A table of people that has the column --group, where the answers have not."),
+    ] = None
+    anchors: Annotated[
+        str | None,
+        _analysis(
+            metavar="DIR|FILE",
+            help="Keep items at known difficulties: a bank, or a CSV file with the columns item and difficulty.",
+        ),
+    ] = None
+    scale: Annotated[
+        str | None,
+        _analysis(
+            metavar="MEAN,SD",
+            help="Report also on a scale where these people have this mean and standard deviation, as in 500,100.",
+        ),
+    ] = None
+    rank: Annotated[
+        int | None,
+        _exports(
+            metavar="[K]", min=1, help="Items by rank: ranking.csv, with the chance of being among the K hardest; 10."
+        ),
+    ] = None
+    ifile: Annotated[
+        Path | None, _exports(metavar="FILE", help="Items with the column names of Winsteps: .csv, .tsv or .txt.")
+    ] = None
+    pfile: Annotated[Path | None, _exports(metavar="FILE", help="People, likewise.")] = None
+    catsim: Annotated[Path | None, _exports(metavar="FILE", help="Items for catsim: item, a, b, c, d.")] = None
+    bank: Annotated[
+        Path | None, _exports(metavar="DIR", help="Keep the calibration, for score, link, update and --anchors.")
+    ] = None
+
+    def check(self, output: Path | None) -> None:
+        """Refuse at once what could only fail after the work."""
+        from spectral_irt.errors import check_option
+
+        check_option("ability", self.ability, ("wle", "ml", "eap"))
+        self.mean_and_sd()
+        if self.persons is False and self.pfile is not None:
+            raise OptionError("--pfile is a file of people; leave out --no-persons.")
+        if self.fit is False and self.bootstrap is not None:
+            raise OptionError("--bootstrap is about the fit of items; leave out --no-fit.")
+        if self.sample is not None and self.bootstrap is None:
+            raise OptionError("--sample takes people for --bootstrap; say how many data sets with --bootstrap 200.")
+        if self.rank is not None and output is None:
+            raise OptionError("--rank writes a table beside items.csv; say where with -o DIR.")
+
+    def mean_and_sd(self) -> tuple[float, float] | None:
+        """What `--scale` says."""
+        if self.scale is None:
+            return None
+        try:
+            mean, sd = (float(part) for part in self.scale.split(","))
+            if not (abs(mean) < float("inf") and 0 < sd < float("inf")):
+                raise ValueError
+        except ValueError:
+            raise OptionError(
+                f"--scale is {self.scale!r}; it is a mean and a standard deviation above zero, as in --scale 500,100."
+            ) from None
+        return mean, sd
+
+
 def _number_or_auto(text: str | None) -> str | float | None:
     if text is None or text == "auto":
         return text
@@ -171,7 +283,13 @@ def _number_or_auto(text: str | None) -> str | float | None:
 
 Output = Annotated[
     Path | None,
-    typer.Option("--output", "-o", metavar="DIR", show_default=False, help="Where to write items.csv and fit.json."),
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="DIR",
+        show_default=False,
+        help="Where to write items.csv, persons.csv, item_fit.csv and fit.json.",
+    ),
 ]
 
 

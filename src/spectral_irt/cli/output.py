@@ -31,7 +31,11 @@ Columns = Mapping[str, NDArray[Any]]
 
 PROGRAM = "spectral-irt"
 RECORD = "fit.json"
-RESULTS = ("items.csv", "items.parquet", RECORD)  # what a fit may write into its directory
+TABLES = ("items", "persons", "item_fit", "dif", "ranking")
+RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet")), RECORD)  # what a fit may write
+FIRST_RESULTS = ("items.csv", "items.parquet", RECORD)  # of records that do not say what was written with them
+
+CSV_ROWS = 100_000  # rows turned into text at a time: some hundred bytes each
 
 _REMEDIES = {
     errno.ENOSPC: "the disk is full; free some space or choose another place",
@@ -54,8 +58,9 @@ _REMEDIES = {
 def all_or_nothing(targets: Sequence[Path], *, stale: Sequence[Path] = ()) -> Iterator[list[Path]]:
     """Draft paths for these targets; at the end of a block without error they take their places.
 
-    The drafts are made at once, so a place that cannot be written shows before the work, not after it. `stale` files
-    go when the new ones come.
+    The drafts are made at once, so a place that cannot be written shows before the work, not after it. A draft that the
+    block removes is a result that did not come about: what was in its place is stale. `stale` files go when the new
+    ones come.
     """
     made: list[Path] = []
     drafts: list[Path] = []
@@ -70,13 +75,15 @@ def all_or_nothing(targets: Sequence[Path], *, stale: Sequence[Path] = ()) -> It
                 draft.open("xb").close()
         yield drafts
         with uninterrupted():
-            for draft, target in zip(drafts, targets, strict=True):
+            complete = [(draft, target) for draft, target in zip(drafts, targets, strict=True) if draft.exists()]
+            for draft, target in complete:
                 with naming(target):
                     _settle(draft)
-            for draft, target in zip(drafts, targets, strict=True):
+            for draft, target in complete:
                 with naming(target):
                     os.replace(draft, target)
-            for old in stale:
+            missing = [target for draft, target in zip(drafts, targets, strict=True) if (draft, target) not in complete]
+            for old in (*stale, *missing):
                 with naming(old):
                     old.unlink(missing_ok=True)
         made.clear()
@@ -148,36 +155,69 @@ def _error_number(error: Exception) -> int | None:
 # -------------------------------------------------------------------------------- a directory of results
 
 
-def result_paths(directory: Path, *, parquet: bool, inputs: Sequence[Path] = ()) -> tuple[list[Path], list[Path]]:
-    """Where the results of a fit go, and which files of an earlier fit they make stale.
+def result_paths(
+    directory: Path,
+    tables: Sequence[str],
+    *,
+    parquet: bool,
+    inputs: Sequence[Path] = (),
+    record: str = RECORD,
+) -> tuple[list[Path], list[Path]]:
+    """Where these results go, the record last, and which files of an earlier run they make stale.
 
-    Results of an earlier fit are replaced. A file of the same name that no fit wrote is somebody's data: an error.
+    Results of an earlier run are replaced. A file of the same name that we did not write is somebody's data: an error.
     """
     if directory.exists() and not directory.is_dir():
         raise OutputError(f"{str(directory)!r} is a file, not a directory; choose another place. Nothing was written.")
-    present = [directory / name for name in RESULTS if (directory / name).exists()]
-    if present and not _is_ours(directory / RECORD):
-        names = listed(path.name for path in present)
+    ours = _written_with(directory / record)
+    possible = (*(name for name in RESULTS if name != RECORD), record)
+    present = [directory / name for name in possible if (directory / name).exists()]
+    foreign = [path.name for path in present if path.name not in ours]
+    if foreign:
         raise OutputError(
-            f"{str(directory)!r} holds {names}, which no fit of {PROGRAM} wrote there; choose another directory, or "
-            "move it away. Nothing was written."
+            f"{str(directory)!r} holds {listed(foreign)}, which no run of {PROGRAM} wrote there with {record}; choose "
+            "another directory, or move it away. Nothing was written."
         )
-    for path in inputs:
-        if any(path.exists() and path.samefile(old) for old in present):
-            raise OutputError(
-                f"the results would replace {str(path)!r}, which is being read; choose another directory. Nothing was "
-                "written."
-            )
-    targets = [directory / name for name in RESULTS if parquet or name != "items.parquet"]
+    refuse_inputs(present, inputs)
+    kinds = ("csv", "parquet") if parquet else ("csv",)
+    targets = [directory / f"{table}.{kind}" for table in tables for kind in kinds] + [directory / record]
     return targets, [path for path in present if path not in targets]
 
 
-def _is_ours(record: Path) -> bool:
+def refuse_inputs(targets: Sequence[Path], inputs: Sequence[Path]) -> None:
+    """An error when a result would take the place of a file that is being read."""
+    for path in inputs:
+        if any(path.exists() and target.exists() and path.samefile(target) for target in targets):
+            raise OutputError(
+                f"the results would replace {str(path)!r}, which is being read; choose another place. Nothing was "
+                "written."
+            )
+
+
+def _written_with(record: Path) -> set[str]:
+    """Names of the files that a run wrote with this record; none if it is not one of ours."""
     try:
         found = json.loads(record.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return False
-    return isinstance(found, dict) and found.get("program") == PROGRAM
+        return set()
+    if not isinstance(found, dict) or found.get("program") != PROGRAM:
+        return set()
+    names = found.get("outputs", FIRST_RESULTS)
+    return {record.name, *(str(name) for name in names if isinstance(names, list | tuple))}
+
+
+def refuse_bank_place(folder: Path) -> None:
+    """An error before the work when no bank can be saved in this place."""
+    from spectral_irt.bank.store import MANIFEST
+
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{str(folder)!r} is a file, not a folder; choose another place. Nothing was written.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+        present = listed(sorted(path.name for path in folder.iterdir()))
+        raise OutputError(
+            f"{str(folder)!r} is a folder with other files ({present}), not a bank; choose another place. Nothing was "
+            "written."
+        )
 
 
 # --------------------------------------------------------------------------------------- kinds of files
@@ -185,16 +225,20 @@ def _is_ours(record: Path) -> bool:
 
 def write_csv(path: Path, columns: Columns) -> None:
     """A table as CSV: UTF-8, every digit, nothing in a cell without a number."""
-    cells = [_cells(values) for values in columns.values()]
+    n_rows = len(next(iter(columns.values())))
     with path.open("w", encoding="utf-8", newline="") as file:
         file.write(",".join(columns) + "\n")
-        file.writelines(",".join(row) + "\n" for row in zip(*cells, strict=True))
+        for start in range(0, n_rows, CSV_ROWS):
+            cells = [_cells(values[start : start + CSV_ROWS]) for values in columns.values()]
+            file.writelines(",".join(row) + "\n" for row in zip(*cells, strict=True))
 
 
 def _cells(values: NDArray[Any]) -> list[str]:
     if values.dtype.kind == "f":
         return ["" if math.isnan(x) else repr(x) for x in values.tolist()]
-    if values.dtype.kind in "iub":
+    if values.dtype.kind == "b":
+        return ["true" if x else "false" for x in values.tolist()]
+    if values.dtype.kind in "iu":
         return [str(x) for x in values.tolist()]
     return [_quoted(str(x)) for x in values.tolist()]
 

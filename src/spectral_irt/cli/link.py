@@ -1,0 +1,116 @@
+"""`spectral-irt link`: two banks with items in common, brought to one scale."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spectral_irt.errors import OutputError
+
+if TYPE_CHECKING:
+    from spectral_irt.bank import Bank, Link
+
+SHOW = 12  # common items that are shown: those that moved most
+
+
+def link(
+    a: Annotated[Path, typer.Argument(metavar="A", show_default=False, help="The bank whose scale it shall be.")],
+    b: Annotated[Path, typer.Argument(metavar="B", show_default=False, help="The bank to bring there.")],
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="robust|mean|mean-sigma",
+            show_default=False,
+            help="Mean difference without drifted items (default), of all items, or with a slope.",
+        ),
+    ] = "robust",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="DIR", show_default=False, help="Write B on A's scale, as a bank."),
+    ] = None,
+    table: Annotated[
+        Path | None, typer.Option(metavar="FILE", show_default=False, help="Write all common items: .csv or .parquet.")
+    ] = None,
+) -> None:
+    """Link two banks by the items they share: how far apart the scales are, and which items have drifted.
+
+    \b
+    [bold]Examples[/bold]
+      spectral-irt link bank2024 bank2025
+      spectral-irt link bank2024 bank2025 -o bank2025-on-2024 --table common.csv
+    """
+    from spectral_irt.bank import Bank
+    from spectral_irt.cli.output import (
+        all_or_nothing,
+        naming,
+        refuse_bank_place,
+        uninterrupted,
+        write_csv,
+        write_parquet,
+    )
+
+    if output is not None:
+        if output.exists() and a.exists() and output.samefile(a):
+            raise OutputError(f"{str(output)!r} is the bank whose scale is kept; choose another place for the other.")
+        refuse_bank_place(output)
+    if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
+        raise OutputError(f"{str(table)!r} ends in neither .csv nor .parquet; name the file after what it shall be.")
+    first, second = Bank.load(a), Bank.load(b)
+    with all_or_nothing([] if table is None else [table]) as drafts:
+        found = first.link(second, method)
+        for draft in drafts:
+            assert table is not None
+            with naming(table):
+                (write_csv if table.suffix.lower() == ".csv" else write_parquet)(draft, found.columns())
+        if output is not None:
+            with uninterrupted():
+                found.apply(second).save(output)
+    show(found, (a, b), (first, second), output, table)
+
+
+def show(
+    found: Link, places: tuple[Path, Path], banks: tuple[Bank, Bank], output: Path | None, table: Path | None
+) -> None:
+    import numpy as np
+    from rich.text import Text
+
+    from spectral_irt.cli.display import console, plain_table, say, show_lines
+    from spectral_irt.cli.errors import printable
+
+    out = console()
+    order = np.lexsort((-np.abs(found.difference), ~found.drift))[:SHOW]
+    heads = ["item", "in A", "in B", "difference", "se", "robust z", ""]
+    columns: list[list[Any]] = [
+        found.item[order].tolist(),
+        *([f"{x:z.2f}" for x in values[order]] for values in (found.difficulty_a, found.difficulty_b)),
+        *([f"{x:z.2f}" for x in values[order]] for values in (found.difference, found.se, found.robust_z)),
+        ["drifted" if moved else "" for moved in found.drift[order]],
+    ]
+    say(out, plain_table(heads, columns, out.width))
+    more = len(found.item) - len(order)
+    if more > 0:
+        say(out, Text(f"and {more:,} common items that moved less; --table FILE has all", style="dim"))
+    say(out)
+    slope = "" if found.slope == 1 else f" times {found.slope:.3f} (se {found.slope_se:.3f})"
+    drifted = int(found.drift.sum())
+    lines = [
+        ("A", f"{printable(places[0])}: {banks[0].n_items:,} items, {banks[0].n_users:,} people"),
+        ("B", f"{printable(places[1])}: {banks[1].n_items:,} items, {banks[1].n_users:,} people"),
+        ("link", f"A = B{slope} {found.shift:+.3f} logits (se {found.shift_se:.3f}), {found.method}"),
+        ("error", f"{found.link_error:.3f} if the common items are a sample of those that could have been"),
+        ("drift", f"{drifted:,} of {len(found.item):,} common items, by a robust z beyond 2.7"),
+    ]
+    show_lines(out, lines)
+    say(out)
+    if output is None and table is None:
+        say(out, Text("Nothing was saved; add -o DIR for B on A's scale, or --table FILE for the common items."))
+        return
+    sentence = Text()
+    if output is not None:
+        sentence.append("B on A's scale is in ").append(printable(output), style="bold").append(".")
+    if table is not None:
+        sentence.append("\nThe common items are in " if sentence else "The common items are in ")
+        sentence.append(printable(table), style="bold").append(".")
+    say(out, sentence)

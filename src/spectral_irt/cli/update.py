@@ -1,0 +1,115 @@
+"""`spectral-irt update`: a bank after new answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spectral_irt.cli.options import Files, Reading, with_options
+from spectral_irt.cli.progress import Progress
+from spectral_irt.errors import check_option
+
+if TYPE_CHECKING:
+    from spectral_irt.bank import Bank
+    from spectral_irt.responses import Responses
+
+SHOW = 10  # items that moved most
+
+
+@with_options(Reading)
+def update(
+    bank: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="The bank.")],
+    files: Files,
+    reading: Reading,
+    method: Annotated[
+        str,
+        typer.Option(
+            metavar="stream|refit",
+            show_default=False,
+            help="One pass over the new answers (default), or until nothing moves.",
+        ),
+    ] = "stream",
+    repeats: Annotated[
+        str,
+        typer.Option(
+            metavar="error|skip|keep",
+            show_default=False,
+            help="People who are in the bank with the very same answers: refuse (default), leave out, or count again.",
+        ),
+    ] = "error",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", metavar="DIR", show_default=False, help="Write the new bank there and keep the old one."
+        ),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(metavar="NUMBER", show_default=False, help="All by default.")] = None,
+) -> None:
+    """Update a bank with new answers, of new people, to its items and to new ones. The old answers are not needed.
+
+    The scale stays. The bank is replaced when the new one is complete, and not
+    otherwise.
+
+    \b
+    [bold]Examples[/bold]
+      spectral-irt update mybank june.csv
+      spectral-irt update mybank log/*.parquet --method refit -o mybank-new
+    """
+    from spectral_irt.bank import Bank
+    from spectral_irt.cli.output import refuse_bank_place, uninterrupted
+
+    check_option("method", method, ("stream", "refit"))
+    check_option("repeats", repeats, ("error", "skip", "keep"))
+    place = bank if output is None else output
+    if output is not None:
+        refuse_bank_place(output)
+    before = Bank.load(bank)
+    with Progress() as progress:
+        responses = reading.read_any(files, progress)
+        progress.say("updating the bank")
+        after = before.update(responses, method, repeats=repeats, threads=threads)
+    with uninterrupted():
+        after.save(place)
+    show(before, after, responses, place)
+
+
+def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
+    import numpy as np
+    from rich.text import Text
+
+    from spectral_irt.cli.display import console, plain_table, say, show_findings, show_lines, show_source
+    from spectral_irt.cli.errors import printable
+
+    out = console()
+    show_source(out, responses)
+    n = before.n_items
+    old, old_se = before.difficulty, before.se
+    new, new_se = after.difficulty[:n], after.se[:n]
+    moved = np.abs(new - old)
+    order = np.argsort(-np.nan_to_num(moved), kind="stable")[:SHOW]
+    order = order[np.nan_to_num(moved[order]) > 0]
+    numbers = (old, old_se, new, new_se, new - old)
+    columns = [before.items[order].tolist(), *([_number(x) for x in values[order]] for values in numbers)]
+    if len(order):
+        heads = ["moved most", "before", "se", "after", "se", "moved"]
+        say(out, plain_table(heads, columns, out.width))
+        say(out)
+    answers = f"{int(before.n.sum()):,} answers of {before.n_users:,} people to {before.n_items:,} items"
+    now = f"{int(after.n.sum()):,} answers of {after.n_users:,} people to {after.n_items:,} items"
+    known = np.isfinite(old_se) & np.isfinite(new_se) & ~before.anchored
+    lines = [("before", answers), ("after", now)]
+    if known.any():
+        lines.append(("median se", f"{np.median(old_se[known]):.3f} before, {np.median(new_se[known]):.3f} after"))
+    show_lines(out, lines)
+    fresh = [finding for finding in after.findings if finding not in before.findings]
+    if fresh:
+        say(out)
+        show_findings(out, fresh)
+    say(out)
+    say(out, Text.assemble("The bank is in ", (printable(place), "bold"), "."))
+
+
+def _number(x: float) -> str:
+    return f"{x:z.3f}" if x == x else ""

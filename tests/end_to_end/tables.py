@@ -1,0 +1,21 @@
+"""Tables that a command wrote, read back."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+Rows = list[dict[str, Any]]
+
+
+def read_csv(path: str | Path) -> Rows:
+    with Path(path).open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def numbers(rows: Rows, name: str) -> list[float]:
+    """A column; NaN where a cell is empty."""
+    return [float(row[name]) if row[name] else np.nan for row in rows]

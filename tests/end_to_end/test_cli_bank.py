@@ -1,0 +1,358 @@
+"""Banks through the command line: kept by `fit --bank`, used by `score`, `link` and `update`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from end_to_end.tables import numbers, read_csv
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.bank import Bank, store
+from spectral_irt.cli import output
+from spectral_irt.errors import OutputError
+from spectral_irt.persons.table import person_columns
+from spectral_irt.responses.read import read_responses
+
+Cli = Callable[..., Any]
+
+
+def write(path: str, seed: int, items: int = 10, users: int = 400, first: int = 0) -> Path:
+    """Answers of people called after the file, to items q0, q1, ... of fixed difficulties."""
+    beta = np.linspace(-1.5, 1.5, 20)[first : first + items]
+    data = simulate.rasch(users, items, difficulty=beta, seed=seed).responses.to_dense().astype(int)
+    names = [f"q{first + k}" for k in range(items)]
+    table = pl.DataFrame(data, schema=names, orient="row")
+    people = pl.Series("user", [f"{Path(path).stem}{k}" for k in range(users)])
+    table.insert_column(0, people).write_csv(path)
+    return Path(path)
+
+
+@pytest.fixture
+def bank(cli: Cli) -> Path:
+    """A bank of q0 to q9 from old.csv."""
+    write("old.csv", 1)
+    assert cli("fit", "old.csv", "--bank", "bank").code == 0
+    return Path("bank")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def refused(done: Any, *says: str) -> None:
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    for text in says:
+        assert text in done.err
+
+
+# -------------------------------------------------------------------------------------------- keeping
+
+
+def test_a_fit_is_kept(cli: Cli, bank: Path) -> None:
+    fit = SpectralRasch().fit(read_responses("old.csv"))
+    kept = Bank.load(bank)
+    assert kept.items.tolist() == fit.item_labels_.tolist()
+    np.testing.assert_array_equal(kept.difficulty, fit.difficulty_)
+    assert kept.data[0].source == "old.csv"
+    write("other.csv", 2)
+    assert cli("fit", "other.csv", "--bank", bank).code == 0  # a bank is replaced by a bank
+    assert Bank.load(bank).data[0].source == "other.csv"
+
+
+def test_a_bank_that_cannot_be_saved_takes_the_results_with_it(
+    cli: Cli, bank: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(bank)
+
+    def full(*_: Any) -> None:
+        raise OutputError("the bank 'bank' cannot be written: No space left on device.")
+
+    monkeypatch.setattr(store, "save", full)
+    write("other.csv", 2)
+    refused(cli("fit", "other.csv", "--bank", bank, "-o", "out"), "No space left")
+    assert not Path("out").exists()
+    assert contents(bank) == before
+
+
+def test_results_that_cannot_be_written_leave_the_bank_alone(
+    cli: Cli, bank: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(bank)
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(output, "write_json", full)
+    write("other.csv", 2)
+    refused(cli("fit", "other.csv", "--bank", bank, "-o", "out"), "the disk is full")
+    assert contents(bank) == before
+
+
+# -------------------------------------------------------------------------------------------- scoring
+
+
+@pytest.mark.parametrize("method", ["wle", "ml", "eap"])
+def test_new_people_are_scored(cli: Cli, bank: Path, method: str) -> None:
+    write("new.csv", 3, users=50)
+    done = cli("score", "new.csv", "--bank", bank, "-o", "scores.csv", "--ability", method)
+    assert (done.code, done.err) == (0, "")
+    rows = read_csv("scores.csv")
+    expected = person_columns(Bank.load(bank).to_fit(), read_responses("new.csv"), method)
+    assert list(rows[0]) == list(expected)
+    np.testing.assert_array_equal(numbers(rows, "ability"), expected["ability"])
+    np.testing.assert_array_equal(numbers(rows, "se"), expected["se"])
+    assert "bank: 10 items, calibrated with 400 people" in " ".join(done.out.split())
+    assert "All people are in scores.csv." in done.out
+    assert [done.out.count(word) for word in ("ablest", "least able", "most erratic")] == [1, 1, 1]
+
+
+def test_a_directory_gets_a_record_too(cli: Cli, bank: Path) -> None:
+    write("new.csv", 3, users=50)
+    assert cli("score", "new.csv", "--bank", bank, "-o", "out").code == 0
+    assert sorted(os.listdir("out")) == ["persons.csv", "score.json"]
+    record = json.loads(Path("out/score.json").read_text())
+    assert record["bank"] == {"folder": "bank", "items": 10, "users": 400}
+    assert record["counts"]["users"] == 50
+    assert record["reliability"]["method"] == "wle"
+    assert cli("score", "new.csv", "--bank", bank, "-o", "out", "--ability", "ml").code == 0  # replaced
+    assert cli("score", "new.csv", "--bank", bank, "-o", "scores.parquet").code == 0
+    assert pl.read_parquet("scores.parquet").height == 50
+    assert "Nothing was saved" in cli("score", "new.csv", "--bank", bank).out
+    cli("fit", "old.csv", "-o", "fitted")
+    refused(cli("score", "new.csv", "--bank", bank, "-o", "fitted"), "'persons.csv'", "choose another directory")
+    refused(cli("score", "new.csv", "--bank", bank, "-o", "new.csv"), "being read")
+
+
+def test_one_person_is_enough_and_somebody_without_answers_is_kept(cli: Cli, bank: Path) -> None:
+    Path("one.csv").write_text("user,q0,q1,q2\nann,1,1,0\nbob,,,\n")
+    done = cli("score", "one.csv", "--bank", bank, "-o", "one-scored.csv")
+    assert done.code == 0
+    ann, bob = read_csv("one-scored.csv")
+    assert (ann["n"], ann["score"], bob["n"], bob["ability"]) == ("3", "2", "0", "")
+    assert "1 person has no answer that counts: 'bob'" in " ".join(done.out.split())
+    Path("none.csv").write_text("user,q0,q1\nann,,\n")
+    refused(cli("score", "none.csv", "--bank", bank), "none.csv: there is no answer in it")
+
+
+def test_items_that_the_bank_does_not_have(cli: Cli, bank: Path) -> None:
+    write("new.csv", 3, items=13)
+    before = contents(bank)
+    refused(
+        cli("score", "new.csv", "--bank", bank, "-o", "out"),
+        "3 items are not in the calibration: 'q10', 'q11', 'q12'",
+        "--ignore-unknown",
+    )
+    assert not Path("out").exists()
+    done = cli("score", "new.csv", "--bank", bank, "-o", "out", "--ignore-unknown")
+    assert done.code == 0
+    assert "3 items are not in the bank, and the answers to them do not count" in " ".join(done.out.split())
+    assert {row["n"] for row in read_csv("out/persons.csv")} == {"10"}
+    write("foreign.csv", 3, items=3, first=15)
+    refused(cli("score", "foreign.csv", "--bank", bank, "--ignore-unknown"), "none of its 3 items", "Check the labels")
+    assert contents(bank) == before
+
+
+def test_items_without_a_difficulty_do_not_count(cli: Cli) -> None:
+    table = pl.read_csv(write("old.csv", 1)).with_columns(q9=pl.lit(None, dtype=pl.Int64))
+    table.write_csv("old.csv")
+    cli("fit", "old.csv", "--bank", "bank")
+    write("new.csv", 3)
+    done = cli("score", "new.csv", "--bank", "bank", "-o", "s.csv")
+    assert done.code == 0
+    assert "1 item has no difficulty in the bank" in " ".join(done.out.split())
+    assert {row["n"] for row in read_csv("s.csv")} == {"9"}
+    Path("bare.csv").write_text("user,q9\nann,1\n")
+    refused(cli("score", "bare.csv", "--bank", "bank"), "none of the items answered has a difficulty")
+
+
+def test_the_scale_of_the_bank_and_numbers_as_labels(cli: Cli) -> None:
+    cli("simulate", "-o", "old.csv", "--users", 300, "--items", 8, "--seed", 1)
+    cli("fit", "old.csv", "--bank", "bank", "--scale", "500,100")
+    Path("new.csv").write_text("user,item,response\nann,0,1\nann,1,0\nann,7,1\n")
+    assert cli("score", "new.csv", "--bank", "bank", "-o", "s.csv").code == 0
+    (ann,) = read_csv("s.csv")
+    scale = Bank.load("bank").scale
+    assert float(ann["measure"]) == pytest.approx(scale.mean + scale.unit * float(ann["ability"]))
+
+
+# ------------------------------------------------------------------------------- what is no good bank
+
+
+def damaged(bank: Path, how: str) -> None:
+    manifest = bank / "bank.json"
+    record = json.loads(manifest.read_text())
+    table = next(bank.glob("items.*.parquet"))
+    if how == "another version":
+        manifest.write_text(json.dumps({**record, "format_version": 99}))
+    elif how == "edited":
+        manifest.write_text(manifest.read_text().replace("SpectralRasch", "SpectralRash"))
+    elif how == "a byte of a table":
+        table.write_bytes(table.read_bytes()[:-1] + b"x")
+    elif how == "a table is gone":
+        table.unlink()
+    elif how == "no manifest":
+        manifest.unlink()
+    elif how == "something else":
+        manifest.write_text('{"kind": "a savings bank"}')
+
+
+BAD_BANKS = {
+    "another version": "has format version 99",
+    "edited": "its checksum is wrong",
+    "a byte of a table": "its checksum is wrong",
+    "a table is gone": "is not complete",
+    "no manifest": "is not a bank",
+    "something else": "is not a bank of spectral-irt",
+    "nothing": "there is no bank at 'nowhere'",
+}
+
+
+@pytest.mark.parametrize("how", BAD_BANKS)
+def test_a_bank_that_cannot_be_trusted_is_not_used_and_not_touched(cli: Cli, bank: Path, how: str) -> None:
+    write("new.csv", 3)
+    cli("fit", "new.csv", "--bank", "good")
+    place = Path("nowhere") if how == "nothing" else bank
+    damaged(bank, how)
+    before = contents(bank)
+    files = sorted(os.listdir())
+    refused(cli("score", "new.csv", "--bank", place, "-o", "out"), BAD_BANKS[how])
+    refused(cli("update", place, "new.csv"), BAD_BANKS[how])
+    refused(cli("link", "good", place, "-o", "linked"), BAD_BANKS[how])
+    refused(cli("link", place, "good"), BAD_BANKS[how])
+    refused(cli("fit", "new.csv", "--anchors", place, "-o", "out"), BAD_BANKS[how])
+    assert contents(bank) == before
+    assert sorted(os.listdir()) == files
+
+
+# -------------------------------------------------------------------------------------------- linking
+
+
+@pytest.mark.parametrize("method", ["robust", "mean", "mean-sigma"])
+def test_two_banks_are_linked(cli: Cli, bank: Path, method: str) -> None:
+    write("later.csv", 4, items=10, first=4, users=600)
+    cli("fit", "later.csv", "--bank", "later")
+    done = cli("link", bank, "later", "--method", method, "-o", "linked", "--table", "common.csv")
+    assert (done.code, done.err) == (0, "")
+    expected = Bank.load(bank).link(Bank.load("later"), method)
+    assert f"{expected.shift:+.3f} logits (se {expected.shift_se:.3f}), {method}" in " ".join(done.out.split())
+    linked = Bank.load("linked")
+    np.testing.assert_allclose(
+        linked.difficulty, expected.shift + expected.slope * Bank.load("later").difficulty, rtol=1e-12
+    )
+    rows = read_csv("common.csv")
+    assert [row["item"] for row in rows] == [f"q{k}" for k in range(4, 10)]
+    assert numbers(rows, "difference") == expected.difference.tolist()
+    assert {row["drift"] for row in rows} == {"false"}
+
+
+def test_a_drifted_item_is_named_and_nothing_is_written_unasked(cli: Cli, bank: Path) -> None:
+    table = pl.read_csv(write("later.csv", 4, users=600))
+    table.with_columns(q5=1 - pl.col("q0")).write_csv("later.csv")
+    cli("fit", "later.csv", "--bank", "later")
+    before = contents(bank), contents(Path("later"))
+    done = cli("link", bank, "later")
+    assert "drifted" in done.out.splitlines()[1]
+    assert done.out.splitlines()[1].startswith("q5 ")
+    assert "1 of 10 common items" in done.out
+    assert "Nothing was saved" in done.out
+    assert (contents(bank), contents(Path("later"))) == before
+
+
+def test_links_that_cannot_be(cli: Cli, bank: Path) -> None:
+    write("apart.csv", 5, items=8, first=12)
+    write("barely.csv", 6, items=8, first=9)
+    for name in ("apart", "barely"):
+        cli("fit", f"{name}.csv", "--bank", name)
+    refused(cli("link", bank, "apart"), "share 0 items", "Check the labels")
+    refused(cli("link", bank, "barely", "-o", "x"), "share 1 items: 'q9'", "--method robust needs at least 3")
+    refused(cli("link", bank, "apart", "--method", "magic"), "--method is 'magic'", "'mean-sigma'")
+    refused(cli("link", bank, bank, "-o", bank), "is the bank whose scale is kept")
+    refused(cli("link", bank, bank, "--table", "t.xlsx"), "neither .csv nor .parquet")
+    refused(cli("link", bank, bank, "-o", "."), "not a bank; choose another place")
+    assert not Path("x").exists()
+
+
+# ------------------------------------------------------------------------------------------- updating
+
+
+@pytest.mark.parametrize("method", ["stream", "refit"])
+def test_a_bank_is_updated_in_place(cli: Cli, bank: Path, method: str) -> None:
+    old = Bank.load(bank)
+    write("new.csv", 3, items=12)
+    done = cli("update", bank, "new.csv", "--method", method)
+    assert (done.code, done.err) == (0, "")
+    found, expected = Bank.load(bank), old.update(read_responses("new.csv"), method)
+    np.testing.assert_array_equal(found.difficulty, expected.difficulty)
+    np.testing.assert_array_equal(found.se, expected.se)
+    text = " ".join(done.out.split())
+    assert "before 4,000 answers of 400 people to 10 items" in text
+    assert "after 8,800 answers of 800 people to 12 items" in text
+    assert "2 items are new in the bank: 'q10', 'q11'" in text
+    assert "The bank is in bank." in text
+    assert sorted(os.listdir(bank)) == sorted(["bank.json", *(path.name for path in bank.glob("*.parquet"))])
+    assert len(os.listdir(bank)) == 4
+
+
+def test_the_same_data_again_are_refused(cli: Cli, bank: Path) -> None:
+    write("new.csv", 3)
+    assert cli("update", bank, "new.csv").code == 0
+    before = contents(bank)
+    for file in ("old.csv", "new.csv"):
+        refused(cli("update", bank, file), "these very data are in the bank already", "The bank is unchanged")
+    old = pl.read_csv("old.csv")
+    pl.concat([old.head(30), pl.read_csv(write("more.csv", 7))]).write_csv("mixed.csv")
+    refused(cli("update", bank, "mixed.csv"), "30 of 430 users are in the bank already", "--repeats skip")
+    assert contents(bank) == before
+    done = cli("update", bank, "mixed.csv", "--repeats", "skip")
+    assert done.code == 0
+    assert "30 of 430 users are in the bank already" in " ".join(done.out.split())
+    assert Bank.load(bank).n_users == 1200
+
+
+def test_another_place_keeps_the_old_bank(cli: Cli, bank: Path) -> None:
+    before = contents(bank)
+    write("new.csv", 3)
+    assert cli("update", bank, "new.csv", "-o", "newer").code == 0
+    assert contents(bank) == before
+    assert Bank.load("newer").n_users == 800
+    refused(cli("update", bank, "new.csv", "-o", "."), "not a bank; choose another place")
+
+
+def test_an_update_that_fails_or_is_stopped_leaves_the_bank(
+    cli: Cli, bank: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = contents(bank)
+    write("new.csv", 3)
+    write("foreign.csv", 3, items=4, first=14)
+    Path("empty.csv").write_text("user,q0,q1\nann,,\nbob,,\n")
+    Path("perfect.csv").write_text("user,q0,q1\nann,1,1\nbob,1,1\n")
+    refused(cli("update", bank, "foreign.csv"), "none of its items", "Check the labels")
+    refused(cli("update", bank, "empty.csv"), "empty.csv")
+    refused(cli("update", bank, "perfect.csv"), "all answers right or all wrong")
+    refused(cli("update", bank, "new.csv", "--method", "magic"), "--method is 'magic'; it can be 'stream', 'refit'")
+    refused(cli("update", bank, "new.csv", "--repeats", "magic"), "--repeats is 'magic'")
+
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Bank, "update", stopped)
+        done = cli("update", bank, "new.csv")
+        assert (done.code, done.err) == (130, "interrupted: nothing was written.\n")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_put", full)
+        refused(cli("update", bank, "new.csv"), "No space left on device", "The bank that was there is unchanged")
+    assert contents(bank) == before

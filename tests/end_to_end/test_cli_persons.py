@@ -1,0 +1,463 @@
+"""People, fit, groups, ranks, scale and exports of `spectral-irt fit`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from end_to_end.tables import numbers, read_csv
+from spectral_irt import SpectralRasch, datasets, simulate
+from spectral_irt.bank import AnchoredRasch, Bank
+from spectral_irt.cli import analysis as after
+from spectral_irt.cli.analysis import judged
+from spectral_irt.inference.item_fit import item_fit_columns
+from spectral_irt.persons.table import person_columns
+from spectral_irt.responses import Responses
+from spectral_irt.responses.read import read_responses
+
+Cli = Callable[..., Any]
+
+PERSONS = ["user", "n", "score", "ability", "se", "extreme", "infit", "outfit", "infit_z", "outfit_z"]
+
+
+def record(folder: str = "out") -> Any:
+    return json.loads(Path(folder, "fit.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def school(tmp_path: Path) -> Path:
+    """1,200 students; q4 is harder for boys, q8 is noisy, q10 steep; age is no item."""
+    rng = np.random.default_rng(0)
+    n, m = 1200, 12
+    sex = rng.integers(0, 2, n)
+    difficulty = np.tile(np.linspace(-2, 2, m), (n, 1))
+    difficulty[:, 3] += 0.9 * sex
+    slope = np.ones(m)
+    slope[[7, 9]] = 0.4, 2.0
+    theta = rng.normal(0, 1.2, n)
+    answers = (rng.random((n, m)) < 1 / (1 + np.exp(-slope * (theta[:, None] - difficulty)))).astype(int)
+    path = tmp_path / "school.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["student", "sex", *(f"q{k + 1}" for k in range(m)), "age"])
+        writer.writerows([f"s{k}", "fm"[sex[k]], *row, rng.integers(9, 15)] for k, row in enumerate(answers.tolist()))
+    return path
+
+
+# ------------------------------------------------------------------------------------------ people
+
+
+@pytest.mark.parametrize("method", ["wle", "ml", "eap"])
+def test_persons_are_those_of_python(cli: Cli, lsat: Path, method: str) -> None:
+    done = cli("fit", lsat, "-o", "out", "--ability", method)
+    assert (done.code, done.err) == (0, "")
+    rows = read_csv("out/persons.csv")
+    assert list(rows[0]) == PERSONS
+    data = datasets.load_lsat()
+    expected = person_columns(SpectralRasch().fit(data), data, method)
+    for name in ("ability", "se", "infit", "outfit", "infit_z", "outfit_z"):
+        np.testing.assert_array_equal(numbers(rows, name), expected[name])
+    assert [row["extreme"] == "true" for row in rows] == expected["extreme"].tolist()
+    assert [int(row["score"]) for row in rows] == expected["score"].tolist()
+    found = record()
+    assert found["persons"]["ability"] == found["reliability"]["method"] == method
+    assert (found["persons"]["all_right"], found["persons"]["all_wrong"]) == (298, 3)
+    assert found["persons"]["with_ability"] == (699 if method == "ml" else 1000)
+
+
+def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -> None:
+    cli("simulate", "-o", "a.csv", "--users", 500, "--items", 20, "--seed", 1)
+    out = cli("fit", "a.csv", "-o", "out").out
+    data = read_responses("a.csv")
+    expected = SpectralRasch().fit(data).reliability(data)  # type: ignore[attr-defined]
+    found = record()
+    assert found["reliability"]["persons"]["reliability"] == expected.persons.reliability
+    assert found["reliability"]["kr20"] == expected.kr20
+    assert f"reliability {expected.persons.reliability:.2f} (separation" in out
+    assert expected.n_lowest + expected.n_highest == 1
+    assert "1 extreme score" in " ".join(out.split())
+    assert 0.9 < found["error_over_floor"] < 1.3  # right to 5 %
+    assert found["model_test"]["test"] == "score-split Wald"
+    assert 0 < found["model_test"]["p"] <= 1
+
+
+def test_a_person_without_answers_is_kept(cli: Cli) -> None:
+    data = simulate.rasch(60, 5, seed=3).responses.to_dense().astype(int).tolist()
+    rows = [f"p{k},{','.join(map(str, row))}" for k, row in enumerate(data)]
+    Path("a.csv").write_text("\n".join(["user,q1,q2,q3,q4,q5", *rows, "nobody,,,,,"]))
+    done = cli("fit", "a.csv", "-o", "out")
+    assert done.code == 0
+    assert "1 with no answers" in " ".join(done.out.split())
+    last = read_csv("out/persons.csv")[-1]
+    assert [last[name] for name in PERSONS[:6]] == ["nobody", "0", "0", "", "", "false"]
+    assert record()["persons"]["without_answers"] == 1
+
+
+def test_parquet_has_every_table(cli: Cli, lsat: Path) -> None:
+    assert cli("fit", lsat, "-o", "out", "--parquet", "--rank", 2, "--scale", "500,100").code == 0
+    for name in ("items", "persons", "item_fit", "ranking"):
+        table = pl.read_parquet(f"out/{name}.parquet")
+        assert table.equals(pl.read_csv(f"out/{name}.csv", schema=table.schema)), name
+
+
+def test_no_persons_and_no_fit(cli: Cli, lsat: Path) -> None:
+    done = cli("fit", lsat, "-o", "out", "--no-persons", "--no-fit")
+    assert done.code == 0
+    assert sorted(os.listdir("out")) == ["fit.json", "items.csv"]
+    assert "reliability" not in done.out
+    found = record()
+    for name in ("persons", "reliability", "item_fit", "model_test", "error_over_floor"):
+        assert found[name] is None
+
+
+def test_large_data_are_analysed_only_when_something_is_written(
+    cli: Cli, lsat: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(after, "QUICK", 4999)
+    assert "reliability" not in cli("fit", lsat).out
+    assert "reliability" in cli("fit", lsat, "--persons").out
+    assert "infit" in cli("fit", lsat, "--fit").out
+    assert "reliability" in cli("fit", lsat, "-o", "out").out
+
+
+def test_fit_that_takes_long_is_left_out_and_said(cli: Cli, lsat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("fit", lsat, "-o", "out")
+    monkeypatch.setattr(after, "LONG", 10)
+    done = cli("fit", lsat, "-o", "out")
+    assert "Say --fit to have it all the same" in " ".join(done.out.split())
+    assert sorted(os.listdir("out")) == ["fit.json", "items.csv", "persons.csv"]  # the old item_fit.csv is stale
+    assert record()["outputs"] == ["items.csv", "persons.csv", "fit.json"]
+    assert cli("fit", lsat, "-o", "out", "--fit").code == 0
+    assert Path("out/item_fit.csv").exists()
+
+
+def test_somebody_elses_file_in_a_directory_of_results_stays(cli: Cli, lsat: Path) -> None:
+    cli("fit", lsat, "-o", "out", "--no-persons")
+    Path("out/persons.csv").write_text("mine")
+    done = cli("fit", lsat, "-o", "out")
+    assert done.code == 2
+    assert "'persons.csv', which no run of spectral-irt wrote there" in done.err
+    assert Path("out/persons.csv").read_text() == "mine"
+
+
+# ------------------------------------------------------------------------------------- fit of items
+
+
+def test_item_fit_is_that_of_python_and_names_what_misfits(cli: Cli, school: Path) -> None:
+    done = cli("fit", school, "-o", "out", "--ignore", "sex", "--ignore", "age")
+    assert done.code == 0
+    rows = read_csv("out/item_fit.csv")
+    data = read_responses(school, ignore=["sex", "age"])
+    expected = item_fit_columns(SpectralRasch().fit(data), data)
+    assert list(rows[0]) == [*expected, "misfit_p", "misfit"]
+    for name in list(expected)[2:]:
+        np.testing.assert_array_equal(numbers(rows, name), expected[name])
+    flagged = {row["item"]: row["misfit"] for row in rows if row["misfit"]}
+    assert flagged == {"q8": "underfit", "q10": "overfit"}
+    text = " ".join(done.out.split())
+    assert "2 of 12 items misfit beyond chance: noisier than the model 'q8'; steeper than the model 'q10'" in text
+    assert "not equally hard for the less and the more able (p < 0.001)" in text
+    findings = {finding["code"]: finding for finding in record()["findings"]}
+    assert findings["misfitting_items"]["items"] == ["q8", "q10"]
+    assert (record()["item_fit"]["underfit"], record()["item_fit"]["overfit"]) == (1, 1)
+
+
+def test_bootstrap_limits(cli: Cli, school: Path) -> None:
+    options = ("--ignore", "sex", "--ignore", "age", "--bootstrap", 40)
+    done = cli("fit", school, "-o", "out", *options, "--sample", 500)
+    assert done.code == 0
+    rows = read_csv("out/item_fit.csv")
+    assert {"infit_conditional_low", "infit_conditional_high", "infit_conditional_p", "misfit"} <= set(rows[0])
+    assert rows[7]["misfit"] == "underfit"
+    assert "by limits of 40 simulated data sets" in " ".join(done.out.split())
+    assert record()["item_fit"]["bootstrap"] == 40
+    done = cli("fit", school, *options[:4], "--bootstrap", 5)
+    assert done.code == 2
+    assert "--bootstrap is 5" in done.err
+
+
+def test_the_rule_keeps_good_items_and_finds_bad_ones() -> None:
+    """40 data sets of 20 items, half of them with slopes 0.5 and 2."""
+    good, bad = [], []
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        slope = np.ones(20)
+        if seed % 2:
+            slope[:2] = 0.5, 2.0
+        theta, beta = rng.normal(0, 1.2, 1000), rng.normal(0, 1, 20)
+        x = rng.random((1000, 20)) < 1 / (1 + np.exp(-slope * (theta[:, None] - beta)))
+        data = Responses.from_wide(x.astype(int))
+        flagged = judged(item_fit_columns(SpectralRasch(se="none").fit(data), data))["misfit"]
+        if seed % 2:
+            bad.append((flagged[0], flagged[1]))
+        else:
+            good.append(flagged != "")
+    assert np.mean(good) < 0.01
+    assert np.mean([pair == ("underfit", "overfit") for pair in bad]) > 0.9
+
+
+# ------------------------------------------------------------------------------------------ groups
+
+
+def test_groups_from_a_column_of_the_answers(cli: Cli, school: Path) -> None:
+    done = cli("fit", school, "-o", "out", "--group", "sex", "--ignore", "age")
+    assert (done.code, done.err) == (0, "")
+    rows = read_csv("out/dif.csv")
+    assert [row["item"] for row in rows] == [f"q{k + 1}" for k in range(12)]
+    assert {(row["group"], row["reference"]) for row in rows} == {("m", "f")}
+    assert [row["item"] for row in rows if row["class"] == "C"] == ["q4"]
+    assert 0.5 < float(rows[3]["contrast"]) < 1.3
+    assert "1 of 12 items works differently between the groups 'f', 'm' (class C: 'q4')" in " ".join(done.out.split())
+    found = record()
+    assert found["dif"]["column"] == "sex"
+    assert sum(found["dif"]["groups"].values()) == 1200
+    assert found["dif"]["classes"]["C"] == 1
+    assert found["input"]["reading"] == {"ignore": ["age", "sex"]}
+    assert [row["item"] for row in read_csv("out/items.csv")] == [row["item"] for row in rows]
+
+
+def same_comparison(cli: Cli, *args: object) -> None:
+    done = cli("fit", *args, "-o", "other")
+    assert (done.code, done.err) == (0, "")
+    ours, theirs = read_csv("out/dif.csv"), read_csv("other/dif.csv")
+    by_item = {row["item"]: row for row in theirs}
+    for row in ours:
+        assert float(by_item[row["item"]]["contrast"]) == pytest.approx(float(row["contrast"]), abs=1e-6)
+
+
+def test_groups_come_from_every_kind_of_file(cli: Cli, school: Path) -> None:
+    cli("fit", school, "-o", "out", "--group", "sex", "--ignore", "age")
+    table = pl.read_csv(school)
+    table.select("student", "sex", "age").sample(fraction=1.0, shuffle=True, seed=1).write_csv("people.csv")
+    table.drop("sex", "age").write_csv("answers.csv")
+    same_comparison(cli, "answers.csv", "--group-file", "people.csv", "--group", "sex")
+    pl.read_csv("people.csv").drop("age").write_parquet("people.parquet")
+    same_comparison(cli, "answers.csv", "--group-file", "people.parquet")  # its only other column
+    pl.read_csv("people.csv").write_ndjson("people.jsonl")
+    same_comparison(cli, "answers.csv", "--group-file", "people.jsonl", "--group", "sex")
+    table.write_parquet("school.parquet")
+    same_comparison(cli, "school.parquet", "--group", "sex", "--ignore", "age")
+    table.write_ndjson("school.jsonl")
+    same_comparison(cli, "school.jsonl", "--group", "sex", "--ignore", "age")
+    table.drop("student").select("q1", pl.exclude("q1")).write_csv("nameless.csv")
+    same_comparison(cli, "nameless.csv", "--group", "sex", "--ignore", "age")
+    items = [name for name in table.columns if name.startswith("q")]
+    long = table.unpivot(items, index=["student", "sex"], variable_name="item", value_name="response")
+    long.write_parquet("long.parquet")
+    same_comparison(cli, "long.parquet", "--group", "sex")
+    nested = [
+        {"subject_id": row["student"], "sex": row["sex"], "responses": {name: row[name] for name in items}}
+        for row in table.iter_rows(named=True)
+    ]
+    Path("nested.jsonl").write_text("\n".join(map(json.dumps, nested)))
+    same_comparison(cli, "nested.jsonl", "--group", "sex")
+
+
+def test_group_numbers_are_in_order_and_people_without_a_group_are_left_out(cli: Cli, school: Path) -> None:
+    table = pl.read_csv(school).with_columns(year=pl.Series([(2, 10, None)[k % 3] for k in range(1200)]))
+    table.write_csv("years.csv")
+    done = cli("fit", "years.csv", "-o", "out", "--group", "year", "--ignore", "sex", "--ignore", "age")
+    assert done.code == 0
+    assert {(row["group"], row["reference"]) for row in read_csv("out/dif.csv")} == {("10", "2")}
+    assert "400 of 1,200 users are in no group" in " ".join(done.out.split())
+
+
+GROUPS = {
+    "no such column": (["--group", "gender"], "no column 'gender' for group"),
+    "a single value": (["--group", "same"], "the column 'same' has a single value, 'x'"),
+    "no value": (["--group", "none"], "the column 'none' has no value at all"),
+    "too few people": (["--group", "few"], "fewer than 30 users with both right and wrong answers"),
+    "items in rows": (["--group", "sex", "--orient", "items"], "--group-file"),
+    "no such file": (["--group-file", "none.csv"], "there is no file 'none.csv'"),
+    "which column": (["--group-file", "school.csv"], "say which column of school.csv with --group"),
+    "people of another place": (["--group-file", "others.csv"], "none of the 2 people in others.csv"),
+    "twice": (["--group-file", "twice.csv"], "1 person is in more than one group by the column 'sex': 's1'"),
+    "the names themselves": (
+        ["--group-file", "others.csv", "--group", "user", "--user", "user"],
+        "'user' names the people",
+    ),
+    "many values": (["--group-file", "many.csv"], "1,200 different values", "Merge them"),
+}
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_bad_groups(cli: Cli, school: Path, name: str) -> None:
+    options, *says = GROUPS[name]
+    table = pl.read_csv(school).with_columns(
+        same=pl.lit("x"), none=pl.lit(None, dtype=pl.String), few=pl.Series(["a"] * 1190 + ["b"] * 10)
+    )
+    table.write_csv(school)
+    Path("others.csv").write_text("user,sex\nann,f\nbob,m\n")
+    Path("twice.csv").write_text("user,sex\ns1,f\ns2,m\ns1,m\n")
+    Path("many.csv").write_text("user,room\n" + "".join(f"s{k},r{k}\n" for k in range(1200)))
+    rest = [column for column in ("sex", "age", "same", "none", "few") if column not in options]
+    ignored = [word for column in rest for word in ("--ignore", column)]
+    before = sorted(os.listdir())
+    done = cli("fit", school, "-o", "out", *options, *ignored)
+    assert (done.code, done.out) == (2, "")
+    for text in says:
+        assert text in done.err
+    assert done.err.count("\n") == 1
+    assert sorted(os.listdir()) == before
+
+
+# ------------------------------------------------------------------------------ rank, scale, anchors
+
+
+def test_rank_with_and_without_a_number(cli: Cli, lsat: Path) -> None:
+    assert cli("fit", "--rank", lsat, "-o", "ten").code == 0
+    assert cli("fit", lsat, "--rank", "2", "-o", "two").code == 0
+    ten, two = (read_csv(Path(folder, "ranking.csv")) for folder in ("ten", "two"))
+    assert [row["item"] for row in ten] == ["item3", "item2", "item4", "item5", "item1"]
+    assert numbers(ten, "p_top") == [1] * 5
+    assert sum(numbers(two, "p_top")) == pytest.approx(2)
+    assert cli("fit", lsat, "--rank", "0", "-o", "none").code == 2
+    assert "-o DIR" in cli("fit", lsat, "--rank").err
+
+
+def test_a_scale_for_reports(cli: Cli, lsat: Path) -> None:
+    assert cli("fit", lsat, "-o", "out", "--scale", "500,100", "--bank", "bank").code == 0
+    persons, items = read_csv("out/persons.csv"), read_csv("out/items.csv")
+    measure = np.array(numbers(persons, "measure"))
+    assert (measure.mean(), measure.std()) == (pytest.approx(500), pytest.approx(100))
+    scale = record()["scale"]
+    for rows, name in ((persons, "ability"), (items, "difficulty")):
+        assert numbers(rows, "measure") == pytest.approx(
+            [scale["mean"] + scale["unit"] * x for x in numbers(rows, name)]
+        )
+        assert numbers(rows, "measure_se") == pytest.approx([scale["unit"] * x for x in numbers(rows, "se")])
+    assert Bank.load("bank").scale.unit == scale["unit"]
+    assert cli("fit", lsat, "-o", "same", "--scale", "500,100", "--no-persons").code == 0
+    assert record("same")["scale"] == scale
+
+
+@pytest.mark.parametrize("scale", ["500", "500,0", "500,-1", "a,b", "nan,1", "1,inf", "1,2,3"])
+def test_a_scale_that_is_none(cli: Cli, lsat: Path, scale: str) -> None:
+    done = cli("fit", lsat, "--scale", scale)
+    assert done.code == 2
+    assert "as in --scale 500,100" in done.err
+
+
+def test_anchors_from_a_bank_and_from_a_file(cli: Cli, lsat: Path) -> None:
+    cli("fit", lsat, "-o", "old", "--bank", "bank")
+    cli("simulate", "-o", "x.csv", "--items", 3, "--users", 200)
+    text = Path("old/items.csv").read_text().splitlines()
+    Path("anchors.csv").write_text("\n".join([text[0], *text[1:3]]))
+    done = cli("fit", lsat, "-o", "out", "--anchors", "anchors.csv", "--ifile", "i.csv")
+    assert (done.code, done.err) == (0, "")
+    rows = read_csv("out/items.csv")
+    assert [row["status"] for row in rows] == ["anchored", "anchored", "ok", "ok", "ok"]
+    assert {"anchored", "displacement", "displacement_se"} <= set(rows[0])
+    expected = AnchoredRasch("anchors.csv").fit(datasets.load_lsat())
+    assert numbers(rows, "difficulty") == expected.difficulty_.tolist()
+    assert record()["counts"]["items_anchored"] == 2
+    assert record()["settings"]["anchors"] == "anchors.csv"
+    assert [row["STATUS"] for row in read_csv("i.csv")] == ["2", "2", "1", "1", "1"]
+    assert "anchored to 2 items" in " ".join(done.out.split())
+    assert cli("fit", lsat, "-o", "again", "--anchors", "bank").code == 0
+    assert record("again")["counts"]["items_anchored"] == 5
+
+
+def test_the_scale_of_a_bank_comes_with_its_anchors(cli: Cli, lsat: Path) -> None:
+    cli("fit", lsat, "--bank", "bank", "--scale", "500,100")
+    assert cli("fit", lsat, "-o", "out", "--anchors", "bank").code == 0
+    assert record()["scale"]["unit"] == Bank.load("bank").scale.unit
+    assert "measure" in read_csv("out/persons.csv")[0]
+
+
+ANCHORS = {
+    "conflict": ("item,difficulty\nitem1,0\nitem1,1\n", "'item1' more than once, with different difficulties"),
+    "other items": ("item,difficulty\nx,0\ny,1\n", "none of its items", "is among the anchors"),
+    "no number": ("item,difficulty\nitem1,easy\n", "line 2", "'easy', no number"),
+    "no columns": ("a,b\n1,2\n", "needs a heading with the columns item and difficulty"),
+    "another scale": ("item,difficulty\nitem1,500\nitem2,550\n", "beyond 50 logits"),
+}
+
+
+@pytest.mark.parametrize("name", ANCHORS)
+def test_bad_anchors(cli: Cli, lsat: Path, name: str) -> None:
+    content, *says = ANCHORS[name]
+    Path("anchors.csv").write_text(content)
+    done = cli("fit", lsat, "-o", "out", "--anchors", "anchors.csv")
+    assert (done.code, done.out) == (2, "")
+    for text in says:
+        assert text in done.err
+    assert not Path("out").exists()
+
+
+def test_anchors_that_are_not_there_and_options_that_do_not_go_with_them(cli: Cli, lsat: Path) -> None:
+    assert "there is no bank at 'none'" in cli("fit", lsat, "--anchors", "none").err
+    Path("anchors.csv").write_text("item,difficulty\nitem1,-1\nitem2,0.5\nx,1\n")
+    done = cli("fit", lsat, "--anchors", "anchors.csv")
+    assert done.code == 0
+    assert "1 anchor is not in the data and do nothing: 'x'" in " ".join(done.out.split())
+    done = cli("fit", lsat, "--anchors", "anchors.csv", "--estimator", "cml", "--nu", 1)
+    assert done.code == 2
+    assert "leave out --estimator, --nu" in done.err
+
+
+# ----------------------------------------------------------------------------------------- exports
+
+
+def test_files_for_other_programs(cli: Cli, lsat: Path) -> None:
+    done = cli("fit", lsat, "--ifile", "i.csv", "--pfile", "deep/p.txt", "--catsim", "c.csv", "--scale", "500,100")
+    assert (done.code, done.err) == (0, "")
+    assert "Written: i.csv, deep/p.txt and c.csv." in done.out
+    fit = SpectralRasch().fit(datasets.load_lsat())
+    items = read_csv("i.csv")
+    assert list(items[0])[:12] == (
+        [
+            "ENTRY",
+            "MEASURE",
+            "STATUS",
+            "COUNT",
+            "SCORE",
+            "ERROR",
+            "IN.MSQ",
+            "IN.ZSTD",
+            "OUT.MSQ",
+            "OUT.ZSTD",
+            "DISPLACE",
+            "PTME",
+        ]
+    )
+    assert [row["NAME"] for row in items] == fit.item_labels_.tolist()
+    assert all(row["IN.MSQ"] for row in items)
+    lines = Path("deep/p.txt").read_text().splitlines()
+    assert lines[0] == "; spectral-irt, lsat.csv"
+    assert len(lines) == 1002
+    assert sum(line.startswith(";") for line in lines) == 2 + 301  # extreme scores are commented out
+    cat = read_csv("c.csv")
+    assert numbers(cat, "b") == fit.difficulty_.tolist()
+    assert {(row["a"], row["c"], row["d"]) for row in cat} == {("1.0", "0.0", "1.0")}
+
+
+def test_places_that_clash(cli: Cli, lsat: Path) -> None:
+    before = lsat.read_bytes()
+    cases = {
+        ("--ifile", "i.xlsx"): "ends in none of .csv",
+        ("--ifile", lsat): "being read",
+        ("--ifile", "a.csv", "--pfile", "a.csv"): "same file",
+        ("-o", "out", "--catsim", "out/items.csv"): "same file",
+        ("-o", "out", "--bank", "out"): "a bank has a folder of its own",
+        ("--bank", lsat): "is a file, not a folder",
+        ("--bank", lsat.parent): "not a bank; choose another place",
+        ("--pfile", "p.csv", "--no-persons"): "leave out --no-persons",
+        ("--no-fit", "--bootstrap", 99): "leave out --no-fit",
+        ("--sample", 99): "--bootstrap 200",
+        ("--ability", "map"): "--ability is 'map'; it can be 'wle', 'ml', 'eap'",
+    }
+    for options, sentence in cases.items():
+        done = cli("fit", lsat, *options)
+        assert (done.code, done.out) == (2, ""), options
+        assert sentence in done.err
+    assert os.listdir() == ["lsat.csv"]
+    assert lsat.read_bytes() == before
