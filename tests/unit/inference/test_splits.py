@@ -63,7 +63,7 @@ def test_ability_is_a_split_at_the_median_score_on_complete_data():
 
 
 def test_ability_divides_a_short_easy_test():
-    """More than half of LSAT's informative users have four of five right; the able half must not be the perfect ones."""
+    """Half of LSAT's informative users have four of five right; the able half must not be the perfect ones alone."""
     responses = datasets.load_lsat()
     found = divide(responses, "ability", difficulty=np.zeros(5))
     informed = (responses.scores > 0) & (responses.scores < 5)
