@@ -306,7 +306,8 @@ def test_a_signal_in_the_middle(tmp_path: Path) -> None:
     rows = [",".join(map(str, row)) for row in data.to_dense().astype(int).tolist()]
     (tmp_path / "a.csv").write_text("\n".join([",".join(f"q{k}" for k in data.items), *rows]))
     program = (
-        "import sys, time\n"
+        "import signal, sys, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a parent in the background ignores it
         "from spectral_irt.cli import fit, main\n"
         "from spectral_irt.estimators import spectral\n"
         "def slow(*args, **options):\n"
