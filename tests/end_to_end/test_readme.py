@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from spectral_irt.cli.output import RESULTS
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -86,12 +88,34 @@ def test_paths_named_in_the_readme_exist() -> None:
         assert (ROOT / name).exists(), name
 
 
-def test_every_column_and_field_is_described(cli: Cli) -> None:
+def test_every_column_and_field_is_described(cli: Cli, lsat: Path) -> None:
     page = (ROOT / "docs" / "reference" / "files.md").read_text(encoding="utf-8")
-    cli("demo", "-o", "results")
-    columns = Path("results/items.csv").read_text(encoding="utf-8").splitlines()[0].split(",")
-    record = json.loads(Path("results/fit.json").read_text(encoding="utf-8"))
-    nested = [name for value in record.values() if isinstance(value, dict) for name in value]
-    settings = list(record["settings"])  # the estimator's own parameters, described with it
-    for name in [*columns, *record, *(name for name in nested if name not in settings), *record["findings"][0]]:
-        assert f"`{name}`" in page, name
+    halves = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(1, 1001))
+    Path("people.csv").write_text(f"user,half\n{halves}")
+    options = ["--scale", "500,100", "--rank", "--bank", "bank", "--bootstrap", 40, "--group-file", "people.csv"]
+    assert cli("fit", lsat, "-o", "all", *options).code == 0
+    assert cli("fit", lsat, "-o", "plain", "--anchors", "bank").code == 0
+    assert cli("score", lsat, "--bank", "bank", "-o", "scored").code == 0
+    assert cli("link", "bank", "bank", "--table", "link.csv", "-o", "linked").code == 0
+    tables = [*Path().glob("*/*.csv"), Path("link.csv")]
+    assert {path.name for path in tables} >= {name for name in RESULTS if name.endswith(".csv")}
+    names = [name for path in tables for name in path.read_text(encoding="utf-8").splitlines()[0].split(",")]
+    for path in (Path("all/fit.json"), Path("scored/score.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        own = {"settings", "classes", "groups"}  # the estimator's parameters, described with it; labels
+        names += [*record, *_fields(record, own), *(name for found in record["findings"] for name in found)]
+    for name in names:
+        assert f"`{name}`" in page or name.startswith("outfit_conditional_"), name
+
+
+def _fields(value: dict[str, Any], own: set[str]) -> list[str]:
+    inner = [(name, one) for name, one in value.items() if isinstance(one, dict) and name not in own]
+    return [found for _, one in inner for found in [*one, *_fields(one, own)]]
+
+
+def test_every_finding_is_described() -> None:
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text(encoding="utf-8")
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    codes = set(re.findall(r'\b(?:Finding|about)\(\s*"(\w+)"', source))
+    assert len(codes) > 20
+    assert not {code for code in codes if f"`{code}`" not in page}
