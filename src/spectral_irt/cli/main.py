@@ -16,6 +16,7 @@ from spectral_irt.cli.demo import demo
 from spectral_irt.cli.errors import BAD_INPUT, INTERRUPTED, OK, complain, quiet_warnings, report
 from spectral_irt.cli.fit import fit
 from spectral_irt.cli.link import link
+from spectral_irt.cli.reproduce import KEPT, reproduce
 from spectral_irt.cli.score import score
 from spectral_irt.cli.simulate import simulate
 from spectral_irt.cli.update import update
@@ -39,6 +40,7 @@ app.command()(update)
 app.command()(compare)
 app.command()(simulate)
 app.command()(demo)
+app.command()(reproduce)
 app.add_typer(data)
 
 # The same class in typer's own copy of click and in click itself.
@@ -92,7 +94,7 @@ def main(args: Sequence[str]) -> int:
         return report(KeyboardInterrupt() if isinstance(error, typer.Abort) else error, debug=debug)
     if code == INTERRUPTED:
         return report(KeyboardInterrupt())
-    return int(code)
+    return INTERRUPTED if code == KEPT else int(code)
 
 
 def with_default_rank(args: Sequence[str]) -> list[str]:

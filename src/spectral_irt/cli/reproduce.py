@@ -1,0 +1,86 @@
+"""`spectral-irt reproduce`: the paper's figures and tables, one command each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spectral_irt.cli.errors import INTERRUPTED, complain, printable
+from spectral_irt.cli.progress import Progress
+from spectral_irt.experiments import NAMES
+
+KEPT = 1000 + INTERRUPTED  # what the command returns when it was interrupted and has said so itself
+
+
+def _option(metavar: str, help: str) -> Any:
+    return typer.Option(metavar=metavar, help=help, show_default=False)
+
+
+def reproduce(
+    name: Annotated[
+        str,
+        typer.Argument(metavar="NAME", show_default=False, help=f"{', '.join(NAMES)}; all of them; or list."),
+    ],
+    data: Annotated[
+        Path | None,
+        _option("DIR", "Where your datasets are; else the directory in SPECTRAL_IRT_DATA. LSAT is always there."),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        _option("N", "Trials of a simulation (100, as in the paper), splits of a dataset (5; 50 if small)."),
+    ] = None,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="The same seed gives the same table.")] = 0,
+    datasets: Annotated[
+        str,
+        _option("A,B", "Which datasets, for the tables (default: all); ml_1m@50 drops items of fewer than 50 ratings."),
+    ] = "",
+    output: Annotated[
+        Path, typer.Option("--output", "-o", metavar="DIR", help="Where to write tables and figures.")
+    ] = Path("reproduction"),
+) -> int:
+    """Run an experiment of the paper: NAME.csv, NAME.parquet, NAME.svg and NAME.png, the paper's numbers beside ours.
+
+    Interrupted, it keeps the finished trials in the output folder, and the same command goes on from there.
+
+    \b
+    [bold]Examples[/bold]
+      spectral-irt reproduce list
+      spectral-irt reproduce figure1c --trials 20
+      spectral-irt reproduce table1 --data ~/data --datasets lsat,ml_1m -o results
+    """
+    from spectral_irt.experiments import load
+    from spectral_irt.experiments.experiment import Request, check, partial_file, run
+    from spectral_irt.experiments.trials import count_finished
+
+    if name == "list":
+        for each in NAMES:
+            experiment = load(each)
+            typer.echo(f"{each:<10} {experiment.title}{' (datasets)' if experiment.uses_data else ''}")
+        return 0
+    experiments = [load(each) for each in (NAMES if name == "all" else [name])]
+    chosen = tuple(part.strip() for part in datasets.split(",") if part.strip())
+    for experiment in experiments:
+        with Progress() as progress:
+
+            def tell(text: str, share: float | None, prefix: str = experiment.name, to: Progress = progress) -> None:
+                to.say(f"{prefix}: {text}", share)
+
+            request = Request(output, data, trials, seed, chosen, tell)
+            check(request)
+            try:
+                files = run(experiment, request)
+            except KeyboardInterrupt:
+                kept = partial_file(experiment, request)
+                progress.__exit__()
+                complain(
+                    "interrupted",
+                    f"{count_finished(kept):,} finished trials are kept in {str(kept)!r}; the same command goes on "
+                    "from there.",
+                    33,
+                )
+                return KEPT
+        for file in files:
+            typer.echo(printable(file))
+    return 0

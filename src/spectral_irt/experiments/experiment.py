@@ -1,0 +1,142 @@
+"""An experiment: trials, the tables they make, and a figure of them. Each module of this room holds one."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spectral_irt import __version__
+from spectral_irt.errors import OptionError, OutputError, SpectralIrtError
+from spectral_irt.experiments.tables import write_table
+from spectral_irt.experiments.trials import Row, Task, Tell, run_trials
+
+
+def silent(text: str, share: float | None = None) -> None:
+    """A `Tell` that says nothing."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for.
+
+    Attributes
+    ----------
+    output : Path
+        The folder of tables, figures and unfinished trials.
+    data : Path, optional
+        Where datasets are; else the directory in SPECTRAL_IRT_DATA. Bundled LSAT is always there.
+    trials : int, optional
+        Trials of a simulation, splits of a dataset; each experiment has its own default.
+    seed : int
+    datasets : tuple of str
+        Names of datasets, `name@authors` or `name@50` with items of few ratings dropped; empty for all that are found.
+    tell : callable
+        Told what is going on and what share of it is done.
+    """
+
+    output: Path
+    data: Path | None = None
+    trials: int | None = None
+    seed: int = 0
+    datasets: tuple[str, ...] = ()
+    tell: Tell = silent
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What to do, and what becomes of it.
+
+    Attributes
+    ----------
+    name, title : str
+        `name` is the command's and the files'; `title` says what is shown.
+    plan : callable
+        Request -> tasks, in the order of the table.
+    draw : callable
+        (rows, tables) -> a matplotlib figure.
+    more : callable
+        rows -> further tables by the ending of their names, such as {"summary": rows}.
+    uses_data : bool
+        Whether it reads datasets.
+    """
+
+    name: str
+    title: str
+    plan: Callable[[Request], Sequence[Task]]
+    draw: Callable[[list[Row], Mapping[str, list[Row]]], Any]
+    more: Callable[[list[Row]], Mapping[str, list[Row]]] = field(default=lambda rows: {})
+    uses_data: bool = False
+
+
+def partial_file(experiment: Experiment, request: Request) -> Path:
+    """Where finished trials are kept until all are."""
+    return request.output / f"{experiment.name}.partial.jsonl"
+
+
+def run(experiment: Experiment, request: Request) -> list[Path]:
+    """Do what is left to do, and write tables and figure; the files written."""
+    check(request)
+    about = {"experiment": experiment.name, "seed": request.seed, "version": __version__}
+    if experiment.uses_data:
+        about["data"] = str(request.data.resolve()) if request.data else ""
+    tasks = experiment.plan(request)
+    path = partial_file(experiment, request)
+    try:
+        request.output.mkdir(parents=True, exist_ok=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what a method has to say about one trial of hundreds
+            rows = run_trials(path, about, tasks, request.tell)
+    except OSError as error:
+        if isinstance(error, SpectralIrtError):
+            raise
+        reason = error.strerror or str(error)
+        raise OutputError(f"{str(request.output)!r} cannot be written: {reason}; choose another place.") from error
+    request.tell("writing", 1.0)
+    files = write_table(request.output, experiment.name, rows)
+    tables = experiment.more(rows)
+    for ending, table in tables.items():
+        files += write_table(request.output, f"{experiment.name}_{ending}", table)
+    path.unlink(missing_ok=True)
+    files += _figure(experiment, rows, tables, request.output)
+    return files
+
+
+def check(request: Request) -> None:
+    if request.trials is not None and request.trials < 1:
+        raise OptionError(f"trials is {request.trials}; it must be at least 1.")
+    if request.seed < 0:
+        raise OptionError(f"seed is {request.seed}; it must be zero or more.")
+
+
+def _figure(experiment: Experiment, rows: list[Row], tables: Mapping[str, list[Row]], folder: Path) -> list[Path]:
+    from spectral_irt.experiments.figures import save
+
+    return save(experiment.draw(rows, tables), folder, experiment.name)
+
+
+# ------------------------------------------------------------------------------- as a module of its own
+
+
+def main(experiment: Experiment, args: Sequence[str] | None = None) -> None:
+    """`python -m spectral_irt.experiments.NAME`: the same options as `spectral-irt reproduce NAME`."""
+    import argparse
+
+    parser = argparse.ArgumentParser(prog=f"python -m spectral_irt.experiments.{experiment.name}")
+    parser.description = experiment.title
+    parser.add_argument("--data", type=Path, metavar="DIR")
+    parser.add_argument("--trials", type=int, metavar="N")
+    parser.add_argument("--seed", type=int, default=0, metavar="N")
+    parser.add_argument("--datasets", default="", metavar="A,B")
+    parser.add_argument("-o", "--output", type=Path, default=Path("reproduction"), metavar="DIR")
+    said = parser.parse_args(args)
+    names = tuple(name.strip() for name in said.datasets.split(",") if name.strip())
+    request = Request(said.output, said.data, said.trials, said.seed, names)
+    try:
+        for file in run(experiment, request):
+            print(file)
+    except SpectralIrtError as error:
+        sys.exit(f"error: {error}")

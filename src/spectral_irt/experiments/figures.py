@@ -1,0 +1,316 @@
+"""Pictures of the experiments, as SVG and PNG. matplotlib is imported when one is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.errors import OutputError
+from spectral_irt.experiments.tables import write_whole
+from spectral_irt.experiments.trials import Row
+
+# One colour and mark for a method in every figure (Okabe and Ito's colours, which the colour-blind tell apart).
+LOOKS: dict[str, tuple[str, str]] = {
+    "spectral (paper)": ("#0072B2", "s"),
+    "spectral (default)": ("#D55E00", "o"),
+    "spectral (default, by estimate)": ("#E69F00", "o"),
+    "spectral (default, by lower end)": ("#D55E00", "D"),
+    "spectral (pairs, nothing added)": ("#0072B2", "s"),
+    "CMLE": ("#000000", "^"),
+    "CMLE as the paper's baseline computes it": ("#7F7F7F", "x"),
+    "MMLE": ("#009E73", "v"),
+    "MMLE, prior N(0, 1)": ("#009E73", "v"),
+    "MMLE, prior sd estimated": ("#56B4E9", "P"),
+    "JMLE": ("#CC79A7", "*"),
+    "PMLE": ("#56B4E9", "P"),
+    "Bayesian (VB)": ("#009E73", "v"),
+    "Choppin": ("#009E73", "v"),
+    "eigenvector": ("#CC79A7", "*"),
+}
+BAND = 1.96  # standard errors of the mean on either side
+FLOOR = {"color": "0.45", "linestyle": ":", "linewidth": 1.2}
+DPI = 110
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Averages to be drawn side by side with others: `axis` is the column along x."""
+
+    rows: Sequence[Row]
+    axis: str
+    label: str
+    title: str
+
+
+# ------------------------------------------------------------------------------------- the figure itself
+
+
+def new_figure(columns: int, width: float = 5.2, height: float = 4.3) -> tuple[Any, list[Any]]:
+    """An empty figure with so many panels side by side."""
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise OutputError(
+            "the figure needs matplotlib, which is not installed: pip install 'spectral-irt[plots]'. The tables are "
+            "written."
+        ) from error
+    figure = Figure(figsize=(width * columns, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure, list(np.atleast_1d(figure.subplots(1, columns)))
+
+
+def save(figure: Any, folder: Path, name: str) -> list[Path]:
+    """NAME.svg and NAME.png; the same figure gives the same bytes."""
+    import matplotlib
+
+    svg, png = folder / f"{name}.svg", folder / f"{name}.png"
+    with matplotlib.rc_context({"svg.hashsalt": name}):
+        write_whole(svg, lambda path: figure.savefig(path, format="svg", metadata={"Date": None}))
+    write_whole(png, lambda path: figure.savefig(path, format="png", dpi=DPI, metadata={"Software": None}))
+    return [svg, png]
+
+
+def _plain(axes: Any, title: str, x: str, y: str) -> None:
+    axes.set_title(title, fontsize=10, color="0.25")
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
+    axes.grid(True, which="major", color="0.9", linewidth=0.8)
+    axes.set_axisbelow(True)
+    for side in ("top", "right"):
+        axes.spines[side].set_visible(False)
+
+
+def _log_axis(axes: Any, which: str, values: Iterable[float]) -> None:
+    """A logarithmic axis with ticks at the values that were run, in plain figures."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    axis = axes.xaxis if which == "x" else axes.yaxis
+    (axes.set_xscale if which == "x" else axes.set_yscale)("log")
+    axis.set_major_locator(FixedLocator(sorted(set(values))))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+
+
+def short(value: float) -> str:
+    """A number for an axis.
+
+    >>> [short(x) for x in (0.05, 1, 500, 20_000)]
+    ['0.05', '1', '500', '20k']
+    """
+    return f"{value / 1000:g}k" if value >= 1000 else f"{value:g}"
+
+
+def _y_ticks(axes: Any) -> None:
+    """A logarithmic y axis with round ticks, in plain figures."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+    axes.set_yscale("log")
+    low, high = axes.get_ylim()
+    steps = (1.0, 1.5, 2.0, 3.0, 5.0, 7.0) if high / low < 8 else (1.0, 2.0, 5.0) if high / low < 1000 else (1.0,)
+    axes.yaxis.set_major_locator(LogLocator(subs=steps, numticks=20))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _series(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    lines: dict[str, list[Row]] = {}
+    for row in rows:
+        lines.setdefault(row["method"], []).append(row)
+    return lines
+
+
+def _line(axes: Any, rows: Sequence[Row], axis: str, measure: str, method: str, label: str | None = None) -> None:
+    """One method: mean with marks, and a band of 95 %."""
+    colour, mark = LOOKS[method]
+    rows = sorted(rows, key=lambda row: row[axis])
+    x = np.array([row[axis] for row in rows], dtype=float)
+    mean, error = (np.array([row[name] for row in rows], dtype=float) for name in (measure, f"{measure}_se"))
+    style = "--" if method in ("CMLE", "eigenvector") else "-"
+    axes.plot(x, mean, style, color=colour, marker=mark, markersize=5.5, linewidth=1.5, label=label or method)
+    band = BAND * np.nan_to_num(error)
+    axes.fill_between(x, np.maximum(mean - band, mean / 3), mean + band, color=colour, alpha=0.16, linewidth=0)
+
+
+def _legend_below(figure: Any, axes: Any, columns: int) -> None:
+    lines, labels = axes.get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
+
+
+# ------------------------------------------------------------------------------------------------ errors
+
+
+def error_figure(rows: Sequence[Row], title: str, claim: str) -> Any:
+    """l2 error against the number of users, one line a method."""
+    return error_panels([Panel(rows, "n", "users n", title)], claim, width=6.4)
+
+
+def error_panels(panels: Sequence[Panel], claim: str, width: float = 5.2) -> Any:
+    """Panels of l2 errors with one legend, and the floor under all of them."""
+    figure, every = new_figure(len(panels), width, 4.8)
+    for axes, panel in zip(every, panels, strict=True):
+        for method, rows in _series(panel.rows).items():
+            _line(axes, rows, panel.axis, "error", method)
+        first = sorted(next(iter(_series(panel.rows).values())), key=lambda row: row[panel.axis])
+        x, y = ([row[name] for row in first] for name in (panel.axis, "floor"))
+        axes.plot(x, y, label="floor (Cramér-Rao, abilities known)", zorder=1, **FLOOR)
+        _plain(axes, panel.title, panel.label, r"$\ell_2$ error $\Vert\hat\beta-\beta^*\Vert_2$")
+        _log_axis(axes, "x", x)
+        _y_ticks(axes)
+    figure.suptitle(claim, fontsize=11.5)
+    _legend_below(figure, every[0], 2 if len(panels) == 1 else 3)
+    return figure
+
+
+def time_figure(rows: Sequence[Row], title: str, claim: str) -> Any:
+    """Seconds against the number of users."""
+    figure, (axes,) = new_figure(1, 6.4, 4.6)
+    for method, line in _series(rows).items():
+        _line(axes, line, "n", "seconds", method)
+    _plain(axes, title, "users n", "seconds")
+    _log_axis(axes, "x", [row["n"] for row in rows])
+    _y_ticks(axes)
+    figure.suptitle(claim, fontsize=11.5)
+    _legend_below(figure, axes, 3)
+    return figure
+
+
+# -------------------------------------------------------------------------------------- rates and the proof
+
+
+def rates_figure(rows: Sequence[Row], slopes: Sequence[Row], panels: Sequence[tuple[Any, ...]]) -> Any:
+    """Errors on log-log axes with the theorems' slopes, and both floors."""
+    figure, every = new_figure(len(panels), 4.5, 4.8)
+    for axes, (panel, axis, label, slope, theorem, fixed) in zip(every, panels, strict=True):
+        mine = [row for row in rows if row["panel"] == panel]
+        for method, line in _series(mine).items():
+            _line(axes, line, axis, "error", method)
+        first = sorted(next(iter(_series(mine).values())), key=lambda row: row[axis])
+        x = np.array([row[axis] for row in first], dtype=float)
+        axes.plot(x, [row["floor"] for row in first], label="floor (Cramér-Rao, abilities known)", **FLOOR)
+        floor = [row["theorem_floor"] for row in first]
+        axes.plot(
+            x, floor, label=r"Theorem 3, centred: $\sqrt{4(m-1)/(np)}$", color="0.45", linestyle="-.", linewidth=1.1
+        )
+        top = first[-1]["error"] * 1.7
+        axes.plot(x, top * (x / x[-1]) ** slope, color="#B8860B", linewidth=1.3, label="the theorem's slope")
+        second = (x[1], top * (x[1] / x[-1]) ** slope)
+        axes.annotate(theorem, second, xytext=(6, 4), textcoords="offset points", fontsize=8.5, color="#8B6508")
+        fitted = [f"{row['method']}: {row['slope']:.2f}" for row in slopes if row["panel"] == panel]
+        axes.text(
+            0.03,
+            0.03,
+            "slopes found\n" + "\n".join(fitted),
+            transform=axes.transAxes,
+            fontsize=7.5,
+            va="bottom",
+            bbox={"facecolor": "white", "edgecolor": "0.85", "alpha": 0.85, "boxstyle": "round"},
+        )
+        _plain(axes, fixed, label, r"$\ell_2$ error")
+        _log_axis(axes, "x", x)
+        low, high = axes.get_ylim()
+        axes.set_yscale("log")
+        axes.set_ylim(max(low, min(floor) / 4), high)
+        _y_ticks(axes)
+    figure.suptitle("How fast the error falls, and how fast the theorems say it does", fontsize=11.5)
+    _legend_below(figure, every[0], 3)
+    return figure
+
+
+def gap_figure(rows: Sequence[Row], shares: Sequence[float]) -> Any:
+    """Each term of the perturbation bound against users, beside the lemma's bound on it."""
+    panels = (
+        (
+            "Spectral gap and error of the chain",
+            (
+                ("gap", r"gap $\mu^*(P^*)$", "#000000", "-", "o"),
+                ("gap_bound", "lemma: gap at least", "#000000", ":", ""),
+                ("chain_error", r"$\Vert P-P^*\Vert_2$", "#D55E00", "-", "s"),
+                ("chain_error_bound", "lemma: error at most (if n is large enough)", "#D55E00", ":", ""),
+            ),
+        ),
+        (
+            "Projected error",
+            (
+                ("projected", r"$\Vert\pi^{*\top}(P-P^*)\Vert_2$", "#0072B2", "-", "o"),
+                ("projected_bound", "lemma, few items: at most", "#0072B2", ":", ""),
+                ("projected_bound_many", "lemma, many items: at most", "#56B4E9", ":", ""),
+            ),
+        ),
+        (
+            "Error of the stationary distribution",
+            (
+                ("pi_error", r"$\Vert\pi-\pi^*\Vert_2$", "#009E73", "-", "o"),
+                ("perturbation_bound", "perturbation bound, terms as measured", "#009E73", "--", "s"),
+            ),
+        ),
+    )
+    share = shares[0]
+    mine = sorted((row for row in rows if row["p"] == share), key=lambda row: row["n"])
+    figure, every = new_figure(len(panels), 4.4, 4.6)
+    x = [row["n"] for row in mine]
+    for axes, (title, lines) in zip(every, panels, strict=True):
+        for name, label, colour, style, mark in lines:
+            y = [row[name] for row in mine]
+            axes.plot(x, y, style, color=colour, marker=mark, markersize=4.5, linewidth=1.5, label=label)
+        _plain(axes, title, "users n", "")
+        _log_axis(axes, "x", x)
+        _y_ticks(axes)
+        axes.tick_params(axis="x", labelsize=8.5)
+        axes.legend(frameon=False, fontsize=8, loc="best")
+    m = mine[0]["m"]
+    figure.suptitle(f"The terms of the proof, measured: {m} items from -1 to 1, p = {share:g}", fontsize=11.5)
+    return figure
+
+
+# --------------------------------------------------------------------------------------------- real data
+
+
+def benchmark_figure(rows: Sequence[Row], title: str) -> Any:
+    """A line a dataset, a mark a method; the paper's value hollow."""
+    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
+    measures = (("auc", "AUC"), ("loglik", "log-likelihood"), ("top25", "top-25 accuracy"), ("seconds", "seconds"))
+    from_below = {name: len(datasets) - 1 - k for k, name in enumerate(datasets)}
+    figure, every = new_figure(len(measures), 3.6, 1.9 + 0.34 * len(datasets))
+    methods = list(dict.fromkeys(row["method"] for row in rows))
+    shift = {name: 0.3 - 0.6 * k / max(1, len(methods) - 1) for k, name in enumerate(methods)}
+    for axes, (name, label) in zip(every, measures, strict=True):
+        for row in rows:
+            colour, mark = LOOKS[row["method"]]
+            y = from_below[row["dataset"]] + shift[row["method"]]
+            said = row[f"paper_{name}"]
+            if row["method"].startswith("spectral (default"):
+                said = float("nan")  # the paper's value once, beside our run of the paper's estimator
+            _mark(axes, row[name], row[f"{name}_se"], said, y, colour, mark, log=name == "seconds")
+        _plain(axes, label, "", "")
+        axes.set_yticks(list(from_below.values()), list(from_below) if axes is every[0] else [""] * len(datasets))
+        axes.set_ylim(-0.6, len(datasets) - 0.4)
+        for y in from_below.values():
+            axes.axhline(y - 0.5, color="0.92", linewidth=0.7, zorder=0)
+        if name == "seconds":
+            axes.set_xscale("log")
+    figure.suptitle(f"{title} (hollow: the paper's numbers)", fontsize=12)
+    figure.legend(handles=_method_handles(methods), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
+    return figure
+
+
+def _mark(axes: Any, value: float, error: float, said: float, y: float, colour: str, mark: str, *, log: bool) -> None:
+    bar = 0.0 if log or error != error else BAND * error
+    axes.errorbar([value], [y], xerr=[bar], fmt=mark, color=colour, markersize=4.5, elinewidth=0.9, zorder=3)
+    if said == said:
+        axes.plot([said], [y], mark, markerfacecolor="none", markeredgecolor=colour, markersize=6, zorder=2)
+
+
+def _method_handles(methods: Sequence[str]) -> list[Any]:
+    from matplotlib.lines import Line2D
+
+    looks: Mapping[str, tuple[str, str]] = {name: LOOKS[name] for name in methods}
+    return [
+        Line2D([], [], color=colour, marker=mark, linestyle="", markersize=5.5, label=name)
+        for name, (colour, mark) in looks.items()
+    ]

@@ -1,0 +1,168 @@
+"""Difficulties by every method of the paper's tables: no standard errors where none are needed, so that times compare.
+
+Every method here takes any data. Where a design falls apart it is fitted to its largest part; items without a finite
+estimate are NaN. Whoever predicts takes these for average, whoever ranks puts them last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from spectral_irt.chain.pairs import pair_counts
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import DesignError, DisconnectedDesignError
+from spectral_irt.estimators.base import Z95
+from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.estimators.joint import joint_difficulty
+from spectral_irt.estimators.marginal import marginal_difficulty
+from spectral_irt.estimators.pairwise import pairwise_difficulty
+from spectral_irt.estimators.spectral import SpectralRasch
+from spectral_irt.estimators.support import keep_estimable, start_difficulty
+from spectral_irt.estimators.variational import VariationalRasch
+from spectral_irt.experiments.without_pairs import complete_paper_difficulty, pairwise_without_pairs
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats
+
+Mask = NDArray[np.bool_]
+
+# Beyond this, the matrix of all pairs of items (8 bytes each) does not fit: 7 GB.
+MOST_PAIRED_ITEMS = 30_000
+
+# Steps of EM are stopped when they move no difficulty by more than this: a hundredth of the smallest standard error met.
+EM_STEP = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """Difficulties, NaN without; the lower end of their 95 % intervals, where known; and what was done to get them."""
+
+    difficulty: Floats
+    lower: Floats | None = None
+    note: str = ""
+
+
+Point = Callable[[Responses], Found]
+
+
+def paper(responses: Responses, *, nu: float = 1.0) -> Found:
+    """The paper's estimator: every pair counts once, nu on pairs that differed, as its program does."""
+    whole = bool(np.all(responses.counts[responses.counts > 0] == responses.n_items))
+    if responses.n_items > MOST_PAIRED_ITEMS and whole:
+        return Found(complete_paper_difficulty(responses, nu), note="without the matrix of pairs, as data are complete")
+    try:
+        return Found(SpectralRasch.paper(nu=nu, se="none").fit(responses).difficulty_)
+    except DesignError:
+        part = largest_met(responses)
+        found = SpectralRasch.paper(nu=nu, se="none").fit(responses.take_items(part)).difficulty_
+        return Found(_spread(part, found), note="largest part of the design")
+
+
+def default(responses: Responses) -> Found:
+    """Our default, with the standard errors that a ranking by the lower end needs."""
+    fit = SpectralRasch().fit(responses)
+    return Found(fit.difficulty_, fit.difficulty_ - Z95 * fit.se_, f"regularisation: {fit.regularization_.kind}")
+
+
+def cmle(responses: Responses) -> Found:
+    """Conditional maximum likelihood, exact."""
+    return _on_largest(responses, lambda rest: ConditionalRasch(se="none").fit(rest).difficulty_)
+
+
+def jmle(responses: Responses) -> Found:
+    """Joint maximum likelihood, uncorrected."""
+
+    def fit(rest: Responses) -> Floats:
+        engine = LocalEngine()
+        kept = keep_estimable(rest, engine)
+        start = start_difficulty(kept.responses, engine)
+        return kept.spread(joint_difficulty(kept.responses, engine, start=start).difficulty)
+
+    return _on_largest(responses, fit)
+
+
+def pmle(responses: Responses) -> Found:
+    """Pairwise maximum likelihood, every pair counting once."""
+    engine = LocalEngine()
+    many = responses.n_items > MOST_PAIRED_ITEMS
+
+    def fit(rest: Responses) -> Floats:
+        kept = keep_estimable(rest, engine)
+        start = start_difficulty(kept.responses, engine)
+        if many:
+            return kept.spread(pairwise_without_pairs(kept.responses, start=start))
+        counts = pair_counts(kept.responses, engine=engine)
+        return kept.spread(pairwise_difficulty(counts, start=start, tol=1e-6).difficulty)
+
+    found = _on_largest(responses, fit)
+    return replace(found, note="without the matrix of pairs") if many and not found.note else found
+
+
+def mmle(responses: Responses, sigma: float | None = None) -> Found:
+    """Marginal maximum likelihood under N(mu, sigma^2); sigma is estimated when it is not given."""
+    mixed = (responses.item_scores > 0) & (responses.item_scores < responses.item_counts)
+    rest = _few_blocks(responses.take_items(mixed))
+    engine = LocalEngine()
+    start = start_difficulty(rest, engine)
+    return Found(
+        _spread(mixed, marginal_difficulty(rest, engine, start=start, sigma=sigma, tol=EM_STEP).difficulty),
+        note="" if sigma is None else f"prior sd {sigma:g}",
+    )
+
+
+def bayes(responses: Responses) -> Found:
+    """Variational Bayes: posterior means."""
+    return Found(VariationalRasch().fit(responses).difficulty_)
+
+
+# ------------------------------------------------------------------------------ parts of a design
+
+
+def _on_largest(responses: Responses, fit: Callable[[Responses], Floats]) -> Found:
+    """`fit` of all items, or of the largest group with a common scale."""
+    try:
+        return Found(fit(responses))
+    except DisconnectedDesignError:
+        rest = responses.largest_component()
+        position = {label: k for k, label in enumerate(responses.items.tolist())}
+        part = np.zeros(responses.n_items, dtype=bool)
+        part[[position[label] for label in rest.items.tolist()]] = True
+        return Found(_spread(part, fit(rest)), note="largest part of the design")
+
+
+def largest_met(responses: Responses) -> Mask:
+    """The largest group of items that are tied, directly or through others, by users who answered them differently."""
+    m, start = responses.n_items, responses.n_items
+    users, items = [], []
+    for block in responses.blocks:
+        live = np.repeat(block.informative, block.counts)
+        users.append(start + block.user_of_response()[live])
+        items.append(block.items[live])
+        start += block.n_users
+    user, item = np.concatenate(users), np.concatenate(items)
+    graph = sparse.coo_array((np.ones(len(user), dtype=np.int8), (user, item)), shape=(start, start))
+    labels = connected_components(graph, directed=False)[1][:m]
+    met = np.bincount(item, minlength=m) > 0
+    return met & (labels == np.argmax(np.bincount(labels[met])))
+
+
+def _spread(mask: Mask, values: Floats) -> Floats:
+    full = np.full(len(mask), np.nan)
+    full[mask] = values
+    return full
+
+
+def _few_blocks(responses: Responses) -> Responses:
+    """All users in one block where users are few and items many: what is made once a block and item is made once."""
+    if responses.n_users * 100 > responses.n_items:
+        return responses
+    sizes = np.concatenate([[0], np.cumsum([block.n_responses for block in responses.blocks])])
+    split = [block.split + before for block, before in zip(responses.blocks, sizes, strict=False)]
+    items = [block.items for block in responses.blocks]
+    indptr = np.concatenate([[0], np.cumsum(responses.counts)])
+    return replace(responses, blocks=(Block(indptr, np.concatenate(split), np.concatenate(items)),))

@@ -1,0 +1,97 @@
+"""Tidy tables: rows as dictionaries, on disk as CSV and Parquet, complete or not at all."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spectral_irt.errors import OutputError
+from spectral_irt.experiments.trials import Row
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+def frame(rows: Sequence[Row]) -> pl.DataFrame:
+    """The rows as a polars frame; NaN becomes null."""
+    import polars as pl
+
+    columns = {name: [_or_none(row[name]) for row in rows] for name in rows[0]}
+    # A column with no number at all is a column of numbers all the same.
+    types = {name: pl.Float64 for name, values in columns.items() if all(value is None for value in values)}
+    return pl.DataFrame(columns, schema_overrides=types)
+
+
+def write_table(folder: Path, name: str, rows: Sequence[Row]) -> list[Path]:
+    """NAME.csv and NAME.parquet."""
+    table = frame(rows)
+    csv, parquet = folder / f"{name}.csv", folder / f"{name}.parquet"
+    write_whole(csv, lambda path: table.write_csv(path))
+    write_whole(parquet, lambda path: table.write_parquet(path))
+    return [csv, parquet]
+
+
+def write_whole(target: Path, write: Callable[[Path], Any]) -> None:
+    """Write beside the target and move it there when it is complete."""
+    draft = target.with_name(f".{target.name}.{os.getpid()}.partial")
+    try:
+        write(draft)
+        os.replace(draft, target)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(f"{str(target)!r} cannot be written: {reason}; choose another place.") from error
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read_table(folder: Path, name: str) -> list[Row] | None:
+    """The rows of a table that was written before, NaN where a number is missing; None if it is not there."""
+    import polars as pl
+
+    path = folder / f"{name}.parquet"
+    if not path.is_file():
+        return None
+    table = pl.read_parquet(path)
+    numbers = [name for name, kind in table.schema.items() if kind.is_numeric()]
+    return table.with_columns(pl.col(numbers).fill_null(float("nan"))).to_dicts() if numbers else table.to_dicts()
+
+
+def _or_none(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+# -------------------------------------------------------------------------------------- averages
+
+
+def summarise(rows: Iterable[Row], by: Sequence[str], measures: Sequence[str]) -> list[Row]:
+    """Mean, standard error and number of the measures within each group, groups in the order of their first row.
+
+    >>> rows = [{"n": 5, "error": 1.0}, {"n": 5, "error": 3.0}]
+    >>> summarise(rows, ["n"], ["error"])
+    [{'n': 5, 'trials': 2, 'error': 2.0, 'error_se': 1.0}]
+    """
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    out = []
+    for key, members in groups.items():
+        line: Row = {**dict(zip(by, key, strict=True)), "trials": len(members)}
+        for name in measures:
+            values = [row[name] for row in members if not math.isnan(row[name])]
+            line[name], line[f"{name}_se"] = mean_and_error(values)
+        out.append(line)
+    return out
+
+
+def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Mean and its standard error; NaN where there are too few values."""
+    k = len(values)
+    if not k:
+        return math.nan, math.nan
+    mean = math.fsum(values) / k
+    if k == 1:
+        return mean, math.nan
+    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (k - 1) / k)
