@@ -105,6 +105,7 @@ class TiedChain:
         self.rates: Floats = np.append(chain.rates + tie, tie.sum())
 
     def inflow(self, flow: Floats) -> Floats:
-        items, virtual = flow[:-1], flow[-1]
-        into = self.chain.inflow(items) + (self.tie * virtual if items.ndim == 1 else np.outer(self.tie, virtual))
-        return np.concatenate([into, np.atleast_1d(self.tie @ items)[None, ...].reshape((1, *items.shape[1:]))])
+        items, virtual = flow[:-1], flow[-1:]
+        tie = self.tie if items.ndim == 1 else self.tie[:, None]
+        # Sums, not dot products: on short vectors the threads of a matrix library cost more than the work.
+        return np.concatenate([self.chain.inflow(items) + tie * virtual, np.sum(tie * items, axis=0, keepdims=True)])

@@ -88,7 +88,7 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     of spread 1: a handful of items that happen to look alike must not pass for proof that all items are alike.
     """
     share = information / (information + alpha)
-    return float((share.sum() + IMAGINARY) / (beta @ beta + IMAGINARY))
+    return float((share.sum() + IMAGINARY) / (np.sum(beta**2) + IMAGINARY))
 
 
 def _check(regularization: str | float, nu: float, rule: str, weighting: str) -> None:

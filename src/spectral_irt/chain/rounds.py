@@ -109,7 +109,7 @@ class Rounds:
         if self.plan.kind != "virtual item":
             found = self._stationary(self.chain, pi, tol)
         else:
-            tied = TiedChain(self.chain, self.plan.alpha * self._unit() * log_mean_weight(pi))
+            tied = TiedChain(self.chain, self.plan.alpha * self._unit() * self._tie_weight())
             found = self._stationary(tied, np.append(pi, 1.0), tol)
         if self.plan.estimated:
             known = self.rough_information > 0
@@ -125,14 +125,20 @@ class Rounds:
         self.beta = beta - beta.mean()
         return found
 
-    # The prior adds strength (beta_i - mean beta) to the balance of item i. Under ability weights the balance is in
-    # units of information and the strength is alpha itself; other weights have a unit of their own.
+    # What the prior adds to the balance of item i: alpha (beta_i - mean beta) under ability weights, whose balance is
+    # in units of information. Other weights have a unit of their own; and what the answers push with does not fade
+    # there as an item gets harder, so the prior's pull must grow, or an item that nobody got right would run away: it
+    # is 2 sinh(beta / 2). Both pulls are odd, so that the virtual item has the average difficulty.
+
+    def _tie_weight(self) -> Floats:
+        pi = np.exp(self.beta)
+        return log_mean_weight(pi) if self.current == "ability" else 1 / np.sqrt(pi)
 
     def _unit(self) -> float:
         if self.current == "ability" or self.plan.kind != "virtual item":
             return 1.0
         known = float(self.rough_information.sum())
-        return float(np.exp(self.beta) @ self.data.rates) / known if known > 0 else 1.0
+        return float(np.sum(np.exp(self.beta) * self.data.rates)) / known if known > 0 else 1.0
 
     def information(self) -> Floats:
         """What the answers tell about each item, without the prior."""
@@ -143,12 +149,13 @@ class Rounds:
     def balance(self) -> Balance:
         """The solved chain, ready for its standard errors."""
         alpha = self.plan.alpha if self.plan.kind == "virtual item" else 0.0
-        unit, ones = self._unit(), np.ones(len(self.beta))
+        unit, in_information = self._unit(), self.current == "ability"
+        slope = np.ones(len(self.beta)) if in_information else np.cosh(self.beta / 2)  # of the prior's pull
         return Balance(
             self.data,
             self.chain,
             np.exp(self.beta),
-            precision=alpha * unit * ones,
-            meat=alpha * unit**2 * ones,
-            in_information=self.current == "ability",
+            precision=alpha * unit * slope,
+            meat=alpha * (unit * slope) ** 2,
+            in_information=in_information,
         )

@@ -103,9 +103,11 @@ def _anderson(chain: Chain, flow: Floats, tol: float, max_passes: int) -> Statio
                 break
         flow = image
         if changes:
-            differences = np.stack(changes, axis=1) * scale[:, None]
-            gamma = np.linalg.lstsq(differences, error * scale, rcond=1e-12)[0]
-            trial = image - (np.stack(steps, axis=1) + np.stack(changes, axis=1)) @ gamma
+            differences = np.stack(changes) * scale
+            norms = np.sqrt(np.sum(differences**2, axis=1))
+            differences /= norms[:, None]
+            gamma = np.linalg.lstsq(_gram(differences), _dots(differences, error * scale), rcond=1e-14)[0] / norms
+            trial = image - sum(g * (s + c) for g, s, c in zip(gamma, steps, changes, strict=True))
             if trial.min() > 0:
                 flow = trial / trial.sum()
     contraction = _ritz(steps, changes, scale)
@@ -117,14 +119,28 @@ def _ritz(steps: list[Floats], changes: list[Floats], scale: Floats) -> float:
     """Largest eigenvalue (below 1) of the iteration on the span of the last steps: A s = s + change."""
     if not steps:
         return 0.0
-    s = np.stack(steps, axis=1) * scale[:, None]
-    image = s + np.stack(changes, axis=1) * scale[:, None]
-    norms = np.linalg.norm(s, axis=0)
+    s = np.stack(steps) * scale
+    image = s + np.stack(changes) * scale
+    norms = np.sqrt(np.sum(s**2, axis=1))[:, None]
     s, image = s / norms, image / norms
-    left, size, right = np.linalg.svd(s, full_matrices=False)
-    kept = size > 1e-6 * size[0]
-    small = left[:, kept].T @ image @ (right[kept].T / size[kept])
+    size, vectors = np.linalg.eigh(_gram(s))
+    kept = size > 1e-10 * size[-1]
+    basis = vectors[:, kept] / np.sqrt(size[kept])  # basis.T @ s has orthonormal rows
+    cross = np.array([_dots(s, row) for row in image]).T
+    small = basis.T @ cross @ basis
     return float(min(np.abs(np.linalg.eigvals(small)).max(), 1.0))
+
+
+# The two products below have a handful of rows. They are plain sums, because waking the threads of a matrix library for
+# them takes longer than a pass over a million responses.
+
+
+def _dots(rows: Floats, vector: Floats) -> Floats:
+    return np.einsum("ij,j->i", rows, vector)
+
+
+def _gram(rows: Floats) -> Floats:
+    return np.einsum("ij,kj->ik", rows, rows)
 
 
 # ------------------------------------------------------------------------------ slow mixing
