@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -172,6 +173,7 @@ def test_items_without_a_difficulty_do_not_count(cli: Cli) -> None:
     assert {row["n"] for row in read_csv("s.csv")} == {"9"}
     Path("bare.csv").write_text("user,q9\nann,1\n")
     refused(cli("score", "bare.csv", "--bank", "bank"), "none of the items answered has a difficulty")
+    refused(cli("score", "new.csv", "--bank", "bank", "--largest-component"), "is for a calibration")
 
 
 def test_the_scale_of_the_bank_and_numbers_as_labels(cli: Cli) -> None:
@@ -356,3 +358,23 @@ def test_an_update_that_fails_or_is_stopped_leaves_the_bank(
         patch.setattr(store, "_put", full)
         refused(cli("update", bank, "new.csv"), "No space left on device", "The bank that was there is unchanged")
     assert contents(bank) == before
+
+
+def test_an_interrupt_at_the_very_end_comes_too_late(cli: Cli, bank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While bank and results take their places Ctrl-C is not heard: never one without the other, never a false word."""
+    save = store.save
+
+    def interrupted(*args: Any) -> Path:
+        signal.raise_signal(signal.SIGINT)
+        return save(*args)
+
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        monkeypatch.setattr(store, "save", interrupted)
+        assert cli("fit", write("new.csv", 2), "--bank", "newer", "-o", "out").code == 0
+        assert cli("update", bank, "new.csv").code == 0
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    assert Path("out/fit.json").exists()
+    assert Bank.load("newer").n_users == 400
+    assert Bank.load(bank).n_users == 800

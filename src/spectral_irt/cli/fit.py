@@ -21,6 +21,7 @@ from spectral_irt.errors import OptionError, OutputError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from spectral_irt.bank import Bank
     from spectral_irt.cli.analysis import Results
     from spectral_irt.cli.groups import Groups
     from spectral_irt.estimators.base import RaschEstimator
@@ -51,11 +52,13 @@ class Job:
         self.analysis.check(self.output)
         estimator = self._estimator()
         targets, stale = self._places()
-        with all_or_nothing(targets, stale=stale) as drafts:
+        keep: list[Callable[[], object]] = []
+        with all_or_nothing(targets, stale=stale, last=lambda: [save() for save in keep]) as drafts:
             results = self._calibrate(estimator)
             for draft, target in zip(drafts, targets, strict=True):
                 self._write(draft, target, results)
-            self._keep(results)
+            if self.analysis.bank is not None:
+                keep.append(functools.partial(self._bank_of(results).save, self.analysis.bank))
         return results
 
     def _estimator(self) -> RaschEstimator:
@@ -176,18 +179,11 @@ class Job:
         title = f"spectral-irt, {results.responses.source}" if target.suffix.lower() == ".txt" else ""
         return winsteps_text(columns, WINSTEPS_STYLES[target.suffix.lower()], title=title)
 
-    def _keep(self, results: Results) -> None:
-        """Save the bank; last, when everything else is ready to take its place."""
-        if self.analysis.bank is None:
-            return
+    def _bank_of(self, results: Results) -> Bank:
         from spectral_irt.bank import Scale, to_bank
-        from spectral_irt.cli.output import uninterrupted
 
-        bank = replace(
-            to_bank(results.fit, results.responses), scale=results.scale or Scale(), findings=tuple(results.findings)
-        )
-        with uninterrupted():
-            bank.save(self.analysis.bank)
+        bank = to_bank(results.fit, results.responses)
+        return replace(bank, scale=results.scale or Scale(), findings=tuple(results.findings))
 
 
 @with_options(Reading, Fitting, Analysis)

@@ -46,7 +46,6 @@ def link(
         all_or_nothing,
         naming,
         refuse_bank_place,
-        uninterrupted,
         write_csv,
         write_parquet,
     )
@@ -58,15 +57,13 @@ def link(
     if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
         raise OutputError(f"{str(table)!r} ends in neither .csv nor .parquet; name the file after what it shall be.")
     first, second = Bank.load(a), Bank.load(b)
-    with all_or_nothing([] if table is None else [table]) as drafts:
-        found = first.link(second, method)
+    found = first.link(second, method)
+    tables = [] if table is None else [table]
+    with all_or_nothing(tables, last=lambda: None if output is None else found.apply(second).save(output)) as drafts:
         for draft in drafts:
             assert table is not None
             with naming(table):
                 (write_csv if table.suffix.lower() == ".csv" else write_parquet)(draft, found.columns())
-        if output is not None:
-            with uninterrupted():
-                found.apply(second).save(output)
     show(found, (a, b), (first, second), output, table)
 
 

@@ -103,12 +103,17 @@ class Reading:
         """The responses in these files, checked: something can be estimated from them."""
         from spectral_irt.responses.usable import check_usable
 
-        responses = self.read_any(files, progress)
+        responses = self._read(files, progress)
         check_usable(responses)
         return responses.largest_component() if self.largest_component else responses
 
     def read_any(self, files: Sequence[str], progress: Progress) -> Responses:
         """The responses in these files, be it those of a single person: enough where difficulties are known."""
+        if self.largest_component:
+            raise OptionError("--largest-component is for a calibration; a bank has a common scale already.")
+        return self._read(files, progress)
+
+    def _read(self, files: Sequence[str], progress: Progress) -> Responses:
         from spectral_irt.responses.read import read_responses
 
         how: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}

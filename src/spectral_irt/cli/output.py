@@ -14,7 +14,7 @@ import re
 import secrets
 import signal
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,12 +55,15 @@ _REMEDIES = {
 
 
 @contextmanager
-def all_or_nothing(targets: Sequence[Path], *, stale: Sequence[Path] = ()) -> Iterator[list[Path]]:
+def all_or_nothing(
+    targets: Sequence[Path], *, stale: Sequence[Path] = (), last: Callable[[], object] = lambda: None
+) -> Iterator[list[Path]]:
     """Draft paths for these targets; at the end of a block without error they take their places.
 
     The drafts are made at once, so a place that cannot be written shows before the work, not after it. A draft that the
     block removes is a result that did not come about: what was in its place is stale. `stale` files go when the new
-    ones come.
+    ones come. `last` is something else to be done when all drafts are complete, before they take their places; if it
+    fails, they do not.
     """
     made: list[Path] = []
     drafts: list[Path] = []
@@ -79,6 +82,7 @@ def all_or_nothing(targets: Sequence[Path], *, stale: Sequence[Path] = ()) -> It
             for draft, target in complete:
                 with naming(target):
                     _settle(draft)
+            last()
             for draft, target in complete:
                 with naming(target):
                     os.replace(draft, target)
@@ -115,18 +119,15 @@ def _settle(draft: Path) -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until the block is done; it is meant for moments."""
+    """Ctrl-C has no effect in the block, which is meant for moments: what it would have stopped is done."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    waiting: list[Any] = []
-    before = signal.signal(signal.SIGINT, lambda *call: waiting.append(call))
+    before = signal.signal(signal.SIGINT, lambda *call: None)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if waiting and callable(before):
-        before(*waiting[0])
 
 
 @contextmanager
