@@ -7,13 +7,14 @@ PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
 # Each of the two test workers computes on one core; BLAS threads of both would only wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
 
-.PHONY: demo test test-quick lint format bench clean help
+.PHONY: demo test test-quick lint format bench reproduce clean help
 
 help:
 	@echo "make demo        calibrate the bundled test and show the result"
 	@echo "make test        every test (minutes);  make test-quick: the fast ones"
 	@echo "make lint        ruff and mypy;         make format: let ruff rewrite"
 	@echo "make bench       the benchmarks: scale, the paper's program, efficiency, other packages"
+	@echo "make reproduce   the paper's figures and tables, and docs/reproduction.md from them (an hour or two)"
 
 $(VENV)/.core: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -58,6 +59,11 @@ $(PEERS)/.made: pyproject.toml
 	  $(PEERS)/bin/python -m pip --quiet --disable-pip-version-check install $$peer || echo "$$peer does not install here"; \
 	done
 	@touch $@
+
+# With the datasets in SPECTRAL_IRT_DATA; without it, the simulations and LSAT. Interrupted, it goes on where it was.
+reproduce: $(VENV)/.dev
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/spectral-irt reproduce all -o build/reproduction
+	@$(BIN)/python -m spectral_irt.experiments.report build/reproduction docs
 
 clean:
 	rm -rf $(VENV) $(PEERS) demo-results .pytest_cache .mypy_cache .ruff_cache build dist

@@ -21,6 +21,7 @@ NAMES = (
     "table3",
     "rates",
     "gap",
+    "variants",
 )
 
 

@@ -314,3 +314,27 @@ def _method_handles(methods: Sequence[str]) -> list[Any]:
         Line2D([], [], color=colour, marker=mark, linestyle="", markersize=5.5, label=name)
         for name, (colour, mark) in looks.items()
     ]
+
+
+def variants_figure(rows: Sequence[Row]) -> Any:
+    """AUC and top-25 accuracy of each reading of the paper, a line a dataset."""
+    datasets = list(dict.fromkeys(row["dataset"] for row in rows))
+    variants = list(dict.fromkeys(row["variant"] for row in rows))
+    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+    figure, every = new_figure(2, 5.0, 1.9 + 0.5 * len(datasets))
+    for axes, (name, label) in zip(every, (("auc", "AUC"), ("top25", "top-25 accuracy")), strict=True):
+        for k, variant in enumerate(variants):
+            mine = [row for row in rows if row["variant"] == variant]
+            y = [len(datasets) - 1 - datasets.index(row["dataset"]) + 0.27 - 0.18 * k for row in mine]
+            bars = [BAND * row[f"{name}_se"] if row[f"{name}_se"] == row[f"{name}_se"] else 0.0 for row in mine]
+            x = [row[name] for row in mine]
+            axes.errorbar(
+                x, y, xerr=bars, fmt="osvD"[k % 4], color=colours[k % 4], markersize=5, elinewidth=1, label=variant
+            )
+        _plain(axes, label, "", "")
+        names = datasets[::-1] if axes is every[0] else [""] * len(datasets)
+        axes.set_yticks(range(len(datasets)), names)
+        axes.set_ylim(-0.6, len(datasets) - 0.4)
+    figure.suptitle("The paper's estimator in four readings", fontsize=11.5)
+    _legend_below(figure, every[0], 2)
+    return figure

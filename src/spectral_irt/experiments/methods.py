@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +35,7 @@ Mask = NDArray[np.bool_]
 # Beyond this, the matrix of all pairs of items (8 bytes each) does not fit: 7 GB.
 MOST_PAIRED_ITEMS = 30_000
 
-# Steps of EM are stopped when they move no difficulty by more than this: a hundredth of the smallest standard error met.
+# EM stops when it moves no difficulty by more than this: a hundredth of the smallest standard error met.
 EM_STEP = 1e-4
 
 
@@ -65,7 +66,7 @@ def paper(responses: Responses, *, nu: float = 1.0) -> Found:
 
 def default(responses: Responses) -> Found:
     """Our default, with the standard errors that a ranking by the lower end needs."""
-    fit = SpectralRasch().fit(responses)
+    fit: Any = SpectralRasch().fit(responses)
     return Found(fit.difficulty_, fit.difficulty_ - Z95 * fit.se_, f"regularisation: {fit.regularization_.kind}")
 
 

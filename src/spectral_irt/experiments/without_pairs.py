@@ -61,7 +61,7 @@ def same_answers(responses: Responses) -> Ints:
 def complete_paper_difficulty(responses: Responses, nu: float = 1.0) -> Floats:
     """The paper's estimate, nu on pairs that differed, for complete data with any number of items."""
     present = responses.take_users(responses.counts > 0)
-    beta = np.log(stationary(CompleteChain(present, nu)).pi)  # type: ignore[arg-type]
+    beta = np.log(stationary(CompleteChain(present, nu)).pi)
     return beta - beta.mean()
 
 
@@ -120,7 +120,7 @@ def pairwise_without_pairs(responses: Responses, *, start: Floats, tol: float = 
     for _ in range(max_iter):
         pi = np.exp(beta)
         chain = PairwiseChain(responses, pi)
-        new = np.log(stationary(chain, start=pi / pi.sum(), tol=1e-7).pi)  # type: ignore[arg-type]
+        new = np.log(stationary(chain, start=pi / pi.sum(), tol=1e-7).pi)
         new -= new.mean()
         move = float(np.abs(new - beta).max())
         beta = new
