@@ -226,8 +226,8 @@ def match_anchors(anchors: Anchors, responses: Responses) -> tuple[NDArray[np.in
     if not len(missing):
         return place, []
     names = anchors.items[missing]
-    verb = "anchor is" if len(names) == 1 else "anchors are"
-    sentence = f"{len(names):,} {verb} not in the data and do nothing: {listed(names)}."
+    verb = "anchor is not in the data and does" if len(names) == 1 else "anchors are not in the data and do"
+    sentence = f"{len(names):,} {verb} nothing: {listed(names)}."
     return place, [Finding("unused_anchors", "note", sentence, "", tuple(names.tolist()))]
 
 

@@ -30,6 +30,8 @@ from spectral_irt.responses.pack import user_chunks
 CACHED = 32_768  # answers whose dozen numbers each stay in a core's second-level cache
 SIZES = 15  # sums that `_item_sums` makes for every item
 
+WITH_FIT = ("ok", "anchored")  # what an item's status must be for its fit to mean anything
+
 
 @dataclass(frozen=True, eq=False)
 class ItemStatistics:

@@ -12,7 +12,7 @@ from spectral_irt.engines import LocalEngine
 from spectral_irt.estimators.base import RaschEstimator, make_table, method
 from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
 from spectral_irt.inference.conditional_fit import conditional_statistics
-from spectral_irt.inference.fit_statistics import item_statistics
+from spectral_irt.inference.fit_statistics import WITH_FIT, item_statistics
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.persons.table import scored
 from spectral_irt.responses import Responses
@@ -62,7 +62,7 @@ def item_fit(
     Mean squares are 1 when the item fits; above 1 answers are more erratic than the model says, below more regular.
     Decide by the conditional ones: the conventional ones, at maximum likelihood abilities as in eRm and Winsteps, have
     a mean below 1. `n` counts answers of users with a mixed score, who alone can tell. An item that was not properly
-    estimated (its status is not "ok") has no fit.
+    estimated (its status is neither "ok" nor "anchored") has no fit.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def item_fit_columns(
         columns["displacement_conditional"] = given.displacement
     if bootstrap:
         columns |= _limits(responses, beta, engine, bootstrap, level, sample, seed, fit._progress)
-    estimated = fit.status_ == "ok"
+    estimated = np.isin(fit.status_, WITH_FIT)
     for name, values in columns.items():
         columns[name] = np.where(estimated, values, "" if values.dtype == object else np.nan)
     return {"item": fit.item_labels_, "n": squares.n.astype(np.int64), **columns}

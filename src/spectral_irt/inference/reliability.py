@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import RaschEstimator, make_table, method
-from spectral_irt.inference.fit_statistics import item_statistics
+from spectral_irt.inference.fit_statistics import WITH_FIT, item_statistics
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.persons.residuals import person_mean_squares
 from spectral_irt.persons.table import form_difficulty, scored
@@ -176,7 +176,7 @@ def reliability(
     mixed = (found.n > 0) & ~found.extreme
     infit = person_mean_squares(answers, beta, found.ability, engine).infit
     person_infit = np.sqrt(np.fmax(infit, 1))
-    ok = np.isfinite(beta) & (fit.status_ == "ok")
+    ok = np.isfinite(beta) & np.isin(fit.status_, WITH_FIT)
     item_infit = np.sqrt(np.fmax(item_statistics(answers, beta, ml.ability, engine).mean_squares.infit, 1))
     answered = found.n > 0
     eap = None

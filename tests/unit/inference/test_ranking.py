@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from spectral_irt import ConditionalRasch, JointRasch, Responses, SpectralRasch, datasets, simulate
-from spectral_irt.cli.ranking import write_ranking
+from spectral_irt import ConditionalRasch, JointRasch, SpectralRasch, datasets, simulate
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.base import Z95
 from spectral_irt.inference import ranking as module
@@ -178,12 +177,3 @@ def test_what_cannot_be_asked() -> None:
     assert bare.ranking(by="difficulty")["item"][0] == "item3"
     with pytest.raises(NotFittedError):
         SpectralRasch().ranking()
-
-
-def test_written(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    fit = SpectralRasch().fit(Responses.from_wide([[1, 0, None], [0, 1, None], [1, 0, None]], items=["a", "b,c", "d"]))
-    write_ranking(tmp_path / "ranking.csv", fit, top=1)
-    lines = (tmp_path / "ranking.csv").read_text().splitlines()
-    assert lines[0] == ",".join(COLUMNS)
-    assert lines[1].startswith('1,"b,c",')
-    assert lines[3] == "3,d,,,,1,3,,0,no responses"
