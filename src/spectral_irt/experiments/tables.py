@@ -55,7 +55,7 @@ def read_table(folder: Path, name: str) -> list[Row] | None:
     if not path.is_file():
         return None
     table = pl.read_parquet(path)
-    numbers = [name for name, kind in table.schema.items() if kind.is_numeric()]
+    numbers = [name for name, kind in table.schema.items() if kind.is_float()]
     return table.with_columns(pl.col(numbers).fill_null(float("nan"))).to_dicts() if numbers else table.to_dicts()
 
 

@@ -114,7 +114,8 @@ class PairwiseChain:
 def pairwise_without_pairs(responses: Responses, *, start: Floats, tol: float = 1e-4, max_iter: int = 50) -> Floats:
     """Difficulties of largest pairwise likelihood, by chains, each at the pi of the last one.
 
-    Every item must have a finite estimate, and all must hang together.
+    Every item must have a finite estimate, and all must hang together. For more than a few dozen items: the solver
+    takes shorter chains apart by their matrix, which is not there.
     """
     beta, move = start - start.mean(), np.inf
     for _ in range(max_iter):

@@ -1,0 +1,377 @@
+"""Every experiment at toy size: tables, figures, going on after an interrupt, and the page made of them."""
+
+from __future__ import annotations
+
+import csv
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from spectral_irt import PairwiseRasch, SpectralRasch, datasets, simulate
+from spectral_irt.cli.main import main
+from spectral_irt.errors import OptionError
+from spectral_irt.experiments import (
+    NAMES,
+    benchmark,
+    figure1a,
+    figure1b,
+    figure1c,
+    figure1d,
+    figure2,
+    gap,
+    load,
+    methods,
+    rates,
+    report,
+    synthetic,
+    without_pairs,
+)
+from spectral_irt.experiments.experiment import Request, partial_file, run
+from spectral_irt.experiments.paper_numbers import all_printed, printed
+from spectral_irt.experiments.tables import read_table
+from spectral_irt.experiments.trials import Task, run_trials
+from spectral_irt.responses import Responses
+
+COLUMNS = [
+    "dataset",
+    "method",
+    "split",
+    "n_users",
+    "n_items",
+    "n_responses",
+    "auc",
+    "loglik",
+    "top10",
+    "top25",
+    "top50",
+    "seconds",
+    "paper_auc",
+    "paper_loglik",
+    "paper_top10",
+    "paper_top25",
+    "paper_top50",
+    "paper_seconds",
+]
+
+
+@pytest.fixture
+def toy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes that run in moments."""
+    for module in (figure1a, figure1b, figure1d):
+        monkeypatch.setattr(module, "USERS", (60, 120))
+    for module in (figure1a, figure1b):
+        monkeypatch.setattr(module, "ITEMS", 5)
+    monkeypatch.setattr(figure1d, "ITEMS", 12)
+    monkeypatch.setattr(figure1d, "SHOWN", 0.7)
+    monkeypatch.setattr(figure1c, "ITEMS", 12)
+    monkeypatch.setattr(figure1c, "USERS", (150, 300))
+    monkeypatch.setattr(figure1c, "SHOWN", 0.6)
+    monkeypatch.setattr(figure1c, "SOME_USERS", 200)
+    monkeypatch.setattr(figure1c, "SHARES", (0.5, 1.0))
+    monkeypatch.setattr(figure2, "USERS", (300, 600))
+    monkeypatch.setattr(figure2, "ITEMS", 8)
+    monkeypatch.setattr(rates, "USERS", (200, 400))
+    monkeypatch.setattr(rates, "MANY", 15)
+    for name, value in (("FEW_USERS", 900), ("FEW_SHARES", (0.5, 1.0)), ("MANY_USERS", 200), ("MANY_SHARES", (0.6, 1))):
+        monkeypatch.setattr(rates, name, value)
+    monkeypatch.setattr(gap, "USERS", (100, 200))
+    monkeypatch.setattr(gap, "ITEMS", 6)
+
+
+@pytest.fixture
+def ratings(tmp_path: Path) -> Path:
+    """A folder with a small stand-in for ML-100K: stars 1 to 5 that rise with ability and quality."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    rng = np.random.default_rng(5)
+    users, items = 120, 60
+    shown = rng.random((users, items)) < np.linspace(0.9, 0.15, items)
+    liking = rng.normal(size=(users, 1)) + np.linspace(1.5, -1.5, items)[rng.permutation(items)]
+    stars = np.clip(np.round(3 + liking + rng.logistic(size=(users, items))), 1, 5)
+    user, item = np.nonzero(shown)
+    table = {"user": user.astype(np.int32), "item": item.astype(np.int32), "rating": stars[shown].astype(np.float32)}
+    pl.DataFrame(table).write_parquet(folder / "ml_100k.parquet")
+    datasets.available(folder)
+    benchmark.opened.cache_clear()
+    return folder
+
+
+def request_for(folder: Path, name: str, data: Path | None = None, **more: Any) -> Request:
+    chosen = ("lsat", "ml_100k", "ml_100k@15") if load(name).uses_data else ()
+    return Request(folder, data=data, trials=2, datasets=chosen, **more)
+
+
+def without_times(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return [{k: v for k, v in row.items() if not k.startswith("seconds")} for row in csv.DictReader(file)]
+
+
+# ------------------------------------------------------------------------------- each experiment, end to end
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if load(name).uses_data else ()) for name in NAMES]
+)
+def test_every_experiment_writes_its_table_and_figure(name: str, toy: None, ratings: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    files = run(load(name), request_for(out, name, ratings))
+    assert {out / f"{name}.{kind}" for kind in ("csv", "parquet", "svg", "png")} <= set(files)
+    assert all(file.stat().st_size > 0 for file in files)
+    assert not list(out.glob("*partial*"))
+    rows = read_table(out, name)
+    assert rows
+    assert len(rows) == len(without_times(out / f"{name}.csv"))
+    numbers = [v for row in rows for k, v in row.items() if isinstance(v, float) and not k.startswith(("paper", "top"))]
+    assert all(map(math.isfinite, numbers))
+
+
+@pytest.mark.slow
+def test_the_page_is_made_from_the_tables(toy: None, ratings: Path, tmp_path: Path) -> None:
+    out, docs = tmp_path / "out", tmp_path / "docs"
+    for name in NAMES:
+        run(load(name), request_for(out, name, ratings))
+    page = report.write_report(out, docs).read_text(encoding="utf-8")
+    assert page.count("\n## ") == len(NAMES) + 2
+    assert all(f"spectral-irt reproduce {name}" in page for name in NAMES)
+    assert "nan" not in page
+    assert all((docs / "figures" / f"{name}.svg").is_file() for name in NAMES)
+    for line in page.splitlines():
+        if line.startswith("!["):
+            assert (docs / line.partition("](")[2].rstrip(")")).is_file()
+
+
+def test_only_what_was_run_is_on_the_page(toy: None, tmp_path: Path) -> None:
+    run(load("figure1a"), request_for(tmp_path / "out", "figure1a"))
+    page = report.write_report(tmp_path / "out", tmp_path / "docs").read_text(encoding="utf-8")
+    assert page.count("\n## ") == 1
+
+
+# ----------------------------------------------------------------------------- the same rows, interrupted or not
+
+
+def stop_after(tasks: int) -> Any:
+    """A `tell` that interrupts."""
+    told = []
+
+    def tell(text: str, share: float | None = None) -> None:
+        told.append(text)
+        if len(told) > tasks:
+            raise KeyboardInterrupt
+
+    return tell
+
+
+@pytest.mark.parametrize("name", ["figure1a", "table1"])
+def test_interrupted_and_restarted_gives_the_same_table(name: str, toy: None, ratings: Path, tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run(load(name), request_for(whole, name, ratings))
+    interrupted = request_for(broken, name, ratings, tell=stop_after(3))
+    with pytest.raises(KeyboardInterrupt):
+        run(load(name), interrupted)
+    kept = partial_file(load(name), interrupted)
+    assert len(kept.read_text().splitlines()) == 1 + 3
+    assert not (broken / f"{name}.csv").exists()
+    with kept.open("a") as file:
+        file.write('{"key": "torn')  # as a power cut leaves it
+    run(load(name), request_for(broken, name, ratings))
+    assert without_times(whole / f"{name}.csv") == without_times(broken / f"{name}.csv")
+
+
+def test_the_same_seed_gives_the_same_table_and_another_does_not(toy: None, tmp_path: Path) -> None:
+    tables = []
+    for k, seed in enumerate((1, 1, 2)):
+        run(load("gap"), request_for(tmp_path / str(k), "gap", seed=seed))
+        tables.append((tmp_path / str(k) / "gap.csv").read_bytes())
+    assert tables[0] == tables[1] != tables[2]
+
+
+def test_finished_trials_are_not_done_again_unless_about_something_else(tmp_path: Path) -> None:
+    done = []
+
+    def tasks(n: int) -> list[Task]:
+        return [Task(str(k), lambda k=k: done.append(k) or [{"k": k, "x": math.nan}]) for k in range(n)]
+
+    path = tmp_path / "x.partial.jsonl"
+    quiet = lambda text, share: None  # noqa: E731
+    run_trials(path, {"seed": 1}, tasks(2), quiet)
+    rows = run_trials(path, {"seed": 1}, tasks(4), quiet)
+    assert done == [0, 1, 2, 3]
+    assert [row["k"] for row in rows] == [0, 1, 2, 3]
+    assert math.isnan(rows[0]["x"])
+    run_trials(path, {"seed": 2}, tasks(1), quiet)
+    assert done == [0, 1, 2, 3, 0]
+
+
+# -------------------------------------------------------------------------------------------- real data
+
+
+def test_table1_has_the_columns_that_were_asked_for(toy: None, ratings: Path, tmp_path: Path) -> None:
+    run(load("table1"), request_for(tmp_path / "out", "table1", ratings))
+    rows = without_times(tmp_path / "out" / "table1.csv")
+    assert [name for name in COLUMNS if name != "seconds"] == list(rows[0])[: len(COLUMNS) - 1]
+    assert {row["method"] for row in rows} == {
+        benchmark.PAPER,
+        benchmark.BY_ESTIMATE,
+        benchmark.BY_LOWER,
+        "MMLE",
+        "CMLE",
+        "JMLE",
+    }
+    for row in rows:
+        assert row["auc"]
+        assert row["loglik"]
+        assert (row["top10"] == "") == (row["dataset"] == "lsat")
+    assert {row["paper_auc"] for row in rows if row["dataset"] == "lsat"} == {"0.707"}
+    summary = without_times(tmp_path / "out" / "table1_summary.csv")
+    assert len(summary) * 2 == len(rows)
+
+
+def test_all_that_is_found_is_run_also_as_the_authors_cut_it(ratings: Path, tmp_path: Path) -> None:
+    assert benchmark.chosen_datasets(Request(tmp_path, data=ratings)) == ["lsat", "ml_100k", "ml_100k@authors"]
+    with pytest.raises(OptionError, match="after @ comes"):
+        benchmark.chosen_datasets(Request(tmp_path, datasets=("lsat@few",)))
+    assert benchmark.number_of_splits(Request(tmp_path), 5_000) == 50
+    assert benchmark.number_of_splits(Request(tmp_path), 1_000_000) == 5
+    assert benchmark.number_of_splits(Request(tmp_path, trials=3), 5_000) == 3
+
+
+def test_a_ranking_is_compared_with_mean_ratings(ratings: Path) -> None:
+    dataset = datasets.open_dataset("ml_100k", ratings)
+    assert dataset.item_means is not None
+    assert benchmark.top_shares(dataset, dataset.item_means, 10) == [1, 1, 1]
+    hidden = dataset.item_means.copy()
+    hidden[np.argsort(-hidden)[:10]] = np.nan  # without an estimate: last
+    assert benchmark.top_shares(dataset, hidden, 10)[0] == 0
+
+
+def test_the_paper_s_numbers_are_as_printed() -> None:
+    assert {name: len(all_printed(name)) for name in ("table1", "table2", "table3")} == {
+        "table1": 12 * 4,
+        "table2": 12 * 5,
+        "table3": 4 * 2,
+    }
+    cell = printed("table1", "ML-1M", "CMLE")
+    assert cell is not None
+    assert (cell.auc, cell.loglik, cell.top10, cell.seconds) == (0.468, -1.166, 0.0, 156_000)
+    assert printed("table1", "ML-1M", "PMLE") is None
+    assert printed("table1", None, "CMLE") is None
+
+
+# --------------------------------------------------------------------------------------- pieces of method
+
+
+def test_the_paper_s_cmle_counts_missing_answers_as_wrong() -> None:
+    """Its likelihood, written out: the symmetric function of order s_l over all items, for every user."""
+    data = simulate.rasch(200, 5, design="sampled", p=0.6, seed=2).responses
+    beta = synthetic.missing_as_wrong(data)
+    answers = data.to_dense()
+    right, scores = np.nansum(answers, axis=0), np.nansum(answers, axis=1).astype(int)
+
+    def loglik(beta: np.ndarray) -> float:
+        gamma = np.array([1.0])
+        for x in np.exp(-beta):
+            gamma = np.convolve(gamma, [1, x])
+        return float(-right @ beta - np.log(gamma[scores]).sum())
+
+    best = loglik(beta)
+    for k in range(5):
+        step = np.zeros(5)
+        step[k] = 1e-3
+        assert loglik(beta + step) < best
+        assert loglik(beta - step) < best
+
+
+def test_methods_without_the_matrix_of_pairs_agree_with_those_that_have_it() -> None:
+    complete = simulate.rasch(40, 90, seed=3).responses
+    explicit = SpectralRasch.paper(se="none").fit(complete).difficulty_
+    assert np.allclose(without_pairs.complete_paper_difficulty(complete), explicit, atol=1e-8)
+    sparse = simulate.rasch(300, 40, design="sampled", p=0.5, seed=4).responses
+    found = without_pairs.pairwise_without_pairs(sparse, start=np.zeros(40), tol=1e-8)
+    assert np.allclose(found, PairwiseRasch().fit(sparse).difficulty_, atol=1e-6)
+
+
+def test_designs_that_fall_apart_are_fitted_in_their_largest_part() -> None:
+    rng = np.random.default_rng(0)
+    table = np.full((90, 9), np.nan)
+    table[:60, :6] = rng.random((60, 6)) < 0.5
+    table[60:, 6:] = rng.random((30, 3)) < 0.5
+    responses = Responses.from_wide(table)
+    for method in (methods.paper, methods.cmle, methods.jmle, methods.pmle):
+        found = method(responses)
+        assert np.isfinite(found.difficulty).tolist() == [True] * 6 + [False] * 3
+        assert found.note == "largest part of the design"
+
+
+def test_one_block_holds_the_same_answers() -> None:
+    data = simulate.rasch(3, 1000, seed=1).responses
+    blocks = tuple(block for k in range(3) for block in data.take_users([k]).blocks)
+    many = Responses(blocks, data.items, data.users)
+    one = methods._few_blocks(many)
+    assert len(one.blocks) == 1
+    assert one.digest() == many.digest() == data.digest()
+
+
+# -------------------------------------------------------------------------------------------- command line
+
+
+def test_the_command_lists_runs_and_refuses(toy: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["reproduce", "list"]) == 0
+    printed_names = [line.split()[0] for line in capsys.readouterr().out.splitlines()]
+    assert printed_names == list(NAMES)
+    assert main(["reproduce", "figure1a", "--trials", "1", "--seed", "3", "-o", str(tmp_path / "out")]) == 0
+    assert (tmp_path / "out" / "figure1a.csv").is_file()
+    for args, words in (
+        (["figure9"], "'figure9'"),
+        (["table1", "--data", str(tmp_path / "nowhere")], "there is no directory"),
+        (["table1", "--datasets", "ml_1m", "--data", str(tmp_path)], "ML-1M is not in"),
+        (["table1", "--datasets", "nothing"], "there is no dataset 'nothing'"),
+        (["gap", "--trials", "0"], "at least 1"),
+        (["gap", "--seed", "-1"], "seed"),
+        (["gap", "-o", str(tmp_path / "out" / "figure1a.csv")], "cannot be written"),
+    ):
+        capsys.readouterr()
+        assert main(["reproduce", *args]) == 2, args
+        said = capsys.readouterr()
+        assert words in said.err
+        assert said.err.count("\n") == 1
+
+
+def test_an_interrupt_says_that_trials_are_kept(
+    toy: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    calls: list[int] = []
+    original = synthetic.measure
+
+    def measure(*args: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(*args)
+
+    monkeypatch.setattr(synthetic, "measure", measure)
+    assert main(["reproduce", "figure1a", "--trials", "2", "-o", str(tmp_path)]) == 130
+    assert "2 finished trials are kept" in capsys.readouterr().err
+    assert main(["reproduce", "figure1a", "--trials", "2", "-o", str(tmp_path)]) == 0
+
+
+def test_without_matplotlib_the_tables_are_written(
+    toy: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    assert main(["reproduce", "gap", "--trials", "1", "-o", str(tmp_path)]) == 2
+    assert "pip install 'spectral-irt[plots]'" in capsys.readouterr().err
+    assert (tmp_path / "gap.csv").is_file()
+    assert not (tmp_path / "gap.png").exists()
+
+
+def test_an_experiment_runs_as_a_module(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "spectral_irt.experiments.table1", "--datasets", "lsat", "--trials", "1"]
+    done = subprocess.run([*command, "-o", str(tmp_path)], capture_output=True, text=True, check=True)
+    assert str(tmp_path / "table1.csv") in done.stdout
+    assert (tmp_path / "table1.csv").is_file()
