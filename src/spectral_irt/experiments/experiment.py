@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spectral_irt import __version__
+from spectral_irt.datasets.finding import data_path
 from spectral_irt.errors import OptionError, OutputError, SpectralIrtError
 from spectral_irt.experiments.tables import write_table
 from spectral_irt.experiments.trials import Row, Task, Tell, run_trials
@@ -82,7 +83,8 @@ def run(experiment: Experiment, request: Request) -> list[Path]:
     check(request)
     about = {"experiment": experiment.name, "seed": request.seed, "version": __version__}
     if experiment.uses_data:
-        about["data"] = str(request.data.resolve()) if request.data else ""
+        place = data_path(request.data)
+        about["data"] = str(place.resolve()) if place else ""
     tasks = experiment.plan(request)
     path = partial_file(experiment, request)
     try:
