@@ -398,7 +398,7 @@ def test_anchors_that_are_not_there_and_options_that_do_not_go_with_them(cli: Cl
     Path("anchors.csv").write_text("item,difficulty\nitem1,-1\nitem2,0.5\nx,1\n")
     done = cli("fit", lsat, "--anchors", "anchors.csv")
     assert done.code == 0
-    assert "1 anchor is not in the data and do nothing: 'x'" in " ".join(done.out.split())
+    assert "1 anchor is not in the data and does nothing: 'x'" in " ".join(done.out.split())
     done = cli("fit", lsat, "--anchors", "anchors.csv", "--estimator", "cml", "--nu", 1)
     assert done.code == 2
     assert "leave out --estimator, --nu" in done.err
