@@ -45,6 +45,7 @@ format: $(VENV)/.dev
 	@$(BIN)/ruff format .
 
 bench: $(VENV)/.dev $(PEERS)/.made
+	@$(BIN)/python benchmarks/startup.py
 	@$(BIN)/python benchmarks/scale.py
 	@$(BIN)/python benchmarks/against_paper.py
 	@$(BIN)/python benchmarks/rivals.py

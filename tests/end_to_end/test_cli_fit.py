@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -409,14 +408,10 @@ def process(*args: object, cwd: Path, **options: Any) -> subprocess.CompletedPro
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", **options)
 
 
-def test_lsat_in_two_seconds_from_start_to_end_and_silent_when_piped(lsat: Path, tmp_path: Path) -> None:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+def test_silent_and_plain_when_piped(lsat: Path, tmp_path: Path) -> None:
     done = process("fit", lsat, "-o", "out", cwd=tmp_path)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert (done.returncode, done.stderr) == (0, "")
     assert "\x1b" not in done.stdout
-    # Time of the processor, not of the clock: other tests may run at the same time.
-    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
 
 
 def test_a_reader_that_goes_away_hears_nothing_more(lsat: Path, tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ from spectral_irt.experiments.tables import read_table
 from spectral_irt.experiments.trials import Task, run_trials
 from spectral_irt.responses import Responses
 
+pytestmark = pytest.mark.slow  # seconds each: left out of the quick part
+
 COLUMNS = [
     "dataset",
     "method",

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 
 from spectral_irt.responses import Responses, read_responses, responses_from_frame
 
+pytestmark = pytest.mark.slow  # seconds each: left out of the quick part
+
 # Any text but the lone surrogates, which no UTF-8 file can hold.
 anything = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
 awkward = st.sampled_from(
