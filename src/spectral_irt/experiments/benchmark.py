@@ -2,7 +2,8 @@
 
 80 % of the users train, of whom nine tenths are fitted and one tenth choose the prior of the predictions among ten; AUC
 and mean log-likelihood are those of the other 20 %. Top-K accuracy is the share of the K items with the best mean
-rating (in all data, among items with enough ratings) that are among the K best by the estimate.
+rating (in all data, among items with enough ratings) that are among the K best by the estimate. The paper measures it
+for ratings only; for answers it is the share of the K items most often answered wrong that are among the K hardest.
 """
 
 from __future__ import annotations
@@ -202,13 +203,15 @@ def reference(means: Floats, ratings: Ints, more_than: int) -> Ints:
 
 
 def top_shares(dataset: Dataset, score: Floats, more_than: int) -> list[float]:
-    """For every K the share of the K best by mean rating that are among the K best by the score; NaN for answers.
+    """For every K the share of the K best by mean rating (answers: most often wrong) that are the K best by the score.
 
-    Data with too few items above the limit use the one of the paper's text, and all items if that leaves too few.
+    Data with too few items above the limit use the one of the paper's text, and all items if that leaves too few. Of
+    fewer than K items all are among the K best.
     """
     means, ratings = dataset.item_means, dataset.item_ratings
     if means is None or ratings is None:
-        return [float("nan")] * len(TOPS)
+        ratings = dataset.responses.item_counts
+        means = -dataset.responses.item_scores / np.maximum(ratings, 1)
     limits = [limit for limit in (more_than, TEXT_RATINGS, 0) if limit <= more_than]
     limit = next((limit for limit in limits if np.sum(ratings > limit) >= 2 * max(TOPS)), 0)
     best = reference(means, ratings, limit)

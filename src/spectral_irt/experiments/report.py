@@ -98,7 +98,8 @@ def _rates(summary: Rows, trials: Rows, results: Path) -> list[str]:
 
 def _table_1(summary: Rows, trials: Rows, results: Path) -> list[str]:
     claim, found, *rest = report_tables.table_1(summary)
-    return [claim, found, *report_tables.as_the_authors_ran(summary), *rest]
+    authors, paired = report_tables.as_the_authors_ran(summary), report_tables.against_the_papers(trials)
+    return [claim, found, *authors, *paired, *rest]
 
 
 SECTIONS: dict[str, tuple[str, Tell]] = {

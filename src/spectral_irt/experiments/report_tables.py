@@ -16,6 +16,7 @@ from spectral_irt.experiments.benchmark import (
 )
 from spectral_irt.experiments.markdown import between, figures, number, one, pick, table, values
 from spectral_irt.experiments.paper_numbers import all_printed, printed
+from spectral_irt.experiments.tables import mean_and_error
 from spectral_irt.experiments.trials import Row
 from spectral_irt.inference.holdout import TEN_PRIORS
 
@@ -44,7 +45,8 @@ def _matrix(rows: Sequence[Row], methods: Sequence[str], show: Callable[[Row], s
 
 def matrices(rows: Sequence[Row], methods: Sequence[str]) -> list[str]:
     """The four measures, datasets down, methods across; the paper's value in square brackets."""
-    ranked = [row for row in rows if row["top10"] == row["top10"]]
+    rated = [row for row in rows if _is_rated(row["dataset"])]
+    answered = [row for row in rows if not _is_rated(row["dataset"])]
     once = [method for method in methods if method != BY_LOWER]  # predictions do not depend on the order
     out = [
         "AUC of held-out users [paper]:",
@@ -52,13 +54,20 @@ def matrices(rows: Sequence[Row], methods: Sequence[str]) -> list[str]:
         "Mean log-likelihood of their answers [paper]:",
         _matrix(rows, once, lambda r: _cell(number(r["loglik"]), number(r["paper_loglik"]))),
     ]
-    if ranked:
+    if rated:
         out += [
             f"Top-{'/'.join(map(str, TOPS))} accuracy [paper]; reference: mean rating among items with more than "
             f"{PROGRAM_RATINGS} ratings, as in the authors' program:",
-            _matrix(ranked, methods, lambda r: _cell(_tops(r), _tops(r, "paper_"))),
+            _matrix(rated, methods, lambda r: _cell(_tops(r), _tops(r, "paper_"))),
             f"The same with the rule of the paper's text, more than {TEXT_RATINGS} ratings:",
-            _matrix(ranked, methods, lambda r: _tops(r, suffix="_text")),
+            _matrix(rated, methods, lambda r: _tops(r, suffix="_text")),
+        ]
+    if answered:
+        out += [
+            "The paper does not rank the items of tests. The share of those most often answered wrong, of items with "
+            f"more than {PROGRAM_RATINGS} answers, that are among the hardest by the estimate (1 where a test has no "
+            "more items than that):",
+            _matrix(answered, methods, _tops),
         ]
     out += [
         "Seconds to fit [paper, on its machine] (ours by estimate and by lower end are one fit, standard errors "
@@ -121,14 +130,18 @@ def _verdicts(rows: Sequence[Row]) -> list[str]:
         f"Our default's AUC is at least that of the paper's estimator (to three digits) on {len(better)} of "
         f"{len(names)}."
     )
-    ranked = [name for name in names if ours[name]["top10"] == ours[name]["top10"]]
-    if ranked:
-        wins = [name for name in ranked if _mean_top(ours[name]) >= _mean_top(paper[name])]
+    rated = [name for name in names if _is_rated(name)]
+    if rated:
+        wins = [name for name in rated if _mean_top(ours[name]) >= _mean_top(paper[name])]
         out.append(
             f"Ranked by the lower end of its interval, our default finds on average at least as many of the best-rated "
-            f"items as the paper's estimator on {len(wins)} of {len(ranked)} sets of ratings."
+            f"items as the paper's estimator on {len(wins)} of {len(rated)} sets of ratings."
         )
     return out
+
+
+def _is_rated(dataset: str) -> bool:
+    return source_named(dataset.partition("@")[0]).kind == "ratings"
 
 
 def _seconds(rows: dict[str, Row]) -> list[float]:
@@ -137,6 +150,27 @@ def _seconds(rows: dict[str, Row]) -> list[float]:
 
 def _mean_top(row: Row) -> float:
     return sum(row[f"top{k}"] for k in TOPS) / len(TOPS)
+
+
+def against_the_papers(trials: Sequence[Row]) -> list[str]:
+    """Our default, by the lower end, less the paper's estimator on the same users: is a difference more than chance?"""
+    measures = ("auc", *(f"top{k}" for k in TOPS))
+    lines = []
+    for dataset in filter(_is_rated, values(trials, "dataset")):
+        ours, paper = (pick(trials, dataset=dataset, method=method) for method in (BY_LOWER, PAPER))
+        line = [f"`{dataset}`"]
+        for name in measures:
+            digits = 4 if name == "auc" else 3
+            mean, error = mean_and_error([a[name] - b[name] for a, b in zip(ours, paper, strict=True)])
+            line.append(f"{number(mean, digits)} ({number(error, digits)})")
+        lines.append(line)
+    if not lines:
+        return []
+    return [
+        "Our default, ranked by the lower end, less the paper's estimator on the same splits (standard error of the "
+        "mean):",
+        table(["dataset", "AUC", *(f"top-{k}" for k in TOPS)], lines),
+    ]
 
 
 def _small_tests(rows: Sequence[Row]) -> list[str]:
@@ -253,7 +287,7 @@ def readings(rows: Sequence[Row]) -> list[str]:
     by = {name: {row["dataset"]: row for row in pick(rows, variant=name)} for name in variants}
     program, text, listing, stopped = (by[name] for name in variants)
     move = max(abs(program[name]["auc"] - text[name]["auc"]) for name in program)
-    rated = [name for name in program if program[name]["top10"] == program[name]["top10"]]
+    rated = [name for name in program if _is_rated(name)]
     out = [
         "The paper's text, its printed listing and its authors' program differ in small ways. "
         f"**Which pairs get nu** (all that were answered together: the text; those answered differently: the program) "
