@@ -24,7 +24,7 @@ from scipy import sparse
 
 from spectral_irt.chain.operator import Chain, ItemChain, Part
 from spectral_irt.engines import LocalEngine
-from spectral_irt.responses.block import Floats
+from spectral_irt.responses.block import Floats, csr
 
 SE_METHODS = ("auto", "dense", "one-pass", "multiplier", "none")
 DENSE_ITEMS = 5000  # the dense sandwich holds three m x m matrices: 600 MB here
@@ -215,9 +215,7 @@ def _spread(part: Part, pi: Floats, inverse: Floats) -> tuple[Floats, Floats, Fl
 
 def _squared(matrix: sparse.csc_array) -> sparse.csc_array:
     if matrix.data.flags.writeable:  # values of its own; the shared pattern of ones is its own square
-        out = matrix.copy()
-        out.data = matrix.data**2
-        return out
+        return csr(matrix.indptr, matrix.indices, matrix.data**2, matrix.shape[0]).T
     return matrix
 
 

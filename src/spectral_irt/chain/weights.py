@@ -40,12 +40,12 @@ def prox_ability(block: Block, beta: Floats) -> Floats:
     nothing about difficulty (their ability is not needed).
     """
     right, wrong = block.halves(len(beta))
-    table = np.stack([beta, beta**2], axis=1)
-    moments = (right @ table + wrong @ table) / np.maximum(block.counts, 1)[:, None]
-    variance = np.maximum(moments[:, 1] - moments[:, 0] ** 2, 0)
+    counts = np.maximum(block.counts, 1)
+    mean, square = ((right @ values + wrong @ values) / counts for values in (beta, beta**2))
+    variance = np.maximum(square - mean**2, 0)
     ok = block.informative
     odds = np.divide(block.scores, block.counts - block.scores, out=np.ones(block.n_users), where=ok)
-    theta = moments[:, 0] + np.sqrt(1 + variance / LOGISTIC_VARIANCE) * np.log(odds)
+    theta = mean + np.sqrt(1 + variance / LOGISTIC_VARIANCE) * np.log(odds)
     return np.where(ok, theta, 0.0)
 
 
