@@ -19,7 +19,6 @@ RENAMED = {"n_users": "--users", "n_items": "--items", "n_responses": "--respons
 PHRASES = {
     "responses.largest_component()": "--largest-component",
     "key, correct, threshold or --above-mean": "--key, --correct, --threshold or --above-mean",
-    "leave regularization at 'auto'": "leave out --regularization",
     " needs p.": " needs --p.",
     "it can be None, ": "it can be ",
     "say ignore_unknown=True (--ignore-unknown)": "say --ignore-unknown",

@@ -192,7 +192,8 @@ def estimable(responses: Responses, total: Sum = serial_sum) -> tuple[Responses,
         if not kept.any():
             raise DesignError(
                 f"{responses.source}: no item was answered right by one and wrong by another user of mixed success; "
-                "nothing can be estimated without a prior. Leave regularization at 'auto', or collect more answers."
+                "nothing can be estimated without a prior. Use the spectral method with regularization='auto', or collect "
+                "more answers."
             )
     require_connected(rest, total)
     left = responses.items[~kept]
@@ -204,7 +205,7 @@ def estimable(responses: Responses, total: Sum = serial_sum) -> tuple[Responses,
                 "warning",
                 f"{_count(len(left), 'item')} left out, because without a prior no finite difficulty exists where "
                 f"everyone or no one who informs on an item is right: {listed(left)}.",
-                "Use regularization='auto' for an estimate from the prior, or drop the items.",
+                "The spectral method with regularization='auto' has an estimate from the prior for them; or drop them.",
                 tuple(left.tolist()),
             )
         )
@@ -217,7 +218,7 @@ def require_connected(responses: Responses, total: Sum = serial_sum) -> None:
     if labels.max(initial=0) > 0:
         raise DisconnectedDesignError(
             f"{responses.source}: {describe_split(responses, labels)} Use responses.largest_component(), fit each "
-            "group on its own, add a form that links them, or leave regularization at 'auto'."
+            "group on its own, add a form that links them, or use the spectral method with regularization='auto'."
         )
 
 
@@ -325,7 +326,8 @@ def _user_findings(responses: Responses) -> list[Finding]:
         Finding(
             "silent_users",
             "note",
-            f"{silent:,} of {len(n):,} users say nothing about difficulty ({', '.join(parts)}).",
+            f"{silent:,} of {len(n):,} users {'says' if silent == 1 else 'say'} nothing about difficulty "
+            f"({', '.join(parts)}).",
             "They stay in the counts and have no effect on the difficulties.",
         )
     ]

@@ -94,7 +94,7 @@ class Responses:
         duplicates: Duplicates = "error",
         threshold: float | None = None,
     ) -> Responses:
-        """Responses from three columns of equal length: user, item, and 1 or 0 (missing values are left out).
+        """Responses from three columns of equal length: user, item, and 1 or 0 (or missing: not answered).
 
         Users and items come out in sorted order. `duplicates` says what to do when a user answered an item twice:
         "error" counts and names the pairs, "first" and "last" keep one answer.
@@ -154,7 +154,8 @@ class Responses:
             first = [f"({listed([users[u]])}, {listed([items[i]])})" for u, i in repeats.first or []]
             more = f" and {repeats.pairs - len(first):,} more" if repeats.pairs > len(first) else ""
             raise DuplicateResponseError(
-                f"{source}: {repeats.pairs:,} (user, item) pairs are answered more than once: "
+                f"{source}: {repeats.pairs:,} (user, item) {'pair is' if repeats.pairs == 1 else 'pairs are'} "
+                f"answered more than once: "
                 f"{', '.join(first)}{more}. Say duplicates='first' or 'last' to keep one answer of each."
             )
         return cls(blocks, items, users, frame_kind, source)

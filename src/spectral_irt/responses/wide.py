@@ -87,9 +87,18 @@ def from_long(
     values = _as_matrix(columns[2][:, None])
     right, wrong = judge(values, threshold, np.array(["response"], dtype=object))
     answered = (right | wrong)[:, 0]
-    user_labels, user = _coded(columns[0][answered], "users")
-    item_labels, item = _coded(columns[1][answered], "items")
-    return cls.from_codes(user, item, right[answered, 0], users=user_labels, items=item_labels, duplicates=duplicates)
+    rows = answered | (_labelled(columns[0]) & _labelled(columns[1]))
+    answered = answered[rows]
+    user_labels, user = _coded(columns[0][rows], "users")
+    item_labels, item = _coded(columns[1][rows], "items")
+    return cls.from_codes(
+        user[answered],
+        item[answered],
+        right[rows, 0][answered],
+        users=user_labels,
+        items=item_labels,
+        duplicates=duplicates,
+    )
 
 
 def check_threshold(threshold: float | None) -> None:
@@ -264,15 +273,21 @@ def _column(values: ArrayLike) -> NDArray[Any]:
     return array
 
 
+def _labelled(column: NDArray[Any]) -> NDArray[np.bool_]:
+    if column.dtype.kind in "iub":
+        return np.ones(len(column), dtype=bool)
+    return np.array([not _is_missing(label) for label in column.tolist()], dtype=bool)
+
+
 def _coded(column: NDArray[Any], name: str) -> tuple[Labels, NDArray[np.int64]]:
     """The different labels in sorted order, and the code of every row."""
     if column.dtype.kind in "iub":
         labels, codes = np.unique(column, return_inverse=True)
         return as_labels(labels), codes
-    plain = column.tolist()
-    missing = sum(map(_is_missing, plain))
+    missing = np.sum(~_labelled(column))
     if missing:
         raise ReadError(f"{missing:,} answers have no label in {name}; leave them out or say whose they are.")
+    plain = column.tolist()
     known = set(plain)
     try:
         ordered = sorted(known)

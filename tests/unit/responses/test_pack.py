@@ -92,7 +92,7 @@ def test_repeats_are_an_error_that_counts_and_names_pairs() -> None:
 
 
 def test_the_same_answer_twice_is_a_repeat_too() -> None:
-    with pytest.raises(DuplicateResponseError, match=r"1 \(user, item\) pairs"):
+    with pytest.raises(DuplicateResponseError, match=r"1 \(user, item\) pair is"):
         packed([[(0, 1), (0, 1)]], 1)
 
 

@@ -159,11 +159,12 @@ def test_cannot_be_changed(responses: Responses) -> None:
 # ------------------------------------------------------------------ from_long
 
 
-def test_from_long_sorts_labels_and_leaves_missing_out() -> None:
+def test_from_long_sorts_labels_and_keeps_who_answered_nothing() -> None:
     responses = Responses.from_long(["zoe", "ann", "zoe", "ann", "bob"], [10, 9, 9, 10, 11], [1, 0, None, 1, np.nan])  # type: ignore[arg-type]
-    assert responses.users.tolist() == ["ann", "zoe"]
-    assert responses.items.tolist() == [9, 10]
-    np.testing.assert_array_equal(responses.to_dense(), [[0, 1], [np.nan, 1]])
+    assert responses.users.tolist() == ["ann", "bob", "zoe"]  # as the same rows of a file or a dataframe give them
+    assert responses.items.tolist() == [9, 10, 11]
+    nan = np.nan
+    np.testing.assert_array_equal(responses.to_dense(), [[0, 1, nan], [nan, nan, nan], [nan, 1, nan]])
 
 
 def test_from_long_is_from_wide_melted() -> None:
@@ -231,7 +232,7 @@ def test_from_long_takes_columns_of_any_library() -> None:
 
 def test_from_long_masked_is_absent() -> None:
     right = np.ma.array([1, 0, 1], mask=[False, False, True])
-    assert Responses.from_long(["a", "a", "b"], [1, 2, 1], right).users.tolist() == ["a"]
+    assert Responses.from_long(["a", "a", "b"], [1, 2, 1], right).counts.tolist() == [2, 0]
 
 
 def test_from_long_labels_of_several_kinds_stay_apart() -> None:
