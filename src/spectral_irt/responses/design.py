@@ -192,8 +192,8 @@ def estimable(responses: Responses, total: Sum = serial_sum) -> tuple[Responses,
         if not kept.any():
             raise DesignError(
                 f"{responses.source}: no item was answered right by one and wrong by another user of mixed success; "
-                "nothing can be estimated without a prior. Use the spectral method with regularization='auto', or collect "
-                "more answers."
+                "nothing can be estimated without a prior. Use the spectral method with regularization='auto', or "
+                "collect more answers."
             )
     require_connected(rest, total)
     left = responses.items[~kept]
