@@ -307,6 +307,7 @@ SOURCES: tuple[Source, ...] = (
         least_item=50,
         remarks=(
             "Rating 0 stands for 'seen, not rated'; the authors' program counts it as a rating, and so is it here.",
+            "The page is reported to be offline; copies of the archive keep its name.",
         ),
     ),
     Source(
