@@ -23,15 +23,15 @@ def number(value: float, digits: int = 3) -> str:
 def figures(value: float, digits: int = 2) -> str:
     """A positive number to so many significant figures, thousands in words: seconds, ratios.
 
-    >>> figures(0.0123), figures(19.23), figures(156_000)
-    ('0.012', '19', '156k')
+    >>> figures(0.0123), figures(19.23), figures(156_000), figures(1.0003, 3)
+    ('0.012', '19', '156k', '1.00')
     """
     if math.isnan(value):
         return "–"
     if value >= 1000:
         return f"{figures(value / 1000, 3)}k"
-    shown = f"{value:.{digits}g}"
-    return f"{float(shown):g}"
+    shown = f"{value:#.{digits}g}"
+    return f"{float(shown):g}" if "e" in shown else shown.rstrip(".")
 
 
 def between(values: Iterable[float], show: Callable[[float], str] = figures) -> str:
