@@ -47,6 +47,7 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev $(PEERS)/.made
 	@$(BIN)/python benchmarks/startup.py
 	@$(BIN)/python benchmarks/scale.py
+	@$(BIN)/python benchmarks/whole_job.py
 	@$(BIN)/python benchmarks/against_paper.py
 	@$(BIN)/python benchmarks/rivals.py
 	@$(BIN)/python benchmarks/efficiency.py
