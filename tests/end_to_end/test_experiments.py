@@ -258,7 +258,18 @@ def test_a_ranking_of_answers_is_compared_with_shares_wrong() -> None:
     answers = datasets.Dataset("a", "a", responses, "answers", None, None, None)
     wrong = 1 - responses.item_scores / responses.item_counts
     assert benchmark.top_shares(answers, wrong, 100) == [1, 1, 1]
-    assert benchmark.top_shares(answers, -wrong, 100) == [0, 0, 0.4]  # 20 of 80 are in both halves of 50
+    assert benchmark.top_shares(answers, -wrong, 100) == pytest.approx([0, 0, 0.4])  # 20 of 80 are in both halves of 50
+
+
+def test_ties_in_a_ranking_are_broken_by_chance() -> None:
+    wide = np.zeros((20, 120))
+    wide[:10, 40:] = 1  # 40 items that nobody got right, 80 that half did
+    answers = datasets.Dataset("a", "a", Responses.from_wide(wide), "answers", None, None, None)
+    hard = np.arange(120) < 40
+    assert benchmark.top_shares(answers, hard.astype(float), 10) == [1, 1, 1]  # the 50th ties with all the others
+    assert benchmark.top_shares(answers, np.zeros(120), 10) == pytest.approx([1 / 3, 1 / 3, 1])
+    some = np.where(np.arange(120) < 115, np.nan, 1.0)  # five of those, the rest by chance among 40 in 115
+    assert benchmark.top_shares(answers, some, 10)[0] == pytest.approx(5 * 40 / 115 / 10)
 
 
 def test_the_paper_s_numbers_are_as_printed() -> None:

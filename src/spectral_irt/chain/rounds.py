@@ -79,12 +79,12 @@ class Rounds:
                 self._prepare("ability")
             alone = not rebuild and self.plan.kind != "virtual item"
             found = self._solve(tol if alone or k >= LEAST_ROUNDS else ROUGH)
-            if alone:
+            if alone or tol >= ROUGH:  # what only starts the next rounds need not be settled
                 break
             move = float(np.max(np.abs(self.beta - before) * np.sqrt(self.information() + self.plan.alpha)))
-            # The next move is to this one about as this is to the last. A rough solve only needs a fair start.
+            # The next move is to this one about as this is to the last.
             share = min(max(move / last_move, STEADY), 1) if last_move > 0 else 1
-            if k >= LEAST_ROUNDS and (tol >= ROUGH or move * share < SETTLED):
+            if k >= LEAST_ROUNDS and move * share < SETTLED:
                 break
         return found
 

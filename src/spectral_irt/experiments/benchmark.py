@@ -27,7 +27,7 @@ from spectral_irt.experiments.tables import mean_and_error
 from spectral_irt.experiments.trials import Row, Task, generator
 from spectral_irt.inference.holdout import TEN_PRIORS, evaluate, split_users
 from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.block import Floats
 
 TRAINING, VALIDATION = 0.8, 0.1  # of all users; of those who train
 TOPS = (10, 25, 50)
@@ -197,16 +197,12 @@ def _paper_columns(said: Printed | None) -> Row:
 # ------------------------------------------------------------------------------------------ rankings
 
 
-def reference(means: Floats, ratings: Ints, more_than: int) -> Ints:
-    """Items from the best mean rating down, those with too few ratings last."""
-    return np.argsort(np.where(ratings > more_than, -means, np.inf), kind="stable")
-
-
 def top_shares(dataset: Dataset, score: Floats, more_than: int) -> list[float]:
-    """For every K the share of the K best by mean rating (answers: most often wrong) that are the K best by the score.
+    """For every K the share of the K best by the score that are among the K best by mean rating (answers: most wrong).
 
-    Data with too few items above the limit use the one of the paper's text, and all items if that leaves too few. Of
-    fewer than K items all are among the K best.
+    Whoever ties with the K-th by mean rating is among them too; ties in the score are broken by chance, and the share
+    is its expectation. Items without a score come last. Data with too few items above the limit use the one of the
+    paper's text, and all items if that leaves too few. Of fewer than K items all are among the K best.
     """
     means, ratings = dataset.item_means, dataset.item_ratings
     if means is None or ratings is None:
@@ -214,10 +210,16 @@ def top_shares(dataset: Dataset, score: Floats, more_than: int) -> list[float]:
         means = -dataset.responses.item_scores / np.maximum(ratings, 1)
     limits = [limit for limit in (more_than, TEXT_RATINGS, 0) if limit <= more_than]
     limit = next((limit for limit in limits if np.sum(ratings > limit) >= 2 * max(TOPS)), 0)
-    best = reference(means, ratings, limit)
-    ranked = np.argsort(np.where(np.isfinite(score), -score, np.inf), kind="stable")
-    sizes = [min(k, len(means)) for k in TOPS]
-    return [len(np.intersect1d(best[:k], ranked[:k])) / k for k in sizes]
+    merit = np.where(ratings > limit, means, -np.inf)
+    rank = np.where(np.isfinite(score), np.round(score, 9), -np.inf)  # what differs by rounding alone is tied
+    return [_top_share(merit, rank, min(k, len(means))) for k in TOPS]
+
+
+def _top_share(merit: Floats, rank: Floats, k: int) -> float:
+    best = merit >= np.partition(merit, -k)[-k]
+    last = np.partition(rank, -k)[-k]
+    above, tied = rank > last, rank == last
+    return float((best[above].sum() + (k - above.sum()) * best[tied].mean()) / k)
 
 
 # ------------------------------------------------------------------------------------------ averages
