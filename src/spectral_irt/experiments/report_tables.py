@@ -66,8 +66,8 @@ def matrices(rows: Sequence[Row], methods: Sequence[str]) -> list[str]:
         out += [
             "The paper does not rank the items of tests. The share of those most often answered wrong, of items with "
             f"more than {PROGRAM_RATINGS} answers, that are among the hardest by the estimate (1 where a test has no "
-            "more items than that; where fewer than a hundred items have so many answers, all count). The lower end "
-            "prefers items that are surely hard to those that nobody of a few people got right:",
+            f"more items than that; where few items have so many answers, the limit is {TEXT_RATINGS}, or none). The "
+            "lower end prefers items that are surely hard to those that nobody of a few people got right:",
             _matrix(answered, methods, _tops),
         ]
     out += [
