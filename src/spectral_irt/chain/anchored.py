@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,9 +94,16 @@ class Grounded:
     passes: int
 
     @property
+    def even(self) -> Mask:
+        """Free items with a prior, for which outflow and inflow are averaged; see `covariance`."""
+        return ~self.known.fixed & (self.known.precision > 0)
+
+    @cached_property
     def information(self) -> Floats:
         """What the answers tell about each item, without what was known before."""
-        return np.exp(self.beta) * self.data.rates
+        pi = np.exp(self.beta)
+        out = pi * self.data.rates
+        return np.where(self.even, (out + self.data.inflow(pi)) / 2, out) if self.even.any() else out
 
 
 def solve_grounded(
@@ -198,7 +206,7 @@ def grounded_errors(solved: Grounded, method: str, seed: int = 0) -> GroundedErr
     """
     known, data, pi = solved.known, solved.data, np.exp(solved.beta)
     free = ~known.fixed
-    diagonal = pi * data.rates + np.where(free, known.precision, 0)
+    diagonal = solved.information + np.where(free, known.precision, 0)
     into = data.inflow(pi)
     with np.errstate(divide="ignore", invalid="ignore"):
         apart = np.log(into) - np.log(pi * data.rates)
@@ -207,7 +215,7 @@ def grounded_errors(solved: Grounded, method: str, seed: int = 0) -> GroundedErr
     else:
         rough = _Rough.of(solved, pi, diagonal)
         omega, cross, common = data.engine.sum(_spread, data.parts, pi, rough.shift)
-        variance = (omega + _meat(known, pi * data.rates, omega)) * rough.scale**2 + 2 * rough.scale * cross + common
+        variance = (omega + _meat(known, solved.information, omega)) * rough.scale**2 + 2 * rough.scale * cross + common
         if method == "multiplier" and free.any():
             variance = np.maximum(variance + _correction(solved, pi, rough, seed), 0.05 * variance)
         se, stiffness, noise = np.sqrt(np.maximum(variance, 0)), diagonal, omega
@@ -237,7 +245,9 @@ def _dense(solved: Grounded, pi: Floats, diagonal: Floats) -> tuple[Floats, Floa
     """
     data, m = solved.data, len(pi)
     free, fixed = np.flatnonzero(~solved.known.fixed), np.flatnonzero(solved.known.fixed)
-    jacobian = -(pi[:, None] * data.engine.sum(_rates, data.parts)).T
+    flows = pi[:, None] * data.engine.sum(_rates, data.parts)
+    both = np.outer(solved.even, solved.even)
+    jacobian = -np.where(both, (flows + flows.T) / 2, flows.T)
     jacobian[np.diag_indices(m)] = diagonal
     omega = data.engine.sum(_omega, data.parts, pi)
     stiffness, noise, se = diagonal.copy(), np.diag(omega).copy(), np.zeros(m)
@@ -248,7 +258,7 @@ def _dense(solved: Grounded, pi: Floats, diagonal: Floats) -> tuple[Floats, Floa
         moved = lever @ omega[np.ix_(free, free)]
         noise[fixed] += np.einsum("af,af->a", lever, moved - 2 * omega[np.ix_(fixed, free)])
         meat = omega[np.ix_(free, free)]
-        meat[np.diag_indices(len(free))] += _meat(solved.known, pi * data.rates, np.diag(omega))[free]
+        meat[np.diag_indices(len(free))] += _meat(solved.known, solved.information, np.diag(omega))[free]
         se[free] = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", inverse, meat, inverse, optimize=True), 0))
     return se, stiffness, noise
 
@@ -267,8 +277,8 @@ class _Rough:
 
     @classmethod
     def of(cls, solved: Grounded, pi: Floats, diagonal: Floats) -> _Rough:
-        data, free = solved.data, ~solved.known.fixed
-        among = pi * data.engine.sum(_outflow, data.parts, free.astype(float))
+        free = ~solved.known.fixed
+        among = _from_others(solved, pi, free.astype(float)[:, None])[:, 0]
         scale = np.divide(1.0, diagonal, out=np.zeros(len(pi)), where=free & (diagonal > 0))
         down = np.where(free, diagonal - among, 0.0)
         total = down.sum()
@@ -278,9 +288,24 @@ class _Rough:
         return np.where(self.scale > 0, 1.0, 0.0)[:, None] * (self.scale[:, None] * b + self.shift @ b)
 
 
-def _outflow(part: Part, to: Floats) -> Floats:
-    """sum_j Y_ij over the chosen j."""
-    return part.right_t @ (part.weight * (part.wrong @ to))
+def _to_others(solved: Grounded, pi: Floats, x: Floats) -> Floats:
+    """F^T x for the columns of x; between items for which J is even, the mean of that and F x."""
+    pi, even = pi[:, None], solved.even[:, None]
+    return solved.data.inflow(pi * x) + _odd(solved, pi, x, even)
+
+
+def _from_others(solved: Grounded, pi: Floats, x: Floats) -> Floats:
+    """The transpose of `_to_others`."""
+    pi, even = pi[:, None], solved.even[:, None]
+    return pi * solved.data.outflow(x) - _odd(solved, pi, x, even)
+
+
+def _odd(solved: Grounded, pi: Floats, x: Floats, even: Mask) -> Floats:
+    """(F - F^T) x / 2 between items for which J is even."""
+    if not even.any():
+        return np.zeros_like(x)
+    among = np.where(even, x, 0.0)
+    return np.where(even, pi * solved.data.outflow(among) - solved.data.inflow(pi * among), 0.0) / 2
 
 
 def _spread(part: Part, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
@@ -306,9 +331,9 @@ def _correction(solved: Grounded, pi: Floats, rough: _Rough, seed: int) -> Float
     b += np.sqrt(solved.known.precision)[:, None] * rng.standard_normal(b.shape)
     b[~free] = 0
     zero = rough @ b
-    delta, flow = zero, (pi * data.rates + solved.known.precision)[:, None]
+    delta, flow = zero, (solved.information + solved.known.precision)[:, None]
     for _ in range(MOST_PASSES):
-        step = rough @ np.where(free[:, None], b - flow * delta + data.inflow(pi[:, None] * delta), 0.0)
+        step = rough @ np.where(free[:, None], b - flow * delta + _to_others(solved, pi, delta), 0.0)
         delta = delta + step
         if np.abs(step).sum() <= CLOSE * np.abs(delta).sum():
             break

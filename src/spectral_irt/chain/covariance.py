@@ -7,7 +7,10 @@ J = diag(F 1) - F^T, and Omega = sum_l g_l g_l^T,
     Cov(beta, mean-centred) = J^+ Omega J^+T.
 
 A prior of precision alpha adds alpha to the diagonals of both J and Omega (times the scale of the item's flow, and its
-square): the error is then the mean squared distance from difficulties that were themselves drawn from the prior.
+square): the error is then the mean squared distance from difficulties that were themselves drawn from the prior. Its
+pull also sets outflow and inflow of an item apart, up to an item that everybody got wrong and that has no outflow at
+all. Under ability weights both are estimates of the same information, and exchanging right and wrong exchanges them, so
+J is then taken even: diag(F 1 + F^T 1) / 2 - (F + F^T) / 2.
 
 Three ways to the diagonal: "dense" forms the matrices; "one-pass" takes J for its diagonal, right where the chain mixes
 fast; "multiplier" solves J delta = sum_l xi_l g_l for random signs xi and corrects the one-pass value by what it finds.
@@ -16,6 +19,7 @@ fast; "multiplier" solves J delta = sum_l xi_l g_l for random signs xi and corre
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -66,9 +70,26 @@ class Balance:
         return self.data.engine
 
     @property
+    def even(self) -> bool:
+        """Whether J is the mean of the two that outflow and inflow give."""
+        return self.in_information and bool(self.meat.any())
+
+    @cached_property
+    def through(self) -> Floats:
+        """What flows through each item; under ability weights, the information that its answers carry."""
+        out = self.pi * self.chain.rates
+        return (out + self.chain.inflow(self.pi)) / 2 if self.even else out
+
+    @property
     def diagonal(self) -> Floats:
         """J_ii."""
-        return self.pi * self.chain.rates + self.precision
+        return self.through + self.precision
+
+    def exchanged(self, x: Floats) -> Floats:
+        """F^T x for the columns of x; where J is even, the mean of that and F x."""
+        pi = self.pi[:, None]
+        into = self.chain.inflow(pi * x)
+        return (into + pi * self.data.outflow(x)) / 2 if self.even else into
 
 
 def _prior_meat(balance: Balance, omega: Floats) -> Floats:
@@ -78,9 +99,7 @@ def _prior_meat(balance: Balance, omega: Floats) -> Floats:
     them otherwise: their answers look far too regular to judge by, so Omega is taken at least as large as J, its
     expectation under the model.
     """
-    if not (balance.in_information and balance.meat.any()):
-        return balance.meat
-    return balance.meat + np.maximum(balance.pi * balance.chain.rates - omega, 0)
+    return balance.meat + np.maximum(balance.through - omega, 0) if balance.even else balance.meat
 
 
 def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
@@ -140,8 +159,9 @@ def covariance(balance: Balance) -> Floats:
 def _inverse(balance: Balance) -> Floats:
     """J^+ = (J + c 11^T / m)^-1 - 11^T / (c m), with the prior centred: alpha acts on beta - mean."""
     m = len(balance.pi)
-    jacobian = -_flows(balance).T
-    jacobian[np.diag_indices(m)] = balance.pi * balance.chain.rates
+    flows = _flows(balance)
+    jacobian = -(flows + flows.T) / 2 if balance.even else -flows.T
+    jacobian[np.diag_indices(m)] = balance.through
     alpha = balance.precision
     if alpha.any():
         jacobian[np.diag_indices(m)] += alpha
@@ -248,11 +268,10 @@ def _solve(balance: Balance, b: Floats, tol: float = 1e-4, max_passes: int = 150
 
     J maps constants to zero, so b is first freed of its mean; four digits are plenty for a standard error.
     """
-    pi, chain, alpha = balance.pi[:, None], balance.chain, balance.precision
-    rates, inverse = chain.rates[:, None], 1 / balance.diagonal[:, None]
+    alpha, through, inverse = balance.precision, balance.through[:, None], 1 / balance.diagonal[:, None]
 
     def apply(x: Floats) -> Floats:
-        y = pi * rates * x - chain.inflow(pi * x)
+        y = through * x - balance.exchanged(x)
         if alpha.any():
             y += alpha[:, None] * (x - (alpha @ x) / alpha.sum())
         return y

@@ -62,8 +62,13 @@ def _inflow(part: Part, flow: Floats) -> Floats:
     return part.wrong_t @ (won * (part.weight if won.ndim == 1 else part.weight[:, None]))
 
 
+def _outflow(part: Part, to: Floats) -> Floats:
+    lost = part.wrong @ to
+    return part.right_t @ (lost * (part.weight if lost.ndim == 1 else part.weight[:, None]))
+
+
 def _rates(part: Part) -> Floats:
-    return part.right_t @ (part.weight * (part.wrong @ np.ones(part.wrong.shape[1])))
+    return _outflow(part, np.ones(part.wrong.shape[1]))
 
 
 class ItemChain:
@@ -90,6 +95,10 @@ class ItemChain:
 
     def inflow(self, flow: Floats) -> Floats:
         return self.engine.sum(_inflow, self.parts, flow)
+
+    def outflow(self, to: Floats) -> Floats:
+        """(Y x)_i = sum_j Y_ij x_j, for one vector or for the columns of a matrix."""
+        return self.engine.sum(_outflow, self.parts, to)
 
 
 class TiedChain:

@@ -112,9 +112,7 @@ class Rounds:
             tied = TiedChain(self.chain, self.plan.alpha * self._unit() * self._tie_weight())
             found = self._stationary(tied, np.append(pi, 1.0), tol)
         if self.plan.estimated:
-            known = self.rough_information > 0
-            alpha = prior_precision(self.beta[known], self.information()[known], self.plan.alpha)
-            self.plan = replace(self.plan, alpha=alpha)
+            self.plan = replace(self.plan, alpha=prior_precision(self.beta, self.information(), self.plan.alpha))
         self.tell(f"{self.current} weights: residual {found.residual:.0e} after {self.passes} passes")
         return found
 

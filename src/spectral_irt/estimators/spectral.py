@@ -101,8 +101,9 @@ def spectral_difficulty(
         # Ties to a virtual item hide weak links, so these are looked for in the data alone.
         weak = weak_links(rest.take_items(design.component[kept] == 0), engine)
         findings += [weak] if weak else []
+    told = balance.through if balance.in_information else rounds.information()
     difficulty, every_se, information = (np.full(responses.n_items, np.nan) for _ in range(3))
-    difficulty[kept], every_se[kept], information[kept] = rounds.beta, errors, rounds.information()
+    difficulty[kept], every_se[kept], information[kept] = rounds.beta, errors, told
     return SpectralFit(
         difficulty,
         every_se,
