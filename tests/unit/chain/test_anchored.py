@@ -96,6 +96,19 @@ def test_standard_errors_three_ways(n_anchors: int) -> None:
     assert np.isnan(dense.displacement[~fixed]).all()
 
 
+@pytest.mark.parametrize("method", ["dense", "one-pass", "multiplier"])
+def test_under_a_prior_errors_do_not_depend_on_which_answer_is_called_right(method: str) -> None:
+    data = simulate.rasch(300, 120, design="sampled", p=0.05, seed=7)
+    fixed = np.arange(120) < 20
+    errors = []
+    for sign, table in ((1, data.responses.to_dense()), (-1, 1 - data.responses.to_dense())):
+        responses = Responses.from_wide(table)
+        known = Known(fixed, np.where(fixed, sign * data.difficulty, 0.0), np.where(fixed, 0.0, 1.0))
+        solved = solve_grounded(responses.blocks, np.zeros(120), known, ENGINE)
+        errors.append(grounded_errors(solved, method).se[~fixed])
+    np.testing.assert_allclose(*errors, rtol=0.05 if method == "multiplier" else 0.01)
+
+
 def test_what_the_anchors_reach() -> None:
     nan = np.nan
     table = [[1, 0, nan, nan], [0, 1, nan, nan], [nan, nan, 1, 0], [nan, nan, 0, 1], [1, nan, 0, nan]]
