@@ -18,6 +18,8 @@ from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats
 
 DENSE_ITEMS = 4000  # up to here a dense matrix (128 MB) is faster and hardly larger than a sparse one
+MOST_DENSE_ITEMS = 30_000  # a matrix of 7 GB
+SLICE = 1000  # rows of a large matrix that are worked on at a time
 NU_RULES = ("differed", "together")
 
 Pairs: TypeAlias = Any  # a dense array, or a scipy csr_array
@@ -44,7 +46,15 @@ def seen_together(responses: Responses, *, dense: bool | None = None, engine: Lo
     return _added(responses, _together, dense, engine)
 
 
-def regularize(y: Pairs, nu: float, *, rule: str = "differed", b: Pairs | None = None) -> Pairs:
+def smaller_dense(responses: Responses) -> bool:
+    """Whether the dense matrix is the smaller one: most pairs have met, or there are few items."""
+    met = float((responses.scores * (responses.counts - responses.scores)).sum())
+    return responses.n_items <= (MOST_DENSE_ITEMS if met > responses.n_items**2 else DENSE_ITEMS)
+
+
+def regularize(
+    y: Pairs, nu: float, *, rule: str = "differed", b: Pairs | None = None, overwrite: bool = False
+) -> Pairs:
     """The paper's regularisation: `nu` imaginary disagreements each way for pairs that have met.
 
     Parameters
@@ -52,6 +62,8 @@ def regularize(y: Pairs, nu: float, *, rule: str = "differed", b: Pairs | None =
     rule : "differed" or "together"
         Which pairs: those that some user answered differently, Y_ij + Y_ji > 0 (the paper's printed program), or all
         that some user answered both of, B_ij > 0 (the paper's text; needs `b`).
+    overwrite : bool
+        Use up the memory of a dense `y`.
     """
     check_option("nu_rule", rule, NU_RULES)
     if not (np.isfinite(nu) and nu >= 0):
@@ -59,8 +71,13 @@ def regularize(y: Pairs, nu: float, *, rule: str = "differed", b: Pairs | None =
     if rule == "together" and b is None:
         raise OptionError("the rule 'together' needs the counts b of seen_together(responses).")
     if isinstance(y, np.ndarray):
-        met = (y + y.T > 0) if rule == "differed" else np.asarray(_dense(b)) > 0
-        return y + nu * met
+        out: Any = y if overwrite else y.copy()
+        seen: Any = b
+        for start in range(0, len(y), SLICE):  # in slices, as the matrix may be all that fits
+            rows = slice(start, start + SLICE)
+            # Where nu was added before, the pair has met, so that it may be looked up in the same matrix.
+            out[rows] += nu * ((out[rows] + out.T[rows] > 0) if rule == "differed" else _dense(seen[rows]) > 0)
+        return out
     pattern = (y + y.T) if rule == "differed" else sparse.csr_array(b)
     met = sparse.csr_array((np.full(pattern.nnz, float(nu)), pattern.indices, pattern.indptr), shape=y.shape)
     return sparse.csr_array(y + met)
@@ -105,8 +122,10 @@ def _added(responses: Responses, kernel: Any, dense: bool | None, engine: LocalE
     total: Any = np.zeros((m, m)) if dense else sparse.csr_array((m, m))
     for part in (engine or LocalEngine(1)).map(kernel, responses.blocks, m, *args):
         if dense:
-            rows = np.repeat(np.arange(m), np.diff(part.indptr))
-            total[rows, part.indices] += part.data  # no cell twice: the product of sparse matrices has unique cells
+            for start in range(0, m, SLICE):
+                piece = part[start : start + SLICE]
+                rows = np.repeat(np.arange(start, start + piece.shape[0]), np.diff(piece.indptr))
+                total[rows, piece.indices] += piece.data  # no cell twice: products of sparse matrices have unique cells
         else:
             total = total + part
     return total

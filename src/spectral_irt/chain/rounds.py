@@ -14,7 +14,7 @@ import numpy as np
 
 from spectral_irt.chain.covariance import Balance
 from spectral_irt.chain.operator import Chain, ItemChain, TiedChain
-from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together
+from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.regularization import Regularization, log_mean_weight, prior_precision
 from spectral_irt.chain.stationary import Stationary, stationary
 from spectral_irt.engines import LocalEngine
@@ -99,9 +99,10 @@ class Rounds:
         self.chain = self.data
         self.current = weighting
         if self.plan.kind == "pairs":
-            y = pair_counts(self.responses, weighting=weighting, engine=self.engine)
+            dense = smaller_dense(self.responses)
+            y = pair_counts(self.responses, weighting=weighting, dense=dense, engine=self.engine)
             b = seen_together(self.responses, engine=self.engine) if self.plan.rule == "together" else None
-            self.chain = PairChain(regularize(y, self.plan.nu, rule=self.plan.rule, b=b))
+            self.chain = PairChain(regularize(y, self.plan.nu, rule=self.plan.rule, b=b, overwrite=True))
 
     def _solve(self, tol: float) -> Stationary:
         """One solve; under a prior with the ties, and then the precision, taken at the present difficulties."""

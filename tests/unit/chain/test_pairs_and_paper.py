@@ -6,7 +6,7 @@ from scipy import sparse
 
 from dense import dense_pairs
 from spectral_irt import Responses
-from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together
+from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.paper import algorithm_1, algorithm_2
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.errors import DesignError, OptionError
@@ -65,6 +65,25 @@ def test_both_algorithms_and_both_rules_equal_the_printed_program(table, nu, rul
     np.testing.assert_allclose(algorithm_2(y, tol=1e-13).difficulty, expected, atol=ATOL)
     solved = np.log(stationary(PairChain(y)).pi)
     np.testing.assert_allclose(solved - solved.mean(), expected, atol=ATOL)
+
+
+@pytest.mark.parametrize("rule", ["differed", "together"])
+def test_large_dense_matrices_go_in_slices_and_in_place(table, rule, monkeypatch):
+    responses = Responses.from_wide(table)
+    b = seen_together(responses, dense=False)
+    whole = regularize(pair_counts(responses, dense=True), 1.0, rule=rule, b=b)
+    monkeypatch.setattr("spectral_irt.chain.pairs.SLICE", 3)
+    y = pair_counts(responses, dense=True)
+    sliced = regularize(y, 1.0, rule=rule, b=b, overwrite=True)
+    assert sliced is y
+    np.testing.assert_array_equal(sliced, whole)
+
+
+def test_dense_where_most_pairs_have_met(table, monkeypatch):
+    responses = Responses.from_wide(table)
+    monkeypatch.setattr("spectral_irt.chain.pairs.DENSE_ITEMS", 1)
+    assert smaller_dense(responses)
+    assert not smaller_dense(responses.take_users(np.arange(responses.n_users) < 2))
 
 
 def test_the_rules_differ_where_a_pair_agreed_always():
