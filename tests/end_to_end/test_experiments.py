@@ -185,6 +185,24 @@ def test_interrupted_and_restarted_gives_the_same_table(name: str, toy: None, ra
     assert without_times(whole / f"{name}.csv") == without_times(broken / f"{name}.csv")
 
 
+def test_all_experiments_interrupted_go_on_without_those_that_were_finished(
+    toy: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spectral_irt.cli.reproduce.NAMES", ("figure1a", "gap"))
+    out = tmp_path / "out"
+    command = ["reproduce", "all", "--trials", "1", "-o", str(out)]
+    with monkeypatch.context() as first:
+        first.setattr(gap, "terms", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        assert main(command) == 130
+    finished = (out / "figure1a.csv").read_bytes()
+    with monkeypatch.context() as second:
+        second.setattr(synthetic, "rasch", None)  # figure1a can draw no more data
+        assert main(command) == 0
+    assert (out / "figure1a.csv").read_bytes() == finished
+    assert (out / "gap.csv").is_file()
+    assert not list(out.glob("*partial*"))
+
+
 def test_the_same_seed_gives_the_same_table_and_another_does_not(toy: None, tmp_path: Path) -> None:
     tables = []
     for k, seed in enumerate((1, 1, 2)):

@@ -61,6 +61,7 @@ def reproduce(
         return 0
     experiments = [load(each) for each in (NAMES if name == "all" else [name])]
     chosen = tuple(part.strip() for part in datasets.split(",") if part.strip())
+    kept = []  # of several experiments, until all are finished
     for experiment in experiments:
         with Progress() as progress:
 
@@ -69,18 +70,20 @@ def reproduce(
 
             request = Request(output, data, trials, seed, chosen, tell)
             check(request)
+            kept.append(partial_file(experiment, request))
             try:
-                files = run(experiment, request)
+                files = run(experiment, request, keep=len(experiments) > 1)
             except KeyboardInterrupt:
-                kept = partial_file(experiment, request)
                 progress.__exit__()
                 complain(
                     "interrupted",
-                    f"{count_finished(kept):,} finished trials are kept in {str(kept)!r}; the same command goes on "
-                    "from there.",
+                    f"{count_finished(kept[-1]):,} finished trials are kept in {str(kept[-1])!r}; the same command "
+                    "goes on from there.",
                     33,
                 )
                 return KEPT
         for file in files:
             typer.echo(printable(file))
+    for path in kept:
+        path.unlink(missing_ok=True)
     return 0

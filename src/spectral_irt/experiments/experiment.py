@@ -78,8 +78,11 @@ def partial_file(experiment: Experiment, request: Request) -> Path:
     return request.output / f"{experiment.name}.partial.jsonl"
 
 
-def run(experiment: Experiment, request: Request) -> list[Path]:
-    """Do what is left to do, and write tables and figure; the files written."""
+def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list[Path]:
+    """Do what is left to do, and write tables and figure; the files written.
+
+    With `keep` the trials stay on file after that, so that the same once more only writes.
+    """
     check(request)
     about = {"experiment": experiment.name, "seed": request.seed, "version": __version__}
     if experiment.uses_data:
@@ -102,7 +105,8 @@ def run(experiment: Experiment, request: Request) -> list[Path]:
     tables = experiment.more(rows)
     for ending, table in tables.items():
         files += write_table(request.output, f"{experiment.name}_{ending}", table)
-    path.unlink(missing_ok=True)
+    if not keep:
+        path.unlink(missing_ok=True)
     files += _figure(experiment, rows, tables, request.output)
     return files
 

@@ -294,6 +294,8 @@ def benchmark_figure(rows: Sequence[Row], title: str) -> Any:
             axes.axhline(y - 0.5, color="0.92", linewidth=0.7, zorder=0)
         if name == "seconds":
             axes.set_xscale("log")
+        else:
+            axes.locator_params(axis="x", nbins=5)
     figure.suptitle(f"{title} (hollow: the paper's numbers)", fontsize=12)
     figure.legend(handles=_method_handles(methods), loc="outside lower center", ncols=4, frameon=False, fontsize=9)
     return figure
@@ -335,6 +337,7 @@ def variants_figure(rows: Sequence[Row]) -> Any:
         names = datasets[::-1] if axes is every[0] else [""] * len(datasets)
         axes.set_yticks(range(len(datasets)), names)
         axes.set_ylim(-0.6, len(datasets) - 0.4)
+        axes.locator_params(axis="x", nbins=6)
     figure.suptitle("The paper's estimator in four readings", fontsize=11.5)
     _legend_below(figure, every[0], 2)
     return figure
