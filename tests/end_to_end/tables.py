@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
@@ -19,3 +20,8 @@ def read_csv(path: str | Path) -> Rows:
 def numbers(rows: Rows, name: str) -> list[float]:
     """A column; NaN where a cell is empty."""
     return [float(row[name]) if row[name] else np.nan for row in rows]
+
+
+def record(folder: str = "out") -> Any:
+    """What `fit` says about how the results came about."""
+    return json.loads(Path(folder, "fit.json").read_text(encoding="utf-8"))

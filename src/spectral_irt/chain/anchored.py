@@ -278,7 +278,7 @@ class _Rough:
     @classmethod
     def of(cls, solved: Grounded, pi: Floats, diagonal: Floats) -> _Rough:
         free = ~solved.known.fixed
-        among = _from_others(solved, pi, free.astype(float)[:, None])[:, 0]
+        among = _out_of(solved, pi, free.astype(float)[:, None])[:, 0]
         scale = np.divide(1.0, diagonal, out=np.zeros(len(pi)), where=free & (diagonal > 0))
         down = np.where(free, diagonal - among, 0.0)
         total = down.sum()
@@ -288,14 +288,14 @@ class _Rough:
         return np.where(self.scale > 0, 1.0, 0.0)[:, None] * (self.scale[:, None] * b + self.shift @ b)
 
 
-def _to_others(solved: Grounded, pi: Floats, x: Floats) -> Floats:
+def _into(solved: Grounded, pi: Floats, x: Floats) -> Floats:
     """F^T x for the columns of x; between items for which J is even, the mean of that and F x."""
     pi, even = pi[:, None], solved.even[:, None]
     return solved.data.inflow(pi * x) + _odd(solved, pi, x, even)
 
 
-def _from_others(solved: Grounded, pi: Floats, x: Floats) -> Floats:
-    """The transpose of `_to_others`."""
+def _out_of(solved: Grounded, pi: Floats, x: Floats) -> Floats:
+    """The transpose of `_into`."""
     pi, even = pi[:, None], solved.even[:, None]
     return pi * solved.data.outflow(x) - _odd(solved, pi, x, even)
 
@@ -333,7 +333,7 @@ def _correction(solved: Grounded, pi: Floats, rough: _Rough, seed: int) -> Float
     zero = rough @ b
     delta, flow = zero, (solved.information + solved.known.precision)[:, None]
     for _ in range(MOST_PASSES):
-        step = rough @ np.where(free[:, None], b - flow * delta + _to_others(solved, pi, delta), 0.0)
+        step = rough @ np.where(free[:, None], b - flow * delta + _into(solved, pi, delta), 0.0)
         delta = delta + step
         if np.abs(step).sum() <= CLOSE * np.abs(delta).sum():
             break

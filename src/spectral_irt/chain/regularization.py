@@ -15,7 +15,8 @@ from scipy import sparse
 from spectral_irt.chain.pairs import NU_RULES
 from spectral_irt.chain.weights import LOGISTIC_VARIANCE
 from spectral_irt.errors import DesignError, OptionError, check_option
-from spectral_irt.responses.block import Floats
+from spectral_irt.responses import Responses
+from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import Design, describe_split
 
 # Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
@@ -117,15 +118,12 @@ def _check(regularization: str | float, nu: float, rule: str, weighting: str) ->
         raise OptionError("give nu (pairs) or regularization (virtual item), not both.")
 
 
-def met_items(design: Design, rule: str) -> NDArray[np.bool_]:
-    """The items that nu ties to others: some user answered it and another one, differently ("differed") or at all.
-
-    They must hang together, directly or through others; if not, the error says how they fall apart.
-    """
+def met_groups(responses: Responses, rule: str) -> Ints:
+    """Which group of items, tied directly or through others, each one belongs to; -1 for those that met no other."""
     from scipy.sparse.csgraph import connected_components
 
-    responses, m = design.responses, design.responses.n_items
-    start, users, items = m, [], []
+    m = start = responses.n_items
+    users, items = [], []
     for block in responses.blocks:
         live = np.repeat(block.informative if rule == "differed" else block.counts > 1, block.counts)
         users.append(start + block.user_of_response()[live])
@@ -134,8 +132,21 @@ def met_items(design: Design, rule: str) -> NDArray[np.bool_]:
     user, item = np.concatenate(users), np.concatenate(items)
     graph = sparse.coo_array((np.ones(len(user), dtype=np.int8), (user, item)), shape=(start, start))
     labels = connected_components(graph, directed=False)[1][:m]
+    groups = np.full(m, -1)
     met = np.bincount(item, minlength=m) > 0
-    groups = np.unique(labels[met], return_inverse=True)[1]
+    groups[met] = np.unique(labels[met], return_inverse=True)[1]
+    return groups
+
+
+def met_items(design: Design, rule: str) -> NDArray[np.bool_]:
+    """The items that nu ties to others: some user answered it and another one, differently ("differed") or at all.
+
+    They must hang together, directly or through others; if not, the error says how they fall apart.
+    """
+    responses = design.responses
+    groups = met_groups(responses, rule)
+    met = groups >= 0
+    groups = groups[met]
     sizes = np.bincount(groups)
     if len(sizes) > 1:
         order = np.empty(len(sizes), dtype=int)

@@ -60,14 +60,17 @@ class Rounds:
         self.current = ""
 
     def solve(self) -> Stationary:
-        first = "users" if self.weighting == "ability" else self.weighting
-        self._prepare(first)
-        final = self.weighting != "ability"
-        found = self._settle(self.tol if final else ROUGH, rebuild=False)
-        return found if final else self._settle(self.tol, rebuild=True)
+        if self.weighting == "ability":
+            self._prepare("users")
+            self._solve(ROUGH)  # where the first ability weights are taken
+        else:
+            self._prepare(self.weighting)
+            if self.plan.kind != "virtual item":
+                return self._solve(self.tol)
+        return self._settle()
 
-    def _settle(self, tol: float, *, rebuild: bool) -> Stationary:
-        """Solve until nothing moves any more; `rebuild` takes the ability weights anew each time.
+    def _settle(self) -> Stationary:
+        """Solve until nothing moves any more, with ties and ability weights taken anew each time.
 
         Ties and ability weights are taken at the same difficulties. To settle the ties within fixed ability weights
         would set data and prior of one moment against each other at two, and items that live by the prior would swing.
@@ -75,12 +78,9 @@ class Rounds:
         move = np.inf
         for k in range(1, MOST_ROUNDS + 1):
             before, last_move = self.beta, move
-            if rebuild:
+            if self.weighting == "ability":
                 self._prepare("ability")
-            alone = not rebuild and self.plan.kind != "virtual item"
-            found = self._solve(tol if alone or k >= LEAST_ROUNDS else ROUGH)
-            if alone or tol >= ROUGH:  # what only starts the next rounds need not be settled
-                break
+            found = self._solve(self.tol if k >= LEAST_ROUNDS else ROUGH)
             move = float(np.max(np.abs(self.beta - before) * np.sqrt(self.information() + self.plan.alpha)))
             # The next move is to this one about as this is to the last.
             share = min(max(move / last_move, STEADY), 1) if last_move > 0 else 1

@@ -28,7 +28,7 @@ PHRASES = {
 }
 
 _OPTIONS = (
-    "format|user|item|response|missing|key|correct|threshold|above_mean|duplicates|orient|estimator|weighting|"
+    "data|format|user|item|response|missing|key|correct|threshold|above_mean|duplicates|orient|estimator|weighting|"
     "regularization|nu|nu_rule|se|threads|max_iter|seed|design|p|ignore|method|repeats|sample|ability|anchors|replicates"
 )
 _VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w+-]+(?:\.\w+)*"

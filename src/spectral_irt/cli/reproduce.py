@@ -75,12 +75,11 @@ def reproduce(
                 files = run(experiment, request, keep=len(experiments) > 1)
             except KeyboardInterrupt:
                 progress.__exit__()
-                complain(
-                    "interrupted",
-                    f"{count_finished(kept[-1]):,} finished trials are kept in {str(kept[-1])!r}; the same command "
-                    "goes on from there.",
-                    33,
+                finished = count_finished(kept[-1])
+                where = (
+                    f"{finished:,} finished trials are kept in {str(kept[-1])!r}; the same command goes on from there."
                 )
+                complain("interrupted", where if finished else "before the first trial was finished.", 33)
                 return KEPT
         for file in files:
             typer.echo(printable(file))

@@ -214,12 +214,12 @@ def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def method(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a free function of a fitted estimator also a method of every estimator.
+def method(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
+    """Make a free function of a fitted estimator also a method of every estimator, by its own or another name.
 
     Rooms below this one (abilities, fit statistics, tests) add what they compute without this room knowing of them.
     """
-    setattr(RaschEstimator, function.__name__, function)
+    setattr(RaschEstimator, name or function.__name__, function)
     return function
 
 

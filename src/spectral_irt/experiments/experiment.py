@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from spectral_irt import __version__
 from spectral_irt.datasets.finding import data_path
 from spectral_irt.errors import OptionError, OutputError, SpectralIrtError
 from spectral_irt.experiments.tables import write_table
-from spectral_irt.experiments.trials import Row, Task, Tell, run_trials
+from spectral_irt.experiments.trials import Row, Task, Tell, count_finished, run_trials
 
 
 def silent(text: str, share: float | None = None) -> None:
@@ -90,6 +91,7 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
         about["data"] = str(place.resolve()) if place else ""
     tasks = experiment.plan(request)
     path = partial_file(experiment, request)
+    there = request.output.exists()
     try:
         request.output.mkdir(parents=True, exist_ok=True)
         with warnings.catch_warnings():
@@ -100,6 +102,12 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
             raise
         reason = error.strerror or str(error)
         raise OutputError(f"{str(request.output)!r} cannot be written: {reason}; choose another place.") from error
+    finally:
+        if path.is_file() and not count_finished(path):  # nothing to go on from
+            path.unlink()
+            if not there:
+                with suppress(OSError):
+                    request.output.rmdir()
     request.tell("writing", 1.0)
     files = write_table(request.output, experiment.name, rows)
     tables = experiment.more(rows)

@@ -7,7 +7,6 @@ from typing import Any
 from spectral_irt.experiments import synthetic
 from spectral_irt.experiments.experiment import Experiment, Request, main
 from spectral_irt.experiments.synthetic import DEFAULT, PAPER, Setting
-from spectral_irt.experiments.tables import summarise
 from spectral_irt.experiments.trials import Row, Task
 
 USERS = (100, 200, 500, 1_000, 2_000, 5_000, 10_000)
@@ -17,10 +16,6 @@ METHODS = (PAPER, DEFAULT, "CMLE", "MMLE, prior N(0, 1)", "JMLE")
 
 def plan(request: Request) -> list[Task]:
     return synthetic.plan("figure1a", request, [Setting(n, ITEMS) for n in USERS], METHODS)
-
-
-def more(rows: list[Row]) -> dict[str, list[Row]]:
-    return {"summary": summarise(rows, ["n", "m", "p", "sigma", "method"], ["error", "floor", "seconds"])}
 
 
 def draw(rows: list[Row], tables: Any) -> Any:
@@ -33,7 +28,7 @@ def draw(rows: list[Row], tables: Any) -> Any:
     )
 
 
-EXPERIMENT = Experiment("figure1a", "JMLE is inconsistent when items are few", plan, draw, more)
+EXPERIMENT = Experiment("figure1a", "JMLE is inconsistent when items are few", plan, draw, synthetic.more)
 
 if __name__ == "__main__":
     main(EXPERIMENT)

@@ -7,7 +7,6 @@ from typing import Any
 from spectral_irt.experiments import synthetic
 from spectral_irt.experiments.experiment import Experiment, Request, main
 from spectral_irt.experiments.synthetic import DEFAULT, PAPER, Setting
-from spectral_irt.experiments.tables import summarise
 from spectral_irt.experiments.trials import Row, Task
 
 USERS = (100, 200, 500, 1_000, 2_000, 5_000, 10_000)
@@ -21,10 +20,6 @@ def plan(request: Request) -> list[Task]:
     return synthetic.plan("figure1b", request, settings, METHODS)
 
 
-def more(rows: list[Row]) -> dict[str, list[Row]]:
-    return {"summary": summarise(rows, ["n", "m", "p", "sigma", "method"], ["error", "floor", "seconds"])}
-
-
 def draw(rows: list[Row], tables: Any) -> Any:
     from spectral_irt.experiments.figures import error_figure
 
@@ -35,7 +30,7 @@ def draw(rows: list[Row], tables: Any) -> Any:
     )
 
 
-EXPERIMENT = Experiment("figure1b", "MMLE with a wrong prior is inconsistent", plan, draw, more)
+EXPERIMENT = Experiment("figure1b", "MMLE with a wrong prior is inconsistent", plan, draw, synthetic.more)
 
 if __name__ == "__main__":
     main(EXPERIMENT)

@@ -7,7 +7,6 @@ from typing import Any
 from spectral_irt.experiments import synthetic
 from spectral_irt.experiments.experiment import Experiment, Request, main
 from spectral_irt.experiments.synthetic import DEFAULT, PAPER, Setting
-from spectral_irt.experiments.tables import summarise
 from spectral_irt.experiments.trials import Row, Task
 
 ITEMS = 100
@@ -27,11 +26,6 @@ def plan(request: Request) -> list[Task]:
     settings = [Setting(n, ITEMS, SHOWN, panel="users") for n in USERS]
     settings += [Setting(SOME_USERS, ITEMS, p, panel="share shown") for p in SHARES]
     return synthetic.plan("figure1c", request, settings, METHODS)
-
-
-def more(rows: list[Row]) -> dict[str, list[Row]]:
-    keys = ["panel", "n", "m", "p", "sigma", "method"]
-    return {"summary": summarise(rows, keys, ["error", "floor", "seconds"])}
 
 
 def draw(rows: list[Row], tables: Any) -> Any:
@@ -57,7 +51,9 @@ def draw(rows: list[Row], tables: Any) -> Any:
     )
 
 
-EXPERIMENT = Experiment("figure1c", "Missing data: CMLE, correct and as the paper's baseline", plan, draw, more)
+EXPERIMENT = Experiment(
+    "figure1c", "Missing data: CMLE, correct and as the paper's baseline", plan, draw, synthetic.more
+)
 
 if __name__ == "__main__":
     main(EXPERIMENT)

@@ -7,7 +7,6 @@ from typing import Any
 from spectral_irt.experiments import synthetic
 from spectral_irt.experiments.experiment import Experiment, Request, main
 from spectral_irt.experiments.synthetic import DEFAULT, PAPER, Setting
-from spectral_irt.experiments.tables import summarise
 from spectral_irt.experiments.trials import Row, Task
 
 USERS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
@@ -21,17 +20,13 @@ def plan(request: Request) -> list[Task]:
     return synthetic.plan("figure1d", request, settings, METHODS, trials=TRIALS)
 
 
-def more(rows: list[Row]) -> dict[str, list[Row]]:
-    return {"summary": summarise(rows, ["n", "m", "p", "sigma", "method"], ["seconds", "error", "floor"])}
-
-
 def draw(rows: list[Row], tables: Any) -> Any:
     from spectral_irt.experiments.figures import time_figure
 
     return time_figure(tables["summary"], f"{ITEMS} items, each shown with probability {SHOWN:g}", "Time to estimate")
 
 
-EXPERIMENT = Experiment("figure1d", "Time against the number of users", plan, draw, more)
+EXPERIMENT = Experiment("figure1d", "Time against the number of users", plan, draw, synthetic.more)
 
 if __name__ == "__main__":
     main(EXPERIMENT)

@@ -12,10 +12,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from spectral_irt.chain.pairs import pair_counts
+from spectral_irt.chain.regularization import met_groups
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.base import Z95
@@ -138,18 +137,8 @@ def _on_largest(responses: Responses, fit: Callable[[Responses], Floats]) -> Fou
 
 def largest_met(responses: Responses) -> Mask:
     """The largest group of items that are tied, directly or through others, by users who answered them differently."""
-    m, start = responses.n_items, responses.n_items
-    users, items = [], []
-    for block in responses.blocks:
-        live = np.repeat(block.informative, block.counts)
-        users.append(start + block.user_of_response()[live])
-        items.append(block.items[live])
-        start += block.n_users
-    user, item = np.concatenate(users), np.concatenate(items)
-    graph = sparse.coo_array((np.ones(len(user), dtype=np.int8), (user, item)), shape=(start, start))
-    labels = connected_components(graph, directed=False)[1][:m]
-    met = np.bincount(item, minlength=m) > 0
-    return met & (labels == np.argmax(np.bincount(labels[met])))
+    groups = met_groups(responses, "differed")
+    return groups == np.argmax(np.bincount(groups[groups >= 0]))
 
 
 def _spread(mask: Mask, values: Floats) -> Floats:

@@ -15,7 +15,6 @@ import numpy as np
 from spectral_irt.experiments import synthetic
 from spectral_irt.experiments.experiment import Experiment, Request, main
 from spectral_irt.experiments.synthetic import DEFAULT, Setting
-from spectral_irt.experiments.tables import summarise
 from spectral_irt.experiments.trials import Row, Task
 from spectral_irt.inference.bounds import lower_bound
 
@@ -51,8 +50,7 @@ def plan(request: Request) -> list[Task]:
 
 
 def more(rows: list[Row]) -> dict[str, list[Row]]:
-    keys = ["panel", "n", "m", "p", "sigma", "method"]
-    table = summarise(rows, keys, ["error", "floor", "seconds"])
+    table = synthetic.more(rows)["summary"]
     for row in table:
         free = lower_bound(row["n"], row["m"], row["p"]).value  # of m free difficulties; ours add to zero
         row["theorem_floor"] = math.sqrt(free * (row["m"] - 1) / row["m"])

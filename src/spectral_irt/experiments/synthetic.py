@@ -19,6 +19,7 @@ from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.experiments import methods as point
 from spectral_irt.experiments.experiment import Request
+from spectral_irt.experiments.tables import summarise
 from spectral_irt.experiments.trials import Row, Task, generator
 from spectral_irt.inference.bounds import floor
 from spectral_irt.responses import Responses
@@ -82,6 +83,12 @@ class Setting:
     def __str__(self) -> str:
         where = f"{self.panel}: " if self.panel else ""
         return f"{where}n={self.n} m={self.m} p={self.p:g} sigma={self.sigma:g}"
+
+
+def more(rows: list[Row]) -> dict[str, list[Row]]:
+    """The further tables of an experiment: means over the trials of each setting."""
+    keys = [*(["panel"] if "panel" in rows[0] else []), "n", "m", "p", "sigma", "method"]
+    return {"summary": summarise(rows, keys, ["error", "floor", "seconds"])}
 
 
 def plan(

@@ -158,19 +158,7 @@ def differential(
     return Differential(contrasts, items, test, centred, name, found.items[chosen], tuple(findings))
 
 
-@method
-def dif(
-    fit: Any,
-    responses: Any,
-    groups: Any,
-    *,
-    reference: Any = None,
-    anchors: str | Iterable[Any] = "all",
-    min_users: int = MIN_USERS,
-    level: float = 0.05,
-) -> Differential:
-    """Differential item functioning between groups of users; see `spectral_irt.inference.differential.differential`."""
-    return differential(fit, responses, groups, reference=reference, anchors=anchors, min_users=min_users, level=level)
+method(differential, "dif")
 
 
 # ------------------------------------------------------------------------------------------- groups

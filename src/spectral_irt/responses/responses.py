@@ -155,8 +155,8 @@ class Responses:
             more = f" and {repeats.pairs - len(first):,} more" if repeats.pairs > len(first) else ""
             raise DuplicateResponseError(
                 f"{source}: {repeats.pairs:,} (user, item) {'pair is' if repeats.pairs == 1 else 'pairs are'} "
-                f"answered more than once: "
-                f"{', '.join(first)}{more}. Say duplicates='first' or 'last' to keep one answer of each."
+                f"answered more than once: {', '.join(first)}{more}. "
+                "Say duplicates='first' or 'last' to keep one answer of each."
             )
         return cls(blocks, items, users, frame_kind, source)
 

@@ -1,0 +1,14 @@
+"""A table given as text, read as a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from spectral_irt.responses import Responses, read_responses
+
+
+def read_text(tmp_path: Path, text: str, **options: Any) -> Responses:
+    file = tmp_path / "answers.csv"
+    file.write_text(text)
+    return read_responses(file, **options)
