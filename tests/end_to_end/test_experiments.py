@@ -382,6 +382,20 @@ def test_the_command_lists_runs_and_refuses(toy: None, tmp_path: Path, capsys: p
         assert said.err.count("\n") == 1
 
 
+def test_a_dataset_that_cannot_be_read_leaves_nothing_behind(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SPECTRAL_IRT_DATA", raising=False)
+    (tmp_path / "ml_1m.parquet").write_text("garbage")
+    out = tmp_path / "out"
+    command = ["reproduce", "table1", "--datasets", "ml_1m", "-o", str(out)]
+    assert main([*command, "--data", str(tmp_path)]) == 2
+    assert "ml_1m.parquet cannot be read" in capsys.readouterr().err
+    assert not out.exists()
+    assert main(command) == 2
+    assert "say --data" in capsys.readouterr().err
+
+
 def test_an_interrupt_says_that_trials_are_kept(
     toy: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

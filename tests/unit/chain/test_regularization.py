@@ -76,3 +76,11 @@ def test_errors_of_items_that_everybody_got_right_or_wrong():
         error, promised = (np.concatenate(part) for part in zip(*found, strict=True))
         assert len(error) > 60
         assert 0.6 < error.mean() / promised.mean() < 1.7
+
+
+def test_a_loose_tolerance_still_gets_its_rounds():
+    """Weights and ties are settled whatever the residual asked for; only the last digits of each solve differ."""
+    data = simulate.rasch(300, 60, design="sampled", p=0.2, seed=6).responses
+    for weighting in ("ability", "users"):
+        loose, tight = (SpectralRasch(weighting=weighting, tol=tol).fit(data) for tol in (1e-3, 1e-10))
+        assert np.max(np.abs(loose.difficulty_ - tight.difficulty_) / tight.se_) < 0.1
