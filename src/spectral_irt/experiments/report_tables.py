@@ -329,8 +329,8 @@ def differences(rows: Sequence[Row]) -> list[str]:
         f"- **The priors of the predictions.** The paper tries ten and does not list them. Ours: "
         f"{', '.join(f'N({mu:g}, {sd:g}²)' for mu, sd in TEN_PRIORS)}.",
         "- **Where zero is.** The ten priors are a whole logit apart and difficulties are centred over all items, so "
-        "how well the best of the ten fits, and with it the log-likelihood, depends by some thousandths on where rarely "
-        "rated items put that centre. It moves estimators against each other; the AUC does not depend on it.",
+        "how well the best of the ten fits, and with it the log-likelihood, depends by some thousandths on where "
+        "rarely rated items put that centre. It moves estimators against each other; the AUC does not depend on it.",
         "- **One split or several.** The paper reports one; ours are averages over splits, and on small tests the "
         "split alone moves the AUC by more than any method does.",
     ]
