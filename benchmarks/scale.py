@@ -23,7 +23,6 @@ SIZES = {"1 M": (1_000_000, 6_040, 3_900), "5 M": (5_000_000, 34_500, 12_000), "
 def measure(name: str) -> dict[str, float]:
     from spectral_irt import SpectralRasch, simulate
     from spectral_irt.chain.operator import ItemChain
-    from spectral_irt.engines import LocalEngine
 
     n_responses, n_users, n_items = SIZES[name]
     data = simulate.rasch(n_users, n_items, design="popularity", n_responses=n_responses, seed=1)
@@ -31,7 +30,7 @@ def measure(name: str) -> dict[str, float]:
     packed = 4 * n_responses
     fitted = cost(lambda: SpectralRasch().fit(responses), repeats=1)  # first, while nothing is prepared yet
     again = cost(lambda: SpectralRasch().fit(responses), repeats=3)
-    chain = ItemChain.counting(responses.blocks, n_items, "users", LocalEngine())
+    chain = ItemChain.counting(responses, "users")
     ones = np.ones(n_items)
     single = cost(lambda: [chain.inflow(ones) for _ in range(10)])
     out = {

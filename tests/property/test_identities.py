@@ -12,7 +12,6 @@ from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.pairs import PairChain, pair_counts, regularize
 from spectral_irt.chain.paper import algorithm_1, algorithm_2
 from spectral_irt.chain.stationary import stationary
-from spectral_irt.engines import LocalEngine
 
 logits = st.floats(-3, 3)
 betas = hnp.arrays(float, st.integers(3, 40), elements=logits)
@@ -64,9 +63,8 @@ def test_ability_weights_are_unbiased_by_enumeration(beta, theta):
     at = beta[::-1].copy()
     balance = np.zeros(len(beta))
     for pattern, weight in zip(patterns, chance, strict=True):
-        (block,) = Responses.from_wide(pattern[None, :]).blocks
-        for chain in (ItemChain.able([block], at, LocalEngine(1)),):
-            balance += weight * (chain.inflow(np.exp(beta)) - np.exp(beta) * chain.rates)
+        chain = ItemChain.able(Responses.from_wide(pattern[None, :]), at)
+        balance += weight * (chain.inflow(np.exp(beta)) - np.exp(beta) * chain.rates)
     scale = np.exp(beta).max() / np.exp(beta).min()
     np.testing.assert_allclose(balance, 0, atol=1e-12 * max(scale, 1) * np.exp(np.abs(beta).max()))
 
@@ -88,7 +86,7 @@ def test_pair_counts_and_operator_are_one_chain(seed):
     responses = Responses.from_wide(table)
     for weighting in ("pairs", "users"):
         y = pair_counts(responses, weighting=weighting)
-        chain = ItemChain.counting(responses.blocks, 6, weighting, LocalEngine(1))
+        chain = ItemChain.counting(responses, weighting)
         v = rng.random(6)
         np.testing.assert_allclose(chain.inflow(v), y.T @ v, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(chain.rates, y.sum(axis=1), rtol=1e-12, atol=1e-12)

@@ -17,7 +17,6 @@ import polars as pl
 import pytest
 
 from spectral_irt import datasets
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.andersen import andersen
 from spectral_irt.inference.martin_loef import martin_loef
@@ -103,9 +102,8 @@ def test_q3(name):
     others = reference(name)
     data = as_responses(answers(name))
     beta = np.array([others["psychotools_raschmodel"]["difficulty_sum0"][item] for item in data.items])
-    engine = LocalEngine(1)
-    matrices = residual_matrices(data, beta, abilities(data, beta).ability, standardised=False, engine=engine)
-    ours = pairs_of(matrices, min_users=4, top=None, engine=engine)
+    matrices = residual_matrices(data, beta, abilities(data, beta).ability, standardised=False)
+    ours = pairs_of(matrices, data.n_items, min_users=4, top=None)
     theirs = others["sirt_Q3_wle"]
     np.testing.assert_allclose(ours.matrix, np.array(theirs["Q3_matrix"], dtype=float), rtol=0, atol=Q3)
     assert ours.mean == pytest.approx(theirs["Q3_mean"], abs=Q3)

@@ -11,8 +11,8 @@ import spectral_irt
 
 ROOMS = [
     "errors",
-    "responses",
     "engines",
+    "responses",
     "chain",
     "estimators",
     "persons",

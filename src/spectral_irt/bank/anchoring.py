@@ -15,7 +15,6 @@ from spectral_irt.chain.anchored import Grounded, Known, grounded_errors, solve_
 from spectral_irt.chain.covariance import SE_METHODS, choose_method
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, Regularization, prior_precision
 from spectral_irt.chain.stationary import Stationary
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.base import Estimate, RaschEstimator, make_table
 from spectral_irt.responses import Finding, Responses
@@ -91,14 +90,14 @@ class AnchoredRasch(RaschEstimator):
         self.threshold = threshold
         self.random_state = random_state
 
-    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
+    def _estimate(self, responses: Responses) -> Estimate:
         check_option("se", self.se, SE_METHODS)
         if self.anchors is None:
             raise OptionError("anchors is missing; give a bank, a mapping from item to difficulty, or a file.")
         anchors = as_anchors(self.anchors)
         tell = self._progress or (lambda text: None)
         place, notes = match_anchors(anchors, responses)
-        design = examine(responses, engine.sum)
+        design = examine(responses)
         fixed = place >= 0
         if not (fixed & design.answered).any():
             raise DesignError(
@@ -106,9 +105,9 @@ class AnchoredRasch(RaschEstimator):
                 "would hang in the air. Anchor items that were answered."
             )
         value = np.where(fixed, anchors.difficulty[place], np.nan)
-        plan, kept = plan_prior(responses, design, fixed, self.regularization, engine)
+        plan, kept = plan_prior(responses, design, fixed, self.regularization)
         rest = responses if kept.all() else responses.take_items(kept)
-        solved, plan, prior_mean = self._solve(rest, value[kept], plan, engine, tell)
+        solved, plan, prior_mean = self._solve(rest, value[kept], plan, tell)
 
         found = solved.found
         contraction = found.contraction if found else 0.0
@@ -128,7 +127,7 @@ class AnchoredRasch(RaschEstimator):
         full["difficulty"][fixed], full["se"][fixed] = value[fixed], 0.0
         status = design.status()
         status[status == "apart"] = "ok"
-        status[~tied(responses.blocks, fixed, engine) & (status == "ok")] = "apart"
+        status[~tied(responses, fixed) & (status == "ok")] = "apart"
         status[fixed] = "anchored"
         findings = [finding for finding in design.findings if finding.code != "disconnected"] + notes
         findings += _not_estimated(responses, status, kept)
@@ -158,17 +157,16 @@ class AnchoredRasch(RaschEstimator):
         )
 
     def _solve(
-        self, rest: Responses, value: Floats, plan: Regularization, engine: LocalEngine, tell: Callable[[str], None]
+        self, rest: Responses, value: Floats, plan: Regularization, tell: Callable[[str], None]
     ) -> tuple[Grounded, Regularization, float]:
         """The difficulties of the items that are kept, and what became of the prior."""
         fixed = np.isfinite(value)
         mean = float(value[fixed].mean())
         known = Known(fixed, np.where(fixed, value, mean), np.where(fixed, 0.0, plan.alpha))
         solved = solve_grounded(
-            rest.blocks,
+            rest,
             np.full(len(value), mean),
             known,
-            engine,
             tol=self.tol,
             max_passes=self.max_iter,
             renew=_renewed if plan.estimated else _recentred if plan.alpha else None,
@@ -232,14 +230,14 @@ def match_anchors(anchors: Anchors, responses: Responses) -> tuple[NDArray[np.in
 
 
 def plan_prior(
-    responses: Responses, design: Design, fixed: NDArray[np.bool_], regularization: str | float, engine: LocalEngine
+    responses: Responses, design: Design, fixed: NDArray[np.bool_], regularization: str | float
 ) -> tuple[Regularization, NDArray[np.bool_]]:
     """Whether the free items need a prior, and which items take part."""
     answered = design.answered
     free = answered & ~fixed
     if isinstance(regularization, str):
         check_option("regularization", regularization, ("auto",))
-        loose = int((free & ~tied(responses.blocks, fixed, engine)).sum())
+        loose = int((free & ~tied(responses, fixed)).sum())
         thin = int((design.information[free] <= ENOUGH_INFORMATION).sum())
         if loose:
             noun = "item is" if loose == 1 else "items are"
@@ -258,7 +256,7 @@ def plan_prior(
     kept = answered.copy()
     while True:  # without the answers to items left out, others may lose their tie
         rest = responses.take_items(kept)
-        good = tied(rest.blocks, fixed[kept], engine) | fixed[kept]
+        good = tied(rest, fixed[kept]) | fixed[kept]
         if good.all():
             break
         kept[np.flatnonzero(kept)[~good]] = False

@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_irt.bank.evidence import NO_PRIOR, Prior, diagonal_of, matrix_is_affordable, score_and_information
 from spectral_irt.bank.labels import in_words_of, same_labels
 from spectral_irt.bank.people import Hashes, fingerprints
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import Z95, RaschEstimator, make_table, method
 from spectral_irt.responses import Finding, Responses, as_responses
@@ -304,7 +303,7 @@ def to_bank(fit: RaschEstimator, responses: Any) -> Bank:
     matrix = None
     known = np.isfinite(fit.difficulty_)
     if matrix_is_affordable(answers):
-        matrix = information_matrix(answers, fit.difficulty_, LocalEngine(getattr(fit, "threads", None)))
+        matrix = information_matrix(answers, fit.difficulty_)
     anchored = getattr(fit, "anchored_", np.zeros(answers.n_items, dtype=bool))
     return Bank(
         items=fit.item_labels_,
@@ -327,12 +326,12 @@ def to_bank(fit: RaschEstimator, responses: Any) -> Bank:
     )
 
 
-def information_matrix(responses: Responses, difficulty: Floats, engine: LocalEngine) -> Floats:
+def information_matrix(responses: Responses, difficulty: Floats) -> Floats:
     """Information of all answers at these difficulties; rows and columns of items without one are zero."""
     known = np.isfinite(difficulty)
     rest = responses if known.all() else responses.take_items(known)
     full = np.zeros((len(known), len(known)))
-    full[np.ix_(known, known)] = score_and_information(rest.blocks, difficulty[known], engine, matrix=True)[1]
+    full[np.ix_(known, known)] = score_and_information(rest, difficulty[known], matrix=True)[1]
     return full
 
 

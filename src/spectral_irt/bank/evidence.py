@@ -12,7 +12,6 @@ so b follows from the difficulties, and a prior can be taken off or put on witho
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.operator import Part
-from spectral_irt.engines import LocalEngine
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
 
@@ -40,20 +38,18 @@ def matrix_is_affordable(responses: Responses) -> bool:
 # --------------------------------------------------------------------------------------------- kernels
 
 
-def score_and_information(
-    blocks: Sequence[Block], beta: Floats, engine: LocalEngine, *, matrix: bool
-) -> tuple[Floats, Floats]:
+def score_and_information(responses: Responses, beta: Floats, *, matrix: bool) -> tuple[Floats, Floats]:
     """What these answers add at `beta`: the score of each item (positive: harder), and information.
 
     The information is a matrix, or with `matrix=False` its diagonal.
     """
-    score, diagonal, cross = engine.sum(_contribution, blocks, beta, matrix)
+    score, diagonal, cross = responses.sum(_contribution, beta, matrix)
     return score, np.diag(diagonal) - cross if matrix else diagonal - cross
 
 
 def _contribution(block: Block, beta: Floats, matrix: bool) -> tuple[Floats, Floats, Floats]:
     m = len(beta)
-    part = Part.able(block, beta, None)
+    part = Part.able(block, beta)
     pi, one = np.exp(beta), np.ones(m)
     won = part.weight * (part.right @ pi)
     lost = part.weight * (part.wrong @ one)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ def in_words_of(responses: Responses, known: Labels) -> Responses:
     names = [theirs[k] if k >= 0 else label for label, k in zip(mine, where.tolist(), strict=True)]
     if names == mine and all(type(a) is type(b) for a, b in zip(names, mine, strict=True)):
         return responses
-    return Responses(responses.blocks, label_array(names), responses.users, responses.frame_kind, responses.source)
+    return replace(responses, items=label_array(names))
 
 
 def label_array(labels: list[Any]) -> Labels:

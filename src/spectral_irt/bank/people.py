@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.responses import Responses
+from spectral_irt.responses import Block, Responses
 
 Hashes = NDArray[np.uint64]
 
@@ -23,13 +23,14 @@ def fingerprints(responses: Responses) -> Hashes:
     items = hashed(responses.items)
     answers = np.zeros((2, len(items)), dtype=np.uint64)
     answers[0], answers[1] = mix(items), mix(items ^ np.uint64(0x5851F42D4C957F2D))
-    sums = []
-    for block in responses.blocks:
-        each = answers[(~block.right()).astype(np.intp), block.items]
-        before = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(each, dtype=np.uint64)])
-        sums.append(before[block.indptr[1:]] - before[block.indptr[:-1]])
-    given = np.concatenate(sums) if sums else np.zeros(0, dtype=np.uint64)
+    given = responses.gather(_summed, answers)
     return np.stack([names, mix(names ^ mix(given))], axis=1)
+
+
+def _summed(block: Block, answers: Hashes) -> Hashes:
+    each = answers[(~block.right()).astype(np.intp), block.items]
+    before = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(each, dtype=np.uint64)])
+    return before[block.indptr[1:]] - before[block.indptr[:-1]]
 
 
 def hashed(labels: NDArray[Any]) -> Hashes:

@@ -9,7 +9,7 @@ logarithm of the users. "refit" solves the equations of all new answers together
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -36,7 +36,7 @@ from spectral_irt.chain.regularization import ENOUGH_INFORMATION, prior_precisio
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import BankError, DesignError, check_option, listed
 from spectral_irt.persons import align
-from spectral_irt.responses import Block, Finding, Responses, as_responses
+from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import examine
 
@@ -85,10 +85,9 @@ def update(
         dataset = replace(dataset, users=answers.n_users, responses=answers.n_responses)
     _check_usable(bank, answers)
 
-    engine = LocalEngine(threads)
     whole, known = _with_new_items(bank, answers)
     aligned = align(whole.items, answers)
-    job = _Job(whole, known, aligned, engine)
+    job = _Job(whole, known, aligned if threads is None else aligned.using(LocalEngine(threads)))
     after = job.stream() if method == "stream" else job.refit()
     return job.finish(after, dataset, users, findings)
 
@@ -198,8 +197,8 @@ class _State:
 class _Job:
     """One update: the bank with room for new items, and the new answers in its codes."""
 
-    def __init__(self, bank: Bank, known: NDArray[np.bool_], answers: Responses, engine: LocalEngine) -> None:
-        self.bank, self.known, self.answers, self.engine = bank, known, answers, engine
+    def __init__(self, bank: Bank, known: NDArray[np.bool_], answers: Responses) -> None:
+        self.bank, self.known, self.answers = bank, known, answers
         self.active = known | (answers.item_counts > 0)
         self.free = self.active & ~bank.anchored
         self.grounded = bool(bank.anchored.any())
@@ -232,28 +231,26 @@ class _Job:
         """One pass in batches; see the module's text."""
         state = self.start()
         for batch in _batches(self.answers, self.bank.n_users):
-            state = self._absorb(state, [batch], lambda step, information: np.abs(step) < STRAIGHT)
+            state = self._absorb(state, batch, lambda step, information: np.abs(step) < STRAIGHT)
         return state
 
     def refit(self) -> _State:
         """The new answers' own equations with the old evidence as a prior, to the end."""
-        state, blocks = self.start(), self.answers.blocks
+        state, answers = self.start(), self.answers
         if self.before.ndim == 2:
-            return self._absorb(state, blocks, lambda step, information: np.abs(step) * np.sqrt(information) < SETTLED)
+            return self._absorb(state, answers, lambda step, information: np.abs(step) * np.sqrt(information) < SETTLED)
         precision = np.where(self.free, self.before + self.prior.precision, 0.0)
-        beta = solve_grounded(blocks, state.beta, Known(~self.free, state.beta, precision), self.engine).beta
-        return _State(beta, self.before + score_and_information(blocks, beta, self.engine, matrix=False)[1])
+        beta = solve_grounded(answers, state.beta, Known(~self.free, state.beta, precision)).beta
+        return _State(beta, self.before + score_and_information(answers, beta, matrix=False)[1])
 
-    def _absorb(
-        self, state: _State, blocks: Sequence[Block], done: Callable[[Floats, Floats], NDArray[np.bool_]]
-    ) -> _State:
+    def _absorb(self, state: _State, answers: Responses, done: Callable[[Floats, Floats], NDArray[np.bool_]]) -> _State:
         """Newton's steps on the score of these answers and the pull of what was known, until all items are `done`.
 
         The answers of a batch to items that are well known need one step, which is the streaming formula.
         """
         beta, before = state.beta, state.information
         for _ in range(NEWTON_STEPS):
-            score, added = score_and_information(blocks, beta, self.engine, matrix=before.ndim == 2)
+            score, added = score_and_information(answers, beta, matrix=before.ndim == 2)
             apart = beta - state.beta
             pull = self.prior.precision * apart + (before * apart if before.ndim == 1 else before @ apart)
             step = self._step(before + added, score - pull)
@@ -307,7 +304,7 @@ class _Job:
     def _hang_together(self, information: Floats) -> bool:
         if information.ndim == 1:
             new = self.active & ~self.known
-            return bool(tied(self.answers.blocks, self.known, self.engine)[new].all())
+            return bool(tied(self.answers, self.known)[new].all())
         from scipy.sparse.csgraph import connected_components
 
         links = sparse.csr_array(part_of(information, self.active) != 0)
@@ -326,12 +323,12 @@ class _Job:
         return after * np.where(good, ratio, usual)
 
     def _status(self, n: NDArray[np.int64], score: NDArray[np.int64]) -> NDArray[Any]:
-        now = examine(self.answers, self.engine.sum).status()
+        now = examine(self.answers).status()
         status = np.full(len(n), "ok", dtype=object)
         for word in ("apart", "no information"):
             status[(self.bank.status == word) & (now != "ok")] = word
             status[~self.known & (now == word)] = word
-        status[self.active & ~self.known & ~tied(self.answers.blocks, self.known, self.engine)] = "apart"
+        status[self.active & ~self.known & ~tied(self.answers, self.known)] = "apart"
         status[score == n] = "all right"
         status[score == 0] = "all wrong"
         status[n == 0] = "no responses"
@@ -373,13 +370,10 @@ class _Job:
 _OUTDATED = ("regularization", "weak_links", "known_users", "repeated_users", "new_items")
 
 
-def _batches(answers: Responses, seen: int) -> Iterator[Block]:
+def _batches(answers: Responses, seen: int) -> Iterator[Responses]:
     """The users in order, in batches that grow with those before them."""
-    for block in answers.blocks:
-        start = 0
-        while start < block.n_users:
-            size = max(SMALLEST_BATCH, seen // BATCH_SHARE)
-            stop = min(start + size, block.n_users)
-            yield block.take(np.arange(start, stop))
-            seen += stop - start
-            start = stop
+    start = 0
+    while start < answers.n_users:
+        stop = min(start + max(SMALLEST_BATCH, (seen + start) // BATCH_SHARE), answers.n_users)
+        yield answers.take_users(np.arange(start, stop))
+        start = stop

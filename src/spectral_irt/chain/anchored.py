@@ -13,26 +13,25 @@ with the prior's precision. The scale is that of what is known; nothing is centr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.covariance import _contributions, _omega, _probe, _rates, _squared
+from spectral_irt.chain.covariance import _contributions, _omega, _rates, _squared, signed_sums
 from spectral_irt.chain.operator import Chain, ItemChain, Part
 from spectral_irt.chain.regularization import log_mean_weight
 from spectral_irt.chain.stationary import SMALL, Stationary, stationary
-from spectral_irt.engines import LocalEngine
-from spectral_irt.responses.block import Block, Floats
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats
 
 Mask = NDArray[np.bool_]
 
 LEAST_ROUNDS, MOST_ROUNDS = 2, 50
 SETTLED = 0.01  # rounds end when one moved no item by more than this many standard errors
-PROBES = 100  # random sign vectors of the multiplier standard errors ...
-CLOSE = 1e-3  # ... the relative accuracy of their solves ...
+CLOSE = 1e-3  # relative accuracy of the solves of multiplier standard errors ...
 MOST_PASSES = 1000  # ... and the most passes these may take
 
 
@@ -107,10 +106,9 @@ class Grounded:
 
 
 def solve_grounded(
-    blocks: Sequence[Block],
+    responses: Responses,
     beta: Floats,
     known: Known,
-    engine: LocalEngine,
     *,
     tol: float = 1e-10,
     max_passes: int = 10_000,
@@ -133,7 +131,7 @@ def solve_grounded(
     found: Stationary | None = None
     passes = 0
     for k in range(1, MOST_ROUNDS + 1):
-        data = ItemChain.able(blocks, beta, engine, data)
+        data = ItemChain.able(responses, beta, data)
         if not free.any():
             break
         before = beta
@@ -156,7 +154,7 @@ def solve_grounded(
 # --------------------------------------------------------------------- which items the anchors reach
 
 
-def tied(blocks: Sequence[Block], anchors: Mask, engine: LocalEngine) -> Mask:
+def tied(responses: Responses, anchors: Mask) -> Mask:
     """Items that have a finite difficulty given the anchored ones: reached from them and reaching them.
 
     Item i points to item j when somebody answered i right and j wrong; the anchored items count as one.
@@ -165,7 +163,7 @@ def tied(blocks: Sequence[Block], anchors: Mask, engine: LocalEngine) -> Mask:
     for against in (False, True):
         marks = anchors.copy()
         while True:
-            found = engine.sum(_spread_marks, blocks, marks.astype(float), against) > 0 if len(blocks) else marks
+            found = responses.sum(_spread_marks, marks.astype(float), against) > 0
             grown = marks | found
             if (grown == marks).all():
                 break
@@ -214,7 +212,7 @@ def grounded_errors(solved: Grounded, method: str, seed: int = 0) -> GroundedErr
         se, stiffness, noise = _dense(solved, pi, diagonal)
     else:
         rough = _Rough.of(solved, pi, diagonal)
-        omega, cross, common = data.engine.sum(_spread, data.parts, pi, rough.shift)
+        omega, cross, common = data.parts.sum(_spread, pi, rough.shift)
         variance = (omega + _meat(known, solved.information, omega)) * rough.scale**2 + 2 * rough.scale * cross + common
         if method == "multiplier" and free.any():
             variance = np.maximum(variance + _correction(solved, pi, rough, seed), 0.05 * variance)
@@ -245,11 +243,11 @@ def _dense(solved: Grounded, pi: Floats, diagonal: Floats) -> tuple[Floats, Floa
     """
     data, m = solved.data, len(pi)
     free, fixed = np.flatnonzero(~solved.known.fixed), np.flatnonzero(solved.known.fixed)
-    flows = pi[:, None] * data.engine.sum(_rates, data.parts)
+    flows = pi[:, None] * data.parts.sum(_rates)
     both = np.outer(solved.even, solved.even)
     jacobian = -np.where(both, (flows + flows.T) / 2, flows.T)
     jacobian[np.diag_indices(m)] = diagonal
-    omega = data.engine.sum(_omega, data.parts, pi)
+    omega = data.parts.sum(_omega, pi)
     stiffness, noise, se = diagonal.copy(), np.diag(omega).copy(), np.zeros(m)
     if len(free):
         inverse = np.linalg.inv(jacobian[np.ix_(free, free)])
@@ -325,9 +323,7 @@ def _correction(solved: Grounded, pi: Floats, rough: _Rough, seed: int) -> Float
     """
     data, free = solved.data, ~solved.known.fixed
     rng = np.random.default_rng(seed)
-    b = np.zeros((len(pi), PROBES))
-    for part in data.parts:
-        b += _probe(part, pi, rng.integers(0, 2, (len(part.weight), PROBES)) * 2.0 - 1)
+    b = data.parts.sum(signed_sums, pi, each=[data.parts.seeds(seed)])
     b += np.sqrt(solved.known.precision)[:, None] * rng.standard_normal(b.shape)
     b[~free] = 0
     zero = rough @ b

@@ -23,11 +23,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.operator import Chain, ItemChain, Part
-from spectral_irt.engines import LocalEngine
 from spectral_irt.responses.block import Floats, csr
 
 SE_METHODS = ("auto", "dense", "one-pass", "multiplier", "none")
@@ -64,10 +62,6 @@ class Balance:
     precision: Floats
     meat: Floats
     in_information: bool = False
-
-    @property
-    def engine(self) -> LocalEngine:
-        return self.data.engine
 
     @property
     def even(self) -> bool:
@@ -150,7 +144,7 @@ def covariance(balance: Balance) -> Floats:
     """The whole covariance matrix of the mean-centred difficulties; m x m, for moderate m."""
     m = len(balance.pi)
     inverse = _inverse(balance)
-    omega = balance.engine.sum(_omega, balance.data.parts, balance.pi)
+    omega = balance.data.parts.sum(_omega, balance.pi)
     omega[np.diag_indices(m)] += _prior_meat(balance, np.diag(omega))
     cov = inverse @ omega @ inverse.T
     return (cov + cov.T) / 2
@@ -176,7 +170,7 @@ def _flows(balance: Balance) -> Floats:
     if explicit is not None:
         y = explicit.toarray() if sparse.issparse(explicit) else explicit
     else:
-        y = balance.engine.sum(_rates, balance.data.parts)
+        y = balance.data.parts.sum(_rates)
     return balance.pi[:, None] * y
 
 
@@ -208,7 +202,7 @@ def _in_slices(part: Part, product: Any) -> Floats:
     for start in range(0, users, size):
         rows = slice(start, start + size)
         right, wrong = part.right[rows], part.wrong[rows]
-        total += product(Part(part.weight[rows], right, wrong, right.T, wrong.T))
+        total += product(Part(part.block, part.weight[rows], right, wrong, right.T, wrong.T))
     return total
 
 
@@ -219,7 +213,7 @@ def _one_pass(balance: Balance) -> Floats:
     """Var_i = sum_l (e_li - mean_i e_li)^2 with e_li = g_li / J_ii; the prior adds its own term alike."""
     m = len(balance.pi)
     diagonal = balance.diagonal
-    omega, cross, common = balance.engine.sum(_spread, balance.data.parts, balance.pi, 1 / diagonal)
+    omega, cross, common = balance.data.parts.sum(_spread, balance.pi, 1 / diagonal)
     own, prior = omega / diagonal**2, _prior_meat(balance, omega) / diagonal**2
     return own - 2 * cross + common + prior * (1 - 2 / m) + prior.sum() / m**2
 
@@ -246,10 +240,9 @@ def _correction(balance: Balance, seed: int) -> Floats:
     """What one pass leaves out: mean over probes of delta^2 - delta_0^2, J delta = b and delta_0 = b / diag J."""
     m = len(balance.pi)
     rng = np.random.default_rng(seed)
-    probes = np.zeros((m, PROBES))
-    for part in balance.data.parts:
-        probes += _probe(part, balance.pi, rng.integers(0, 2, (len(part.weight), PROBES)) * 2.0 - 1)
-    omega = balance.engine.sum(_spread, balance.data.parts, balance.pi, 1 / balance.diagonal)[0]
+    parts = balance.data.parts
+    probes = parts.sum(signed_sums, balance.pi, each=[parts.seeds(seed)])
+    omega = balance.data.parts.sum(_spread, balance.pi, 1 / balance.diagonal)[0]
     probes += np.sqrt(_prior_meat(balance, omega))[:, None] * rng.standard_normal((m, PROBES))
     zero = probes / balance.diagonal[:, None]
     delta = _solve(balance, probes)
@@ -258,7 +251,9 @@ def _correction(balance: Balance, seed: int) -> Floats:
     return np.mean(delta**2 - zero**2, axis=1)
 
 
-def _probe(part: Part, pi: Floats, signs: NDArray[Any]) -> Floats:
+def signed_sums(part: Part, seed: np.random.SeedSequence, pi: Floats) -> Floats:
+    """sum_l xi_l g_l for `PROBES` vectors of random signs xi."""
+    signs = np.random.default_rng(seed).integers(0, 2, (len(part.weight), PROBES)) * 2.0 - 1
     won, lost = _contributions(part, pi)
     return part.wrong_t @ (won[:, None] * signs) - pi[:, None] * (part.right_t @ (lost[:, None] * signs))
 

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.operator import ItemChain
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import listed
-from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses import Block, Finding, Responses
+from spectral_irt.responses.block import Floats
 
 WEAK = 0.9  # contraction above which a link is reported
 PASSES = 60
@@ -20,16 +20,15 @@ ENOUGH = 0.5  # a decay faster than this, seen over a few passes, cannot hide a 
 MIXED = 0.05  # a side smaller than this share of the items is a few odd items, not a form
 
 
-def weak_links(responses: Responses, engine: LocalEngine | None = None, *, seed: int = 0) -> Finding | None:
+def weak_links(responses: Responses, *, seed: int = 0) -> Finding | None:
     """A finding that names the two sides of the weakest link, if it is weak; None otherwise.
 
     The items must be in one strongly connected component (`Responses.largest_component`).
     """
-    engine = engine or LocalEngine()
     m = responses.n_items
     if m < 4:
         return None
-    chain = ItemChain.counting(responses.blocks, m, "users", engine)
+    chain = ItemChain.counting(responses, "users")
     rates = chain.rates
     rng = np.random.default_rng(seed)
     flow = rates / rates.sum()
@@ -55,11 +54,7 @@ def weak_links(responses: Responses, engine: LocalEngine | None = None, *, seed:
 
 
 def _finding(responses: Responses, side: NDArray[np.bool_], rate: float) -> Finding:
-    links = 0
-    for block in responses.blocks:
-        right, wrong = block.halves(responses.n_items)
-        here = right @ side.astype(float) + wrong @ side.astype(float)
-        links += int(np.sum((here > 0) & (here < block.counts) & block.informative))
+    links = responses.sum(_on_both_sides, side.astype(float))
     one, other = responses.items[side], responses.items[~side]
     return Finding(
         "weak_links",
@@ -70,3 +65,9 @@ def _finding(responses: Responses, side: NDArray[np.bool_], rate: float) -> Find
         "Add anchor items, or users who take several forms.",
         tuple((one if len(one) < len(other) else other).tolist()),
     )
+
+
+def _on_both_sides(block: Block, side: Floats) -> int:
+    right, wrong = block.halves(len(side))
+    here = right @ side + wrong @ side
+    return int(np.sum((here > 0) & (here < block.counts) & block.informative))

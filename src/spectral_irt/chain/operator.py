@@ -6,16 +6,16 @@ the right answers and W on the wrong ones. A pass is two sparse products; Y, whi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.weights import ability_factors, count_weights
-from spectral_irt.engines import LocalEngine
-from spectral_irt.responses.block import Block, Floats, csr
+from spectral_irt.engines import Prepared
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats, csr
 
 
 class Chain(Protocol):
@@ -33,6 +33,7 @@ class Chain(Protocol):
 class Part:
     """One block made ready: the weight of each user, and the factors a on right and wrong answers."""
 
+    block: Block
     weight: Floats
     right: sparse.csr_array
     wrong: sparse.csr_array
@@ -43,18 +44,20 @@ class Part:
     def counting(cls, block: Block, n_items: int, weighting: str) -> Part:
         """A block under "pairs" or "users" weights: every factor is 1."""
         right, wrong = block.halves(n_items)
-        return cls(count_weights(block, weighting), right, wrong, right.T, wrong.T)
+        return cls(block, count_weights(block, weighting), right, wrong, right.T, wrong.T)
 
     @classmethod
-    def able(cls, block: Block, beta: Floats, old: Part | None) -> Part:
-        """A block under ability weights at these difficulties, in the memory of an old part, which is used up."""
-        halves = block.halves(len(beta))
-        if old is None:
-            halves = tuple(csr(half.indptr, half.indices, np.empty(half.nnz), len(beta)) for half in halves)
-        else:
-            halves = (old.right, old.wrong)
-        weight = ability_factors(block, beta, halves[0].data, halves[1].data)
-        return cls(weight, *halves, halves[0].T, halves[1].T)
+    def able(cls, block: Block, beta: Floats) -> Part:
+        """A block under ability weights at these difficulties."""
+        right, wrong = (
+            csr(half.indptr, half.indices, np.empty(half.nnz), len(beta)) for half in block.halves(len(beta))
+        )
+        return cls(block, ability_factors(block, beta, right.data, wrong.data), right, wrong, right.T, wrong.T)
+
+    def at(self, beta: Floats) -> Part:
+        """The same block under ability weights at other difficulties, in the memory of this part, which is used up."""
+        weight = ability_factors(self.block, beta, self.right.data, self.wrong.data)
+        return replace(self, weight=weight)
 
 
 def _inflow(part: Part, flow: Floats) -> Floats:
@@ -74,31 +77,26 @@ def _rates(part: Part) -> Floats:
 class ItemChain:
     """The chain on items under one weighting; make it with `counting` or `able`."""
 
-    def __init__(self, parts: Sequence[Part], engine: LocalEngine) -> None:
+    def __init__(self, parts: Prepared) -> None:
         self.parts = parts
-        self.engine = engine
-        self.rates: Floats = engine.sum(_rates, parts)
+        self.rates: Floats = parts.sum(_rates)
 
     @classmethod
-    def counting(cls, blocks: Sequence[Block], n_items: int, weighting: str, engine: LocalEngine) -> ItemChain:
+    def counting(cls, responses: Responses, weighting: str) -> ItemChain:
         """The chain under "pairs" or "users" weights."""
-        return cls(list(engine.map(Part.counting, blocks, n_items, weighting)), engine)
+        return cls(responses.prepare(Part.counting, responses.n_items, weighting))
 
     @classmethod
-    def able(
-        cls, blocks: Sequence[Block], beta: Floats, engine: LocalEngine, old: ItemChain | None = None
-    ) -> ItemChain:
+    def able(cls, responses: Responses, beta: Floats, old: ItemChain | None = None) -> ItemChain:
         """The chain under ability weights taken at these difficulties; an old one gives its memory and is used up."""
-        olds = [None] * len(blocks) if old is None else old.parts
-        pairs = list(zip(blocks, olds, strict=True))
-        return cls(list(engine.map(lambda pair: Part.able(pair[0], beta, pair[1]), pairs)), engine)
+        return cls(responses.prepare(Part.able, beta) if old is None else old.parts.prepare(Part.at, beta))
 
     def inflow(self, flow: Floats) -> Floats:
-        return self.engine.sum(_inflow, self.parts, flow)
+        return self.parts.sum(_inflow, flow)
 
     def outflow(self, to: Floats) -> Floats:
         """(Y x)_i = sum_j Y_ij x_j, for one vector or for the columns of a matrix."""
-        return self.engine.sum(_outflow, self.parts, to)
+        return self.parts.sum(_outflow, to)
 
 
 class TiedChain:

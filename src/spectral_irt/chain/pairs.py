@@ -12,7 +12,6 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.weights import count_weights
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats
@@ -25,9 +24,7 @@ NU_RULES = ("differed", "together")
 Pairs: TypeAlias = Any  # a dense array, or a scipy csr_array
 
 
-def pair_counts(
-    responses: Responses, *, weighting: str = "pairs", dense: bool | None = None, engine: LocalEngine | None = None
-) -> Pairs:
+def pair_counts(responses: Responses, *, weighting: str = "pairs", dense: bool | None = None) -> Pairs:
     """Y: for every pair, the (weighted) number of users who answered the first right and the second wrong.
 
     Parameters
@@ -38,12 +35,12 @@ def pair_counts(
         A dense array, or a sparse matrix. Default: dense up to 4,000 items.
     """
     check_option("weighting", weighting, ("pairs", "users"))
-    return _added(responses, _differed, dense, engine, weighting)
+    return _added(responses, _differed, dense, weighting)
 
 
-def seen_together(responses: Responses, *, dense: bool | None = None, engine: LocalEngine | None = None) -> Pairs:
+def seen_together(responses: Responses, *, dense: bool | None = None) -> Pairs:
     """B: for every pair of items, how many users answered both; 0 on the diagonal."""
-    return _added(responses, _together, dense, engine)
+    return _added(responses, _together, dense)
 
 
 def smaller_dense(responses: Responses) -> bool:
@@ -115,12 +112,12 @@ def _together(block: Block, n_items: int) -> sparse.csr_array:
     return both
 
 
-def _added(responses: Responses, kernel: Any, dense: bool | None, engine: LocalEngine | None, *args: Any) -> Pairs:
+def _added(responses: Responses, kernel: Any, dense: bool | None, *args: Any) -> Pairs:
     m = responses.n_items
     if dense is None:
         dense = m <= DENSE_ITEMS
     total: Any = np.zeros((m, m)) if dense else sparse.csr_array((m, m))
-    for part in (engine or LocalEngine(1)).map(kernel, responses.blocks, m, *args):
+    for part in responses.map(kernel, m, *args):
         if dense:
             for start in range(0, m, SLICE):
                 piece = part[start : start + SLICE]

@@ -122,15 +122,12 @@ def met_groups(responses: Responses, rule: str) -> Ints:
     """Which group of items, tied directly or through others, each one belongs to; -1 for those that met no other."""
     from scipy.sparse.csgraph import connected_components
 
-    m = start = responses.n_items
-    users, items = [], []
-    for block in responses.blocks:
-        live = np.repeat(block.informative if rule == "differed" else block.counts > 1, block.counts)
-        users.append(start + block.user_of_response()[live])
-        items.append(block.items[live])
-        start += block.n_users
-    user, item = np.concatenate(users), np.concatenate(items)
-    graph = sparse.coo_array((np.ones(len(user), dtype=np.int8), (user, item)), shape=(start, start))
+    m, n = responses.n_items, responses.n_users
+    scores, counts = responses.scores, responses.counts
+    live = (scores > 0) & (scores < counts) if rule == "differed" else counts > 1
+    person, item, _ = responses.answers()
+    person, item = person[live[person]], item[live[person]]
+    graph = sparse.coo_array((np.ones(len(person), dtype=np.int8), (m + person, item)), shape=(m + n, m + n))
     labels = connected_components(graph, directed=False)[1][:m]
     groups = np.full(m, -1)
     met = np.bincount(item, minlength=m) > 0

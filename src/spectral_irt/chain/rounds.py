@@ -17,7 +17,6 @@ from spectral_irt.chain.operator import Chain, ItemChain, TiedChain
 from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.regularization import Regularization, log_mean_weight, prior_precision
 from spectral_irt.chain.stationary import Stationary, stationary
-from spectral_irt.engines import LocalEngine
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
@@ -44,13 +43,12 @@ class Rounds:
         weighting: str,
         plan: Regularization,
         information: Floats,
-        engine: LocalEngine,
         *,
         tol: float,
         max_passes: int,
         tell: Callable[[str], None],
     ) -> None:
-        self.responses, self.weighting, self.plan, self.engine = responses, weighting, plan, engine
+        self.responses, self.weighting, self.plan = responses, weighting, plan
         self.rough_information = information
         self.tol, self.max_passes, self.tell = tol, max_passes, tell
         self.passes = 0
@@ -90,18 +88,17 @@ class Rounds:
 
     def _prepare(self, weighting: str) -> None:
         """Make the chain under this weighting at the present difficulties."""
-        blocks = self.responses.blocks
         if weighting == "ability":
             old = self.data if self.current == "ability" else None
-            self.data = ItemChain.able(blocks, self.beta, self.engine, old)
+            self.data = ItemChain.able(self.responses, self.beta, old)
         else:
-            self.data = ItemChain.counting(blocks, self.responses.n_items, weighting, self.engine)
+            self.data = ItemChain.counting(self.responses, weighting)
         self.chain = self.data
         self.current = weighting
         if self.plan.kind == "pairs":
             dense = smaller_dense(self.responses)
-            y = pair_counts(self.responses, weighting=weighting, dense=dense, engine=self.engine)
-            b = seen_together(self.responses, engine=self.engine) if self.plan.rule == "together" else None
+            y = pair_counts(self.responses, weighting=weighting, dense=dense)
+            b = seen_together(self.responses) if self.plan.rule == "together" else None
             self.chain = PairChain(regularize(y, self.plan.nu, rule=self.plan.rule, b=b, overwrite=True))
 
     def _solve(self, tol: float) -> Stationary:

@@ -129,9 +129,6 @@ def write_truth(data: Simulated, path: Path, suffix: str) -> None:
 def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    start = 0
-    for block in responses.blocks:
-        users = responses.users[start + block.user_of_response()]
-        right = block.right().astype("int8")
-        yield pl.DataFrame({"user": users, "item": responses.items[block.items], "response": right})
-        start += block.n_users
+    for user, item, right in responses.answers_by_block():
+        columns = {"user": responses.users[user], "item": responses.items[item], "response": right.astype("int8")}
+        yield pl.DataFrame(columns)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -30,9 +31,4 @@ def load_lsat() -> Responses:
     table = np.array([line.split(",") for line in lines], dtype=np.int64)
     answers = np.repeat(table[:, :-1], table[:, -1], axis=0)
     responses = Responses.from_wide(answers, items=header.split(",")[:-1])
-    return Responses(
-        responses.blocks,
-        responses.items,
-        np.arange(1, len(answers) + 1),
-        source="LSAT section 6",
-    )
+    return replace(responses, users=np.arange(1, len(answers) + 1), source="LSAT section 6")

@@ -1,5 +1,6 @@
-"""How a sum over users is done."""
+"""How a sum over people is done."""
 
+from spectral_irt.engines.engine import Engine, Prepared
 from spectral_irt.engines.local import LocalEngine
 
-__all__ = ["LocalEngine"]
+__all__ = ["Engine", "LocalEngine", "Prepared"]

@@ -1,29 +1,24 @@
-"""A sum over users, done by threads of this process over blocks in memory or memory-mapped from disk."""
+"""An engine in this process: threads over parts in memory."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from spectral_irt.engines.engine import Each, Engine, Kernel
 from spectral_irt.errors import OptionError
-from spectral_irt.responses.block import add_parts
-
-Kernel = Callable[..., Any]
 
 
-class LocalEngine:
-    """Adds a kernel over blocks.
-
-    A kernel is a pure function `kernel(block, *args)` that returns an array or a tuple of arrays of the same shape for
-    every block. The blocks are added in their order whatever the number of threads, so results have the same bits.
+class LocalEngine(Engine):
+    """Threads of this process. Results are added in the order of the parts, so they have the same bits for any number.
 
     Parameters
     ----------
     threads : int, optional
-        Default: as many as this process may use. numpy and scipy let go of Python's lock in their loops.
+        Default: as many as this process may use. numpy and scipy release Python's lock in their loops.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -32,21 +27,20 @@ class LocalEngine:
         self.threads = threads or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
         self._pool: ThreadPoolExecutor | None = None
 
-    def map(self, kernel: Kernel, blocks: Sequence[Any], *args: Any) -> Iterator[Any]:
-        """`kernel(block, *args)` of every block, in order; no more results wait to be taken than there are threads."""
-        if self.threads == 1 or len(blocks) < 2:
-            yield from (kernel(block, *args) for block in blocks)
+    def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
+        """What the kernel gives for every part, in order; no more results wait to be taken than there are threads."""
+        if self.threads == 1 or len(parts) < 2:
+            yield from (kernel(*own, *args) for own in zip(parts, *each, strict=True))
             return
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads)
         waiting: deque[Future[Any]] = deque()
-        for block in blocks:
+        for own in zip(parts, *each, strict=True):
             if len(waiting) > self.threads:
                 yield waiting.popleft().result()
-            waiting.append(self._pool.submit(kernel, block, *args))
+            waiting.append(self._pool.submit(kernel, *own, *args))
         while waiting:
             yield waiting.popleft().result()
 
-    def sum(self, kernel: Kernel, blocks: Sequence[Any], *args: Any) -> Any:
-        """The sum of `kernel(block, *args)` over the blocks: an array, or a tuple of arrays."""
-        return add_parts(self.map(kernel, blocks, *args))
+    def __getstate__(self) -> dict[str, Any]:
+        return {"threads": self.threads, "_pool": None}  # threads belong to the process that started them

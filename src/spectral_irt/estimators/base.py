@@ -1,7 +1,7 @@
 """What every estimator shares: parameters, `fit`, and a table of items.
 
 A method file holds a free function that computes and a class that derives from `RaschEstimator` and implements
-`_estimate(responses, engine) -> Estimate`. This class does the rest: it checks the data, keeps labels and counts, and
+`_estimate(responses) -> Estimate`. This class does the rest: it checks the data, keeps labels and counts, and
 follows scikit-learn's conventions without importing scikit-learn.
 """
 
@@ -129,8 +129,10 @@ class RaschEstimator:
             Present because scikit-learn's pipelines pass it.
         """
         responses = as_responses(data, threshold=self.threshold)
+        if self.threads is not None:
+            responses = responses.using(LocalEngine(self.threads))
         check_usable(responses)
-        estimate = self._estimate(responses, LocalEngine(self.threads))
+        estimate = self._estimate(responses)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)  # nothing of an earlier fit survives
         for name in ("difficulty", "se", "status"):
@@ -151,7 +153,7 @@ class RaschEstimator:
         self.n_features_in_ = responses.n_items
         return self
 
-    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
+    def _estimate(self, responses: Responses) -> Estimate:
         raise NotImplementedError
 
     def _require_fit(self) -> None:

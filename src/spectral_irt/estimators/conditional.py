@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.engines import LocalEngine
+from spectral_irt.engines import Prepared
 from spectral_irt.errors import ConvergenceWarning, OptionError, check_option
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.estimators.given_score import conditional_probabilities, pattern_sums
@@ -23,7 +23,7 @@ from spectral_irt.estimators.information import (
     multiplier_variance,
     solve,
 )
-from spectral_irt.estimators.patterns import Part, distinct, merge, split_in_parts
+from spectral_irt.estimators.patterns import distinct, merge, split_in_parts
 from spectral_irt.estimators.support import centred_inverse, gram, keep_estimable, start_difficulty
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Block, Floats
@@ -76,7 +76,6 @@ def conditional_difficulty(
     se: str = "information",
     tol: float = 1e-9,
     max_iter: int = 100,
-    engine: LocalEngine | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> ConditionalFit:
     """Item difficulties by conditional maximum likelihood; the function behind `ConditionalRasch`.
@@ -97,17 +96,16 @@ def conditional_difficulty(
     """
     check_option("se", se, STANDARD_ERRORS)
     _check_numbers(cutoff, tol, max_iter)
-    engine = engine or LocalEngine()
     tell = progress or (lambda text: None)
     limit = np.inf if exact else float(cutoff)
     m = responses.n_items
     tell("finding users who saw the same items")
-    patterns = merge(list(engine.map(distinct, responses.blocks)))
-    parts = split_in_parts(patterns, m)
-    right = engine.sum(_right, responses.blocks, m)
-    beta = start_difficulty(responses, engine) if start is None else np.asarray(start, dtype=np.float64)
+    patterns = merge(list(responses.map(distinct)))
+    parts = responses.engine.hold(split_in_parts(patterns, m))
+    right = responses.sum(_right, m)
+    beta = start_difficulty(responses) if start is None else np.asarray(start, dtype=np.float64)
 
-    likelihood = _Likelihood(parts, right, limit, engine)
+    likelihood = _Likelihood(parts, right, limit)
     here, n_iter = _climb(likelihood, beta - beta.mean(), tol, max_iter, tell)
     size = float(np.max(np.abs(here.gradient)))
     converged = size <= max(tol, likelihood.rounding)
@@ -120,7 +118,7 @@ def conditional_difficulty(
         )
     if se != "none":
         tell("standard errors")
-    errors, covariance, method = _standard_errors(se, here, parts, responses, limit, engine)
+    errors, covariance, method = _standard_errors(se, here, parts, responses, limit)
     return ConditionalFit(
         here.beta,
         errors,
@@ -164,20 +162,15 @@ class _Point:
 
 
 class _Likelihood:
-    def __init__(self, parts: Sequence[Part], right: Floats, cutoff: float, engine: LocalEngine) -> None:
-        self.parts, self.right, self.cutoff, self.engine = parts, right, cutoff, engine
+    def __init__(self, parts: Prepared, right: Floats, cutoff: float) -> None:
+        self.parts, self.right, self.cutoff = parts, right, cutoff
         # Sums of P over an item's users carry about this much rounding.
         self.rounding = float(16 * np.finfo(float).eps * right.max(initial=1.0))
 
     def at(self, beta: Floats) -> _Point:
-        loglik, expected = -float(self.right @ beta), np.zeros(len(beta))
-        pieces = []
-        for log_gamma, share, piece in self.engine.map(pattern_sums, self.parts, beta, self.cutoff):
-            loglik -= log_gamma
-            expected += share
-            pieces.append(piece)
-        gradient = expected - self.right
-        return _Point(beta, loglik, gradient - gradient.mean(), Information(pieces, len(beta), self.engine))
+        pieces, (log_gamma, expected) = self.parts.advance(pattern_sums, beta, self.cutoff)
+        loglik, gradient = -float(self.right @ beta) - log_gamma, expected - self.right
+        return _Point(beta, loglik, gradient - gradient.mean(), Information(pieces, len(beta)))
 
 
 def _climb(
@@ -208,39 +201,48 @@ def _climb(
 
 
 def _standard_errors(
-    kind: str, here: _Point, parts: Sequence[Part], responses: Responses, cutoff: float, engine: LocalEngine
+    kind: str, here: _Point, parts: Prepared, responses: Responses, cutoff: float
 ) -> tuple[Floats, Floats | None, str]:
     m = len(here.beta)
     if kind == "none":
         return np.full(m, np.nan), None, "none"
-    residuals: list[sparse.csr_array] = []
-    if kind == "sandwich":
-        residuals = list(engine.map(_residuals, responses.blocks, here.beta, cutoff))
+    residuals = responses.prepare(_residuals, here.beta, cutoff) if kind == "sandwich" else None
     suffix = ", sandwich" if kind == "sandwich" else ""
     if m > DENSE_ITEMS:
         return np.sqrt(_large_variance(here.information, residuals)), None, "multiplier" + suffix
-    if exact_work(parts) <= EXACT_WORK:
-        inverse, method = centred_inverse(exact_information(parts, here.beta)), "exact information"
+    if parts.sum(exact_work) <= EXACT_WORK:
+        inverse, method = centred_inverse(parts.sum(exact_information, here.beta)), "exact information"
     else:
         inverse, method = centred_inverse(here.information.dense()), "matched information"
-    if kind == "sandwich":
-        inverse = inverse @ gram(sparse.vstack(residuals, format="csr")) @ inverse
+    if residuals is not None:
+        inverse = inverse @ residuals.sum(gram) @ inverse
     return np.sqrt(np.diag(inverse)), inverse, method + suffix
 
 
-def _large_variance(information: Information, residuals: Sequence[sparse.csr_array]) -> Floats:
-    if not residuals:
+def _large_variance(information: Information, residuals: Prepared | None) -> Floats:
+    if residuals is None:
         return multiplier_variance(
             information, diagonal=information.diagonal, apply=information.__matmul__, draw=information.draw
         )
 
-    total = sparse.vstack(residuals, format="csr")
-
     def draw(noise: np.random.Generator, columns: int) -> Floats:
-        return total.T @ noise.choice([-1.0, 1.0], (total.shape[0], columns))
+        return residuals.sum(_signed, columns, each=[residuals.seeds(int(noise.integers(2**63)))])
 
-    squares = np.bincount(total.indices, total.data**2, information.n_items).astype(np.float64)
-    return multiplier_variance(information, diagonal=squares, apply=lambda y: total.T @ (total @ y), draw=draw)
+    return multiplier_variance(
+        information, diagonal=residuals.sum(_squares), apply=lambda y: residuals.sum(_twice, y), draw=draw
+    )
+
+
+def _signed(matrix: sparse.csr_array, seed: np.random.SeedSequence, columns: int) -> Floats:
+    return matrix.T @ np.random.default_rng(seed).choice([-1.0, 1.0], (matrix.shape[0], columns))
+
+
+def _squares(matrix: sparse.csr_array) -> Floats:
+    return np.bincount(matrix.indices, matrix.data**2, matrix.shape[1]).astype(np.float64)
+
+
+def _twice(matrix: sparse.csr_array, y: Floats) -> Floats:
+    return matrix.T @ (matrix @ y)
 
 
 def _residuals(block: Block, beta: Floats, cutoff: float) -> sparse.csr_array:
@@ -329,8 +331,8 @@ class ConditionalRasch(RaschEstimator):
         self.threads = threads
         self.threshold = threshold
 
-    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
-        kept = keep_estimable(responses, engine)
+    def _estimate(self, responses: Responses) -> Estimate:
+        kept = keep_estimable(responses)
         fit = conditional_difficulty(
             kept.responses,
             exact=self.exact,
@@ -338,7 +340,6 @@ class ConditionalRasch(RaschEstimator):
             se=self.se,
             tol=self.tol,
             max_iter=self.max_iter,
-            engine=engine,
             progress=self._progress,
         )
         findings = list(kept.findings)

@@ -11,8 +11,8 @@ from spectral_irt.estimators.patterns import Part, patterns_of, spans, split_in_
 from spectral_irt.responses.block import Block, Floats, csr
 
 
-def pattern_sums(part: Part, beta: Floats, cutoff: float = np.inf) -> tuple[float, Floats, sparse.csr_array]:
-    """Sums over users of log gamma and of P(X_i = 1 | s), and sqrt(weight) c of the matched information."""
+def pattern_sums(part: Part, beta: Floats, cutoff: float = np.inf) -> tuple[sparse.csr_array, tuple[float, Floats]]:
+    """sqrt(weight) c of the matched information; and the sums over users of log gamma and of P(X_i = 1 | s)."""
     padded = np.append(beta, np.inf)
     patterns = part.patterns
     log_gamma = 0.0
@@ -25,7 +25,7 @@ def pattern_sums(part: Part, beta: Floats, cutoff: float = np.inf) -> tuple[floa
         c[span] = tile.flat(links(p, tile.counts) * np.sqrt(tile.weights))
     piece = csr(patterns.indptr.astype(np.int32), patterns.items, c, part.n_items)
     sums = np.bincount(patterns.items, weights=expected, minlength=part.n_items).astype(np.float64)
-    return log_gamma, sums, piece
+    return piece, (log_gamma, sums)
 
 
 def conditional_probabilities(block: Block, difficulty: Floats, *, cutoff: float = np.inf) -> Floats:

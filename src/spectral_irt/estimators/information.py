@@ -13,17 +13,17 @@ A user's information matrix is the covariance of the answers given the score. It
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.engines import LocalEngine
+from spectral_irt.engines import Prepared
 from spectral_irt.estimators.esf import tilted
 from spectral_irt.estimators.patterns import Part, Tile
 from spectral_irt.estimators.support import gram
-from spectral_irt.responses.block import Floats, Ints, add_parts
+from spectral_irt.responses.block import Floats, Ints
 
 DENSE_ITEMS = 5_000  # 200 MB for a matrix; beyond, standard errors come from random multipliers
 EXACT_WORK = 5e7  # pairs of items, summed over patterns, up to which the exact form is used: a few seconds
@@ -57,32 +57,33 @@ class Information:
         sqrt(weight) c of every pattern.
     """
 
-    def __init__(self, pieces: Sequence[sparse.csr_array], n_items: int, engine: LocalEngine) -> None:
+    def __init__(self, pieces: Prepared, n_items: int) -> None:
         self.pieces = pieces
         self.n_items = n_items
-        self.engine = engine
-        self.degree = engine.sum(_degree, pieces)
-        self.diagonal = self.degree - engine.sum(_square, pieces)
+        self.degree = pieces.sum(_degree)
+        self.diagonal = self.degree - pieces.sum(_square)
 
     def __matmul__(self, y: Floats) -> Floats:
         degree = self.degree if y.ndim == 1 else self.degree[:, None]
-        return degree * y - self.engine.sum(_apply, self.pieces, y)
+        return degree * y - self.pieces.sum(_apply, y)
 
     def dense(self) -> Floats:
         """All of it; for up to a few thousand items."""
-        return np.diag(self.degree) - gram(sparse.vstack(self.pieces, format="csr"))
+        return np.diag(self.degree) - self.pieces.sum(gram)
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random numbers with this matrix as their covariance."""
-        return add_parts(_draw(piece, noise, columns) for piece in self.pieces)
+        seeds = self.pieces.seeds(int(noise.integers(2**63)))
+        return self.pieces.sum(_draw, columns, each=[seeds])
 
 
 def _apply(piece: sparse.csr_array, y: Floats) -> Floats:
     return piece.T @ (piece @ y)
 
 
-def _draw(piece: sparse.csr_array, noise: np.random.Generator, columns: int) -> Floats:
+def _draw(piece: sparse.csr_array, seed: np.random.SeedSequence, columns: int) -> Floats:
     """y - c_i / C sum_j y_j with y_i = sqrt(C c_i) times a random sign, C = sum c: covariance diag(C c) - c c'."""
+    noise = np.random.default_rng(seed)
     total = np.asarray(piece.sum(axis=1)).ravel()
     scale = np.sqrt(piece.data * np.repeat(total, np.diff(piece.indptr)))
     out = np.empty((piece.shape[1], columns))
@@ -129,17 +130,13 @@ def solve(matrix: Information, b: Floats, *, tol: float) -> tuple[Floats, int]:
 # --------------------------------------------------------------------------------- the exact form
 
 
-def exact_information(parts: Sequence[Part], beta: Floats) -> Floats:
-    """The information matrix of the conditional likelihood, items x items.
-
-    One tile after the other: the matrix products inside use all cores, and several at once would fight for them.
-    """
+def exact_information(part: Part, beta: Floats) -> Floats:
+    """What a part adds to the information matrix of the conditional likelihood, items x items."""
     m = len(beta)
     total = np.zeros((m + 1, m + 1))  # the last row and column take the padding
     padded = np.append(beta, np.inf)
-    for part in parts:
-        for tile in part.tiles:
-            _add_information(tile, padded, total)
+    for tile in part.tiles:
+        _add_information(tile, padded, total)
     return total[:m, :m]
 
 
@@ -171,9 +168,9 @@ def _add_information(tile: Tile, padded: Floats, total: Floats) -> None:
         flat[(items[:, None] * width + items).reshape(-1)] += pairs.reshape(-1)
 
 
-def exact_work(parts: Sequence[Part]) -> float:
+def exact_work(part: Part) -> float:
     """Pairs of items that the exact information adds up."""
-    return float(sum(tile.items.size * len(tile.items) for part in parts for tile in part.tiles))
+    return float(sum(tile.items.size * len(tile.items) for tile in part.tiles))
 
 
 # ------------------------------------------------------------------------- variances of many items

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
 from spectral_irt.chain.weights import prox_ability
-from spectral_irt.engines import LocalEngine
+from spectral_irt.engines import Prepared
 from spectral_irt.errors import ConvergenceWarning
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.estimators.support import (
@@ -53,7 +51,7 @@ class Part:
         )
 
 
-def solve_abilities(part: Part, beta: Floats) -> tuple[Part, Floats, Floats, Floats]:
+def solve_abilities(part: Part, beta: Floats) -> tuple[Part, tuple[Floats, Floats, float]]:
     """Maximum-likelihood ability of every user given the difficulties: sum_i p_li = s_l, by Newton's method.
 
     Returns the part at these abilities, and its sums: the score of each difficulty sum_l (p_li - X_li), the diagonal
@@ -79,7 +77,7 @@ def solve_abilities(part: Part, beta: Floats) -> tuple[Part, Floats, Floats, Flo
     slope = by_item(block.items, p - part.right, m)
     own = by_item(block.items, v * (1 - v / information[user]), m)
     loglik = float((part.right * x - np.logaddexp(0, x)).sum())
-    return replace(part, theta=theta, v=v, information=information), slope, own, np.array(loglik)
+    return replace(part, theta=theta, v=v, information=information), (slope, own, loglik)
 
 
 def profile_information(part: Part, direction: Floats) -> Floats:
@@ -103,16 +101,14 @@ class JointFit:
     """What `joint_difficulty` found, before any correction."""
 
     difficulty: Floats
-    parts: list[Part]
+    parts: Prepared
     diagonal: Floats
     loglik: float
     n_iter: int
     residual: float
 
 
-def joint_difficulty(
-    responses: Responses, engine: LocalEngine, *, start: Floats, tol: float = 1e-8, max_iter: int = 100
-) -> JointFit:
+def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, max_iter: int = 100) -> JointFit:
     """Difficulties that maximise the likelihood of all answers over difficulties and abilities together.
 
     loglik = sum_l sum_i X_li (theta_l - beta_i) - log(1 + exp(theta_l - beta_i))
@@ -122,32 +118,24 @@ def joint_difficulty(
     difficulties then take a Newton step, its linear system solved by conjugate gradients in passes over the answers.
     """
     beta = start - start.mean()
-    parts: list[Any] = list(engine.map(Part.of, responses.blocks, beta))
-    parts, slope, own, loglik = _at(engine, parts, beta)
+    parts, (slope, own, loglik) = responses.prepare(Part.of, beta).advance(solve_abilities, beta)
     step, n_iter = np.inf, 0
     while step > tol and n_iter < max_iter:
         n_iter += 1
-        direction = np.clip(_newton_direction(engine, parts, slope, own), -2, 2)
+        direction = np.clip(_newton_direction(parts, slope, own), -2, 2)
         direction -= direction.mean()
         for _ in range(HALVINGS):
-            new_parts, new_slope, new_own, new_loglik = _at(engine, parts, beta + direction)
+            there, (new_slope, new_own, new_loglik) = parts.advance(solve_abilities, beta + direction)
             if new_loglik >= loglik - 1e-12 * abs(loglik):
                 beta = beta + direction
-                parts, slope, own, loglik = new_parts, new_slope, new_own, new_loglik
+                parts, slope, own, loglik = there, new_slope, new_own, new_loglik
                 break
             direction = direction / 2
         step = float(np.abs(direction).max())
     return JointFit(beta, parts, own, loglik, n_iter, step)
 
 
-def _at(engine: LocalEngine, parts: Sequence[Any], beta: Floats) -> tuple[list[Any], Floats, Floats, float]:
-    found = list(engine.map(solve_abilities, parts, beta))
-    return [f[0] for f in found], sum(f[1] for f in found), sum(f[2] for f in found), float(sum(f[3] for f in found))
-
-
-def _newton_direction(
-    engine: LocalEngine, parts: Sequence[Any], slope: Floats, own: Floats, rel: float = 1e-4
-) -> Floats:
+def _newton_direction(parts: Prepared, slope: Floats, own: Floats, rel: float = 1e-4) -> Floats:
     """Solve H d = slope by conjugate gradients with the diagonal as preconditioner."""
     x = np.zeros_like(slope)
     r = slope - slope.mean()
@@ -156,7 +144,7 @@ def _newton_direction(
     goal = rel**2 * rz
     passes = 0
     while rz > goal and passes < 500:
-        hp = engine.sum(profile_information, parts, p)
+        hp = parts.sum(profile_information, p)
         passes += 1
         a = rz / (p @ hp)
         x = x + a * p
@@ -167,11 +155,14 @@ def _newton_direction(
     return x - x.mean()
 
 
-def shrink_factor(parts: Sequence[Part]) -> float:
+def shrink_factor(parts: Prepared) -> float:
     """(n - 1) / n averaged over users by their information; with complete data just (n - 1) / n."""
-    total = sum(float(part.information.sum()) for part in parts)
-    lost = sum(float((part.information / part.block.counts).sum()) for part in parts)
+    total, lost = parts.sum(_lost_information)
     return 1 - lost / total
+
+
+def _lost_information(part: Part) -> tuple[float, float]:
+    return float(part.information.sum()), float((part.information / part.block.counts).sum())
 
 
 class JointRasch(RaschEstimator):
@@ -235,22 +226,19 @@ class JointRasch(RaschEstimator):
         self.threads = threads
         self.threshold = threshold
 
-    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
-        kept = keep_estimable(responses, engine)
+    def _estimate(self, responses: Responses) -> Estimate:
+        kept = keep_estimable(responses)
         rest = kept.responses
-        fit = joint_difficulty(rest, engine, start=start_difficulty(rest, engine), tol=self.tol, max_iter=self.max_iter)
-        parts: list[Any] = fit.parts
+        fit = joint_difficulty(rest, start=start_difficulty(rest), tol=self.tol, max_iter=self.max_iter)
+        parts = fit.parts
         if rest.n_items <= DENSE_ITEMS:
-            total = np.zeros((rest.n_items, rest.n_items))
-            for share in engine.map(dense_information, parts, rest.n_items):
-                total += share
-            se = np.sqrt(np.diag(centred_inverse(total)))
+            se = np.sqrt(np.diag(centred_inverse(parts.sum(dense_information, rest.n_items))))
         else:
             se = 1 / np.sqrt(fit.diagonal)
         factor = shrink_factor(parts) if self.correction else 1.0
         difficulty = factor * fit.difficulty
         if self.correction:
-            parts = [solve_abilities(part, difficulty)[0] for part in parts]
+            parts, _ = parts.advance(solve_abilities, difficulty)
         ability, ability_se = _abilities(rest, parts)
         findings = list(kept.findings)
         if fit.residual > self.tol:
@@ -280,12 +268,15 @@ class JointRasch(RaschEstimator):
         )
 
 
-def _abilities(responses: Responses, parts: Sequence[Part]) -> tuple[Floats, Floats]:
+def _abilities(responses: Responses, parts: Prepared) -> tuple[Floats, Floats]:
     """One ability for every user of the data, the extreme ones included."""
     counts, scores = responses.counts, responses.scores
     ability = np.select([counts == 0, scores == 0, scores == counts], [np.nan, -np.inf, np.inf], 0.0)
     se = np.where(counts == 0, np.nan, np.inf)
     inside = np.isfinite(ability)
-    ability[inside] = np.concatenate([part.theta for part in parts])
-    se[inside] = np.concatenate([1 / np.sqrt(part.information) for part in parts])
+    ability[inside], se[inside] = parts.gather(_theta_and_error)
     return ability, se
+
+
+def _theta_and_error(part: Part) -> tuple[Floats, Floats]:
+    return part.theta, 1 / np.sqrt(part.information)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.estimators.marginal_em import (
@@ -140,31 +139,26 @@ class MarginalRasch(RaschEstimator):
         if not 0 < self.validation < 1:
             raise OptionError(f"validation is {self.validation!r}; it must be between 0 and 1.")
 
-    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
+    def _estimate(self, responses: Responses) -> Estimate:
         self._check()
-        kept = _keep_mixed(responses, engine)
+        kept = _keep_mixed(responses)
         rest = kept.responses
-        start = start_difficulty(rest, engine)
+        start = start_difficulty(rest)
         options: dict[str, Any] = {"nodes": self.nodes, "quadrature": self.quadrature, "max_iter": self.max_iter}
         extra: dict[str, Any] = {}
         sigma = self.sigma
         if self.prior == "validation":
             priors = [(float(mu), float(sd)) for mu, sd in (self.priors or TEN_NORMALS)]
             chosen, scores = choose_prior(
-                rest, engine, priors, share=self.validation, seed=self.random_state, start=start, tol=1e-3, **options
+                rest, priors, share=self.validation, seed=self.random_state, start=start, tol=1e-3, **options
             )
             extra |= {"prior": chosen, "validation_loglik": scores}
             sigma = chosen[1]
         free = self.prior == "free"
-        fit = marginal_difficulty(rest, engine, start=start, sigma=sigma, free=free, tol=self.tol, **options)
+        fit = marginal_difficulty(rest, start=start, sigma=sigma, free=free, tol=self.tol, **options)
         with_sigma = sigma is None and not free
-        variance, variance_sigma = marginal_variances(
-            rest, engine, fit.difficulty, fit.population, with_sigma=with_sigma
-        )
-        ability, ability_se = (
-            np.concatenate(both)
-            for both in zip(*engine.map(abilities, rest.blocks, fit.difficulty, fit.population), strict=True)
-        )
+        variance, variance_sigma = marginal_variances(rest, fit.difficulty, fit.population, with_sigma=with_sigma)
+        ability, ability_se = rest.gather(abilities, fit.difficulty, fit.population)
         n_users = int(np.sum(rest.counts > 0))
         n_parameters = rest.n_items + (len(fit.population.nodes) - 2 if free else int(with_sigma))
         extra |= {
@@ -200,9 +194,9 @@ def _sd_of(fit: MarginalFit, sigma: float | None) -> float:
     return fit.population.sd
 
 
-def _keep_mixed(responses: Responses, engine: LocalEngine) -> Kept:
+def _keep_mixed(responses: Responses) -> Kept:
     """Items with right and wrong answers; the population ties them together even where no user does."""
-    design = examine(responses, engine.sum)
+    design = examine(responses)
     mixed = ~(design.unanswered | design.all_right | design.all_wrong)
     if mixed.sum() < 2:
         raise DesignError(

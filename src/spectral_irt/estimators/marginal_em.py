@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.population import (
     Population,
@@ -39,7 +38,6 @@ class MarginalFit:
 
 def marginal_difficulty(
     responses: Responses,
-    engine: LocalEngine,
     *,
     start: Floats,
     sigma: float | None = None,
@@ -59,13 +57,13 @@ def marginal_difficulty(
     x = np.append(start, np.log(1.0 if sigma is None else sigma))
     passes = 0
     if nodes is None:
-        x, _, passes, _ = _accelerated_em(responses, engine, x, sigma is None, ROUGH_NODES, "even", ROUGH_STEP, 50)
+        x, _, passes, _ = _accelerated_em(responses, x, sigma is None, ROUGH_NODES, "even", ROUGH_STEP, 50)
         nodes = enough_nodes(float(np.exp(x[-1])), int(responses.counts.max(initial=1)))
-    x, loglik, more, step = _accelerated_em(responses, engine, x, sigma is None, nodes, quadrature, tol, max_iter)
+    x, loglik, more, step = _accelerated_em(responses, x, sigma is None, nodes, quadrature, tol, max_iter)
     difficulty, population = x[:-1], normal_population(float(np.exp(x[-1])), nodes, quadrature)
     passes += more
     if free:
-        difficulty, population, loglik, more, step = _free_weights(responses, engine, difficulty, population, max_iter)
+        difficulty, population, loglik, more, step = _free_weights(responses, difficulty, population, max_iter)
         passes += more
     centre = difficulty.mean()
     population = Population(population.nodes - centre, population.log_weights)
@@ -74,7 +72,6 @@ def marginal_difficulty(
 
 def _accelerated_em(
     responses: Responses,
-    engine: LocalEngine,
     x: Floats,
     estimate_sigma: bool,
     n_nodes: int,
@@ -92,7 +89,7 @@ def _accelerated_em(
 
     def step(x: Floats) -> tuple[Floats, float]:
         population = normal_population(float(np.exp(x[-1])), n_nodes, quadrature)
-        counts, users, loglik = engine.sum(expected_counts, responses.blocks, x[:-1], population)
+        counts, users, loglik = responses.sum(expected_counts, x[:-1], population)
         beta = _item_step(x[:-1], counts, score, population.nodes)
         share = users / users.sum()
         mean = share @ population.nodes
@@ -124,7 +121,7 @@ def _accelerated_em(
 
 
 def _free_weights(
-    responses: Responses, engine: LocalEngine, difficulty: Floats, population: Population, max_iter: int
+    responses: Responses, difficulty: Floats, population: Population, max_iter: int
 ) -> tuple[Floats, Population, float, int, float]:
     """Difficulties and weights of the nodes together, by a limited-memory quasi-Newton method.
 
@@ -138,7 +135,7 @@ def _free_weights(
     score = responses.item_scores.astype(float)
 
     def gradient(beta: Floats, log_weights: Floats) -> tuple[float, Floats, Floats]:
-        counts, users, loglik = engine.sum(expected_counts, responses.blocks, beta, Population(nodes, log_weights))
+        counts, users, loglik = responses.sum(expected_counts, beta, Population(nodes, log_weights))
         p = 1 / (1 + np.exp(beta[:, None] - nodes))
         slope = np.concatenate([(counts * p).sum(axis=1) - score, users - users.sum() * np.exp(log_weights)])
         own = np.concatenate([(counts * p * (1 - p)).sum(axis=1), users.sum() * np.exp(log_weights)])
@@ -179,9 +176,9 @@ def _item_step(beta: Floats, counts: Floats, score: Floats, nodes: Floats) -> Fl
     return beta
 
 
-def marginal_loglik(responses: Responses, engine: LocalEngine, difficulty: Floats, population: Population) -> float:
+def marginal_loglik(responses: Responses, difficulty: Floats, population: Population) -> float:
     """Log-likelihood of all answers of all users under given difficulties and population."""
-    return float(engine.sum(_loglik, responses.blocks, difficulty, population))
+    return float(responses.sum(_loglik, difficulty, population))
 
 
 def _loglik(block: Block, difficulty: Floats, population: Population) -> Floats:
@@ -190,7 +187,6 @@ def _loglik(block: Block, difficulty: Floats, population: Population) -> Floats:
 
 def choose_prior(
     responses: Responses,
-    engine: LocalEngine,
     priors: Sequence[tuple[float, float]],
     *,
     share: float,
@@ -220,8 +216,8 @@ def choose_prior(
     scores = []
     for mu, sd in priors:
         if sd not in fits:
-            fits[sd] = marginal_difficulty(train, engine, start=start[ok], sigma=sd, **options).difficulty
+            fits[sd] = marginal_difficulty(train, start=start[ok], sigma=sd, **options).difficulty
         longest = int(valid.counts.max(initial=1))
         population = normal_population(sd, options.get("nodes") or enough_nodes(sd, longest), mu=mu)
-        scores.append(marginal_loglik(valid, engine, fits[sd], population) / max(valid.n_responses, 1))
+        scores.append(marginal_loglik(valid, fits[sd], population) / max(valid.n_responses, 1))
     return priors[int(np.argmax(scores))], np.array(scores)

@@ -11,7 +11,6 @@ from scipy import sparse
 from spectral_irt.chain.pairs import PairChain, pair_counts
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import count_weights
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import ConvergenceWarning, check_option
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.estimators.support import (
@@ -165,19 +164,15 @@ def _squares(block: Block, beta: Floats, weighting: str) -> Floats:
     return by_item(g.indices, g.data**2, len(beta))
 
 
-def pairwise_errors(
-    responses: Responses, engine: LocalEngine, counts: Floats | sparse.csr_array, beta: Floats, weighting: str
-) -> Floats:
+def pairwise_errors(responses: Responses, counts: Floats | sparse.csr_array, beta: Floats, weighting: str) -> Floats:
     """Standard errors J^+ Omega J^+ with Omega the sum over users of g_l g_l^T; pairs of one user are not independent.
 
     Beyond 5,000 items J is taken for its diagonal.
     """
     pairs = _Pairs(sparse.csr_array(counts))
     if len(beta) > DENSE_ITEMS:
-        return np.sqrt(engine.sum(_squares, responses.blocks, beta, weighting)) / pairs.diagonal(beta)
-    omega = np.zeros((len(beta), len(beta)))
-    for share in engine.map(_meat, responses.blocks, beta, weighting):
-        omega += share
+        return np.sqrt(responses.sum(_squares, beta, weighting)) / pairs.diagonal(beta)
+    omega = responses.sum(_meat, beta, weighting)
     inverse = centred_inverse(pairs.information(beta))
     return np.sqrt(np.maximum(np.einsum("ij,ij->i", inverse @ omega, inverse), 0))
 
@@ -244,15 +239,15 @@ class PairwiseRasch(RaschEstimator):
         self.threads = threads
         self.threshold = threshold
 
-    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
+    def _estimate(self, responses: Responses) -> Estimate:
         check_option("weighting", self.weighting, WEIGHTINGS)
         check_option("algorithm", self.algorithm, ALGORITHMS)
-        kept = keep_estimable(responses, engine)
+        kept = keep_estimable(responses)
         rest = kept.responses
-        counts = pair_counts(rest, weighting=self.weighting, engine=engine)
+        counts = pair_counts(rest, weighting=self.weighting)
         fit = pairwise_difficulty(
             counts,
-            start=start_difficulty(rest, engine),
+            start=start_difficulty(rest),
             algorithm=self.algorithm,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -273,7 +268,7 @@ class PairwiseRasch(RaschEstimator):
                     "They are too small where groups of items are weakly linked.",
                 )
             )
-        se = pairwise_errors(rest, engine, counts, fit.difficulty, self.weighting)
+        se = pairwise_errors(rest, counts, fit.difficulty, self.weighting)
         return Estimate(
             kept.spread(fit.difficulty),
             kept.spread(se),

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, gram, user_slices
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
@@ -185,7 +184,7 @@ def _row_products(block: Block, start: int, stop: int, p: Floats, q: Floats) -> 
 
 
 def marginal_variances(
-    responses: Responses, engine: LocalEngine, difficulty: Floats, population: Population, *, with_sigma: bool
+    responses: Responses, difficulty: Floats, population: Population, *, with_sigma: bool
 ) -> tuple[Floats, float]:
     """Variance of every mean-centred difficulty, and of log sigma (NaN if that was not estimated)."""
     m = responses.n_items
@@ -195,7 +194,7 @@ def marginal_variances(
     # Information wants abilities around zero; difficulties shift along.
     mean = population.mean
     centred = Population(population.nodes - mean, population.log_weights)
-    items, cross, spread = engine.sum(information, responses.blocks, difficulty - mean, centred, order, dense)
+    items, cross, spread = responses.sum(information, difficulty - mean, centred, order, dense)
     spread = float(spread)
     if not dense:
         return 1 / np.maximum(items, 1e-300), 1 / spread if with_sigma and spread > 0 else np.nan

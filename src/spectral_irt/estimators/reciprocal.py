@@ -13,7 +13,6 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.pairs import pair_counts
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import NAMED, DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.estimators.support import gram, user_slices
@@ -150,12 +149,12 @@ class _ReciprocalRasch(RaschEstimator):
     def _solve(self, counts: Floats) -> tuple[Floats, int, float, Influence]:
         raise NotImplementedError
 
-    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
-        counts = complete_counts(responses, engine)
+    def _estimate(self, responses: Responses) -> Estimate:
+        counts = complete_counts(responses)
         difficulty, n_iter, residual, influence = self._solve(counts)
-        omega = engine.sum(influence_squares, responses.blocks, influence)
+        omega = responses.sum(influence_squares, influence)
         variance = np.einsum("ij,ij->i", influence.transform @ omega, influence.transform)
-        design = examine(responses, engine.sum)
+        design = examine(responses)
         return Estimate(
             difficulty,
             np.sqrt(np.maximum(variance, 0)),
@@ -167,14 +166,14 @@ class _ReciprocalRasch(RaschEstimator):
         )
 
 
-def complete_counts(responses: Responses, engine: LocalEngine) -> Floats:
+def complete_counts(responses: Responses) -> Floats:
     """Y, after a check that every pair of items was answered differently in both ways."""
     m = responses.n_items
     if m > MOST_ITEMS:
         raise OptionError(
             f"{m:,} items make {m * m:,} pairs; the reciprocal methods are for short tests. Use SpectralRasch."
         )
-    counts = np.asarray(pair_counts(responses, dense=True, engine=engine))
+    counts = np.asarray(pair_counts(responses, dense=True))
     empty = (counts == 0) & ~np.eye(m, dtype=bool)
     missing = np.argwhere(np.triu(empty | empty.T))
     if len(missing):

@@ -14,7 +14,6 @@ from spectral_irt.chain.regularization import Regularization, met_items, plan_re
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weights import WEIGHTINGS
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.responses import Finding, Responses
@@ -54,7 +53,6 @@ def spectral_difficulty(
     tol: float = 1e-10,
     max_passes: int = 10_000,
     seed: int = 0,
-    engine: LocalEngine | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> SpectralFit:
     """Item difficulties with standard errors by the spectral method; the function behind `SpectralRasch`.
@@ -69,21 +67,20 @@ def spectral_difficulty(
         raise OptionError(f"tol is {tol}; it must lie between 0 and 1.")
     if max_passes < 1:
         raise OptionError(f"max_iter is {max_passes}; it must be at least 1.")
-    engine = engine or LocalEngine()
     tell = progress or (lambda text: None)
     tell("looking at the design")
-    design = examine(responses, engine.sum)
+    design = examine(responses)
     plan = plan_regularization(design, regularization, nu, nu_rule, weighting)
     findings = list(design.findings)
 
     if plan.kind == "none":
-        rest, kept, left_out = estimable(responses, engine.sum)
+        rest, kept, left_out = estimable(responses)
         findings = [f for f in findings if f.code not in ("extreme_items", "uninformed_items")] + list(left_out)
     else:
         kept = met_items(design, nu_rule) if plan.kind == "pairs" else design.answered
         rest = responses if kept.all() else responses.take_items(kept)
     tell("solving the chain")
-    rounds = Rounds(rest, weighting, plan, design.information[kept], engine, tol=tol, max_passes=max_passes, tell=tell)
+    rounds = Rounds(rest, weighting, plan, design.information[kept], tol=tol, max_passes=max_passes, tell=tell)
     found = rounds.solve()
     plan, balance = rounds.plan, rounds.balance()
 
@@ -99,7 +96,7 @@ def spectral_difficulty(
     findings += _findings(plan, found, tol)
     if contraction > SLOW:
         # Ties to a virtual item hide weak links, so these are looked for in the data alone.
-        weak = weak_links(rest.take_items(design.component[kept] == 0), engine)
+        weak = weak_links(rest.take_items(design.component[kept] == 0))
         findings += [weak] if weak else []
     told = balance.through if balance.in_information else rounds.information()
     difficulty, every_se, information = (np.full(responses.n_items, np.nan) for _ in range(3))
@@ -228,7 +225,7 @@ class SpectralRasch(RaschEstimator):
         """The estimator of the paper's experiments: every pair counts once, nu = 1 on pairs that differed."""
         return cls(weighting="pairs", regularization=0, nu=nu, nu_rule=nu_rule, **options)
 
-    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
+    def _estimate(self, responses: Responses) -> Estimate:
         fit = spectral_difficulty(
             responses,
             weighting=self.weighting,
@@ -239,7 +236,6 @@ class SpectralRasch(RaschEstimator):
             tol=self.tol,
             max_passes=self.max_iter,
             seed=self.random_state,
-            engine=engine,
             progress=getattr(self, "_progress", None),
         )
         return Estimate(

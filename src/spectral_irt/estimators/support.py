@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.estimators.spectral import spectral_difficulty
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, csr
@@ -23,9 +22,9 @@ DENSE_ITEMS = 5000
 WINDOW = 8  # differences that Anderson's acceleration looks back on
 
 
-def start_difficulty(responses: Responses, engine: LocalEngine) -> Floats:
+def start_difficulty(responses: Responses) -> Floats:
     """Where every iteration starts: the spectral estimate, regularised as the data need; 0 for an unanswered item."""
-    beta = spectral_difficulty(responses, se="none", tol=1e-6, engine=engine).difficulty
+    beta = spectral_difficulty(responses, se="none", tol=1e-6).difficulty
     return np.where(np.isfinite(beta), beta, 0.0)
 
 
@@ -48,10 +47,10 @@ class Kept:
         return full
 
 
-def keep_estimable(responses: Responses, engine: LocalEngine) -> Kept:
+def keep_estimable(responses: Responses) -> Kept:
     """For methods without a prior: leave out items with no finite difficulty; refuse data that fall apart."""
-    rest, mask, findings = estimable(responses, engine.sum)
-    design = examine(responses, engine.sum)
+    rest, mask, findings = estimable(responses)
+    design = examine(responses)
     also = tuple(f for f in design.findings if f.code in ("silent_users", "many_more_items_than_users"))
     return Kept(rest, mask, design.status(), findings + also)
 

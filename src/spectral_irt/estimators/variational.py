@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
-from spectral_irt.engines import LocalEngine
+from spectral_irt.engines import Prepared
 from spectral_irt.errors import ConvergenceWarning
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.estimators.support import Anderson, by_item, by_user, start_difficulty
@@ -136,14 +134,14 @@ class VariationalFit:
     """What `variational_difficulty` found; abilities are on the scale on which they average zero."""
 
     items: Items
-    parts: list[Part]
+    parts: Prepared
     elbo: Floats
     n_iter: int
     residual: float
 
 
 def variational_difficulty(
-    responses: Responses, engine: LocalEngine, *, start: Floats, tol: float = 1e-5, max_iter: int = 500
+    responses: Responses, *, start: Floats, tol: float = 1e-5, max_iter: int = 500
 ) -> VariationalFit:
     """The best approximation of the posterior by independent normals, by coordinate ascent on the evidence bound.
 
@@ -156,17 +154,16 @@ def variational_difficulty(
     n_items = responses.item_counts
     items = Items(start, 1 / (1 + n_items / 5), 0.0, 1.0, 1.0)
     x, shift = items.pack(), 0.0
-    parts: list[Any] = list(engine.map(Part.of, responses.blocks))
-    safe: tuple[Floats, list[Any], float] = (x, parts, shift)
+    parts = responses.prepare(Part.of)
+    safe = (x, parts, shift)
     accelerate = Anderson()
     trace: list[float] = []
     good = (items, parts)
     passes, change = 0, np.inf
     while passes < max_iter:
         items = Items.unpack(x)
-        found = list(engine.map(bound_pass, parts, items, shift))
+        there, sums = parts.advance(bound_pass, items, shift)
         passes += 1
-        sums = tuple(sum(f[1][k] for f in found) for k in range(4))
         bound = float(sums[3][0]) + item_bound(items)
         if trace and bound < trace[-1]:
             if x is safe[0] and parts is safe[1]:
@@ -175,7 +172,7 @@ def variational_difficulty(
             x, parts, shift = safe
             continue
         trace.append(bound)
-        parts = [f[0] for f in found]
+        parts = there
         good = (items, parts)
         new, shift = update_items(items, sums)
         image = new.pack()
@@ -247,12 +244,10 @@ class VariationalRasch(RaschEstimator):
         self.threads = threads
         self.threshold = threshold
 
-    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
-        design = examine(responses, engine.sum)
+    def _estimate(self, responses: Responses) -> Estimate:
+        design = examine(responses)
         rest = responses.take_items(design.answered) if design.unanswered.any() else responses
-        fit = variational_difficulty(
-            rest, engine, start=start_difficulty(rest, engine), tol=self.tol, max_iter=self.max_iter
-        )
+        fit = variational_difficulty(rest, start=start_difficulty(rest), tol=self.tol, max_iter=self.max_iter)
         centre = fit.items.mean.mean()
         difficulty = np.full(responses.n_items, np.nan)
         se = difficulty.copy()
@@ -289,7 +284,9 @@ def _abilities(responses: Responses, fit: VariationalFit) -> tuple[Floats, Float
     mean = np.zeros(responses.n_users)
     sd = np.full(responses.n_users, fit.items.tau**-0.5)
     present = responses.counts > 0
-    parts: Sequence[Part] = fit.parts
-    mean[present] = np.concatenate([part.mean for part in parts])
-    sd[present] = np.sqrt(np.concatenate([part.var for part in parts]))
+    mean[present], sd[present] = fit.parts.gather(_mean_and_sd)
     return mean, sd
+
+
+def _mean_and_sd(part: Part) -> tuple[Floats, Floats]:
+    return part.mean, np.sqrt(part.var)

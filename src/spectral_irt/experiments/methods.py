@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from spectral_irt.chain.pairs import pair_counts
 from spectral_irt.chain.regularization import met_groups
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.base import Z95
 from spectral_irt.estimators.conditional import ConditionalRasch
@@ -26,7 +25,7 @@ from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.estimators.support import keep_estimable, start_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
 from spectral_irt.experiments.without_pairs import complete_paper_difficulty, pairwise_without_pairs
-from spectral_irt.responses import Block, Responses
+from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
 Mask = NDArray[np.bool_]
@@ -78,25 +77,23 @@ def jmle(responses: Responses) -> Found:
     """Joint maximum likelihood, uncorrected."""
 
     def fit(rest: Responses) -> Floats:
-        engine = LocalEngine()
-        kept = keep_estimable(rest, engine)
-        start = start_difficulty(kept.responses, engine)
-        return kept.spread(joint_difficulty(kept.responses, engine, start=start).difficulty)
+        kept = keep_estimable(rest)
+        start = start_difficulty(kept.responses)
+        return kept.spread(joint_difficulty(kept.responses, start=start).difficulty)
 
     return _on_largest(responses, fit)
 
 
 def pmle(responses: Responses) -> Found:
     """Pairwise maximum likelihood, every pair counting once."""
-    engine = LocalEngine()
     many = responses.n_items > MOST_PAIRED_ITEMS
 
     def fit(rest: Responses) -> Floats:
-        kept = keep_estimable(rest, engine)
-        start = start_difficulty(kept.responses, engine)
+        kept = keep_estimable(rest)
+        start = start_difficulty(kept.responses)
         if many:
             return kept.spread(pairwise_without_pairs(kept.responses, start=start))
-        counts = pair_counts(kept.responses, engine=engine)
+        counts = pair_counts(kept.responses)
         return kept.spread(pairwise_difficulty(counts, start=start, tol=1e-6).difficulty)
 
     found = _on_largest(responses, fit)
@@ -106,11 +103,12 @@ def pmle(responses: Responses) -> Found:
 def mmle(responses: Responses, sigma: float | None = None) -> Found:
     """Marginal maximum likelihood under N(mu, sigma^2); sigma is estimated when it is not given."""
     mixed = (responses.item_scores > 0) & (responses.item_scores < responses.item_counts)
-    rest = _few_blocks(responses.take_items(mixed))
-    engine = LocalEngine()
-    start = start_difficulty(rest, engine)
+    rest = responses.take_items(mixed)
+    if rest.n_users * 100 <= rest.n_items:
+        rest = rest.in_one_block()  # what is made once per block and item is made once
+    start = start_difficulty(rest)
     return Found(
-        _spread(mixed, marginal_difficulty(rest, engine, start=start, sigma=sigma, tol=EM_STEP).difficulty),
+        _spread(mixed, marginal_difficulty(rest, start=start, sigma=sigma, tol=EM_STEP).difficulty),
         note="" if sigma is None else f"prior sd {sigma:g}",
     )
 
@@ -145,14 +143,3 @@ def _spread(mask: Mask, values: Floats) -> Floats:
     full = np.full(len(mask), np.nan)
     full[mask] = values
     return full
-
-
-def _few_blocks(responses: Responses) -> Responses:
-    """All users in one block where users are few and items many: what is made once a block and item is made once."""
-    if responses.n_users * 100 > responses.n_items:
-        return responses
-    sizes = np.concatenate([[0], np.cumsum([block.n_responses for block in responses.blocks])])
-    split = [block.split + before for block, before in zip(responses.blocks, sizes, strict=False)]
-    items = [block.items for block in responses.blocks]
-    indptr = np.concatenate([[0], np.cumsum(responses.counts)])
-    return replace(responses, blocks=(Block(indptr, np.concatenate(split), np.concatenate(items)),))

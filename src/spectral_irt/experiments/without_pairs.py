@@ -12,7 +12,7 @@ import hashlib
 import numpy as np
 
 from spectral_irt.chain.stationary import stationary
-from spectral_irt.responses import Responses
+from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
 
 STEP = 0.5  # of the trapezoidal rule for 1 / x: relative error 2e-8
@@ -31,29 +31,29 @@ class CompleteChain:
         self.group = same_answers(responses)
         m = responses.n_items
         self.rates: Floats = nu * (m - np.bincount(self.group)[self.group]).astype(float)
-        for block in responses.blocks:
-            right, _ = block.halves(m)
-            self.rates += right.T @ (block.counts - block.scores).astype(float)
+        self.rates += responses.sum(_outflow, m)
 
     def inflow(self, flow: Floats) -> Floats:
         """sum_i flow_i (Y_ij + nu), the sum over items with other answers."""
         total = self.nu * (flow.sum() - np.bincount(self.group, weights=flow)[self.group])
-        for block in self.responses.blocks:
-            right, wrong = block.halves(len(flow))
-            total += wrong.T @ (right @ flow)
-        return total
+        return total + self.responses.sum(_inflow, flow)
+
+
+def _outflow(block: Block, n_items: int) -> Floats:
+    return block.halves(n_items)[0].T @ (block.counts - block.scores).astype(float)
+
+
+def _inflow(block: Block, flow: Floats) -> Floats:
+    right, wrong = block.halves(len(flow))
+    return wrong.T @ (right @ flow)
 
 
 def same_answers(responses: Responses) -> Ints:
     """A number for every item, the same for items that have the same answers from everybody; for complete data."""
     m = responses.n_items
     column = np.zeros((m, (responses.n_users + 7) // 8), dtype=np.uint8)
-    user = 0
-    for block in responses.blocks:
-        right, _ = block.halves(m)
-        for row in range(block.n_users):
-            column[right.indices[right.indptr[row] : right.indptr[row + 1]], user // 8] |= np.uint8(1 << user % 8)
-            user += 1
+    for user, item, right in responses.answers_by_block():
+        np.bitwise_or.at(column, (item[right], user[right] // 8), np.uint8(1) << (user[right] % 8).astype(np.uint8))
     prints = [hashlib.blake2b(line.tobytes(), digest_size=16).digest() for line in column]
     return np.unique(prints, return_inverse=True)[1]
 
@@ -103,12 +103,15 @@ class PairwiseChain:
         total = np.zeros(len(flow))
         for factor in self.factors:
             part = flow[:, None] * factor
-            for block in self.responses.blocks:
-                right, wrong = block.halves(len(flow))
-                if against:
-                    right, wrong = wrong, right
-                total += np.einsum("ik,ik->i", factor, wrong.T @ (right @ part))
+            total += self.responses.sum(_products, part, factor, against)
         return total
+
+
+def _products(block: Block, part: Floats, factor: Floats, against: bool) -> Floats:
+    right, wrong = block.halves(len(part))
+    if against:
+        right, wrong = wrong, right
+    return np.einsum("ik,ik->i", factor, wrong.T @ (right @ part))
 
 
 def pairwise_without_pairs(responses: Responses, *, start: Floats, tol: float = 1e-4, max_iter: int = 50) -> Floats:

@@ -12,16 +12,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.spectral import spectral_difficulty
 from spectral_irt.persons.abilities import Abilities, abilities
-from spectral_irt.persons.residuals import probabilities, with_users
+from spectral_irt.persons.residuals import probabilities
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.pack import Repeats, pack
+from spectral_irt.responses.pack import pack_block
 
-Statistic = Callable[[Responses, Floats, LocalEngine], dict[str, Floats]]
+Statistic = Callable[[Responses, Floats], dict[str, Floats]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +51,6 @@ def bootstrap(
     level: float = 0.05,
     sample: int | None = None,
     seed: int = 0,
-    engine: LocalEngine | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> dict[str, Band]:
     """Observed values and critical values of some statistics under the Rasch model.
@@ -62,7 +60,7 @@ def bootstrap(
     responses : Responses
         Item codes are positions in `difficulty`.
     statistic : callable
-        `statistic(responses, difficulty, engine)` gives named arrays, one number an item (or whatever it is about).
+        `statistic(responses, difficulty)` gives named arrays, one number an item (or whatever it is about).
     replicates : int
         200: limits at the 5 % level are the fifth value from either end.
     level : float
@@ -79,21 +77,20 @@ def bootstrap(
     data: estimated abilities as they stand vary too much, since they contain their errors.
     """
     _check(replicates, level, sample)
-    engine = engine or LocalEngine()
     refit = sample is None or sample >= responses.n_users
     if sample is not None and not refit:
         chosen = np.random.default_rng([seed, 0]).choice(responses.n_users, sample, replace=False)
         responses = responses.take_users(np.sort(chosen))
-    observed = statistic(responses, difficulty, engine)
-    known = abilities(responses, difficulty, "eap", engine)
+    observed = statistic(responses, difficulty)
+    known = abilities(responses, difficulty, "eap")
     drawn: dict[str, list[Floats]] = {name: [] for name in observed}
     for k in range(replicates):
         if progress:
             progress(f"replicate {k + 1} of {replicates}")
-        again = redraw(responses, difficulty, known, np.random.SeedSequence([seed, 1, k]), engine)
-        beta = spectral_difficulty(again, se="none", engine=engine).difficulty if refit else difficulty
+        again = redraw(responses, difficulty, known, np.random.SeedSequence([seed, 1, k]))
+        beta = spectral_difficulty(again, se="none").difficulty if refit else difficulty
         beta = np.where(np.isfinite(difficulty), beta, np.nan)
-        for name, values in statistic(again, beta, engine).items():
+        for name, values in statistic(again, beta).items():
             drawn[name].append(values)
     return {name: band(values, np.array(drawn[name]), level) for name, values in observed.items()}
 
@@ -111,25 +108,17 @@ def _check(replicates: int, level: float, sample: int | None) -> None:
         raise OptionError(f"sample is {sample}; it is a number of users, at least 2.")
 
 
-def redraw(
-    responses: Responses, difficulty: Floats, known: Abilities, seed: np.random.SeedSequence, engine: LocalEngine
-) -> Responses:
+def redraw(responses: Responses, difficulty: Floats, known: Abilities, seed: np.random.SeedSequence) -> Responses:
     """The same users shown the same items, with answers drawn from the model.
 
     Answers to items without a difficulty are left out.
     """
-    pieces = with_users(responses, np.stack([known.ability, known.se], axis=1))
-    seeds = seed.spawn(len(pieces))
-    blocks = engine.map(_redraw, list(zip(pieces, seeds, strict=True)), difficulty)
-    return Responses(
-        tuple(block for group in blocks for block in group), responses.items, responses.users, None, responses.source
-    )
+    return responses.transform(_redraw, difficulty, persons=(known.ability, known.se), seed=seed)
 
 
-def _redraw(piece: tuple[tuple[Block, Floats], np.random.SeedSequence], difficulty: Floats) -> tuple[Block, ...]:
-    (block, posterior), seed = piece
+def _redraw(block: Block, ability: Floats, se: Floats, seed: np.random.SeedSequence, difficulty: Floats) -> Block:
     rng = np.random.default_rng(seed)
-    theta = posterior[:, 0] + posterior[:, 1] * rng.standard_normal(block.n_users)
+    theta = ability + se * rng.standard_normal(block.n_users)
     # In this order draws belong to the cell (user, item), not to how it was answered: it is the same for any answers.
     slots = (block.user_of_response() << 32) + block.items
     slots.sort()
@@ -138,7 +127,7 @@ def _redraw(piece: tuple[tuple[Block, Floats], np.random.SeedSequence], difficul
     if not known[shown.items].all():
         shown = shown.keep_items(np.where(known, np.arange(len(known)), -1).astype(np.int32))
     wrong = rng.random(shown.n_responses) >= probabilities(shown, difficulty, theta)
-    return pack(shown.indptr, 2 * shown.items + wrong, duplicates="error", repeats=Repeats())
+    return pack_block(shown.indptr, 2 * shown.items + wrong)
 
 
 def band(observed: Floats, drawn: Floats, level: float) -> Band:

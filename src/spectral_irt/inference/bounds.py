@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.persons.align import align
 from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, add_parts
+from spectral_irt.responses.block import Floats
 
 # "Sufficiently large" in the appendix.
 C1 = 101  # of log m, and of log n in the regime of many items
@@ -220,18 +219,16 @@ def floor(information: ArrayLike, *, centred: bool = False) -> Bound:
 def information(responses: Responses, difficulty: ArrayLike, ability: ArrayLike) -> Floats:
     """I_i = sum_l p_li (1 - p_li) over the users who answered item i; NaN difficulties and abilities add nothing."""
     beta, theta = np.asarray(difficulty, dtype=float), np.asarray(ability, dtype=float)
-    starts = np.cumsum([0, *(block.n_users for block in responses.blocks)])
-    parts = (_information(block, beta, theta[start:]) for block, start in zip(responses.blocks, starts, strict=False))
-    return add_parts(parts)
+    return responses.sum(_information, beta, persons=(theta,))
 
 
-def _information(block: Block, beta: Floats, theta: Floats) -> Floats:
-    x = np.repeat(theta[: block.n_users], block.counts) - beta[block.items]
+def _information(block: Block, theta: Floats, beta: Floats) -> Floats:
+    x = np.repeat(theta, block.counts) - beta[block.items]
     weight = np.nan_to_num(_sigmoid(x) * _sigmoid(-x))
     return np.bincount(block.items, weights=weight, minlength=len(beta)).astype(np.float64)
 
 
-def error_estimate_over_floor(fit: RaschEstimator, responses: Responses, engine: LocalEngine | None = None) -> float:
+def error_estimate_over_floor(fit: RaschEstimator, responses: Responses) -> float:
     """The estimated l2 error over the least possible: sqrt(sum_i se_i^2) / sqrt(floor), both mean-centred.
 
     1 would be as good as with known abilities; 1.05 to 1.2 is usual, more where users answer few items. Where the fit
@@ -240,9 +237,8 @@ def error_estimate_over_floor(fit: RaschEstimator, responses: Responses, engine:
     NaN without standard errors.
     """
     fit._require_fit()
-    engine = engine or LocalEngine(fit.threads)
     responses = align(fit, responses)
-    theta = abilities(responses, fit.difficulty_, engine=engine).ability
+    theta = abilities(responses, fit.difficulty_).ability
     told = information(responses, fit.difficulty_, theta)
     told += getattr(getattr(fit, "regularization_", None), "alpha", 0.0)
     known = np.isfinite(fit.se_) & (told > 0)

@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.estimators.given_score import conditional_probabilities
 from spectral_irt.inference.fit_statistics import CACHED
 from spectral_irt.persons.abilities import answers_with_difficulty
@@ -54,7 +53,7 @@ class ConditionalStatistics:
 
 
 def conditional_statistics(
-    responses: Responses, difficulty: Floats, engine: LocalEngine | None = None, *, cutoff: float = np.inf
+    responses: Responses, difficulty: Floats, *, cutoff: float = np.inf
 ) -> ConditionalStatistics:
     """Conditional infit and outfit of every item.
 
@@ -73,10 +72,7 @@ def conditional_statistics(
     Müller (2020), Item fit statistics for Rasch analysis: can we trust them?, J. Stat. Distrib. Appl. 7:5;
     Christensen, Kreiner & Mesbah (2013), Rasch Models in Health, ch. 5.
     """
-    engine = engine or LocalEngine()
-    sums = np.zeros((SIZES, responses.n_items))
-    if responses.blocks:
-        sums = engine.sum(_item_sums, responses.blocks, difficulty, cutoff)
+    sums = responses.sum(_item_sums, difficulty, cutoff)
     n, z2, square, v, v2, inverse, p, off, lean = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         infit, outfit = square / v, z2 / n

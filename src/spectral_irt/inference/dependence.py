@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import make_table, method
 from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
@@ -175,13 +174,12 @@ def local_dependence(
     """
     everyone = answers = scored(fit, responses, "local_dependence", ignore_unknown)
     _check(top, min_users, n_components, sample)
-    engine = LocalEngine(getattr(fit, "threads", None))
     if sample is not None and sample < answers.n_users:  # the same users that the bootstrap takes
         chosen = np.random.default_rng([seed, 0]).choice(answers.n_users, sample, replace=False)
         answers = answers.take_users(np.sort(chosen))
     beta = fit.difficulty_
     shown = TOP if top is None and answers.n_items > ALL_PAIRS else top
-    pairs, components = _look(answers, beta, min_users, shown, n_components, engine)
+    pairs, components = _look(answers, beta, min_users, shown, n_components)
     if not pairs.n_pairs:
         raise DesignError(
             f"{answers.source}: no two items have {min_users} users in common, so no residuals can be correlated. "
@@ -190,10 +188,10 @@ def local_dependence(
     limits: dict[str, Critical] = {}
     if bootstrap:
 
-        def summary(again: Responses, difficulty: Floats, engine: LocalEngine) -> dict[str, float]:
-            return _summary(*_look(again, difficulty, min_users, 1, 1, engine))
+        def summary(again: Responses, difficulty: Floats) -> dict[str, float]:
+            return _summary(*_look(again, difficulty, min_users, 1, 1))
 
-        options = {"sample": sample, "seed": seed, "engine": engine, "progress": getattr(fit, "_progress", None)}
+        options = {"sample": sample, "seed": seed, "progress": getattr(fit, "_progress", None)}
         limits = _critical(everyone, beta, summary, bootstrap, level, options)
     findings = _findings(pairs, components, limits, level, answers.items)
     star = pairs.largest - pairs.mean
@@ -212,13 +210,13 @@ def _check(top: int | None, min_users: int, n_components: int, sample: int | Non
 
 
 def _look(
-    answers: Responses, beta: Floats, min_users: int, top: int | None, n_components: int, engine: LocalEngine
+    answers: Responses, beta: Floats, min_users: int, top: int | None, n_components: int
 ) -> tuple[Pairs, Components]:
-    theta = abilities(answers, beta, "wle", engine).ability
-    raw = residual_matrices(answers, beta, theta, standardised=False, engine=engine)
-    pairs = pairs_of(raw, min_users=min_users, top=top, engine=engine)
-    standard = residual_matrices(answers, beta, theta, standardised=True, engine=engine)
-    return pairs, residual_components(standard, n_components, min_users=min_users, engine=engine)
+    theta = abilities(answers, beta, "wle").ability
+    raw = residual_matrices(answers, beta, theta, standardised=False)
+    pairs = pairs_of(raw, answers.n_items, min_users=min_users, top=top)
+    standard = residual_matrices(answers, beta, theta, standardised=True)
+    return pairs, residual_components(standard, answers.n_items, n_components, min_users=min_users)
 
 
 def _summary(pairs: Pairs, components: Components) -> dict[str, float]:
@@ -237,8 +235,8 @@ def _critical(
     """The upper `level` of each summary over replicates from the model, and the observed value's rank among them."""
     values: list[dict[str, float]] = []  # the observed ones, then one of each replicate
 
-    def statistic(again: Responses, difficulty: Floats, engine: LocalEngine) -> dict[str, Floats]:
-        values.append(summary(again, difficulty, engine))
+    def statistic(again: Responses, difficulty: Floats) -> dict[str, Floats]:
+        values.append(summary(again, difficulty))
         return {name: np.array([value]) for name, value in values[-1].items()}
 
     # Each tail of the bootstrap's band has half its level; only the upper one matters here.

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.persons.residuals import (
     MeanSquares,
     mean_squares,
     probabilities,
     residual_terms,
-    with_users,
 )
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
@@ -57,9 +55,7 @@ class ItemStatistics:
     displacement: Floats
 
 
-def item_statistics(
-    responses: Responses, difficulty: Floats, ability: Floats, engine: LocalEngine | None = None
-) -> ItemStatistics:
+def item_statistics(responses: Responses, difficulty: Floats, ability: Floats) -> ItemStatistics:
     """Conventional fit statistics of every item at given difficulties and abilities.
 
     Users with everything right or everything wrong are left out, as in eRm and Winsteps: whatever they do fits.
@@ -77,12 +73,9 @@ def item_statistics(
     ----------
     Wright & Masters (1982), Rating Scale Analysis, ch. 5.
     """
-    engine = engine or LocalEngine()
-    m = len(difficulty)
     known = ability[np.isfinite(ability)]
     centre = float(known.mean()) if len(known) else 0.0  # keeps digits in the correlations
-    pieces = with_users(responses, ability)
-    sums = engine.sum(_item_sums, pieces, difficulty, centre) if pieces else np.zeros((SIZES, m))
+    sums = responses.sum(_item_sums, difficulty, centre, persons=(ability,))
     n, *terms, x, p, p2, theta, theta2, x_theta, p_theta, match, likelier = sums
     v = terms[2]
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -99,9 +92,8 @@ def item_statistics(
         )
 
 
-def _item_sums(piece: tuple[Block, Floats], difficulty: Floats, centre: float) -> Floats:
+def _item_sums(block: Block, ability: Floats, difficulty: Floats, centre: float) -> Floats:
     """Sums over users with a mixed score: a row for each statistic, a column for each item."""
-    block, ability = piece
     block = answers_with_difficulty(block, difficulty)
     m = len(difficulty)
     total = np.zeros((SIZES, m))

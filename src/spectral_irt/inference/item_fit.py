@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.estimators.base import RaschEstimator, make_table, method
 from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
 from spectral_irt.inference.conditional_fit import conditional_statistics
@@ -96,10 +95,9 @@ def item_fit_columns(
     seed: int = 0,
 ) -> dict[str, NDArray[Any]]:
     """The columns of `item_fit`, for responses that are already aligned with the calibration."""
-    engine = LocalEngine(fit.threads)
     beta = fit.difficulty_
-    theta = abilities(responses, beta, "ml", engine).ability
-    usual = item_statistics(responses, beta, theta, engine)
+    theta = abilities(responses, beta, "ml").ability
+    usual = item_statistics(responses, beta, theta)
     squares = usual.mean_squares
     columns: dict[str, NDArray[Any]] = {
         "infit": squares.infit,
@@ -107,7 +105,7 @@ def item_fit_columns(
         "outfit": squares.outfit,
         "outfit_z": squares.outfit_z,
     }
-    given = conditional_statistics(responses, beta, engine) if conditional else None
+    given = conditional_statistics(responses, beta) if conditional else None
     if given:
         columns |= {
             "infit_conditional": given.mean_squares.infit,
@@ -125,7 +123,7 @@ def item_fit_columns(
     if given:
         columns["displacement_conditional"] = given.displacement
     if bootstrap:
-        columns |= _limits(responses, beta, engine, bootstrap, level, sample, seed, fit._progress)
+        columns |= _limits(responses, beta, bootstrap, level, sample, seed, fit._progress)
     estimated = np.isin(fit.status_, WITH_FIT)
     for name, values in columns.items():
         columns[name] = np.where(estimated, values, "" if values.dtype == object else np.nan)
@@ -135,15 +133,14 @@ def item_fit_columns(
 def _limits(
     responses: Responses,
     beta: Floats,
-    engine: LocalEngine,
     replicates: int,
     level: float,
     sample: int | None,
     seed: int,
     progress: Callable[[str], None] | None,
 ) -> dict[str, NDArray[Any]]:
-    def statistic(answers: Responses, difficulty: Floats, engine: LocalEngine) -> dict[str, Floats]:
-        squares = conditional_statistics(answers, difficulty, engine).mean_squares
+    def statistic(answers: Responses, difficulty: Floats) -> dict[str, Floats]:
+        squares = conditional_statistics(answers, difficulty).mean_squares
         return {"infit_conditional": squares.infit, "outfit_conditional": squares.outfit}
 
     bands = run_bootstrap(
@@ -154,7 +151,6 @@ def _limits(
         level=level,
         sample=sample,
         seed=seed,
-        engine=engine,
         progress=progress,
     )
     columns: dict[str, NDArray[Any]] = {}

@@ -19,7 +19,7 @@ from scipy import sparse
 
 from spectral_irt.inference.splits import item_sets
 from spectral_irt.inference.tails import chi2_tail
-from spectral_irt.responses import Responses
+from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
 
 CELLS = 2_000_000  # strata x items at a time
@@ -106,9 +106,13 @@ def _tables(
             (np.ones(len(users)), (stratum[users], np.arange(len(users)))), shape=(n_strata, len(users))
         )
         for half in (0, 1):
-            parts = [block.halves(responses.n_items)[half] for block in chosen.blocks]
-            tables.append(sparse.csr_array(add @ sparse.vstack(parts, format="csr")))
+            answered = sparse.vstack(list(chosen.map(_half, responses.n_items, half)), format="csr")
+            tables.append(sparse.csr_array(add @ answered))
     return tuple(tables)
+
+
+def _half(block: Block, n_items: int, which: int) -> sparse.csr_array:
+    return block.halves(n_items)[which]
 
 
 def _sums(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import RaschEstimator, make_table, method
 from spectral_irt.inference.fit_statistics import WITH_FIT, item_statistics
@@ -169,15 +168,14 @@ def reliability(
     0.295
     """
     answers = scored(fit, responses, "reliability", ignore_unknown)
-    engine = LocalEngine(fit.threads)
     beta = fit.difficulty_
-    ml = abilities(answers, beta, "ml", engine)
-    found = ml if method == "ml" else abilities(answers, beta, method, engine)
+    ml = abilities(answers, beta, "ml")
+    found = ml if method == "ml" else abilities(answers, beta, method)
     mixed = (found.n > 0) & ~found.extreme
-    infit = person_mean_squares(answers, beta, found.ability, engine).infit
+    infit = person_mean_squares(answers, beta, found.ability).infit
     person_infit = np.sqrt(np.fmax(infit, 1))
     ok = np.isfinite(beta) & np.isin(fit.status_, WITH_FIT)
-    item_infit = np.sqrt(np.fmax(item_statistics(answers, beta, ml.ability, engine).mean_squares.infit, 1))
+    item_infit = np.sqrt(np.fmax(item_statistics(answers, beta, ml.ability).mean_squares.infit, 1))
     answered = found.n > 0
     eap = None
     if method == "eap":

@@ -7,14 +7,13 @@ share something beyond the ability, and the loadings say which. Pure noise has e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.engines import LocalEngine
+from spectral_irt.engines import Prepared
 from spectral_irt.inference.residual_pairs import ALL_PAIRS, pair_correlations
 from spectral_irt.responses.block import Floats
 
@@ -39,28 +38,25 @@ class Components:
     noise: float
 
 
-def residual_components(
-    matrices: Sequence[sparse.csr_array], n_components: int = 5, *, min_users: int = 30, engine: LocalEngine
-) -> Components:
+def residual_components(matrices: Prepared, m: int, n_components: int = 5, *, min_users: int = 30) -> Components:
     """The first principal components of residuals, users x items.
 
     Up to 1,000 items: of the matrix of pairwise correlations, 0 for pairs that too few users answered. Beyond: without
     forming it, with missing answers as residuals of 0; the same on complete data, smaller eigenvalues on sparse.
     """
-    m = matrices[0].shape[1]
-    squares = engine.sum(_squares, matrices)
+    squares = matrices.sum(_squares)
     known = np.flatnonzero(squares > 0)
     k = min(n_components, len(known))
     if m <= ALL_PAIRS:
-        r, n = pair_correlations(matrices, slice(0, m), min_users=min_users, engine=engine)
+        r, n = pair_correlations(matrices, slice(0, m), min_users=min_users)
         variance = np.divide(1.0, n, out=np.zeros(n.shape), where=np.isfinite(r) & ~np.eye(m, dtype=bool))
         edge = variance.sum() / max(len(known), 1)
         r = np.where(np.isfinite(r), r, 0.0)[np.ix_(known, known)]
         np.fill_diagonal(r, 1.0)
         values, vectors = (each[..., ::-1][..., :k] for each in np.linalg.eigh(r))
     else:
-        values, vectors = _largest(matrices, squares, known, k, engine)
-        edge = len(known) / sum(matrix.shape[0] for matrix in matrices)
+        values, vectors = _largest(matrices, squares, known, k)
+        edge = len(known) / matrices.sum(_n_rows)
     loadings = np.full((m, k), np.nan)
     loadings[known] = vectors * np.sqrt(np.maximum(values, 0))
     largest = loadings[known][np.abs(loadings[known]).argmax(axis=0), np.arange(k)] if k else np.zeros(0)
@@ -71,9 +67,11 @@ def _squares(matrix: sparse.csr_array) -> Floats:
     return np.bincount(matrix.indices, weights=matrix.data**2, minlength=matrix.shape[1]).astype(np.float64)
 
 
-def _largest(
-    matrices: Sequence[sparse.csr_array], squares: Floats, known: Any, k: int, engine: LocalEngine
-) -> tuple[Floats, Floats]:
+def _n_rows(matrix: sparse.csr_array) -> int:
+    return matrix.shape[0]
+
+
+def _largest(matrices: Prepared, squares: Floats, known: Any, k: int) -> tuple[Floats, Floats]:
     """Eigenvalues of S Z' Z S, S = 1 / sqrt(diag Z' Z), by Lanczos: a pass over the residuals for each step."""
     from scipy.sparse.linalg import LinearOperator, eigsh
 
@@ -82,7 +80,7 @@ def _largest(
     def apply(x: Floats) -> Floats:
         full = np.zeros(len(squares))
         full[known] = scale * x.ravel()
-        return scale * engine.sum(_apply, matrices, full)[known]
+        return scale * matrices.sum(_apply, full)[known]
 
     operator = LinearOperator((len(known), len(known)), matvec=apply, dtype=np.float64)
     start = np.random.default_rng(0).standard_normal(len(known))

@@ -7,7 +7,7 @@ about -1 / (m - 1), because a user's ability was fitted to these very answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.engines import LocalEngine
+from spectral_irt.engines import Prepared
 from spectral_irt.persons.abilities import answers_with_difficulty
-from spectral_irt.persons.residuals import CERTAIN, probabilities, with_users
+from spectral_irt.persons.residuals import CERTAIN, probabilities
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints, csr
 
@@ -26,15 +26,12 @@ CELLS = 4_000_000  # of a dense piece on the way
 DENSE = 0.1  # share of answered cells from which dense products are faster
 
 
-def residual_matrices(
-    responses: Responses, difficulty: Floats, ability: Floats, *, standardised: bool, engine: LocalEngine
-) -> list[sparse.csr_array]:
+def residual_matrices(responses: Responses, difficulty: Floats, ability: Floats, *, standardised: bool) -> Prepared:
     """Residuals, users x items, one matrix a block; a residual of zero is stored like any other."""
-    return list(engine.map(_residuals, with_users(responses, ability), difficulty, standardised))
+    return responses.prepare(_residuals, difficulty, standardised, persons=(ability,))
 
 
-def _residuals(piece: tuple[Block, Floats], difficulty: Floats, standardised: bool) -> sparse.csr_array:
-    block, theta = piece
+def _residuals(block: Block, theta: Floats, difficulty: Floats, standardised: bool) -> sparse.csr_array:
     block = answers_with_difficulty(block, difficulty)
     p = np.clip(probabilities(block, difficulty, theta), CERTAIN, 1 - CERTAIN)
     values = block.right() - p
@@ -43,14 +40,12 @@ def _residuals(piece: tuple[Block, Floats], difficulty: Floats, standardised: bo
     return csr(block.indptr.astype(np.int32), np.asarray(block.items), values, len(difficulty))
 
 
-def pair_correlations(
-    matrices: Sequence[sparse.csr_array], columns: slice, *, min_users: int, engine: LocalEngine
-) -> tuple[Floats, Ints]:
+def pair_correlations(matrices: Prepared, columns: slice, *, min_users: int) -> tuple[Floats, Ints]:
     """Correlation of each item's residuals with those of the items in `columns`, and the users who answered both.
 
     Items x columns; NaN with fewer than `min_users` users in common, or where a residual does not vary.
     """
-    n, s, t, ss, tt, st = engine.sum(_pair_sums, matrices, columns)
+    n, s, t, ss, tt, st = matrices.sum(_pair_sums, columns)
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.sqrt((n * ss - s * s) * (n * tt - t * t))
         correlation = (n * st - s * t) / spread
@@ -119,11 +114,10 @@ class Pairs:
     matrix: Floats | None
 
 
-def pairs_of(matrices: Sequence[sparse.csr_array], *, min_users: int, top: int | None, engine: LocalEngine) -> Pairs:
+def pairs_of(matrices: Prepared, m: int, *, min_users: int, top: int | None) -> Pairs:
     """All pairs of up to 1,000 items; of more, the `top` strongest."""
-    m = matrices[0].shape[1]
     if m <= ALL_PAIRS:
-        matrix, n = pair_correlations(matrices, slice(0, m), min_users=min_users, engine=engine)
+        matrix, n = pair_correlations(matrices, slice(0, m), min_users=min_users)
         first, second = np.nonzero(np.triu(np.isfinite(matrix), 1))
         values, counts = matrix[first, second], n[first, second]
         mean = float(values.mean()) if len(values) else float("nan")
@@ -134,7 +128,7 @@ def pairs_of(matrices: Sequence[sparse.csr_array], *, min_users: int, top: int |
     keep = top if top is not None else m
     total, number, largest = 0.0, 0, -np.inf
     strongest: tuple[NDArray[Any], ...] = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int64, float, np.int64))
-    for first, second, values, counts in _in_columns(matrices, min_users, engine):
+    for first, second, values, counts in _in_columns(matrices, m, min_users):
         total, number = total + float(values.sum()), number + len(values)
         largest = max(largest, float(values.max(initial=-np.inf)))
         both = tuple(np.concatenate(each) for each in zip(strongest, (first, second, values, counts), strict=True))
@@ -144,19 +138,20 @@ def pairs_of(matrices: Sequence[sparse.csr_array], *, min_users: int, top: int |
     return _sorted(strongest, total / max(number, 1), number, largest, keep, None)
 
 
-def _in_columns(
-    matrices: Sequence[sparse.csr_array], min_users: int, engine: LocalEngine
-) -> Iterator[tuple[Ints, Ints, Floats, Ints]]:
-    m = matrices[0].shape[1]
+def _in_columns(matrices: Prepared, m: int, min_users: int) -> Iterator[tuple[Ints, Ints, Floats, Ints]]:
     width = max(1, CELLS // m)
-    by_column = [sparse.csc_array(matrix) for matrix in matrices]
+    by_column = matrices.prepare(sparse.csc_array)
     for start in range(0, m, width):
         columns = slice(start, min(start + width, m))
         # Pairs are wanted once: items up to the last of these columns, against these columns.
-        parts = [sparse.csr_array(matrix[:, : columns.stop]) for matrix in by_column]
-        r, n = pair_correlations(parts, columns, min_users=min_users, engine=engine)
+        parts = by_column.prepare(_first_columns, columns.stop)
+        r, n = pair_correlations(parts, columns, min_users=min_users)
         first, second = np.nonzero(np.isfinite(r) & (np.arange(columns.stop)[:, None] < start + np.arange(r.shape[1])))
         yield first, second + start, r[first, second], n[first, second]
+
+
+def _first_columns(matrix: sparse.csc_array, stop: int) -> sparse.csr_array:
+    return sparse.csr_array(matrix[:, :stop])
 
 
 def _above(correlation: Floats, n: Ints, mean: float) -> Floats:

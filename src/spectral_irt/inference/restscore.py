@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.weights import LOGISTIC_VARIANCE
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import RaschEstimator, make_table, method
 from spectral_irt.estimators.given_score import conditional_probabilities
@@ -86,7 +85,7 @@ def item_restscore(
             f"item_restscore sorts all answers of an item at once and takes up to {MOST_RESPONSES:,} responses; there "
             f"are {answers.n_responses:,}. Say sample=, for example sample=10_000 users."
         )
-    found = rest_score(answers, fit.difficulty_, LocalEngine(fit.threads))
+    found = rest_score(answers, fit.difficulty_)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (found.gamma - found.expected) / found.se
     z[~np.isfinite(z)] = np.nan
@@ -102,15 +101,11 @@ def item_restscore(
     return make_table(columns, answers.frame_kind)
 
 
-def rest_score(responses: Responses, difficulty: Floats, engine: LocalEngine | None = None) -> RestScore:
+def rest_score(responses: Responses, difficulty: Floats) -> RestScore:
     """Item-restscore gamma of every item, observed and expected, and the standard error of their difference."""
-    engine = engine or LocalEngine()
     m = len(difficulty)
     gamma, expected, se = (np.full(m, np.nan) for _ in range(3))
-    parts = list(engine.map(_positions, responses.blocks, difficulty))
-    if not parts:
-        return RestScore(np.zeros(m, dtype=np.int64), gamma, expected, se)
-    items, right, p, if_right, if_wrong = (np.concatenate(column) for column in zip(*parts, strict=True))
+    items, right, p, if_right, if_wrong = responses.gather(_positions, difficulty)
     order = np.argsort(items, kind="stable")
     limits = np.searchsorted(items[order], np.arange(m + 1))
     for item in range(m):

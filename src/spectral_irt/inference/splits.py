@@ -123,7 +123,7 @@ def item_sets(responses: Responses) -> Ints:
     Every item has two random 64-bit numbers, and a set their sums: unequal sets do not meet.
     """
     code = np.random.default_rng(0).integers(2**64, size=(responses.n_items, 2), dtype=np.uint64)
-    keys = np.concatenate([_sums(block, code) for block in responses.blocks] or [np.zeros((0, 2), np.uint64)])
+    keys = responses.gather(_sums, code)
     return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
@@ -137,7 +137,7 @@ def _sums(block: Block, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _by_ability(responses: Responses, difficulty: Floats) -> Split:
-    ability = np.concatenate([_rough_ability(block, difficulty) for block in responses.blocks] or [np.zeros(0)])
+    ability = responses.gather(_rough_ability, difficulty)
     counts = responses.counts
     informed = (responses.scores > 0) & (responses.scores < counts)
     cut = np.median(ability[informed]) if informed.any() else 0.0

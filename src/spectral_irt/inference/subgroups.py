@@ -120,7 +120,7 @@ def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Su
     fits, informative = [], []
     for k in range(split.n_groups):
         part = everyone.take_users(split.members(k))
-        informative.append(int(sum(block.informative.sum() for block in part.blocks)))
+        informative.append(int(np.sum((part.scores > 0) & (part.scores < part.counts))))
         fit = type(make)(**make.get_params())
         if not isinstance(fit, ConditionalRasch) and everyone.n_items <= DENSE_ITEMS:
             fit.set_params(se="none")  # they are taken from the covariance

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.persons.newton import Answers, cached_runs, solve
 from spectral_irt.persons.posterior import fit_prior, posterior_moments
@@ -48,7 +47,6 @@ def abilities(
     responses: Responses,
     difficulty: Floats,
     method: str = "wle",
-    engine: LocalEngine | None = None,
     *,
     prior_mean: float | None = None,
     prior_sd: float | None = None,
@@ -93,15 +91,11 @@ def abilities(
         raise OptionError(
             f"difficulty has shape {beta.shape}; there must be one number for each of the {responses.n_items:,} items."
         )
-    engine = engine or LocalEngine()
     if method == "eap":
-        prior_mean, prior_sd = _population(responses, beta, prior_mean, prior_sd, engine)
-        parts = list(engine.map(_posterior, responses.blocks, beta, prior_mean, prior_sd))
+        prior_mean, prior_sd = _population(responses, beta, prior_mean, prior_sd)
+        ability, se, n, score = responses.gather(_posterior, beta, prior_mean, prior_sd)
     else:
-        parts = list(engine.map(_likelihood, responses.blocks, beta, method == "wle"))
-    if not parts:
-        parts = [(np.empty(0), np.empty(0), np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64))]
-    ability, se, n, score = (np.concatenate(column) for column in zip(*parts, strict=True))
+        ability, se, n, score = responses.gather(_likelihood, beta, method == "wle")
     extreme = ((score == 0) | (score == n)) & (n > 0)
     return Abilities(ability, se, extreme, n, score, method, prior_mean, prior_sd)
 
@@ -132,14 +126,11 @@ def _posterior(block: Block, beta: Floats, mean: float, sd: float) -> tuple[Floa
     return ability, se, block.counts, block.scores
 
 
-def _population(
-    responses: Responses, beta: Floats, mean: float | None, sd: float | None, engine: LocalEngine
-) -> tuple[float, float]:
+def _population(responses: Responses, beta: Floats, mean: float | None, sd: float | None) -> tuple[float, float]:
     """The prior: as given, or fitted to the users who answered something."""
 
     def moments(mean: float, sd: float) -> tuple[Floats, Floats]:
-        parts = list(engine.map(_posterior, responses.blocks, beta, mean, sd))
-        ability, error, n = (np.concatenate([part[k] for part in parts] or [np.empty(0)]) for k in range(3))
+        ability, error, n, _ = responses.gather(_posterior, beta, mean, sd)
         return ability[n > 0], error[n > 0]
 
     return fit_prior(moments, mean, sd)

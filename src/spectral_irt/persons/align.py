@@ -45,8 +45,7 @@ def align(calibration: Any, responses: Responses, ignore_unknown: bool = False) 
             f"{responses.source}: none of its {len(mine):,} items ({listed(mine)}) is in the calibration, which has "
             f"{listed(theirs)}; there is nothing to score. Check the labels."
         )
-    blocks = tuple(_recode(block, new) for block in responses.blocks)
-    return Responses(blocks, labels, responses.users, responses.frame_kind, responses.source)
+    return responses.transform(_recode, new, items=labels)
 
 
 def _hint(unknown: list[Any], known: list[Any]) -> str:

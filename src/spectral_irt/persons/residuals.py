@@ -17,7 +17,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, fill_scaled
@@ -74,25 +73,12 @@ def standardised(mean_square: Floats, q: Floats) -> Floats:
     return np.where(q > 0, z, np.nan)
 
 
-def person_mean_squares(
-    responses: Responses, difficulty: Floats, ability: Floats, engine: LocalEngine | None = None
-) -> MeanSquares:
+def person_mean_squares(responses: Responses, difficulty: Floats, ability: Floats) -> MeanSquares:
     """Infit and outfit of every user at the given abilities; NaN for extreme scores, which cannot misfit."""
-    engine = engine or LocalEngine()
-    parts = list(engine.map(_person_sums, with_users(responses, ability), difficulty))
-    if not parts:
-        return mean_squares(*(np.empty(0) for _ in range(6)))
-    return mean_squares(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+    return mean_squares(*responses.gather(_person_sums, difficulty, persons=(ability,)))
 
 
-def with_users(responses: Responses, values: Floats) -> list[tuple[Block, Floats]]:
-    """Every block with the values of its own users."""
-    ends = np.cumsum([block.n_users for block in responses.blocks])
-    return [(block, values[end - block.n_users : end]) for block, end in zip(responses.blocks, ends, strict=True)]
-
-
-def _person_sums(piece: tuple[Block, Floats], difficulty: Floats) -> tuple[Floats, ...]:
-    block, theta = piece
+def _person_sums(block: Block, theta: Floats, difficulty: Floats) -> tuple[Floats, ...]:
     block = answers_with_difficulty(block, difficulty)
     theta = np.where(block.informative, theta, np.nan)
     users = np.flatnonzero(block.counts)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator, make_table, method
 from spectral_irt.persons.abilities import abilities, score_abilities
@@ -82,10 +81,9 @@ def person_columns(
     prior_sd: float | None = None,
 ) -> dict[str, NDArray[Any]]:
     """The columns of `persons`, for responses that are already aligned with the calibration."""
-    engine = LocalEngine(fit.threads)
     beta = fit.difficulty_
-    found = abilities(responses, beta, method, engine, prior_mean=prior_mean, prior_sd=prior_sd)
-    fits = person_mean_squares(responses, beta, found.ability, engine)
+    found = abilities(responses, beta, method, prior_mean=prior_mean, prior_sd=prior_sd)
+    fits = person_mean_squares(responses, beta, found.ability)
     return {
         "user": responses.users,
         "n": found.n,

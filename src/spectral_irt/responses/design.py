@@ -7,7 +7,6 @@ formed: item -> user (answered right) -> item (answered wrong) is the same graph
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +15,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
-from spectral_irt.responses.block import Block, Floats, Ints, serial_sum
+from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.responses import Labels, Responses
 
 Mask = NDArray[np.bool_]
-Sum = Callable[..., Any]  # adds a kernel over blocks: `serial_sum`, or an engine's `sum`
 
 # A table this many times wider than long is more often transposed than real.
 WIDE_RATIO = 10
@@ -75,14 +73,14 @@ class Design:
         return tuple(_findings(self))
 
 
-def examine(responses: Responses, total: Sum = serial_sum) -> Design:
+def examine(responses: Responses) -> Design:
     """Look at the design of the data: a few passes over the responses, and no item-item matrix."""
     m = responses.n_items
-    if not responses.blocks or responses.n_responses == 0:
+    if responses.n_responses == 0:
         raise DesignError(
             f"{responses.source}: there are no responses. Check the file and the codes for missing answers."
         )
-    right, wrong = total(_evidence, responses.blocks, m)
+    right, wrong = responses.sum(_evidence, m)
     counts, scores = responses.item_counts, responses.item_scores
     unanswered = counts == 0
     all_right = (scores == counts) & ~unanswered
@@ -90,7 +88,7 @@ def examine(responses: Responses, total: Sum = serial_sum) -> Design:
     uninformed = (right == 0) & (wrong == 0) & ~unanswered & ~all_right & ~all_wrong
     both = right + wrong
     information = np.divide(2 * right * wrong, both, out=np.zeros(m), where=both > 0)
-    component = components(responses, total, information=information)
+    component = components(responses, information=information)
     return Design(responses, component, information, all_right, all_wrong, unanswered, uninformed)
 
 
@@ -104,7 +102,7 @@ def _evidence(block: Block, n_items: int) -> tuple[Floats, Floats]:
 # ------------------------------------------------------------------ components
 
 
-def components(responses: Responses, total: Sum = serial_sum, *, information: Floats | None = None) -> Ints:
+def components(responses: Responses, *, information: Floats | None = None) -> Ints:
     """Strongly connected component of each item, numbered from 0 by falling size; -1 without answers.
 
     The component of the best-answered item is found by spreading marks along the arrows and against them, each round
@@ -117,7 +115,7 @@ def components(responses: Responses, total: Sum = serial_sum, *, information: Fl
     pivot = int(np.argmax(responses.item_counts if information is None else information))
     core = np.ones(m, dtype=bool)
     for against in (False, True):
-        core &= _reach(responses, total, pivot, against, answered)
+        core &= _reach(responses, pivot, against, answered)
     labels = np.full(m, -1)
     labels[core] = 0
     rest = answered & ~core
@@ -130,13 +128,13 @@ def components(responses: Responses, total: Sum = serial_sum, *, information: Fl
     return labels
 
 
-def _reach(responses: Responses, total: Sum, pivot: int, against: bool, answered: Mask) -> Mask:
+def _reach(responses: Responses, pivot: int, against: bool, answered: Mask) -> Mask:
     """Items that can be reached from the pivot (or, against the arrows, that can reach it)."""
     marks = np.zeros(responses.n_items)
     marks[pivot] = 1
     reached = int(marks.sum())
     while True:
-        found = total(_spread, responses.blocks, responses.n_items, marks, against)
+        found = responses.sum(_spread, responses.n_items, marks, against)
         marks = ((found > 0) | (marks > 0)).astype(float)
         now = int(marks.sum())
         if now == reached or now == int(answered.sum()):
@@ -157,15 +155,8 @@ def _components_of(responses: Responses) -> Ints:
     from scipy.sparse.csgraph import connected_components
 
     m, n = responses.n_items, responses.n_users
-    sources, targets = [], []
-    start = m
-    for block in responses.blocks:
-        user = start + block.user_of_response()
-        right = block.right()
-        sources.append(np.where(right, block.items, user))
-        targets.append(np.where(right, user, block.items))
-        start += block.n_users
-    edges = (np.concatenate(sources), np.concatenate(targets))
+    person, item, right = responses.answers()
+    edges = (np.where(right, item, m + person), np.where(right, m + person, item))
     graph = sparse.coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(m + n, m + n))
     _, labels = connected_components(graph, directed=True, connection="strong")
     return np.unique(labels[:m], return_inverse=True)[1]
@@ -174,7 +165,7 @@ def _components_of(responses: Responses) -> Ints:
 # ------------------------------------------------- what an estimate without a prior needs
 
 
-def estimable(responses: Responses, total: Sum = serial_sum) -> tuple[Responses, Mask, tuple[Finding, ...]]:
+def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...]]:
     """The items whose difficulty exists without a prior, and a finding that names the others.
 
     Items that everyone or no one answered right are left out, then those that this makes extreme, and so on. What
@@ -183,7 +174,7 @@ def estimable(responses: Responses, total: Sum = serial_sum) -> tuple[Responses,
     kept = np.ones(responses.n_items, dtype=bool)
     rest = responses
     while True:
-        right, wrong = total(_evidence, rest.blocks, rest.n_items)
+        right, wrong = rest.sum(_evidence, rest.n_items)
         bad = (right == 0) | (wrong == 0)
         if not bad.any():
             break
@@ -195,7 +186,7 @@ def estimable(responses: Responses, total: Sum = serial_sum) -> tuple[Responses,
                 "nothing can be estimated without a prior. Use the spectral method with regularization='auto', or "
                 "collect more answers."
             )
-    require_connected(rest, total)
+    require_connected(rest)
     left = responses.items[~kept]
     findings = []
     if len(left):
@@ -212,9 +203,9 @@ def estimable(responses: Responses, total: Sum = serial_sum) -> tuple[Responses,
     return rest, kept, tuple(findings)
 
 
-def require_connected(responses: Responses, total: Sum = serial_sum) -> None:
+def require_connected(responses: Responses) -> None:
     """Raise `DisconnectedDesignError` unless all items are in one strongly connected component."""
-    labels = components(responses, total)
+    labels = components(responses)
     if labels.max(initial=0) > 0:
         raise DisconnectedDesignError(
             f"{responses.source}: {describe_split(responses, labels)} Use responses.largest_component(), fit each "
@@ -241,17 +232,19 @@ def describe_split(responses: Responses, labels: Ints) -> str:
 
 def _shared(responses: Responses, labels: Ints, *, informative: bool) -> bool:
     """Whether some (informative) user answered items of two different groups."""
-    for block in responses.blocks:
-        group = labels[block.items]
-        occupied = np.flatnonzero(block.informative if informative else block.counts)
-        if len(occupied):
-            ends = np.stack([block.indptr[:-1][occupied], block.indptr[1:][occupied]], axis=1).ravel()
-            group = np.append(group, 0)  # so that the last user's end is a valid position
-            low = np.minimum.reduceat(group, ends)[::2]
-            high = np.maximum.reduceat(group, ends)[::2]
-            if np.any(low != high):
-                return True
-    return False
+    return bool(responses.sum(_across, labels, informative))
+
+
+def _across(block: Block, labels: Ints, informative: bool) -> int:
+    """How many users answered items of two different groups."""
+    occupied = np.flatnonzero(block.informative if informative else block.counts)
+    if not len(occupied):
+        return 0
+    ends = np.stack([block.indptr[:-1][occupied], block.indptr[1:][occupied]], axis=1).ravel()
+    group = np.append(labels[block.items], 0)  # so that the last user's end is a valid position
+    low = np.minimum.reduceat(group, ends)[::2]
+    high = np.maximum.reduceat(group, ends)[::2]
+    return int(np.sum(low != high))
 
 
 # -------------------------------------------------------------------- findings

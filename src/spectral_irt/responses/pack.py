@@ -60,6 +60,11 @@ def pack(indptr: Ints, slots: NDArray[np.int32], *, duplicates: Duplicates, repe
     return tuple(blocks)
 
 
+def pack_block(indptr: Ints, slots: NDArray[np.int32]) -> Block:
+    """One block from the slots of its users, none of them repeated."""
+    return _pack_chunk(indptr, slots, 0, "error", Repeats())
+
+
 def _pack_chunk(
     indptr: Ints, chunk: NDArray[np.int32], first_user: int, duplicates: Duplicates, repeats: Repeats
 ) -> Block:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectral_irt.engines.engine import Engine, Kernel, Prepared, gathered
+from spectral_irt.engines.local import LocalEngine
 from spectral_irt.errors import DesignError, DuplicateResponseError, OptionError, ReadError, check_option, listed
-from spectral_irt.responses.block import Block, Floats, Ints
+from spectral_irt.responses.block import EMPTY, Block, Floats, Ints
 from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, pack
 
 if TYPE_CHECKING:
@@ -38,6 +41,8 @@ class Responses:
         The dataframe library that the data came in ("pandas", "polars", ...); tables go out in the same.
     source : str
         What the data are, for messages and `fit.json`.
+    engine : Engine
+        How sums over people are done: threads of this process by default.
 
     Examples
     --------
@@ -51,6 +56,62 @@ class Responses:
     users: Labels
     frame_kind: str | None = None
     source: str = "the data"
+    engine: Engine = field(default_factory=LocalEngine, repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.blocks:  # so that a sum over nobody is made of zeros
+            object.__setattr__(self, "blocks", (EMPTY,))
+
+    # ------------------------------------------------- sums over people: what everything else asks for
+
+    def sum(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Any:
+        """The sum over blocks of `kernel(block, *own, *args)`: an array, a number, or a tuple of them.
+
+        `persons` are arrays with an entry for every person; each block gets its own part of them.
+        """
+        return self.engine.sum(kernel, self.blocks, *args, each=self._cut(persons))
+
+    def map(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Iterator[Any]:
+        """`kernel(block, *own, *args)` of every block, in order."""
+        return self.engine.map(kernel, self.blocks, *args, each=self._cut(persons))
+
+    def gather(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Any:
+        """What the kernel gives for each block's people, as one array for all of them, or a tuple of arrays."""
+        return gathered(self.map(kernel, *args, persons=persons))
+
+    def prepare(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Prepared:
+        """What the kernel makes of every block, kept where the blocks are."""
+        return self.engine.prepare(kernel, self.blocks, *args, each=self._cut(persons))
+
+    def transform(
+        self,
+        kernel: Kernel,
+        *args: Any,
+        persons: Sequence[NDArray[Any]] = (),
+        items: Labels | None = None,
+        seed: np.random.SeedSequence | None = None,
+    ) -> Responses:
+        """Responses whose blocks are what the kernel makes of these, with the same people.
+
+        With a `seed` the kernel gets one of its own for every block, after the values of its persons.
+        """
+        each: list[Sequence[Any]] = [*self._cut(persons), *([] if seed is None else [seed.spawn(len(self.blocks))])]
+        blocks = self.engine.prepare(kernel, self.blocks, *args, each=each).parts
+        return replace(self, blocks=blocks, items=self.items if items is None else items)
+
+    def using(self, engine: Engine | None) -> Responses:
+        """The same responses under another engine; None leaves them as they are."""
+        return self if engine is None else replace(self, engine=engine)
+
+    def _cut(self, persons: Sequence[NDArray[Any]]) -> list[list[NDArray[Any]]]:
+        ends = self._ends
+        return [[values[a:b] for a, b in pairwise(ends)] for values in persons]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """Where each block's people begin, and the number of all."""
+        sizes = [int(size) for size in self.engine.map(_n_persons, self.blocks)]
+        return np.concatenate([[0], np.cumsum(sizes)]).tolist()
 
     # ---------------------------------------------------------------- ways in
 
@@ -172,33 +233,31 @@ class Responses:
 
     @cached_property
     def n_responses(self) -> int:
-        return sum(block.n_responses for block in self.blocks)
+        return int(self.sum(_n_responses))
 
     @cached_property
     def counts(self) -> Ints:
         """n_l: how many items each user answered."""
-        return np.concatenate([block.counts for block in self.blocks] or [np.zeros(0, dtype=np.int64)])
+        return self.gather(_counts)
 
     @cached_property
     def scores(self) -> Ints:
         """s_l: how many of them right."""
-        return np.concatenate([block.scores for block in self.blocks] or [np.zeros(0, dtype=np.int64)])
+        return self.gather(_scores)
 
     @cached_property
     def item_counts(self) -> Ints:
         """How many users answered each item."""
-        return self._per_item(lambda block: block.items)
+        return self._per_item[0]
 
     @cached_property
     def item_scores(self) -> Ints:
         """How many users answered each item right."""
-        return self._per_item(lambda block: block.items[block.right()])
+        return self._per_item[1]
 
-    def _per_item(self, pick: Any) -> Ints:
-        total = np.zeros(self.n_items, dtype=np.int64)
-        for block in self.blocks:
-            total += np.bincount(pick(block), minlength=self.n_items)
-        return total
+    @cached_property
+    def _per_item(self) -> tuple[Ints, Ints]:
+        return self.sum(_item_counts, self.n_items)
 
     def __repr__(self) -> str:
         share = 100 * self.item_scores.sum() / max(self.n_responses, 1)
@@ -220,8 +279,8 @@ class Responses:
                 fingerprint.update("".join(texts).encode("utf-8", "surrogatepass"))
             else:
                 fingerprint.update(np.ascontiguousarray(labels).tobytes())
-        for block in self.blocks:
-            fingerprint.update(np.ascontiguousarray(block.items).tobytes())
+        for items in self.map(_item_bytes):
+            fingerprint.update(items)
         fingerprint.update(self.counts.tobytes())
         fingerprint.update(self.scores.tobytes())
         return fingerprint.hexdigest()
@@ -231,15 +290,14 @@ class Responses:
     def take_users(self, users: ArrayLike) -> Responses:
         """The responses of some users only: positions or a mask. All items stay."""
         chosen = _positions(users, self.n_users)
-        starts = np.cumsum([0] + [block.n_users for block in self.blocks])
         if len(chosen) and np.any(np.diff(chosen) <= 0):
             chosen = np.unique(chosen)
-        blocks = []
-        for block, start in zip(self.blocks, starts, strict=False):
-            low, high = np.searchsorted(chosen, [start, start + block.n_users])
-            if high > low:
-                blocks.append(block.take(chosen[low:high] - start))
-        return self._with(tuple(blocks), users=self.users[chosen])
+        ends = np.searchsorted(chosen, self._ends)
+        own = [chosen[a:b] - start for a, b, start in zip(ends[:-1], ends[1:], self._ends[:-1], strict=True)]
+        blocks = self.engine.prepare(Block.take, self.blocks, each=[own]).parts
+        # Blocks that nobody is left of go; this process can see that only of blocks it holds.
+        kept = tuple(block for block, persons in zip(blocks, own, strict=True) if len(persons))
+        return replace(self, blocks=kept, users=self.users[chosen])
 
     def take_items(self, items: ArrayLike) -> Responses:
         """The responses to some items only: positions or a mask. All users stay, perhaps with fewer answers."""
@@ -248,19 +306,13 @@ class Responses:
             raise OptionError("take_items was given the same item more than once; name each once.")
         new_code = np.full(self.n_items, -1, dtype=np.int32)
         new_code[chosen] = np.arange(len(chosen), dtype=np.int32)
-        blocks = tuple(block.keep_items(new_code) for block in self.blocks)
-        return self._with(blocks, items=self.items[chosen])
+        return self.transform(Block.keep_items, new_code, items=self.items[chosen])
 
-    def _with(
-        self, blocks: tuple[Block, ...], *, items: Labels | None = None, users: Labels | None = None
-    ) -> Responses:
-        return Responses(
-            blocks,
-            self.items if items is None else items,
-            self.users if users is None else users,
-            self.frame_kind,
-            self.source,
-        )
+    def in_one_block(self) -> Responses:
+        """The same responses in a single block of this process: for few people with very many items."""
+        sizes = np.concatenate([[0], np.cumsum(self.counts)])
+        items = np.concatenate([np.asarray(block.items) for block in self.blocks])
+        return replace(self, blocks=(Block(sizes, sizes[:-1] + self.scores, items),))
 
     def largest_component(self) -> Responses:
         """The largest group of items with a common scale, and everybody's answers to them."""
@@ -278,14 +330,58 @@ class Responses:
 
         return examine(self).findings
 
+    def answers(self) -> tuple[Ints, NDArray[np.int32], NDArray[np.bool_]]:
+        """Every answer: the position of the person, the code of the item, and whether it is right."""
+        return gathered(self.answers_by_block())
+
+    def answers_by_block(self) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[np.bool_]]]:
+        """`answers`, a block at a time."""
+        return self.map(_answers, persons=(np.arange(self.n_users),))
+
     def to_dense(self) -> Floats:
         """Users x items with NaN where there is no answer; for small data."""
-        dense = np.full((self.n_users, self.n_items), np.nan)
-        start = 0
-        for block in self.blocks:
-            dense[start + block.user_of_response(), block.items] = block.right()
-            start += block.n_users
-        return dense
+        return self.gather(_dense, self.n_items)
+
+
+# -------------------------------------------------------------------------------- kernels
+
+
+def _n_persons(block: Block) -> int:
+    return block.n_users
+
+
+def _n_responses(block: Block) -> int:
+    return block.n_responses
+
+
+def _counts(block: Block) -> Ints:
+    return block.counts
+
+
+def _scores(block: Block) -> Ints:
+    return block.scores
+
+
+def _item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:
+    """Answers to each item, and how many of them right."""
+    return (
+        np.bincount(block.items, minlength=n_items),
+        np.bincount(block.items[block.right()], minlength=n_items),
+    )
+
+
+def _item_bytes(block: Block) -> bytes:
+    return np.ascontiguousarray(block.items).tobytes()
+
+
+def _answers(block: Block, person: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.bool_]]:
+    return np.repeat(person, block.counts), np.asarray(block.items), block.right()
+
+
+def _dense(block: Block, n_items: int) -> Floats:
+    dense = np.full((block.n_users, n_items), np.nan)
+    dense[block.user_of_response(), block.items] = block.right()
+    return dense
 
 
 def _positions(chosen: ArrayLike, size: int) -> Ints:

@@ -45,13 +45,7 @@ class Simulated:
 
     def information(self) -> Floats:
         """What the data say about each item's difficulty if abilities were known: sum_l a_i^2 p_li (1 - p_li)."""
-        total = np.zeros(len(self.difficulty))
-        start = 0
-        for block in self.responses.blocks:
-            theta = np.repeat(self.ability[start : start + block.n_users], block.counts)
-            x = self.slopes[block.items] * (theta - self.difficulty[block.items])
-            total += np.bincount(block.items, weights=_right(x) * _right(-x), minlength=len(total))
-            start += block.n_users
+        total = self.responses.sum(_information, self.difficulty, self.slopes, persons=(self.ability,))
         return self.slopes**2 * total
 
     def floor_rmse(self) -> float:
@@ -142,6 +136,11 @@ def rasch(
         start += len(counts)
     responses = Responses(tuple(blocks), np.arange(n_items), np.arange(n_users), source=f"simulated data ({plan})")
     return Simulated(responses, beta, theta, a, plan)
+
+
+def _information(block: Block, ability: Floats, difficulty: Floats, slopes: Floats) -> Floats:
+    x = slopes[block.items] * (np.repeat(ability, block.counts) - difficulty[block.items])
+    return np.bincount(block.items, weights=_right(x) * _right(-x), minlength=len(difficulty)).astype(np.float64)
 
 
 def _right(x: Floats) -> Floats:

@@ -9,7 +9,6 @@ from spectral_irt import SpectralRasch, datasets, simulate
 from spectral_irt.bank import Bank, Scale
 from spectral_irt.bank.bank import information_matrix
 from spectral_irt.bank.people import fingerprints, numbered
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import BankError, NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.responses import Responses
@@ -49,29 +48,29 @@ def test_the_information_matrix_is_the_negative_slope_of_the_score(data: Respons
     from spectral_irt.bank.evidence import score_and_information
 
     beta = SpectralRasch(regularization=0).fit(data).difficulty_
-    matrix = information_matrix(data, beta, LocalEngine(1))
+    matrix = information_matrix(data, beta)
     np.testing.assert_allclose(matrix.sum(axis=0), 0, atol=1e-9)
     step = 0.05
     for k in (0, 5):
-        moved = [score_and_information(data.blocks, beta + s * np.eye(8)[k], LocalEngine(1), matrix=False)[0]
+        moved = [score_and_information(data, beta + s * np.eye(8)[k], matrix=False)[0]
                  for s in (step, -step)]  # fmt: skip
         slope = -(moved[0] - moved[1]) / (2 * step)
         assert slope[k] == pytest.approx(matrix[k, k], rel=0.1)
         assert np.delete(slope, k) == pytest.approx(np.delete(matrix[k], k), abs=0.1 * matrix[k, k])
-    _, diagonal = score_and_information(data.blocks, beta, LocalEngine(1), matrix=False)
+    _, diagonal = score_and_information(data, beta, matrix=False)
     np.testing.assert_allclose(diagonal, np.diag(matrix))
 
 
 def test_dense_and_sparse_matrices_agree() -> None:
     thin = simulate.rasch(300, 100, design="sampled", p=0.03, seed=2).responses
     beta = np.linspace(-1, 1, 100)
-    sparse_way = information_matrix(thin, beta, LocalEngine(1))
+    sparse_way = information_matrix(thin, beta)
     thick = Responses.from_wide(np.where(np.isnan(thin.to_dense()), np.nan, thin.to_dense()))
-    assert np.array_equal(sparse_way, information_matrix(thick, beta, LocalEngine(1)))
+    assert np.array_equal(sparse_way, information_matrix(thick, beta))
     import spectral_irt.bank.evidence as evidence
     from spectral_irt.chain.operator import Part
 
-    part = Part.able(thin.blocks[0], beta, None)
+    part = Part.able(thin.blocks[0], beta)
     share = np.random.default_rng(0).random(300)
     b = share[:, None] * (part.right.toarray() + part.wrong.toarray())
     np.testing.assert_allclose(evidence._gram(part, share), b.T @ b)

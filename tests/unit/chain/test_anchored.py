@@ -10,10 +10,7 @@ from spectral_irt import SpectralRasch, simulate
 from spectral_irt.chain.anchored import GroundedChain, Known, grounded_errors, solve_grounded, tied
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.stationary import stationary
-from spectral_irt.engines import LocalEngine
 from spectral_irt.responses import Responses
-
-ENGINE = LocalEngine(1)
 
 
 def test_the_ground_holds_the_anchored_items() -> None:
@@ -26,7 +23,7 @@ def test_the_ground_holds_the_anchored_items() -> None:
     matrix = np.diag(Y.sum(axis=1)) - Y.T
     expected = np.linalg.solve(matrix[np.ix_(free, free)], -matrix[np.ix_(free, fixed)] @ pi[fixed])
 
-    chain = ItemChain.counting(data.responses.blocks, 12, "users", ENGINE)
+    chain = ItemChain.counting(data.responses, "users")
     known = Known(fixed, np.where(fixed, data.difficulty, 0.0), np.zeros(12))
     found = stationary(GroundedChain(chain, np.zeros(12), known))
     assert found.residual < 1e-12
@@ -36,7 +33,7 @@ def test_the_ground_holds_the_anchored_items() -> None:
 @pytest.mark.parametrize("m", [9, 50])
 def test_one_vector_and_many_columns_agree(m: int) -> None:
     data = simulate.rasch(200, m, seed=2)
-    chain = ItemChain.counting(data.responses.blocks, m, "users", ENGINE)
+    chain = ItemChain.counting(data.responses, "users")
     fixed = np.arange(m) < 3
     grounded = GroundedChain(chain, np.zeros(m), Known(fixed, np.where(fixed, data.difficulty, 0), 1.0 - fixed))
     columns = np.random.default_rng(0).random((m - 2, 4))
@@ -53,7 +50,7 @@ def test_anchors_at_a_free_fit_reproduce_it(design: str) -> None:
     fit = SpectralRasch(regularization=0).fit(data.responses)
     fixed = np.random.default_rng(1).random(40) < 0.3
     known = Known(fixed, fit.difficulty_ + 2, np.zeros(40))
-    solved = solve_grounded(data.responses.blocks, np.zeros(40), known, ENGINE)
+    solved = solve_grounded(data.responses, np.zeros(40), known)
     # The free fit stops its rounds when a twentieth of a standard error is left at most.
     assert np.max(np.abs(solved.beta - 2 - fit.difficulty_) / fit.se_) < 0.05
     assert np.array_equal(solved.beta[fixed], known.mean[fixed])
@@ -64,9 +61,9 @@ def test_a_prior_is_data_at_its_mean() -> None:
     data = simulate.rasch(800, 15, seed=4)
     fit = SpectralRasch(regularization=0).fit(data.responses)
     mean = np.linspace(-1, 1, 15)
-    stiff = solve_grounded(data.responses.blocks, mean, Known(np.zeros(15, dtype=bool), mean, np.full(15, 1e8)), ENGINE)
+    stiff = solve_grounded(data.responses, mean, Known(np.zeros(15, dtype=bool), mean, np.full(15, 1e8)))
     np.testing.assert_allclose(stiff.beta, mean, atol=1e-4)
-    weak = solve_grounded(data.responses.blocks, mean, Known(np.zeros(15, dtype=bool), mean, np.full(15, 1e-6)), ENGINE)
+    weak = solve_grounded(data.responses, mean, Known(np.zeros(15, dtype=bool), mean, np.full(15, 1e-6)))
     np.testing.assert_allclose(weak.beta - weak.beta.mean(), fit.difficulty_, atol=0.02 * fit.se_.min())
 
 
@@ -75,7 +72,7 @@ def test_prior_pulls_as_a_normal_one() -> None:
     data = simulate.rasch(300, 10, seed=5)
     precision = np.linspace(1, 50, 10)
     mean = np.full(10, 0.5)
-    solved = solve_grounded(data.responses.blocks, mean, Known(np.zeros(10, dtype=bool), mean, precision), ENGINE)
+    solved = solve_grounded(data.responses, mean, Known(np.zeros(10, dtype=bool), mean, precision))
     pi = np.exp(solved.beta)
     score = solved.data.inflow(pi) - pi * solved.data.rates
     np.testing.assert_allclose(score, precision * (solved.beta - mean), atol=0.02)
@@ -86,7 +83,7 @@ def test_standard_errors_three_ways(n_anchors: int) -> None:
     data = simulate.rasch(3000, 60, design="sampled", p=0.3, seed=6)
     fixed = np.arange(60) < n_anchors
     known = Known(fixed, np.where(fixed, data.difficulty, 0.0), np.zeros(60))
-    solved = solve_grounded(data.responses.blocks, np.zeros(60), known, ENGINE)
+    solved = solve_grounded(data.responses, np.zeros(60), known)
     dense, one, many = (grounded_errors(solved, method) for method in ("dense", "one-pass", "multiplier"))
     assert np.all(dense.se[fixed] == 0)
     np.testing.assert_allclose(one.se[~fixed], dense.se[~fixed], rtol=0.05)
@@ -104,7 +101,7 @@ def test_under_a_prior_errors_do_not_depend_on_which_answer_is_called_right(meth
     for sign, table in ((1, data.responses.to_dense()), (-1, 1 - data.responses.to_dense())):
         responses = Responses.from_wide(table)
         known = Known(fixed, np.where(fixed, sign * data.difficulty, 0.0), np.where(fixed, 0.0, 1.0))
-        solved = solve_grounded(responses.blocks, np.zeros(120), known, ENGINE)
+        solved = solve_grounded(responses, np.zeros(120), known)
         errors.append(grounded_errors(solved, method).se[~fixed])
     np.testing.assert_allclose(*errors, rtol=0.05 if method == "multiplier" else 0.01)
 
@@ -113,7 +110,8 @@ def test_what_the_anchors_reach() -> None:
     nan = np.nan
     table = [[1, 0, nan, nan], [0, 1, nan, nan], [nan, nan, 1, 0], [nan, nan, 0, 1], [1, nan, 0, nan]]
     responses = Responses.from_wide(table)
-    assert tied(responses.blocks, np.array([True, False, False, False]), ENGINE).tolist() == [True, True, False, False]
+    assert tied(responses, np.array([True, False, False, False])).tolist() == [True, True, False, False]
     both = Responses.from_wide([*table, [0, nan, 1, nan]])
-    assert tied(both.blocks, np.array([True, False, False, False]), ENGINE).all()
-    assert tied((), np.array([True, False]), ENGINE).tolist() == [True, False]
+    assert tied(both, np.array([True, False, False, False])).all()
+    nobody = both.take_users([])
+    assert tied(nobody, np.array([True, False, False, False])).tolist() == [True, False, False, False]

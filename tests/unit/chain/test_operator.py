@@ -45,10 +45,8 @@ def pair_weight(table, weighting, beta):
 
 
 def make_chain(responses, weighting, beta, engine=None):
-    engine = engine or LocalEngine(1)
-    if weighting == "ability":
-        return ItemChain.able(responses.blocks, beta, engine)
-    return ItemChain.counting(responses.blocks, responses.n_items, weighting, engine)
+    responses = responses.using(engine)
+    return ItemChain.able(responses, beta) if weighting == "ability" else ItemChain.counting(responses, weighting)
 
 
 @pytest.mark.parametrize("weighting", ["pairs", "users", "ability"])
@@ -92,7 +90,7 @@ def test_ability_chain_rebuilt_in_old_memory_is_the_same():
     beta = np.linspace(-1, 1, 7)
     fresh = make_chain(responses, "ability", beta)
     old = make_chain(responses, "ability", -beta)
-    again = ItemChain.able(responses.blocks, beta, LocalEngine(1), old)
+    again = ItemChain.able(responses, beta, old)
     assert np.array_equal(fresh.rates, again.rates)
 
 

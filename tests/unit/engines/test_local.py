@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 import time
 from collections.abc import Callable
@@ -112,3 +113,44 @@ def test_one_block_and_none(blocks: tuple[Block, ...]) -> None:
 def test_threads_must_be_positive(threads: int) -> None:
     with pytest.raises(OptionError, match=f"threads is {threads}"):
         LocalEngine(threads)
+
+
+# ------------------------------------------------------------------------- parts that stay where they are
+
+
+def test_prepared_parts_have_sums_of_their_own() -> None:
+    engine = LocalEngine(2)
+    parts = engine.prepare(lambda part, factor: part * factor, [1.0, 2.0, 3.0], 10.0)
+    assert parts.sum(lambda part: part) == 60
+    assert list(parts.map(lambda part, own, more: (part, own, more), "x", each=[[7, 8, 9]]))[1] == (20.0, 8, "x")
+    assert parts.prepare(lambda part: part + 1).sum(lambda part: part) == 63
+    further, total = parts.advance(lambda part: (-part, (part, np.array([1.0, part]))))
+    assert further.sum(lambda part: part) == -60
+    assert total[0] == 60
+    np.testing.assert_array_equal(total[1], [3, 60])
+    np.testing.assert_array_equal(parts.gather(lambda part: np.full(2, part)), [10, 10, 20, 20, 30, 30])
+    with pytest.raises(ValueError, match="zip"):
+        list(parts.map(lambda part, own: own, each=[[1]]))
+
+
+def test_sums_do_not_change_what_a_kernel_keeps() -> None:
+    kept = [np.ones(3), np.full(3, 2.0), np.full(3, 3.0)]
+    total = LocalEngine(1).sum(lambda k: kept[k], [0, 1, 2])
+    np.testing.assert_array_equal(total, np.full(3, 6.0))
+    np.testing.assert_array_equal(kept[0], np.ones(3))
+
+
+def test_seeds_do_not_depend_on_threads() -> None:
+    drawn = [
+        list(LocalEngine(k).hold(range(5)).map(lambda part, seed: np.random.default_rng(seed).random(), each=[seeds]))
+        for k in (1, 3)
+        for seeds in [LocalEngine(k).hold(range(5)).seeds(4)]
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) == 5
+
+
+def test_an_engine_travels_without_its_threads() -> None:
+    engine = LocalEngine(2)
+    engine.sum(lambda part: part, [1, 2, 3])
+    assert pickle.loads(pickle.dumps(engine)).threads == 2

@@ -58,7 +58,7 @@ def by_enumeration(x, beta):
 
 
 def parts_of(responses):
-    return split_in_parts(merge([distinct(block) for block in responses.blocks]), responses.n_items)
+    return LocalEngine(1).hold(split_in_parts(merge(list(responses.map(distinct))), responses.n_items))
 
 
 @pytest.mark.parametrize("seen", [1.0, 0.7])
@@ -68,11 +68,11 @@ def test_enumeration(seen, pieces):
     responses = blocks_of(x, pieces)
     beta = np.random.default_rng(9).normal(size=7)
     loglik, gradient, matrix = by_enumeration(x, beta)
-    right = sum(conditional._right(block, 7) for block in responses.blocks)
-    point = conditional._Likelihood(parts_of(responses), right, np.inf, LocalEngine(1)).at(beta)
+    right = responses.sum(conditional._right, 7)
+    point = conditional._Likelihood(parts_of(responses), right, np.inf).at(beta)
     assert abs(point.loglik - loglik) < 1e-12 * abs(loglik)
     np.testing.assert_allclose(point.gradient, gradient, atol=1e-12)
-    np.testing.assert_allclose(exact_information(parts_of(responses), beta), matrix, atol=1e-12)
+    np.testing.assert_allclose(parts_of(responses).sum(exact_information, beta), matrix, atol=1e-12)
     # The matched information has the exact diagonal and the same zero row sums, and lies close.
     np.testing.assert_allclose(point.information.diagonal, np.diag(matrix), rtol=0.02)
     np.testing.assert_allclose(point.information @ np.ones(7), 0, atol=1e-12)
@@ -85,7 +85,7 @@ def test_information_by_tile_and_by_pattern_agree(short, monkeypatch):
     beta = np.linspace(-1, 1, 9)
     monkeypatch.setattr(information, "SHORT", short)
     np.testing.assert_allclose(
-        exact_information(parts_of(blocks_of(x, 2)), beta), by_enumeration(x, beta)[2], atol=1e-12
+        parts_of(blocks_of(x, 2)).sum(exact_information, beta), by_enumeration(x, beta)[2], atol=1e-12
     )
 
 
@@ -140,8 +140,7 @@ def test_standard_errors_at_scale_agree_with_the_exact_ones(se, monkeypatch):
 
 def test_random_draws_have_the_information_as_covariance():
     responses = blocks_of(draw(40, 5, 0.8, seed=11), 1)
-    pieces = [pattern_sums(part, np.zeros(5))[2] for part in parts_of(responses)]
-    matrix = Information(pieces, 5, LocalEngine(1))
+    matrix = Information(parts_of(responses).advance(pattern_sums, np.zeros(5))[0], 5)
     b = matrix.draw(np.random.default_rng(0), 8_000)
     np.testing.assert_allclose(b @ b.T / 8_000, matrix.dense(), atol=0.05 * matrix.diagonal.max())
 
@@ -151,13 +150,13 @@ def test_random_draws_have_the_information_as_covariance():
 
 def test_one_block_against_many_and_threads():
     x = draw(200, 12, 0.6, seed=7)
-    one = conditional_difficulty(blocks_of(x, 1), engine=LocalEngine(1))
-    many = conditional_difficulty(blocks_of(x, 9), engine=LocalEngine(3))
+    one = conditional_difficulty(blocks_of(x, 1).using(LocalEngine(1)))
+    many = conditional_difficulty(blocks_of(x, 9).using(LocalEngine(3)))
     np.testing.assert_allclose(many.difficulty, one.difficulty, atol=1e-12)
     np.testing.assert_allclose(many.se, one.se, atol=1e-12)
     assert abs(many.loglik - one.loglik) < 1e-12 * abs(one.loglik)
     assert many.n_patterns == one.n_patterns
-    again = conditional_difficulty(blocks_of(x, 9), engine=LocalEngine(1))
+    again = conditional_difficulty(blocks_of(x, 9).using(LocalEngine(1)))
     assert np.array_equal(again.difficulty, many.difficulty)
 
 
@@ -238,7 +237,7 @@ def test_links_reproduce_the_variances():
 
 def test_conjugate_gradients_with_many_right_hand_sides():
     responses = blocks_of(draw(100, 10, 0.5, seed=15), 2)
-    matrix = Information([pattern_sums(part, np.zeros(10))[2] for part in parts_of(responses)], 10, LocalEngine(1))
+    matrix = Information(parts_of(responses).advance(pattern_sums, np.zeros(10))[0], 10)
     b = np.random.default_rng(3).normal(size=(10, 4))
     b -= b.mean(axis=0)
     y, _ = solve(matrix, b, tol=1e-12)

@@ -15,7 +15,7 @@ from spectral_irt.persons import abilities
 
 def again(responses, beta, seed=0, threads=1):
     known = abilities(responses, beta, "eap", prior_mean=0.0, prior_sd=1.0)
-    return redraw(responses, beta, known, np.random.SeedSequence(seed), LocalEngine(threads))
+    return redraw(responses.using(LocalEngine(threads)), beta, known, np.random.SeedSequence(seed))
 
 
 def test_redrawn_data_have_the_same_design():
@@ -60,7 +60,7 @@ def test_sample_and_options():
     data = simulate.rasch(2000, 6, seed=1)
     seen = []
 
-    def statistic(responses, difficulty, engine):
+    def statistic(responses, difficulty):
         seen.append((responses.n_users, difficulty.copy()))
         return {"share": responses.item_scores / responses.item_counts}
 

@@ -4,13 +4,10 @@ import numpy as np
 import pytest
 
 from spectral_irt import Responses, SpectralRasch, simulate
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference import dependence, residual_components, residual_pairs
 from spectral_irt.persons import abilities
 from split import in_blocks
-
-ENGINE = LocalEngine(1)
 
 
 def residuals(responses, beta, standardised=False):
@@ -38,8 +35,8 @@ def test_correlations_equal_loops(p):
     data = simulate.rasch(400, 9, design="sampled", p=p, seed=1)
     responses = in_blocks(data.responses, 150)
     theta = abilities(responses, data.difficulty).ability
-    matrices = residual_pairs.residual_matrices(responses, data.difficulty, theta, standardised=False, engine=ENGINE)
-    found, n = residual_pairs.pair_correlations(matrices, slice(0, 9), min_users=5, engine=ENGINE)
+    matrices = residual_pairs.residual_matrices(responses, data.difficulty, theta, standardised=False)
+    found, n = residual_pairs.pair_correlations(matrices, slice(0, 9), min_users=5)
     expected, counts = loop_correlations(residuals(responses, data.difficulty), 5)
     np.testing.assert_array_equal(n, counts)
     np.testing.assert_allclose(found, expected, atol=1e-12)

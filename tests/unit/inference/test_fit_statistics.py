@@ -139,8 +139,8 @@ def test_same_bits_whatever_the_threads():
     data = simulate.rasch(6000, 300, design="sampled", p=0.6, seed=1)
     assert len(data.responses.blocks) > 1
     for statistic in (
-        lambda engine: item_statistics(data.responses, data.difficulty, data.ability, engine),
-        lambda engine: conditional_statistics(data.responses, data.difficulty, engine),
+        lambda engine: item_statistics(data.responses.using(engine), data.difficulty, data.ability),
+        lambda engine: conditional_statistics(data.responses.using(engine), data.difficulty),
     ):
         one, two = statistic(LocalEngine(1)).mean_squares, statistic(LocalEngine(2)).mean_squares
         assert one.infit.tobytes() == two.infit.tobytes()

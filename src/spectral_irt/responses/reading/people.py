@@ -110,7 +110,7 @@ class _Packed:
     columns: ItemIndex
     purpose: Purpose
     labels: list[pl.Series] = field(default_factory=list)
-    blocks: list[Block] = field(default_factory=list)
+    packed: list[Block] = field(default_factory=list)
     _counts: list[NDArray[Any]] = field(default_factory=list)
     _slots: list[NDArray[np.int32]] = field(default_factory=list)
     _first_label: int = 0
@@ -143,7 +143,7 @@ class _Packed:
             duplicates=self.purpose.duplicates,
             source=self.purpose.source,
         )
-        self.blocks.extend(packed.blocks)
+        self.packed.extend(packed.blocks)
         self._counts, self._slots, self._first_label = [], [], len(self.labels)
 
     def responses(self) -> Responses:
@@ -156,7 +156,7 @@ class _Packed:
                 "duplicates='first' or 'last' to keep one answer to each item."
             )
         return Responses(
-            tuple(self.blocks),
+            tuple(self.packed),
             _column_labels(self.columns, self.purpose),
             label_array(labels, loose=self.purpose.loose_rows),
             self.purpose.frame_kind,

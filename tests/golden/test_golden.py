@@ -1,0 +1,66 @@
+"""Every number that version 0.1 wrote is still the same, to 1e-10; see README.md here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from spectral_irt.cli.main import main
+
+HERE = Path(__file__).parent
+REFERENCE = HERE.parent / "reference"
+RUNS = {
+    "lsat": [str(REFERENCE / "lsat6.csv"), "--rank", "3"],
+    "booklets": [str(REFERENCE / "booklets24.csv"), "--rank", "5"],
+    "sparse": [str(HERE / "sparse.csv"), "--rank", "5"],
+    "anchored": [str(REFERENCE / "booklets24.csv"), "--anchors", str(HERE / "anchors.csv")],
+}
+CLOSE = 1e-10
+RENAMED: dict[str, str] = {}  # columns that have another name today
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    out = tmp_path_factory.mktemp(request.param)
+    assert main(["fit", *RUNS[request.param], "-o", str(out / "results")]) == 0
+    return HERE / request.param, out / "results"
+
+
+@pytest.mark.parametrize("table", ["items", "persons", "item_fit", "ranking"])
+def test_tables(run: tuple[Path, Path], table: str) -> None:
+    before, after = (folder / f"{table}.csv" for folder in run)
+    if not before.exists():
+        assert not after.exists()
+        return
+    old, new = pl.read_csv(before, infer_schema_length=None), pl.read_csv(after, infer_schema_length=None)
+    assert old.height == new.height
+    for name in old.columns:
+        column = new[RENAMED.get(name, name)]
+        if old[name].dtype.is_float():
+            a, b = old[name].to_numpy(), column.cast(pl.Float64).to_numpy()
+            np.testing.assert_allclose(b, a, rtol=CLOSE, atol=CLOSE, err_msg=name)
+        else:
+            assert column.to_list() == old[name].to_list(), name
+
+
+def test_record(run: tuple[Path, Path]) -> None:
+    """Reliability, the test of the model, the prior: the numbers of `fit.json`."""
+    old, new = (json.loads((folder / "fit.json").read_text(encoding="utf-8")) for folder in run)
+    for part in ("regularization", "reliability", "model_test", "score_split", "error_over_floor"):
+        if part in old:
+            _same(old[part], new[part], part)
+
+
+def _same(old: object, new: object, where: str) -> None:
+    if isinstance(old, dict):
+        assert isinstance(new, dict), where
+        for name, value in old.items():
+            _same(value, new[RENAMED.get(name, name)], f"{where}.{name}")
+    elif isinstance(old, float):
+        assert new == pytest.approx(old, rel=CLOSE, abs=CLOSE), where
+    elif not isinstance(old, str):  # sentences may be said better
+        assert new == old, where

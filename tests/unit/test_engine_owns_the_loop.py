@@ -1,0 +1,79 @@
+"""No module but the engines and `Responses` itself walks over blocks or prepared parts, so that any engine can do it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import spectral_irt
+
+ROOT = Path(spectral_irt.__file__).parent
+OWNERS = [ROOT / "responses" / "responses.py", *(ROOT / "engines").glob("*.py")]
+MODULES = sorted(path for path in ROOT.rglob("*.py") if path not in OWNERS)
+HELD = ("blocks", "parts")  # attributes that only an engine may look into
+# At the edge an engine is chosen: the estimators' `threads=`, the update of a bank, the command line.
+EDGE = {"estimators/base.py", "bank/updating.py"}
+
+
+def loops_over_parts(source: str) -> list[int]:
+    """Lines that iterate over, unpack or index an attribute `.blocks` or `.parts`."""
+    lines = []
+
+    def held(node: ast.AST) -> bool:
+        return any(isinstance(inner, ast.Attribute) and inner.attr in HELD for inner in ast.walk(node))
+
+    # Calls are what engines are for: `data.parts.sum(kernel)` looks into nothing.
+    def looked_into(node: ast.AST) -> bool:
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ENGINE_CALLS:
+            return any(held(argument) for argument in node.args)
+        if isinstance(node, ast.Attribute) and node.attr in HELD:
+            return True
+        return any(looked_into(inner) for inner in ast.iter_child_nodes(node))
+
+    for node in ast.walk(ast.parse(source)):
+        iterated: list[ast.AST] = []
+        if isinstance(node, ast.For | ast.comprehension):
+            iterated = [node.iter]
+        elif isinstance(node, ast.Subscript | ast.Starred):
+            iterated = [node.value]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in TAKERS:
+            iterated = list(node.args)
+        lines += [getattr(part, "lineno", 0) for part in iterated if looked_into(part)]
+    return lines
+
+
+ENGINE_CALLS = ("sum", "map", "prepare", "advance", "gather", "seeds")
+TAKERS = ("list", "tuple", "zip", "enumerate", "iter", "next", "map", "sorted", "reversed")
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_loop_over_blocks(path: Path) -> None:
+    found = loops_over_parts(path.read_text(encoding="utf-8"))
+    assert not found, f"lines {found} walk over blocks; ask responses.sum, map, gather or prepare"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_engines_are_made_at_the_edge(path: Path) -> None:
+    name = path.relative_to(ROOT).as_posix()
+    made = [
+        node.lineno
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.endswith("Engine")
+    ]
+    assert not made or name in EDGE, f"{name} makes an engine in line {made}; ask the responses for theirs"
+
+
+def test_the_check_sees_loops() -> None:
+    for line in (
+        "for block in responses.blocks: pass",
+        "[f(b) for b in self.responses.blocks]",
+        "x = responses.blocks[0]",
+        "list(chain.parts)",
+        "zip(responses.blocks, other)",
+        "sum(block.n for block in responses.blocks)",
+    ):
+        assert loops_over_parts(line), line
+    for line in ("x = data.parts.sum(kernel, beta)", "for a in data.parts.map(kernel): pass", "f(data.parts)"):
+        assert not loops_over_parts(line), line
