@@ -1,4 +1,4 @@
-"""No module but the engines and `Responses` itself walks over blocks or prepared parts, so that any engine can do it."""
+"""Only the engines and `Responses` itself walk over blocks or prepared parts, so that any engine can do it."""
 
 from __future__ import annotations
 
