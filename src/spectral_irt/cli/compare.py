@@ -10,7 +10,7 @@ import typer
 
 from spectral_irt.cli.options import Files, Reading, with_options
 from spectral_irt.cli.progress import Progress
-from spectral_irt.errors import OptionError, check_option
+from spectral_irt.errors import OptionError, check_option, for_shell
 from spectral_irt.estimators.by_name import METHODS, make_estimator
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def columns_of(rows: list[Comparison]) -> dict[str, Any]:
     records = [row.to_dict() for row in rows]
     columns = {}
     for name in records[0]:
-        values = [record[name] for record in records]
+        values = [for_shell(value) if isinstance(value := record[name], str) else value for record in records]
         columns[name] = np.array(values, dtype=object if isinstance(values[0], str) else None)
     return columns
 
@@ -85,7 +85,7 @@ def show(rows: list[Comparison], output: Path | None) -> None:
     from rich.text import Text
 
     from spectral_irt.cli.display import console, say
-    from spectral_irt.cli.errors import in_shell_words, printable
+    from spectral_irt.cli.errors import printable
 
     out = console()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
@@ -105,7 +105,7 @@ def show(rows: list[Comparison], output: Path | None) -> None:
     say(out, table)
     for row in rows:
         if row.problem:
-            say(out, Text(f"{row.method}: {in_shell_words(printable(row.problem))}"))
+            say(out, Text(f"{row.method}: {printable(for_shell(row.problem))}"))
     say(out)
     say(out, Text("AUC and mean log-likelihood of held-out users; 'from CML': root mean square difference, in logits."))
     if output is not None:

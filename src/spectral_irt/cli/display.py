@@ -15,7 +15,8 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from spectral_irt.cli.errors import in_shell_words, printable
+from spectral_irt.cli.errors import printable
+from spectral_irt.errors import for_shell
 from spectral_irt.responses import Finding, Responses
 
 SHOW_ALL = 15  # a test of so many items is shown whole
@@ -217,9 +218,9 @@ def show_findings(out: Console, findings: Iterable[Finding]) -> int:
     grid.add_column()
     count = 0
     for finding in findings:
-        text = Text(printable(in_shell_words(finding.sentence)))
-        if finding.remedy:
-            text.append(" " + printable(in_shell_words(finding.remedy)), style="dim")
+        text = Text(printable(for_shell(finding.sentence)))
+        if for_shell(finding.remedy):
+            text.append(" " + printable(for_shell(finding.remedy)), style="dim")
         grid.add_row(Text(finding.severity, style=COLOURS[finding.severity]), text)
         count += 1
     if count:

@@ -262,7 +262,7 @@ def show(results: Results, job: Job) -> None:
 
 
 def _paragraph(fit: RaschEstimator, job: Job) -> str:
-    from spectral_irt.cli.errors import in_shell_words, printable
+    from spectral_irt.cli.errors import printable
 
     weighting = getattr(fit, "weighting", None)
     name = job.fitting.estimator
@@ -274,7 +274,7 @@ def _paragraph(fit: RaschEstimator, job: Job) -> str:
     sentences = [f"{method}: {fit.n_iter_:,} passes over the data, residual {fit.residual_:.0e}."]
     regularization = getattr(fit, "regularization_", None)
     if regularization is not None:
-        sentences.append(f"Regularisation: {in_shell_words(str(regularization))}.")
+        sentences.append(f"Regularisation: {regularization}.")
     se_method = getattr(fit, "se_method_", None)
     if se_method == "none":
         sentences.append("No standard errors, as asked.")

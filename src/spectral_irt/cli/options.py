@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from spectral_irt.cli.quiet import native_noise_held_back
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, option
 
 if TYPE_CHECKING:
     from spectral_irt.cli.progress import Progress
@@ -283,7 +283,7 @@ def _number_or_auto(text: str | None) -> str | float | None:
     try:
         return float(text)
     except ValueError:
-        raise OptionError(f"regularization is {text!r}; it can be 'auto' or a number, 0 or more.") from None
+        raise OptionError(option("regularization"), f" is {text!r}; it can be 'auto' or a number, 0 or more.") from None
 
 
 Output = Annotated[

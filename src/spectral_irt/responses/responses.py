@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.errors import DesignError, DuplicateResponseError, OptionError, ReadError, check_option, listed
+from spectral_irt.errors import (
+    DesignError,
+    DuplicateResponseError,
+    OptionError,
+    ReadError,
+    check_option,
+    listed,
+    option,
+)
 from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, pack
 
@@ -156,7 +164,9 @@ class Responses:
             raise DuplicateResponseError(
                 f"{source}: {repeats.pairs:,} (user, item) {'pair is' if repeats.pairs == 1 else 'pairs are'} "
                 f"answered more than once: {', '.join(first)}{more}. "
-                "Say duplicates='first' or 'last' to keep one answer of each."
+                "Say ",
+                option("duplicates", "first", "last"),
+                " to keep one answer of each.",
             )
         return cls(blocks, items, users, frame_kind, source)
 
