@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectral_irt.cli.options import Files, Reading, with_options
+from spectral_irt.cli.options import Files, Reading, offered, with_options
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, check_option, for_shell
 from spectral_irt.estimators.by_name import METHODS, make_estimator
@@ -22,7 +22,13 @@ def compare(
     files: Files,
     reading: Reading,
     estimators: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Which estimators, in this order; all of them by default.")
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            show_default=False,
+            autocompletion=offered("|".join(METHODS)),
+            help=f"Which estimators, in this order; all by default: {', '.join(METHODS)}.",
+        ),
     ] = ",".join(METHODS),
     holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the users to predict.")] = 0.2,
     seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the users.")] = 0,
@@ -38,9 +44,10 @@ def compare(
     users choose.
 
     \b
-    [bold]Examples[/bold]
+    Examples
       spectral-irt compare answers.csv
-      spectral-irt compare ratings.parquet --above-mean wrong --estimators spectral,paper,cml -o compared.csv
+      spectral-irt compare ratings.parquet --above-mean wrong -o compared.csv
+      spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
     from spectral_irt.cli.output import all_or_nothing, naming, write_csv
     from spectral_irt.inference.compare import compare as run
