@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -111,9 +112,9 @@ def test_check_takes_every_option_of_fit(cli: Cli, tmp_path: Path) -> None:
     names = {name: {flag for one in command_named(name).params for flag in one.opts} for name in ("fit", "check")}
     assert names["fit"] == names["check"]
     (tmp_path / "a.csv").write_text("user,sex,q1,q2,q3\na,f,1,0,0\nb,m,0,1,0\nc,f,1,1,0\nd,m,0,0,1\ne,f,1,0,1\n")
-    options = "--group sex --estimator cml --threads 1 --no-fit --pfile p.csv --bank b -o out --parquet --rank 3".split()
+    line = "check a.csv --group sex --estimator cml --threads 1 --no-fit --pfile p.csv -o out --parquet --rank 3"
     before = sorted(tmp_path.rglob("*"))
-    done = cli("check", "a.csv", *options)
+    done = cli(*line.split())
     assert (done.code, done.err) == (0, "")
     assert sorted(tmp_path.rglob("*")) == before
     for bad in ("--group none", "--estimator magic", "--threads 0", "--parquet"):
@@ -127,7 +128,7 @@ def test_check_takes_every_option_of_fit(cli: Cli, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("line", "meant"),
-    [("fit a.csv --keys k.csv", "--key"), ("fit a.csv --treshold 1", "--threshold"), ("score a.csv --bnak b", "--bank")],
+    [("fit a.csv --keys k.csv", "--key"), ("fit a.csv --treshold 1", "--threshold"), ("score x --bnak b", "--bank")],
 )
 def test_a_misspelled_option_is_recognized(cli: Cli, line: str, meant: str) -> None:
     done = cli(*line.split())
@@ -173,7 +174,7 @@ def test_paragraphs_of_help_fill_their_lines(cli: Cli, monkeypatch: pytest.Monke
                 lines = paragraph.split("\n")
                 if lines[0] in ("Commands", "Options"):
                     break
-                for line, after in zip(lines, lines[1:], strict=False):
+                for line, after in itertools.pairwise(lines):
                     assert len(line) + 1 + len(after.split(" ")[0]) > min(width, 110), (name, line)
 
 
