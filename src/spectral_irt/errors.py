@@ -2,16 +2,95 @@
 
 Every error a user can cause derives from `SpectralIrtError`; the command line turns it into one sentence and exit
 code 2. The classes also derive from the built-in a Python programmer would expect (`ValueError`, `OSError`).
+
+A message that names an option is written once and said in two ways: `duplicates='first'` to a Python programmer,
+`--duplicates first` on the command line. Its parts are given one after the other, the options among them by
+`option("duplicates", "first")`; labels, values and file names are plain text and never taken for options.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 
 NAMED = 5  # how many offenders an error names before it only counts the rest
 
 
-class SpectralIrtError(Exception):
+class Words(str):
+    """A text in the words of Python, which is the string itself, and in those of the shell.
+
+    `+` keeps both, an f-string only those of Python.
+    """
+
+    shell: str
+
+    def __new__(cls, python: str, shell: str | None = None) -> Words:
+        words = super().__new__(cls, python)
+        words.shell = python if shell is None else shell
+        return words
+
+    def __add__(self, other: str) -> Words:
+        return Words(str(self) + str(other), self.shell + for_shell(other))
+
+    def __radd__(self, other: str) -> Words:
+        return Words(str(other) + str(self), for_shell(other) + self.shell)
+
+
+def option(name: str, *values: object) -> Words:
+    """An option by its name in Python, alone or with a value; `...` is a value for the reader to choose.
+
+    >>> print(option("nu"), option("nu", ...), option("duplicates", "first", "last"), option("ignore", ["a", "b"]))
+    nu nu= duplicates='first' or 'last' ignore=['a', 'b']
+    >>> print(option("n_items").shell, option("nu", ...).shell, option("ignore", ["a", "b c"]).shell)
+    --items --nu --ignore a --ignore 'b c'
+    """
+    flag = "--" + name.removeprefix("n_").replace("_", "-")  # n_items is --items
+    if not values:
+        return Words(name, flag)
+    if values == (...,):
+        return Words(f"{name}=", flag)
+    if values == (True,):
+        return Words(f"{name}=True", flag)
+    if isinstance(values[0], list):
+        return Words(f"{name}={values[0]!r}", " ".join(f"{flag} {_typed(one)}" for one in values[0]))
+    python, shell = (" or ".join(map(way, values)) for way in (repr, _typed))
+    return Words(f"{name}={python}", f"{flag} {shell}")
+
+
+def _typed(value: object) -> str:
+    text = shlex.quote(str(value))
+    return text if text[-1].isalnum() or text[-1] == "'" else f"'{text}'"  # so that a full stop after it stays apart
+
+
+LARGEST_COMPONENT = Words("responses.largest_component()", "--largest-component")
+MORE_ITERATIONS = Words("Raise max_iter or tol.", "Raise --max-iter.")
+
+
+def join(parts: Iterable[str], between: str = "") -> str:
+    """The parts as one text, in both ways where they have two."""
+    whole = ""
+    for k, part in enumerate(parts):
+        whole = whole + between + part if k else part
+    return whole
+
+
+def for_shell(text: str) -> str:
+    """The text as it is said on the command line."""
+    return text.shell if isinstance(text, Words) else text
+
+
+class _Said:
+    """What errors and warnings share: a message given in parts, for Python (`str`) and for the shell."""
+
+    def __init__(self, *parts: str) -> None:
+        super().__init__(join(parts))  # type: ignore[call-arg]
+
+    def for_shell(self) -> str:
+        """The message as it is said on the command line."""
+        return for_shell(self.args[0])  # type: ignore[attr-defined]
+
+
+class SpectralIrtError(_Said, Exception):
     """Base of every error that the user's input can cause."""
 
 
@@ -51,7 +130,7 @@ class OutputError(SpectralIrtError, OSError):
     """Results cannot be written."""
 
 
-class ConvergenceWarning(UserWarning):
+class ConvergenceWarning(_Said, UserWarning):
     """An iteration stopped before it reached its tolerance."""
 
 
@@ -80,4 +159,6 @@ def check_option(name: str, value: object, allowed: Iterable[object]) -> None:
     """Refuse a value that is not among the allowed ones, and list those."""
     allowed = list(allowed)
     if value not in allowed:
-        raise OptionError(f"{name} is {value!r}; it can be {', '.join(map(repr, allowed))}.")
+        values = [repr(one) for one in allowed if one is not None]
+        none = Words("None, ", "") if None in allowed else ""
+        raise OptionError(option(name), f" is {value!r}; it can be ", none, f"{', '.join(values)}.")

@@ -15,7 +15,7 @@ from spectral_irt.chain.anchored import Grounded, Known, grounded_errors, solve_
 from spectral_irt.chain.covariance import SE_METHODS, choose_method
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, Regularization, prior_precision
 from spectral_irt.chain.stationary import Stationary
-from spectral_irt.errors import DesignError, OptionError, check_option, listed
+from spectral_irt.errors import DesignError, OptionError, check_option, listed, option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, make_table
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
@@ -250,7 +250,9 @@ def plan_prior(
         reason = f"all items hang together with the anchors and carry information above {ENOUGH_INFORMATION:g}"
         return Regularization("none", reason), answered
     if not (np.isfinite(regularization) and regularization >= 0):
-        raise OptionError(f"regularization is {regularization}; it is 'auto' or a finite number, 0 or more.")
+        raise OptionError(
+            option("regularization"), f" is {regularization}; it is 'auto' or a finite number, 0 or more."
+        )
     if regularization > 0:
         return Regularization("virtual item", "as asked", alpha=float(regularization)), answered
     kept = answered.copy()
@@ -292,8 +294,9 @@ def _not_estimated(responses: Responses, status: NDArray[Any], kept: NDArray[np.
     out = answered & ~kept
     loose = answered & kept & (status == "apart")
     findings = []
+    auto = option("regularization", "auto")
     for mask, code, what, remedy in (
-        (out, "items_left_out", "left out", "Use regularization='auto' for an estimate from the prior, or drop them."),
+        (out, "items_left_out", "left out", "Use " + auto + " for an estimate from the prior, or drop them."),
         (loose, "untied_items", "placed by the prior alone", "Collect answers to them together with anchored items."),
     ):
         names = responses.items[mask]
@@ -308,7 +311,7 @@ def _not_converged(found: Stationary | None, tol: float) -> list[Finding]:
     if found is None or found.residual <= tol:
         return []
     sentence = f"The chain stopped at residual {found.residual:.1e}, asked was {tol:.1e}."
-    remedy = "Raise max_iter, or look for weak links between groups of items."
+    remedy = "Raise " + option("max_iter") + ", or look for weak links between groups of items."
     return [Finding("not_converged", "warning", sentence, remedy)]
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from spectral_irt.bank.bank import Bank, Calibration, Scale
 from spectral_irt.bank.evidence import Prior
 from spectral_irt.bank.labels import positions
-from spectral_irt.errors import BankError, check_option, listed
+from spectral_irt.errors import BankError, check_option, listed, option
 from spectral_irt.estimators.base import RaschEstimator, make_table
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
@@ -81,7 +81,8 @@ class Link:
             return Finding("linked", "note", sentence)
         verb = "has" if len(drifted) == 1 else "have"
         sentence += f" {len(drifted):,} of them {verb} drifted: {listed(drifted)}."
-        remedy = "" if self.method == "robust" else "Use method='robust', which leaves drifted items out of the shift."
+        robust = "Use " + option("method", "robust") + ", which leaves drifted items out of the shift."
+        remedy = "" if self.method == "robust" else robust
         return Finding("linked", "warning", sentence, remedy, tuple(drifted.tolist()))
 
     def apply(self, bank: Bank | RaschEstimator) -> Bank:
@@ -128,14 +129,18 @@ def link(a: Bank | RaschEstimator, b: Bank | RaschEstimator, method: str = "robu
     if len(shared) < FEWEST[method]:
         raise BankError(
             f"the two calibrations share {len(shared):,} items{': ' if len(shared) else ''}"
-            f"{listed(second.items[shared])}; method={method!r} needs at least {FEWEST[method]}. The first has "
-            f"{listed(first.items)}, the second {listed(second.items)}. Check the labels."
+            f"{listed(second.items[shared])}; ",
+            option("method", method),
+            f" needs at least {FEWEST[method]}. The first has {listed(first.items)}, the second "
+            f"{listed(second.items)}. Check the labels.",
         )
     x, y = second.difficulty[shared], first.difficulty[place[shared]]
     var_x, var_y = second.se[shared] ** 2, first.se[place[shared]] ** 2
     slope = float(y.std(ddof=1) / x.std(ddof=1)) if method == "mean-sigma" else 1.0
     if not np.isfinite(slope) or slope == 0:
-        raise BankError("the common items do not differ in difficulty, so they give no slope; use method='mean'.")
+        raise BankError(
+            "the common items do not differ in difficulty, so they give no slope; use ", option("method", "mean"), "."
+        )
 
     raw = slope * x - y
     se = np.sqrt(slope**2 * var_x + var_y)

@@ -25,7 +25,7 @@ import numpy as np
 from spectral_irt.bank.bank import Bank, DataSet, Scale
 from spectral_irt.bank.evidence import Prior
 from spectral_irt.bank.labels import decoded, encoded, readable
-from spectral_irt.errors import BankError, OutputError, listed
+from spectral_irt.errors import BankError, OutputError, Words, listed
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
 
@@ -226,7 +226,9 @@ def _manifest(place: Path) -> dict[str, Any]:
     path = place / MANIFEST
     if not place.is_dir() or not path.exists():
         raise BankError(
-            f"{str(place)!r} is not a bank: it has no {MANIFEST}. Give the folder that bank.save(folder) made."
+            f"{str(place)!r} is not a bank: it has no {MANIFEST}. Give the folder that ",
+            Words("bank.save(folder)", "fit --bank DIR"),
+            " made.",
         )
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

@@ -34,7 +34,7 @@ from spectral_irt.bank.people import Hashes, fingerprints, numbered
 from spectral_irt.chain.anchored import Known, solve_grounded, tied
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, prior_precision
 from spectral_irt.engines import LocalEngine
-from spectral_irt.errors import BankError, DesignError, check_option, listed
+from spectral_irt.errors import BankError, DesignError, check_option, listed, option
 from spectral_irt.persons import align
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
@@ -118,8 +118,11 @@ def _without_repeats(
         if repeats == "error":
             raise BankError(
                 f"{answers.source}: {number:,} of {answers.n_users:,} {noun} in the bank already with the very same "
-                f"answers: {names}. They would count twice. Say repeats='skip' to leave them out, or 'keep' if they "
-                "are other people. The bank is unchanged."
+                f"answers: {names}. They would count twice. Say ",
+                option("repeats", "skip"),
+                " to leave them out, or ",
+                option("repeats", "keep"),
+                " if they are other people. The bank is unchanged.",
             )
         sentence = f"{number:,} of {answers.n_users:,} {noun} in the bank already with the same answers: {names}."
         fresh = ~again

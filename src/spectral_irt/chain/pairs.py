@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.weights import count_weights
-from spectral_irt.errors import OptionError, check_option
+from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats
 
@@ -64,7 +64,7 @@ def regularize(
     """
     check_option("nu_rule", rule, NU_RULES)
     if not (np.isfinite(nu) and nu >= 0):
-        raise OptionError(f"nu is {nu}; it must be a finite number, 0 or more.")
+        raise OptionError(option("nu"), f" is {nu}; it must be a finite number, 0 or more.")
     if rule == "together" and b is None:
         raise OptionError("the rule 'together' needs the counts b of seen_together(responses).")
     if isinstance(y, np.ndarray):

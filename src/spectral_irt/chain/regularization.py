@@ -14,7 +14,7 @@ from scipy import sparse
 
 from spectral_irt.chain.pairs import NU_RULES
 from spectral_irt.chain.weights import LOGISTIC_VARIANCE
-from spectral_irt.errors import DesignError, OptionError, check_option
+from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option, option
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import Design, describe_split
@@ -109,13 +109,22 @@ def _check(regularization: str | float, nu: float, rule: str, weighting: str) ->
     if isinstance(regularization, str):
         check_option("regularization", regularization, ("auto",))
     elif not (np.isfinite(regularization) and regularization >= 0):
-        raise OptionError(f"regularization is {regularization}; it is 'auto' or a finite number, 0 or more.")
+        raise OptionError(
+            option("regularization"), f" is {regularization}; it is 'auto' or a finite number, 0 or more."
+        )
     if not (np.isfinite(nu) and nu >= 0):
-        raise OptionError(f"nu is {nu}; it must be a finite number, 0 or more.")
+        raise OptionError(option("nu"), f" is {nu}; it must be a finite number, 0 or more.")
     if nu > 0 and weighting == "ability":
-        raise OptionError("nu adds to pair counts, so it goes with weighting='pairs' (the paper's) or 'users'.")
+        raise OptionError(
+            option("nu"),
+            " adds to pair counts, so it goes with ",
+            option("weighting", "pairs"),
+            " (the paper's) or ",
+            option("weighting", "users"),
+            ".",
+        )
     if nu > 0 and not isinstance(regularization, str) and regularization > 0:
-        raise OptionError("give nu (pairs) or regularization (virtual item), not both.")
+        raise OptionError("give ", option("nu"), " (pairs) or ", option("regularization"), " (virtual item), not both.")
 
 
 def met_groups(responses: Responses, rule: str) -> Ints:
@@ -149,7 +158,14 @@ def met_items(design: Design, rule: str) -> NDArray[np.bool_]:
         order = np.empty(len(sizes), dtype=int)
         order[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
         raise DesignError(
-            f"{responses.source}: {describe_split(responses.take_items(met), order[groups])} "
-            "nu cannot tie them. Use responses.largest_component(), or regularization='auto' without nu."
+            f"{responses.source}: {describe_split(responses.take_items(met), order[groups])} ",
+            option("nu"),
+            " cannot tie them. Use ",
+            LARGEST_COMPONENT,
+            ", or ",
+            option("regularization", "auto"),
+            " without ",
+            option("nu"),
+            ".",
         )
     return met

@@ -4,32 +4,49 @@ from __future__ import annotations
 
 import warnings
 
-from spectral_irt.cli.options import Files, Reading, with_options
+from spectral_irt.cli.fit import job_of
+from spectral_irt.cli.options import Analysis, Files, Fitting, Output, Parquet, Reading, with_options
 from spectral_irt.cli.progress import Progress
 
-# Enough to measure how well the items hang together; no difficulty is reported.
+# Enough to measure how well the items are connected; no difficulty is reported.
 ROUGH = 1e-6
 
 
-@with_options(Reading)
-def check(files: Files, reading: Reading) -> None:
+@with_options(Reading, Fitting, Analysis)
+def check(
+    files: Files,
+    reading: Reading,
+    fitting: Fitting,
+    analysis: Analysis,
+    output: Output = None,
+    parquet: Parquet = False,
+) -> None:
     """Look at the data before a fit: is a common scale possible, and what is odd?
 
-    Prints the findings (severity, what, remedy), or a line that there are none.
+    Prints the findings (severity, what, remedy), or a line that there are none. Takes every option of fit, so that
+    `fit` in a command can be replaced by `check`; refuses what fit would refuse, calibrates nothing and writes nothing.
 
     \b
-    [bold]Examples[/bold]
+    Examples
       spectral-irt check answers.csv
       spectral-irt check log/*.parquet --item task --response correct
     """
     from spectral_irt.cli.display import console, show_findings
+    from spectral_irt.engines import LocalEngine
     from spectral_irt.estimators.spectral import spectral_difficulty
 
+    job = job_of(files, reading, fitting, analysis, output, parquet)
+    job.checked()
+    engine = LocalEngine(fitting.threads)
     with Progress() as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        responses = reading.read(files, progress)
+        if job.read_groups is not None:
+            job.read_groups()
+        responses = job.read(progress)
         # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
-        found = spectral_difficulty(responses, weighting="users", se="none", tol=ROUGH, progress=progress.say)
+        found = spectral_difficulty(
+            responses, weighting="users", se="none", tol=ROUGH, engine=engine, progress=progress.say
+        )
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     out = console()
     if not show_findings(out, about_the_data):

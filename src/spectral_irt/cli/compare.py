@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectral_irt.cli.options import Files, Reading, with_options
+from spectral_irt.cli.options import Files, Reading, offered, with_options
 from spectral_irt.cli.progress import Progress
-from spectral_irt.errors import OptionError, check_option
+from spectral_irt.errors import OptionError, check_option, for_shell
 from spectral_irt.estimators.by_name import METHODS, make_estimator
 
 if TYPE_CHECKING:
@@ -22,7 +22,13 @@ def compare(
     files: Files,
     reading: Reading,
     estimators: Annotated[
-        str, typer.Option(metavar="NAME,...", help="Which estimators, in this order; all of them by default.")
+        str,
+        typer.Option(
+            metavar="NAME,...",
+            show_default=False,
+            autocompletion=offered("|".join(METHODS)),
+            help=f"Which estimators, in this order; all by default: {', '.join(METHODS)}.",
+        ),
     ] = ",".join(METHODS),
     holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the users to predict.")] = 0.2,
     seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the users.")] = 0,
@@ -38,9 +44,10 @@ def compare(
     users choose.
 
     \b
-    [bold]Examples[/bold]
+    Examples
       spectral-irt compare answers.csv
-      spectral-irt compare ratings.parquet --above-mean wrong --estimators spectral,paper,cml -o compared.csv
+      spectral-irt compare ratings.parquet --above-mean wrong -o compared.csv
+      spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
     from spectral_irt.cli.output import all_or_nothing, naming, write_csv
     from spectral_irt.inference.compare import compare as run
@@ -75,7 +82,7 @@ def columns_of(rows: list[Comparison]) -> dict[str, Any]:
     records = [row.to_dict() for row in rows]
     columns = {}
     for name in records[0]:
-        values = [record[name] for record in records]
+        values = [for_shell(value) if isinstance(value := record[name], str) else value for record in records]
         columns[name] = np.array(values, dtype=object if isinstance(values[0], str) else None)
     return columns
 
@@ -85,7 +92,7 @@ def show(rows: list[Comparison], output: Path | None) -> None:
     from rich.text import Text
 
     from spectral_irt.cli.display import console, say
-    from spectral_irt.cli.errors import in_shell_words, printable
+    from spectral_irt.cli.errors import printable
 
     out = console()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
@@ -105,7 +112,7 @@ def show(rows: list[Comparison], output: Path | None) -> None:
     say(out, table)
     for row in rows:
         if row.problem:
-            say(out, Text(f"{row.method}: {in_shell_words(printable(row.problem))}"))
+            say(out, Text(f"{row.method}: {printable(for_shell(row.problem))}"))
     say(out)
     say(out, Text("AUC and mean log-likelihood of held-out users; 'from CML': root mean square difference, in logits."))
     if output is not None:

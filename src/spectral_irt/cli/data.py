@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spectral_irt.cli.help import Command, Group
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -16,7 +18,10 @@ if TYPE_CHECKING:
 INDENT = 13
 
 data = typer.Typer(
-    name="data", help="The datasets of the paper, and others: what to fetch, and what is found.", add_completion=False
+    name="data",
+    cls=Group,
+    help="The datasets of the paper, and others: what to fetch, and what is found.",
+    add_completion=False,
 )
 
 
@@ -26,7 +31,7 @@ def about(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@data.command("list")
+@data.command("list", cls=Command)
 def list_datasets(
     directory: Annotated[
         Path | None,
@@ -43,7 +48,7 @@ def list_datasets(
     Nothing is downloaded, and nothing but LSAT comes with this package.
 
     \b
-    [bold]Example[/bold]
+    Example
       spectral-irt data list --data ~/data
     """
     from rich.text import Text

@@ -18,7 +18,7 @@ def demo(
     """Calibrate bundled data: section 6 of the Law School Admission Test.
 
     \b
-    [bold]Example[/bold]
+    Example
       spectral-irt demo -o demo-results
     """
     from spectral_irt import datasets

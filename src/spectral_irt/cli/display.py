@@ -15,12 +15,14 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from spectral_irt.cli.errors import in_shell_words, printable
+from spectral_irt.cli.errors import printable
+from spectral_irt.errors import for_shell
 from spectral_irt.responses import Finding, Responses
 
 SHOW_ALL = 15  # a test of so many items is shown whole
 SHOW_EACH = 5  # of a longer one: so many hardest, easiest, least sure
-LABEL_WIDTH, LEAST_LABEL = 40, 8
+LEAST_LABEL = 8
+CUT = "..."
 DIRECTION = "larger = harder"
 BAR_WIDTH = 24
 BAR_HEAD = "easier" + " " * (BAR_WIDTH - 12) + "harder"
@@ -59,10 +61,47 @@ def show_source(out: Console, responses: Responses) -> None:
     say(out)
 
 
-def short(label: Any, width: int) -> str:
-    """A label for the terminal: on one line, and not too long."""
-    text = printable(label)
-    return text if cell_len(text) <= width else chop_cells(text, width - 3)[0] + "..."
+def shortened(labels: Iterable[Any], width: int) -> list[str]:
+    """Labels on one line each, cut in the middle where one is too wide, and never so that two of them look alike.
+
+    >>> shortened(["form-A-item-01", "form-A-item-02", "form-B"], 11)
+    ['form...m-01', 'form...m-02', 'form-B']
+    >>> shortened(["item-17-of-form-A", "item-18-of-form-A"], 10)
+    ['item-17...', 'item-18...']
+    """
+    labels = list(labels)
+    plain = {str(label): printable(label) for label in labels}
+    cut = _told_apart(plain, width)
+    if cut is None:  # they differ nowhere near their ends
+        numbered = {label: f"{k}:{text}" for k, (label, text) in enumerate(plain.items(), 1)}
+        cut = {label: _cut(text, width - len(CUT), 0, width) for label, text in numbered.items()}
+    return [cut[str(label)] for label in labels]
+
+
+def room_for(labels: Iterable[Any]) -> int:
+    """The columns in which labels can just be told apart."""
+    plain = {str(label): printable(label) for label in labels}
+    widest = max(map(cell_len, plain.values()), default=0)
+    widths = range(min(LEAST_LABEL, widest), min(widest, ROOM_FOR_BAR))
+    return next((width for width in widths if _told_apart(plain, width) is not None), min(widest, ROOM_FOR_BAR))
+
+
+def _told_apart(plain: Mapping[str, str], width: int) -> dict[str, str] | None:
+    """The texts cut to the width, all of them at the same place, as near to the middle as leaves no two alike."""
+    room = max(width - len(CUT), 1)
+    for head in sorted(range(room + 1), key=lambda head: abs(2 * head - room)):
+        cut = {label: _cut(text, head, room - head, width) for label, text in plain.items()}
+        if len(set(cut.values())) == len(cut):
+            return cut
+    return None
+
+
+def _cut(text: str, head: int, tail: int, width: int) -> str:
+    if cell_len(text) <= width:
+        return text
+    first = chop_cells(text, head)[0] if head else ""
+    last = chop_cells(text[::-1], tail)[0][::-1] if tail else ""
+    return first + CUT + last
 
 
 # ------------------------------------------------------------------------------------------ items
@@ -101,12 +140,12 @@ def item_table(columns: Columns, width: int, *, unicode: bool = True) -> Table:
         texts["status"] = ["" if status == "ok" else str(status) for status in shown["status"]]
     if len(groups) > 1:
         texts = {"": [name if k == 0 else "" for name, chosen in groups for k in range(len(chosen))], **texts}
+    least = max(room_for(shown["item"]), LEAST_LABEL)
     for spare in ("n", "right", "95 % interval"):
-        if _room(texts, width) >= LEAST_LABEL:
+        if _room(texts, width) >= least:
             break
         del texts[spare]
-    room = min(max(_room(texts, width), LEAST_LABEL), LABEL_WIDTH)
-    texts["item"] = [short(label, room) for label in shown["item"]]
+    texts["item"] = shortened(shown["item"], max(_room(texts, width), LEAST_LABEL))
 
     table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False, show_edge=False)
     for head in texts:
@@ -185,13 +224,13 @@ def bar(low: float, mid: float, high: float, span: tuple[float, float], *, unico
 def plain_table(heads: Sequence[str], columns: Sequence[Sequence[Any]], width: int) -> Table:
     """A table of texts: labels to the left in the room that the others leave, the others to the right."""
     taken = sum(2 + max(map(len, [head, *cells])) for head, cells in zip(heads[1:], columns[1:], strict=True))
-    room = min(max(width - taken - 2, LEAST_LABEL), LABEL_WIDTH)
+    room = max(width - taken, LEAST_LABEL)
     table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False, show_edge=False)
     for k, head in enumerate(heads):
         table.add_column(
             head, justify="right" if k and head else "left", no_wrap=True, style=None if head else "yellow"
         )
-    labels = [short(label, room) for label in columns[0]]
+    labels = shortened(columns[0], room)
     for row in zip(labels, *columns[1:], strict=True):
         table.add_row(*map(Text, row))
     return table
@@ -217,9 +256,9 @@ def show_findings(out: Console, findings: Iterable[Finding]) -> int:
     grid.add_column()
     count = 0
     for finding in findings:
-        text = Text(printable(in_shell_words(finding.sentence)))
-        if finding.remedy:
-            text.append(" " + printable(in_shell_words(finding.remedy)), style="dim")
+        text = Text(printable(for_shell(finding.sentence)))
+        if for_shell(finding.remedy):
+            text.append(" " + printable(for_shell(finding.remedy)), style="dim")
         grid.add_row(Text(finding.severity, style=COLOURS[finding.severity]), text)
         count += 1
     if count:

@@ -6,15 +6,14 @@ import functools
 import itertools
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import typer
 
-from spectral_irt.cli.options import Analysis, Files, Fitting, Output, Reading, with_options
+from spectral_irt.cli.options import Analysis, Files, Fitting, Output, Parquet, Reading, with_options
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, OutputError
 
@@ -49,8 +48,7 @@ class Job:
         """Read, fit, analyse, and write the results where places were named."""
         from spectral_irt.cli.output import all_or_nothing
 
-        self.analysis.check(self.output)
-        estimator = self._estimator()
+        estimator = self.checked()
         targets, stale = self._places()
         keep: list[Callable[[], object]] = []
         with all_or_nothing(targets, stale=stale, last=lambda: [save() for save in keep]) as drafts:
@@ -60,6 +58,13 @@ class Job:
             if self.analysis.bank is not None:
                 keep.append(functools.partial(self._bank_of(results).save, self.analysis.bank))
         return results
+
+    def checked(self) -> RaschEstimator:
+        """The estimator; an error when the options do not go together, or when one of them would do nothing."""
+        self.analysis.check(self.output)
+        if self.parquet and self.output is None:
+            raise OptionError("--parquet is about the tables that are written; say where with -o DIR.")
+        return self._estimator()
 
     def _estimator(self) -> RaschEstimator:
         from spectral_irt.estimators.by_name import make_estimator
@@ -193,9 +198,7 @@ def fit(
     fitting: Fitting,
     analysis: Analysis,
     output: Output = None,
-    parquet: Annotated[
-        bool, typer.Option("--parquet", metavar="", help="Write every table as Parquet as well.", show_default=False)
-    ] = False,
+    parquet: Parquet = False,
 ) -> None:
     """Calibrate: how hard every item is and how sure that is, how able people are, and whether the model holds.
 
@@ -204,7 +207,7 @@ def fit(
     DIR/item_fit.csv, and a record of it all to DIR/fit.json. Larger = harder.
 
     \b
-    [bold]Examples[/bold]
+    Examples
     A row for each person, a column for each item:
       spectral-irt fit answers.csv -o results
     A row for each answer, in any number of files:
@@ -218,6 +221,14 @@ def fit(
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
+    job = job_of(files, reading, fitting, analysis, output, parquet)
+    show(job.run(), job)
+
+
+def job_of(
+    files: Sequence[str], reading: Reading, fitting: Fitting, analysis: Analysis, output: Path | None, parquet: bool
+) -> Job:
+    """What the options of the command mean."""
     read_groups = None
     if analysis.group is not None or analysis.group_file is not None:
         from spectral_irt.cli.groups import read_groups as find
@@ -225,7 +236,7 @@ def fit(
         read_groups = functools.partial(find, analysis.group, analysis.group_file, files, reading)
         if analysis.group_file is None:
             reading = replace(reading, ignore=[*reading.ignore, str(analysis.group)])
-    job = Job(
+    return Job(
         read=lambda progress: reading.read(files, progress),
         fitting=fitting,
         analysis=analysis,
@@ -235,7 +246,6 @@ def fit(
         files=tuple(files),
         reading=reading.said(),
     )
-    show(job.run(), job)
 
 
 def show(results: Results, job: Job) -> None:
@@ -262,7 +272,7 @@ def show(results: Results, job: Job) -> None:
 
 
 def _paragraph(fit: RaschEstimator, job: Job) -> str:
-    from spectral_irt.cli.errors import in_shell_words, printable
+    from spectral_irt.cli.errors import printable
 
     weighting = getattr(fit, "weighting", None)
     name = job.fitting.estimator
@@ -274,7 +284,7 @@ def _paragraph(fit: RaschEstimator, job: Job) -> str:
     sentences = [f"{method}: {fit.n_iter_:,} passes over the data, residual {fit.residual_:.0e}."]
     regularization = getattr(fit, "regularization_", None)
     if regularization is not None:
-        sentences.append(f"Regularisation: {in_shell_words(str(regularization))}.")
+        sentences.append(f"Regularisation: {regularization}.")
     se_method = getattr(fit, "se_method_", None)
     if se_method == "none":
         sentences.append("No standard errors, as asked.")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spectral_irt.cli.options import offered
 from spectral_irt.errors import OutputError
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ def link(
         str,
         typer.Option(
             metavar="robust|mean|mean-sigma",
+            autocompletion=offered("robust|mean|mean-sigma"),
             show_default=False,
             help="Mean difference without drifted items (default), of all items, or with a slope.",
         ),
@@ -37,7 +39,7 @@ def link(
     """Link two banks by the items they share: how far apart the scales are, and which items have drifted.
 
     \b
-    [bold]Examples[/bold]
+    Examples
       spectral-irt link bank2024 bank2025
       spectral-irt link bank2024 bank2025 -o bank2025-on-2024 --table common.csv
     """

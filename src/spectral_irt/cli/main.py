@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import sys
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
 from spectral_irt.cli.errors import BAD_INPUT, INTERRUPTED, OK, complain, quiet_warnings, report
 from spectral_irt.cli.fit import fit
+from spectral_irt.cli.help import Command, Group
 from spectral_irt.cli.link import link
 from spectral_irt.cli.reproduce import KEPT, reproduce
 from spectral_irt.cli.score import score
@@ -27,20 +29,13 @@ BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 app = typer.Typer(
     name=PROGRAM,
-    add_completion=False,
+    cls=Group,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(fit)
-app.command()(check)
-app.command()(score)
-app.command()(link)
-app.command()(update)
-app.command()(compare)
-app.command()(simulate)
-app.command()(demo)
-app.command()(reproduce)
+for command in (fit, check, score, link, update, compare, simulate, demo, reproduce):
+    app.command(cls=Command)(command)
 app.add_typer(data)
 
 # The same class in typer's own copy of click and in click itself.
@@ -50,13 +45,13 @@ UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 @app.callback(invoke_without_command=True)
 def about(
     context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", metavar="", help="Say the version and stop.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", metavar="", help="Show tracebacks; may stand anywhere.")] = False,
+    version: Annotated[bool, typer.Option("--version", help="Say the version and stop.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks; may stand anywhere.")] = False,
 ) -> None:
     """Calibrate tests: how hard items are, how able people are, and whether the model holds, from who answered what.
 
     \b
-    [bold]Examples[/bold]
+    Examples
       spectral-irt demo                          the main job on bundled data
       spectral-irt fit answers.csv -o results    your own answers
       spectral-irt check answers.csv             what is odd in them
@@ -90,6 +85,8 @@ def main(args: Sequence[str]) -> int:
         return _leave_broken_pipe()
     except UsageError as error:
         return _usage(error)
+    except SystemExit as stop:  # a script for completion was printed or installed
+        return int(stop.code or OK)
     except (Exception, KeyboardInterrupt) as error:
         return report(KeyboardInterrupt() if isinstance(error, typer.Abort) else error, debug=debug)
     if code == INTERRUPTED:
@@ -115,9 +112,20 @@ def _usage(error: Exception) -> int:
     """A mistake in the options, in one line."""
     context = getattr(error, "ctx", None)
     path = context.command_path if context is not None else PROGRAM
-    message = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
-    complain("error", f"{message[0].lower()}{message[1:]}; see {path} --help.")
+    message = _unknown_option(error) or " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
+    see = " See" if message.endswith("?") else "; see"
+    complain("error", f"{message[0].lower()}{message[1:]}{see} {path} --help.")
     return BAD_INPUT
+
+
+def _unknown_option(error: Exception) -> str | None:
+    """The option that does not exist, and the one that was probably meant."""
+    if type(error).__name__ != "NoSuchOption":
+        return None
+    name, context = str(error.option_name), error.ctx  # type: ignore[attr-defined]
+    known = [flag for one in context.command.get_params(context) for flag in (*one.opts, *one.secondary_opts)]
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"there is no option {name}{f'; did you mean {near[0]}?' if near else ''}"
 
 
 def _leave_broken_pipe() -> int:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from spectral_irt.cli.quiet import native_noise_held_back
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, option
+from spectral_irt.estimators.by_name import METHODS
 
 if TYPE_CHECKING:
     from spectral_irt.cli.progress import Progress
@@ -28,8 +29,29 @@ Files = Annotated[
 ]
 
 
+def offered(values: str) -> Callable[[str], list[str]]:
+    """What a shell offers for an option that is described as "users|items" or "auto|NUMBER".
+
+    >>> offered("auto|none|NUMBER")("a")
+    ['auto']
+    """
+    words = [value for value in values.split("|") if value.islower()]
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
 def _panel(title: str) -> Callable[..., Any]:
-    return functools.partial(typer.Option, rich_help_panel=title, show_default=False)
+    def described(*flags: str, metavar: str = "", offers: str = "", help: str, **more: Any) -> Any:
+        return typer.Option(
+            *flags,
+            metavar=metavar or None,
+            help=help,
+            rich_help_panel=title,
+            show_default=False,
+            autocompletion=offered(offers or metavar) if "|" in offers + metavar else None,
+            **more,
+        )
+
+    return described
 
 
 _layout = _panel("How the file is laid out")
@@ -72,7 +94,6 @@ class Reading:
         bool,
         _layout(
             "--largest-component",
-            metavar="",
             help="Keep only the largest group of items that have a common scale.",
         ),
     ] = False
@@ -140,6 +161,7 @@ class Fitting:
         str,
         _method(
             metavar="NAME",
+            offers="|".join(METHODS),
             help="spectral (default); paper: the estimator of Nguyen & Zhang (2022) as printed; cml, mml, jml, pml: "
             "conditional, marginal, joint, pairwise maximum likelihood; vb: variational Bayes; choppin; eigenvector.",
         ),
@@ -162,7 +184,11 @@ class Fitting:
     ] = None
     se: Annotated[
         str | None,
-        _method(metavar="METHOD", help="Standard errors: auto (default), dense, one-pass, multiplier or none."),
+        _method(
+            metavar="METHOD",
+            offers="auto|dense|one-pass|multiplier|none",
+            help="Standard errors: auto (default), dense, one-pass, multiplier or none.",
+        ),
     ] = None
     max_iter: Annotated[int | None, _method(metavar="NUMBER", min=1, help="Most iterations of the solver.")] = None
     threads: Annotated[
@@ -171,6 +197,8 @@ class Fitting:
 
     def parameters(self) -> dict[str, Any]:
         """The estimator's parameters that were said."""
+        if self.nu_rule is not None and not (self.nu or (self.nu is None and self.estimator == "paper")):
+            raise OptionError("--nu-rule says which pairs --nu is added to; say how much with --nu 1, or leave it out.")
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "estimator"}
         said["regularization"] = _number_or_auto(self.regularization)
         return {name: value for name, value in said.items() if value is not None}
@@ -248,7 +276,7 @@ class Analysis:
     ] = None
 
     def check(self, output: Path | None) -> None:
-        """Refuse at once what could only fail after the work."""
+        """Refuse at once what could only fail after the work, and what would do nothing."""
         from spectral_irt.errors import check_option
 
         check_option("ability", self.ability, ("wle", "ml", "eap"))
@@ -261,6 +289,10 @@ class Analysis:
             raise OptionError("--sample takes people for --bootstrap; say how many data sets with --bootstrap 200.")
         if self.rank is not None and output is None:
             raise OptionError("--rank writes a table beside items.csv; say where with -o DIR.")
+        if self.scale is not None and output is None and not (self.ifile or self.pfile or self.bank):
+            raise OptionError("--scale is for what is written; say where with -o DIR, --ifile, --pfile or --bank.")
+        if self.ability != "wle" and self.persons is False and self.scale is None:
+            raise OptionError("--ability is about people; leave it out, or leave out --no-persons.")
 
     def mean_and_sd(self) -> tuple[float, float] | None:
         """What `--scale` says."""
@@ -283,9 +315,12 @@ def _number_or_auto(text: str | None) -> str | float | None:
     try:
         return float(text)
     except ValueError:
-        raise OptionError(f"regularization is {text!r}; it can be 'auto' or a number, 0 or more.") from None
+        raise OptionError(option("regularization"), f" is {text!r}; it can be 'auto' or a number, 0 or more.") from None
 
 
+Parquet = Annotated[
+    bool, typer.Option("--parquet", help="Write every table as Parquet as well; with -o.", show_default=False)
+]
 Output = Annotated[
     Path | None,
     typer.Option(

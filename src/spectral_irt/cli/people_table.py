@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectral_irt.cli.display import LABEL_WIDTH, LEAST_LABEL, SHOW_ALL, SHOW_EACH, short
+from spectral_irt.cli.display import LEAST_LABEL, SHOW_ALL, SHOW_EACH, room_for, shortened
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -45,12 +45,13 @@ def person_table(persons: Columns, width: int) -> Table:
     texts[""] = ["extreme" if persons["extreme"][k] else "" for k in rows]
     heads = [name if k == 0 else "" for name, chosen in groups for k in range(len(chosen))]
     first = 2 + max(map(len, heads)) if len(groups) > 1 else 0
+    users = [persons["user"][k] for k in rows]
+    least = max(room_for(users), LEAST_LABEL)
     for spare in ("outfit", "± se", "measure"):
-        if _room(texts, width - first) >= LEAST_LABEL:
+        if _room(texts, width - first) >= least:
             break
         texts.pop(spare, None)
-    room = min(max(_room(texts, width - first), LEAST_LABEL), LABEL_WIDTH)
-    names = [short(persons["user"][k], room) for k in rows]
+    names = shortened(users, max(_room(texts, width - first), LEAST_LABEL))
 
     table = Table(box=None, padding=(0, 1), header_style="bold", pad_edge=False, show_edge=False)
     if first:

@@ -13,6 +13,7 @@ import numpy as np
 from spectral_irt import __version__
 from spectral_irt.cli.analysis import Columns, Results
 from spectral_irt.cli.output import PROGRAM
+from spectral_irt.errors import for_shell
 from spectral_irt.inference.differential import Differential
 from spectral_irt.inference.wald import WaldTest
 from spectral_irt.responses import Finding, Responses
@@ -135,8 +136,8 @@ def finding_record(finding: Finding) -> dict[str, Any]:
     return {
         "code": finding.code,
         "severity": finding.severity,
-        "sentence": finding.sentence,
-        "remedy": finding.remedy,
+        "sentence": for_shell(finding.sentence),
+        "remedy": for_shell(finding.remedy),
         "n_items": len(finding.items),
         "items": list(finding.items[:NAMED_ITEMS]),
     }

@@ -8,7 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from spectral_irt.cli.errors import INTERRUPTED, complain, printable
+from spectral_irt.cli.options import offered
 from spectral_irt.cli.progress import Progress
+from spectral_irt.errors import OptionError
 from spectral_irt.experiments import NAMES
 
 KEPT = 1000 + INTERRUPTED  # what the command returns when it was interrupted and has said so itself
@@ -21,7 +23,12 @@ def _option(metavar: str, help: str) -> Any:
 def reproduce(
     name: Annotated[
         str,
-        typer.Argument(metavar="NAME", show_default=False, help=f"{', '.join(NAMES)}; all of them; or list."),
+        typer.Argument(
+            metavar="NAME",
+            show_default=False,
+            autocompletion=offered("|".join([*NAMES, "all", "list"])),
+            help=f"{', '.join(NAMES)}; all of them; or list.",
+        ),
     ],
     data: Annotated[
         Path | None,
@@ -45,7 +52,7 @@ def reproduce(
     Interrupted, it keeps the finished trials in the output folder, and the same command goes on from there.
 
     \b
-    [bold]Examples[/bold]
+    Examples
       spectral-irt reproduce list
       spectral-irt reproduce figure1c --trials 20
       spectral-irt reproduce table1 --data ~/data --datasets lsat,ml_1m -o results
@@ -54,6 +61,8 @@ def reproduce(
     from spectral_irt.experiments.experiment import Request, check, partial_file, run
     from spectral_irt.experiments.trials import count_finished
 
+    said = {"--data": data is not None, "--trials": trials is not None, "--datasets": bool(datasets)}
+    _refuse_idle(name, [flag for flag, given in said.items() if given])
     if name == "list":
         for each in NAMES:
             experiment = load(each)
@@ -86,3 +95,14 @@ def reproduce(
     for path in kept:
         path.unlink(missing_ok=True)
     return 0
+
+
+def _refuse_idle(name: str, said: list[str]) -> None:
+    """Options that would do nothing: of a list any, of a simulation those about datasets."""
+    from spectral_irt.experiments import load
+
+    if name == "list" and said:
+        raise OptionError(f"{' and '.join(said)} would do nothing: list runs no experiment.")
+    idle = [flag for flag in said if flag != "--trials"]
+    if name in NAMES and idle and not load(name).uses_data:
+        raise OptionError(f"{' and '.join(idle)} would do nothing: {name} is a simulation and reads no dataset.")

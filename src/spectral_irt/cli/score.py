@@ -41,7 +41,7 @@ def score(
     ] = None,
     ability: Ability = "wle",
     ignore_unknown: Annotated[
-        bool, typer.Option("--ignore-unknown", metavar="", help="Leave out answers to items that the bank has not.")
+        bool, typer.Option("--ignore-unknown", help="Leave out answers to items that the bank has not.")
     ] = False,
 ) -> None:
     """Score people with the items of a bank: how able each is, how sure that is, and how regular the answers are.
@@ -50,7 +50,7 @@ def score(
     scale (fit --scale) the measures on that scale come with the logits.
 
     \b
-    [bold]Examples[/bold]
+    Examples
       spectral-irt fit answers.csv --bank mybank
       spectral-irt score new.csv --bank mybank -o scores.csv
     """

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.errors import printable
-from spectral_irt.cli.options import with_options
+from spectral_irt.cli.options import offered, with_options
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from spectral_irt.simulate import Simulated
 
 
-def _option(metavar: str, help: str, panel: str | None = None) -> Any:
-    return typer.Option(metavar=metavar, help=help, rich_help_panel=panel, show_default=False)
+def _option(metavar: str, help: str, panel: str | None = None, **more: Any) -> Any:
+    return typer.Option(metavar=metavar, help=help, rich_help_panel=panel, show_default=False, **more)
 
 
 _DESIGN = "Details of the design"
@@ -56,7 +56,12 @@ def simulate(
     users: Annotated[int, _option("NUMBER", "How many users; 1000 by default.")] = 1000,
     items: Annotated[int | None, _option("NUMBER", "How many items; the design 'linked' says it itself.")] = None,
     design: Annotated[
-        str, _option("NAME", "Who is shown what: complete (default), sampled, popularity, booklets or linked.")
+        str,
+        _option(
+            "NAME",
+            "Who is shown what: complete (default), sampled, popularity, booklets or linked.",
+            autocompletion=offered("complete|sampled|popularity|booklets|linked"),
+        ),
     ] = "complete",
     seed: Annotated[int | None, _option("NUMBER", "The same seed gives the same data.")] = None,
     truth: Annotated[Path | None, _option("FILE", "Write the true difficulties there: .csv or .parquet.")] = None,
@@ -69,7 +74,7 @@ def simulate(
     """Draw answers under the Rasch model, and write a row for each.
 
     \b
-    [bold]Examples[/bold]
+    Examples
       spectral-irt simulate -o answers.csv --items 40 --seed 1 --truth truth.csv
       spectral-irt simulate -o some.csv --items 200 --design sampled --p 0.1
       spectral-irt simulate -o log.parquet --users 6000 --items 3900 \\

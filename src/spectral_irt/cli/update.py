@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spectral_irt.cli.options import Files, Reading, with_options
+from spectral_irt.cli.options import Files, Reading, offered, with_options
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import check_option
 
@@ -27,6 +27,7 @@ def update(
         str,
         typer.Option(
             metavar="stream|refit",
+            autocompletion=offered("stream|refit"),
             show_default=False,
             help="One pass over the new answers (default), or until nothing moves.",
         ),
@@ -35,6 +36,7 @@ def update(
         str,
         typer.Option(
             metavar="error|skip|keep",
+            autocompletion=offered("error|skip|keep"),
             show_default=False,
             help="People who are in the bank with the very same answers: refuse (default), leave out, or count again.",
         ),
@@ -53,7 +55,7 @@ def update(
     otherwise.
 
     \b
-    [bold]Examples[/bold]
+    Examples
       spectral-irt update mybank june.csv
       spectral-irt update mybank log/*.parquet --method refit -o mybank-new
     """

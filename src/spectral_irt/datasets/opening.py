@@ -12,7 +12,7 @@ import numpy as np
 from spectral_irt.datasets.catalogue import SOURCES, Source, source_named
 from spectral_irt.datasets.finding import VARIABLE, Data, data_path, find, unpacked
 from spectral_irt.datasets.lsat import load_lsat
-from spectral_irt.errors import OptionError, ReadError, ResponseValueError
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, option
 from spectral_irt.responses import Responses, responses_from_frame
 from spectral_irt.responses.block import Floats, Ints
 
@@ -82,8 +82,9 @@ def open_dataset(name: str, data: Data = None, *, cutoff: Cutoff = "none") -> Da
     place = data_path(data)
     found = find(source, place)
     if found is None:
-        where = f"is not in {str(place)!r}" if place else f"was not looked for: say data=, or set {VARIABLE}"
-        raise ReadError(f"{source.title} {where}. Get {source.download} from {source.page} ({source.licence}).")
+        unsaid = "was not looked for: say " + option("data", ...) + f", or set {VARIABLE}"
+        where = f"is not in {str(place)!r}" if place else unsaid
+        raise ReadError(f"{source.title} ", where, f". Get {source.download} from {source.page} ({source.licence}).")
     from spectral_irt.datasets.layouts import read_long
     from spectral_irt.responses.reading.tables import polars_errors_named
 

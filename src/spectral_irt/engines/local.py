@@ -9,7 +9,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from spectral_irt.engines.engine import Each, Engine, Kernel
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, option
 
 
 class LocalEngine(Engine):
@@ -23,7 +23,7 @@ class LocalEngine(Engine):
 
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
-            raise OptionError(f"threads is {threads}; it must be at least 1.")
+            raise OptionError(option("threads"), f" is {threads}; it must be at least 1.")
         self.threads = threads or len(os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else [0])
         self._pool: ThreadPoolExecutor | None = None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from spectral_irt.errors import OptionError, check_option
+from spectral_irt.errors import OptionError, check_option, join, option
 from spectral_irt.estimators.base import RaschEstimator
 
 
@@ -19,11 +19,10 @@ class Method:
 
     def make(self, name: str, parameters: dict[str, Any]) -> RaschEstimator:
         """The estimator with these parameters; an error that lists what it takes when one does not fit it."""
-        foreign = [option for option in parameters if option not in self.takes.split()]
+        foreign = [parameter for parameter in parameters if parameter not in self.takes.split()]
         if foreign:
-            said = ", ".join(_flag(option) for option in foreign)
-            takes = ", ".join(_flag(option) for option in self.takes.split())
-            raise OptionError(f"the estimator {name!r} has no {said}; it takes {takes}.")
+            said, takes = (join(map(option, some), ", ") for some in (foreign, self.takes.split()))
+            raise OptionError(f"the estimator {name!r} has no ", said, "; it takes ", takes, ".")
         module, _, maker = self.where.partition(":")
         found: Any = import_module(f"spectral_irt.estimators.{module}")
         for part in maker.split("."):
@@ -48,7 +47,3 @@ def make_estimator(name: str, parameters: dict[str, Any]) -> RaschEstimator:
     """An estimator by name, for instance `make_estimator("spectral", {"weighting": "users"})`."""
     check_option("estimator", name, METHODS)
     return METHODS[name].make(name, parameters)
-
-
-def _flag(name: str) -> str:
-    return "--" + name.replace("_", "-")

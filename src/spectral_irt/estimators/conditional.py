@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.engines import Prepared
-from spectral_irt.errors import ConvergenceWarning, OptionError, check_option
+from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, option
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.estimators.given_score import conditional_probabilities, pattern_sums
 from spectral_irt.estimators.information import (
@@ -111,8 +111,9 @@ def conditional_difficulty(
     converged = size <= max(tol, likelihood.rounding)
     if not converged:
         warnings.warn(
-            f"stopped after {n_iter} passes at a gradient of {size:.1e} (asked: {tol:.1e}); "
-            "raise max_iter, or look for items on the edge of having no finite estimate.",
+            f"stopped after {n_iter} passes at a gradient of {size:.1e} (asked: {tol:.1e}); raise "
+            + option("max_iter")
+            + ", or look for items on the edge of having no finite estimate.",
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -138,7 +139,7 @@ def _check_numbers(cutoff: int, tol: float, max_iter: int) -> None:
     if not tol > 0:
         raise OptionError(f"tol is {tol}; it must be above zero.")
     if max_iter < 1:
-        raise OptionError(f"max_iter is {max_iter}; it must be at least 1.")
+        raise OptionError(option("max_iter"), f" is {max_iter}; it must be at least 1.")
 
 
 def _right(block: Block, n_items: int) -> Floats:
@@ -350,7 +351,7 @@ class ConditionalRasch(RaschEstimator):
                     "not_converged",
                     "warning",
                     f"The likelihood was climbed to a derivative of {size:.1e}, asked was {self.tol:.1e}.",
-                    "Raise max_iter.",
+                    "Raise " + option("max_iter") + ".",
                 )
             )
         return Estimate(

@@ -9,7 +9,7 @@ import numpy as np
 
 from spectral_irt.chain.weights import prox_ability
 from spectral_irt.engines import Prepared
-from spectral_irt.errors import ConvergenceWarning
+from spectral_irt.errors import MORE_ITERATIONS, ConvergenceWarning, Words
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.estimators.support import (
     DENSE_ITEMS,
@@ -244,7 +244,7 @@ class JointRasch(RaschEstimator):
         if fit.residual > self.tol:
             text = f"joint likelihood stopped after {fit.n_iter:,} steps; the last moved {fit.residual:.1e}"
             warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=3)
-            findings.append(Finding("not_converged", "warning", f"J{text[1:]}.", "Raise max_iter or tol."))
+            findings.append(Finding("not_converged", "warning", f"J{text[1:]}.", MORE_ITERATIONS))
         n = rest.n_responses / max(int(np.sum(rest.counts > 0)), 1)
         if not self.correction and n < 30:
             findings.append(
@@ -253,7 +253,10 @@ class JointRasch(RaschEstimator):
                     "warning",
                     f"Joint likelihood is inconsistent: with {n:.0f} answers a user, differences between difficulties "
                     f"are about {100 / (n - 1):.0f} % too large.",
-                    "Use correction=True, or a consistent method: SpectralRasch, ConditionalRasch.",
+                    Words(
+                        "Use correction=True, or a consistent method: SpectralRasch, ConditionalRasch.",
+                        "Use a consistent method: --estimator spectral or cml.",
+                    ),
                 )
             )
         return Estimate(

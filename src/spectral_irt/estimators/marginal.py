@@ -8,7 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option, listed
+from spectral_irt.errors import (
+    MORE_ITERATIONS,
+    ConvergenceWarning,
+    DesignError,
+    OptionError,
+    Words,
+    check_option,
+    listed,
+)
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.estimators.marginal_em import (
     FREE_STEP,
@@ -214,7 +222,9 @@ def _keep_mixed(responses: Responses) -> Kept:
                 "warning",
                 f"{len(names):,} items answered right by everyone or by no one have no finite difficulty and are left "
                 f"out: {listed(names)}.",
-                "Use SpectralRasch or VariationalRasch for an estimate from a prior, or drop the items.",
+                "Use "
+                + Words("SpectralRasch or VariationalRasch", "--estimator spectral or vb")
+                + " for an estimate from a prior, or drop the items.",
                 tuple(names.tolist()),
             )
         )
@@ -229,7 +239,7 @@ def _fit_findings(
     if fit.residual > (options.tol if options.prior != "free" else FREE_STEP):
         text = f"marginal likelihood stopped after {fit.n_iter:,} passes; the last step was {fit.residual:.1e}"
         warnings.warn(f"{text} (asked: {options.tol:.1e}).", ConvergenceWarning, stacklevel=4)
-        found.append(Finding("not_converged", "warning", f"M{text[1:]}.", "Raise max_iter or tol."))
+        found.append(Finding("not_converged", "warning", f"M{text[1:]}.", MORE_ITERATIONS))
     if estimated and sigma <= 1.01 * NO_SPREAD:
         found.append(
             Finding(
@@ -256,7 +266,7 @@ def _fit_findings(
                 "note",
                 f"{MOST} nodes are the most used by default, and the longest users' posteriors are narrower than these "
                 "resolve.",
-                "Give nodes= a larger number to see whether it matters.",
+                Words("Give nodes= a larger number to see whether it matters.", ""),
             )
         )
     if responses.n_items > DENSE_ITEMS:

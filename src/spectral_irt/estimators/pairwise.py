@@ -11,7 +11,7 @@ from scipy import sparse
 from spectral_irt.chain.pairs import PairChain, pair_counts
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import count_weights
-from spectral_irt.errors import ConvergenceWarning, check_option
+from spectral_irt.errors import ConvergenceWarning, Words, check_option, option
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.estimators.support import (
     DENSE_ITEMS,
@@ -256,9 +256,8 @@ class PairwiseRasch(RaschEstimator):
         if fit.residual > self.tol:
             text = f"pairwise likelihood stopped after {fit.n_iter:,} iterations; the last moved {fit.residual:.1e}"
             warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=3)
-            findings.append(
-                Finding("not_converged", "warning", f"P{text[1:]}.", "Raise max_iter, or use algorithm='chain'.")
-            )
+            remedy = "Raise " + option("max_iter") + Words(", or use algorithm='chain'.", ".")
+            findings.append(Finding("not_converged", "warning", f"P{text[1:]}.", remedy))
         if rest.n_items > DENSE_ITEMS:
             findings.append(
                 Finding(

@@ -14,7 +14,7 @@ from spectral_irt.chain.regularization import Regularization, met_items, plan_re
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weights import WEIGHTINGS
-from spectral_irt.errors import OptionError, check_option
+from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
@@ -66,7 +66,7 @@ def spectral_difficulty(
     if not 0 < tol < 1:
         raise OptionError(f"tol is {tol}; it must lie between 0 and 1.")
     if max_passes < 1:
-        raise OptionError(f"max_iter is {max_passes}; it must be at least 1.")
+        raise OptionError(option("max_iter"), f" is {max_passes}; it must be at least 1.")
     tell = progress or (lambda text: None)
     tell("looking at the design")
     design = examine(responses)
@@ -126,7 +126,7 @@ def _findings(plan: Regularization, found: Stationary, tol: float) -> list[Findi
                 "not_converged",
                 "warning",
                 f"The chain stopped at residual {found.residual:.1e}, asked was {tol:.1e}.",
-                "Raise max_iter, or look for weak links between groups of items.",
+                "Raise " + option("max_iter") + ", or look for weak links between groups of items.",
             )
         )
     return out

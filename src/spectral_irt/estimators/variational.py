@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from spectral_irt.engines import Prepared
-from spectral_irt.errors import ConvergenceWarning
+from spectral_irt.errors import MORE_ITERATIONS, ConvergenceWarning
 from spectral_irt.estimators.base import Estimate, RaschEstimator
 from spectral_irt.estimators.support import Anderson, by_item, by_user, start_difficulty
 from spectral_irt.responses import Block, Finding, Responses
@@ -259,7 +259,7 @@ class VariationalRasch(RaschEstimator):
         if fit.residual > self.tol and fit.n_iter >= self.max_iter:
             text = f"variational fit stopped after {fit.n_iter:,} passes; the last moved {fit.residual:.1e}"
             warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=3)
-            findings.append(Finding("not_converged", "warning", f"V{text[1:]}.", "Raise max_iter or tol."))
+            findings.append(Finding("not_converged", "warning", f"V{text[1:]}.", MORE_ITERATIONS))
         return Estimate(
             difficulty,
             se,

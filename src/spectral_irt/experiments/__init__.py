@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from spectral_irt.errors import check_option
+from spectral_irt.errors import OptionError
 
 if TYPE_CHECKING:
     from spectral_irt.experiments.experiment import Experiment
@@ -31,5 +31,6 @@ def load(name: str) -> Experiment:
     >>> load("figure2").title
     'Spectral against two older matrix methods, complete data'
     """
-    check_option("experiment", name, NAMES)
+    if name not in NAMES:
+        raise OptionError(f"there is no experiment {name!r}; there are {', '.join(NAMES)}.")
     return import_module(f"spectral_irt.experiments.{name}").EXPERIMENT

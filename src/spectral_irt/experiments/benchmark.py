@@ -18,7 +18,7 @@ import numpy as np
 
 from spectral_irt.datasets import Dataset, available, open_dataset
 from spectral_irt.datasets.catalogue import source_named
-from spectral_irt.errors import OptionError, ReadError
+from spectral_irt.errors import OptionError, ReadError, option
 from spectral_irt.experiments import methods
 from spectral_irt.experiments.experiment import Request
 from spectral_irt.experiments.methods import Found
@@ -136,7 +136,7 @@ def plan(table: str, request: Request, fits: Sequence[str]) -> list[Task]:
         for number in range(number_of_splits(request, source.rows)):
             tasks += [Task(f"{name} split={number} {fit}", _work(table, request, name, number, fit)) for fit in fits]
     if not tasks:
-        raise ReadError("no dataset was found; say data=.")
+        raise ReadError("no dataset was found; say ", option("data", ...), ".")
     for name in request.datasets:
         _must_exist(name, request.data)
     return tasks

@@ -12,7 +12,7 @@ from typing import Any
 
 from spectral_irt import __version__
 from spectral_irt.datasets.finding import data_path
-from spectral_irt.errors import OptionError, OutputError, SpectralIrtError
+from spectral_irt.errors import OptionError, OutputError, SpectralIrtError, option
 from spectral_irt.experiments.tables import write_table
 from spectral_irt.experiments.trials import Row, Task, Tell, count_finished, run_trials
 
@@ -121,9 +121,9 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
 
 def check(request: Request) -> None:
     if request.trials is not None and request.trials < 1:
-        raise OptionError(f"trials is {request.trials}; it must be at least 1.")
+        raise OptionError(option("trials"), f" is {request.trials}; it must be at least 1.")
     if request.seed < 0:
-        raise OptionError(f"seed is {request.seed}; it must be zero or more.")
+        raise OptionError(option("seed"), f" is {request.seed}; it must be zero or more.")
 
 
 def _figure(experiment: Experiment, rows: list[Row], tables: Mapping[str, list[Row]], folder: Path) -> list[Path]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, Words, option
 from spectral_irt.estimators.spectral import spectral_difficulty
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.residuals import probabilities
@@ -101,11 +101,12 @@ def _check(replicates: int, level: float, sample: int | None) -> None:
     least = int(np.ceil(2 / level)) - 1
     if replicates < least:
         raise OptionError(
-            f"replicates is {replicates}; critical values at the level {level:g} need at least {least:,}, and are "
-            "steadier with more."
+            Words("replicates", "--bootstrap"),
+            f" is {replicates}; critical values at the level {level:g} need at least {least:,}, and are steadier with "
+            "more.",
         )
     if sample is not None and sample < 2:
-        raise OptionError(f"sample is {sample}; it is a number of users, at least 2.")
+        raise OptionError(option("sample"), f" is {sample}; it is a number of users, at least 2.")
 
 
 def redraw(responses: Responses, difficulty: Floats, known: Abilities, seed: np.random.SeedSequence) -> Responses:

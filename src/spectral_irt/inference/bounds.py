@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, option
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.persons.align import align
@@ -251,7 +251,7 @@ def _check(n_users: int, n_items: int, p: float, kappa: float = 0.0, gamma: floa
     if n_users < 1 or n_items < 2:
         raise OptionError(f"n_users is {n_users} and n_items is {n_items}; a bound needs a user and two items.")
     if not 0 < p <= 1:
-        raise OptionError(f"p is {p}; it must lie above 0 and be at most 1.")
+        raise OptionError(option("p"), f" is {p}; it must lie above 0 and be at most 1.")
     if not kappa >= 0:
         raise OptionError(f"kappa is {kappa}; the spread of the difficulties is zero or more.")
     if not 0 < gamma <= 0.25:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.errors import OptionError, SpectralIrtError
+from spectral_irt.errors import OptionError, SpectralIrtError, option
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.holdout import TEN_PRIORS, evaluate, split_users
 from spectral_irt.responses import Responses
@@ -57,7 +57,7 @@ def compare(
     prior of the predictions. A method that fails says why in its row; the others go on.
     """
     if not 0 < holdout < 1:
-        raise OptionError(f"holdout is {holdout}; it must lie between 0 and 1.")
+        raise OptionError(option("holdout"), f" is {holdout}; it must lie between 0 and 1.")
     train = 1 - holdout
     fit_on, validation, test = split_users(responses, [train * (1 - VALIDATION), train * VALIDATION, holdout], seed)
     rows: list[Comparison] = []
@@ -90,7 +90,8 @@ def _row(
             fit = make().fit(data)
     except (SpectralIrtError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
         seconds = time.perf_counter() - start
-        sentence = " ".join(str(error).split()) or type(error).__name__
+        said = error.args[0] if isinstance(error, SpectralIrtError) else " ".join(str(error).split())
+        sentence = said or type(error).__name__
         return Comparison(name, nan, nan, nan, nan, nan, 0, seconds, nan, sentence)
     seconds = time.perf_counter() - start
     peak = (peak_memory() - before) / 1e6

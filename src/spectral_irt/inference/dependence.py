@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.errors import DesignError, OptionError, listed, option
 from spectral_irt.estimators.base import make_table, method
 from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
 from spectral_irt.inference.residual_components import Components, residual_components
@@ -206,7 +206,7 @@ def _check(top: int | None, min_users: int, n_components: int, sample: int | Non
     if n_components < 1:
         raise OptionError(f"n_components is {n_components}; it must be at least 1.")
     if sample is not None and sample < min_users:
-        raise OptionError(f"sample is {sample}; it is a number of users, at least min_users = {min_users}.")
+        raise OptionError(option("sample"), f" is {sample}; it is a number of users, at least min_users = {min_users}.")
 
 
 def _look(

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.errors import DesignError, OptionError, Words, listed, option
 from spectral_irt.estimators.base import make_table, method
 from spectral_irt.inference.mantel_haenszel import mantel_haenszel
 from spectral_irt.inference.splits import Split, by_label
@@ -192,14 +192,15 @@ def _large_enough(data: Responses, split: Split, min_users: int) -> tuple[Split,
     if (~small).sum() < 2:
         raise DesignError(
             f"{data.source}: {why} in {told}, which leaves {int((~small).sum())} of {split.n_groups} groups; two are "
-            "needed. Merge groups, collect more answers, or lower min_users."
+            "needed. Merge groups",
+            Words(", collect more answers, or lower min_users.", ", or collect more answers."),
         )
     findings.append(
         Finding(
             "small_groups",
             "warning",
             f"{int(small.sum())} of {split.n_groups} groups have {why} and were left out: {told}.",
-            "Merge them with others, or lower min_users.",
+            "Merge them with others" + Words(", or lower min_users.", "."),
         )
     )
     return split.keep(~small), findings
@@ -220,7 +221,7 @@ def _focal_groups(split: Split, reference: Any) -> list[int]:
 def _anchor_mask(groups: Subgroups, anchors: str | Iterable[Any]) -> NDArray[np.bool_]:
     if isinstance(anchors, str):
         if anchors not in ("all", "purified"):
-            raise OptionError(f"anchors is {anchors!r}; it can be 'all', 'purified', or a list of items.")
+            raise OptionError(option("anchors"), f" is {anchors!r}; it can be 'all', 'purified', or a list of items.")
         return np.ones(len(groups.items), dtype=bool)
     named = list(anchors)
     unknown = sorted(set(named) - set(groups.items.tolist()), key=str)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.weights import LOGISTIC_VARIANCE
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, option
 from spectral_irt.estimators.base import RaschEstimator, make_table, method
 from spectral_irt.estimators.given_score import conditional_probabilities
 from spectral_irt.inference.tails import two_sided
@@ -83,7 +83,11 @@ def item_restscore(
     if answers.n_responses > MOST_RESPONSES:
         raise OptionError(
             f"item_restscore sorts all answers of an item at once and takes up to {MOST_RESPONSES:,} responses; there "
-            f"are {answers.n_responses:,}. Say sample=, for example sample=10_000 users."
+            f"are {answers.n_responses:,}. Say ",
+            option("sample", ...),
+            ", for example ",
+            option("sample", 10_000),
+            " users.",
         )
     found = rest_score(answers, fit.difficulty_)
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -166,8 +166,9 @@ def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.boo
             estimable(group)
         except DisconnectedDesignError as error:
             raise DisconnectedDesignError(
-                f"in the group {name!r} ({group.n_users:,} users) of {error} "
-                "Or use fewer or larger groups: the items must hang together within each."
+                f"in the group {name!r} ({group.n_users:,} users) of ",
+                error.args[0],
+                " Or use fewer or larger groups: the items must hang together within each.",
             ) from None
     if kept.sum() < 2:
         gone = n_items - group.n_items

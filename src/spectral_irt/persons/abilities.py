@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import OptionError, check_option
+from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.persons.newton import Answers, cached_runs, solve
 from spectral_irt.persons.posterior import fit_prior, posterior_moments
 from spectral_irt.responses import Block, Responses
@@ -83,7 +83,10 @@ def abilities(
     """
     check_option("method", method, METHODS)
     if method != "eap" and (prior_mean is not None or prior_sd is not None):
-        raise OptionError(f"method is {method!r}, which has no prior; leave out prior_mean and prior_sd, or say 'eap'.")
+        raise OptionError(
+            option("method"),
+            f" is {method!r}, which has no prior; leave out prior_mean and prior_sd, or say 'eap'.",
+        )
     if prior_sd is not None and not prior_sd > 0:
         raise OptionError(f"prior_sd is {prior_sd}; it must be above zero.")
     beta = np.asarray(difficulty, dtype=np.float64)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.errors import OptionError, listed
+from spectral_irt.errors import OptionError, listed, option
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.responses import Labels
 
@@ -37,8 +37,9 @@ def align(calibration: Any, responses: Responses, ignore_unknown: bool = False) 
         verb = "item is" if len(unknown) == 1 else "items are"
         raise OptionError(
             f"{responses.source}: {len(unknown):,} {verb} not in the calibration: {listed(unknown)}. "
-            f"It has {listed(theirs)}. {_hint(unknown, theirs)}Check the labels, or say ignore_unknown=True "
-            "(--ignore-unknown) to leave the answers to these items out."
+            f"It has {listed(theirs)}. {_hint(unknown, theirs)}Check the labels, or say ",
+            option("ignore_unknown", True),
+            " to leave the answers to these items out.",
         )
     if len(unknown) == len(mine):
         raise OptionError(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
+from spectral_irt.errors import LARGEST_COMPONENT, DesignError, DisconnectedDesignError, listed, option
 from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.responses import Labels, Responses
@@ -183,8 +183,9 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
         if not kept.any():
             raise DesignError(
                 f"{responses.source}: no item was answered right by one and wrong by another user of mixed success; "
-                "nothing can be estimated without a prior. Use the spectral method with regularization='auto', or "
-                "collect more answers."
+                "nothing can be estimated without a prior. Use the spectral method with ",
+                option("regularization", "auto"),
+                ", or collect more answers.",
             )
     require_connected(rest)
     left = responses.items[~kept]
@@ -196,7 +197,9 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
                 "warning",
                 f"{_count(len(left), 'item')} left out, because without a prior no finite difficulty exists where "
                 f"everyone or no one who informs on an item is right: {listed(left)}.",
-                "The spectral method with regularization='auto' has an estimate from the prior for them; or drop them.",
+                "The spectral method with "
+                + option("regularization", "auto")
+                + " has an estimate from the prior for them; or drop them.",
                 tuple(left.tolist()),
             )
         )
@@ -208,8 +211,11 @@ def require_connected(responses: Responses) -> None:
     labels = components(responses)
     if labels.max(initial=0) > 0:
         raise DisconnectedDesignError(
-            f"{responses.source}: {describe_split(responses, labels)} Use responses.largest_component(), fit each "
-            "group on its own, add a form that links them, or use the spectral method with regularization='auto'."
+            f"{responses.source}: {describe_split(responses, labels)} Use ",
+            LARGEST_COMPONENT,
+            ", fit each group on its own, add a form that links them, or use the spectral method with ",
+            option("regularization", "auto"),
+            ".",
         )
 
 
@@ -285,8 +291,9 @@ def _findings(design: Design) -> list[Finding]:
                 "disconnected",
                 "warning",
                 _sentence(describe_split(responses.take_items(~extreme), groups[~extreme])),
-                "Fit each group on its own, add a form that links them, or take responses.largest_component(); "
-                "with regularization the groups are tied by the prior alone.",
+                "Fit each group on its own, add a form that links them, or take "
+                + LARGEST_COMPONENT
+                + "; with regularization the groups are tied by the prior alone.",
                 tuple(apart.tolist()),
             )
         )
@@ -297,7 +304,7 @@ def _findings(design: Design) -> list[Finding]:
                 "many_more_items_than_users",
                 "note",
                 f"There are {responses.n_items:,} items and only {responses.n_users:,} users.",
-                "If rows are items and columns users, say orient='items'.",
+                "If rows are items and columns users, say " + option("orient", "items") + ".",
             )
         )
     return found

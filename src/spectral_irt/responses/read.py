@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from spectral_irt.errors import ReadError, check_option
+from spectral_irt.errors import ReadError, check_option, option
 from spectral_irt.responses.pack import DUPLICATES, Duplicates
 from spectral_irt.responses.responses import Responses
 from spectral_irt.responses.scoring import Polarity, Scoring, scoring
@@ -220,7 +220,9 @@ def _from_tables(tables: Sequence[Table], request: _Request) -> Responses:
         kinds = {isinstance(layout, Long): table.name for table, layout in zip(tables, layouts, strict=True)}
         raise ReadError(
             f"{kinds[True]} is long (one row an answer) and {kinds[False]} is wide (one row a user); read them "
-            "separately, or say format= if one of them was mistaken."
+            "separately, or say ",
+            option("format", ...),
+            " if one of them was mistaken.",
         )
     if wide:
         return _from_wide(tables, wide, request)

@@ -14,7 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.engines.engine import Engine, Kernel, Prepared, gathered
 from spectral_irt.engines.local import LocalEngine
-from spectral_irt.errors import DesignError, DuplicateResponseError, OptionError, ReadError, check_option, listed
+from spectral_irt.errors import (
+    DesignError,
+    DuplicateResponseError,
+    OptionError,
+    ReadError,
+    check_option,
+    listed,
+    option,
+)
 from spectral_irt.responses.block import EMPTY, Block, Floats, Ints
 from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, pack
 
@@ -217,7 +225,9 @@ class Responses:
             raise DuplicateResponseError(
                 f"{source}: {repeats.pairs:,} (user, item) {'pair is' if repeats.pairs == 1 else 'pairs are'} "
                 f"answered more than once: {', '.join(first)}{more}. "
-                "Say duplicates='first' or 'last' to keep one answer of each."
+                "Say ",
+                option("duplicates", "first", "last"),
+                " to keep one answer of each.",
             )
         return cls(blocks, items, users, frame_kind, source)
 

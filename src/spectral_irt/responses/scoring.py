@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import OptionError, check_option
+from spectral_irt.errors import OptionError, check_option, join, option
 from spectral_irt.responses.wide import check_threshold
 
 if TYPE_CHECKING:
@@ -131,17 +131,17 @@ def scoring(
     given = {"key": key, "correct": correct, "threshold": threshold, "above_mean": above_mean}
     said = [name for name, value in given.items() if value is not None]
     if len(said) > 1:
-        raise OptionError(f"{' and '.join(said)} are different ways of scoring; say one of them.")
+        raise OptionError(join(map(option, said), " and "), " are different ways of scoring; say one of them.")
     check_option("above_mean", above_mean, (None, "right", "wrong"))
     if threshold is not None:
         try:
             threshold = float(threshold)
         except (TypeError, ValueError):
-            raise OptionError(f"threshold is {threshold!r}; it must be a number.") from None
+            raise OptionError(option("threshold"), f" is {threshold!r}; it must be a number.") from None
         check_threshold(threshold)
     right = None if correct is None else tuple(spellings(_several(correct)))
     if right == ():
-        raise OptionError("correct names no value; say which answers are right.")
+        raise OptionError(option("correct"), " names no value; say which answers are right.")
     return Scoring(
         missing=tuple(spellings(_several(missing))),
         key=None if key is None else _checked_key(key),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spectral_irt.errors import NAMED, OptionError, ResponseValueError, listed
+from spectral_irt.errors import NAMED, OptionError, ResponseValueError, join, listed, option
 from spectral_irt.responses.scoring import Scoring, one_spelling
 from spectral_irt.responses.wide import MISSING_CODES
 
@@ -87,8 +86,9 @@ class Survey:
         if threshold is not None and self.low <= self.high and not self.low <= threshold < self.high:
             effect = "none is" if threshold >= self.high else "all are"
             raise OptionError(
-                f"threshold is {threshold:g}, and the responses in {name} run from {self.low:g} to {self.high:g}, so "
-                f"{effect} above it; choose a threshold of at least {self.low:g} and less than {self.high:g}."
+                option("threshold"),
+                f" is {threshold:g}, and the responses in {name} run from {self.low:g} to {self.high:g}, so "
+                f"{effect} above it; choose a threshold of at least {self.low:g} and less than {self.high:g}.",
             )
 
     def check_key(self, items: Iterable[Any]) -> None:
@@ -106,12 +106,13 @@ class Survey:
         if not self.scoring.compares_text or n_right or not n_responses:
             return
         if self.scoring.correct is not None:
-            said = f"correct is {listed(self.scoring.correct)}"
+            said: str = option("correct") + f" is {listed(self.scoring.correct)}"
         else:
             said = f"the key holds {listed(dict.fromkeys((self.scoring.key or {}).values()))}"
         raise OptionError(
-            f"{said}, but no response agrees with it; the responses are {listed(self.examples)}. "
-            "Check the spelling, capitals included."
+            said,
+            f", but no response agrees with it; the responses are {listed(self.examples)}. "
+            "Check the spelling, capitals included.",
         )
 
     def _odd_sentence(self) -> str:
@@ -120,23 +121,18 @@ class Survey:
         kinds = list(self.odd)
         expected = "neither 0/1 nor missing" if self.scoring.expects_01 else "not a finite number"
         values = "value" if self.n_odd == 1 else "values"
-        sentence = (
+        sentence: str = (
             f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}, which is "
             f"{expected} ({self.n_odd:,} such {values}: {', '.join(map(_shown, kinds[:NAMED]))}"
             f"{f' and {len(kinds) - NAMED:,} more' if len(kinds) > NAMED else ''})."
         )
         codes = _missing_codes(kinds)
         if codes:
-            said = codes[0] if len(codes) == 1 else codes
-            flags = " ".join(f"--missing {code}" for code in codes)
             mean = "means" if len(codes) == 1 else "mean"
-            sentence += f" If {' and '.join(codes)} {mean} 'not answered', say missing={said!r} ({flags})."
+            said = option("missing", codes[0] if len(codes) == 1 else codes)
+            sentence += f" If {' and '.join(codes)} {mean} 'not answered', say " + said + "."
         if len(codes) < len(kinds):
-            sentence += (
-                " Say what counts as right with key, correct, threshold or above_mean."
-                if self.scoring.expects_01
-                else " Say missing= if it means 'not answered', or correct= if the answers are not numbers."
-            )
+            sentence += _HOW_TO_SCORE if self.scoring.expects_01 else _HOW_TO_LEAVE_OUT
             if self.wide and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns):
                 sentence += self._no_items()
         return sentence
@@ -145,11 +141,33 @@ class Survey:
         names = sorted(map(str, self.columns))
         if len(names) == 1:
             return (
-                f" If the column is no item, say ignore={names[0]!r}, or name it with user= if it labels the users; if "
-                "a row is one answer, say item= and response=."
+                " If the column is no item, say "
+                + option("ignore", names[0])
+                + ", or name it with "
+                + option("user", ...)
+                + " if it labels the users; if a row is one answer, say "
+                + option("item", ...)
+                + " and "
+                + option("response", ...)
+                + "."
             )
-        flags = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
-        return f" If the columns {listed(names)} are no items, say ignore={names!r} ({flags})."
+        return f" If the columns {listed(names)} are no items, say " + option("ignore", names) + "."
+
+
+_HOW_TO_SCORE = (
+    " Say what counts as right with "
+    + join([option("key"), option("correct"), option("threshold")], ", ")
+    + " or "
+    + option("above_mean")
+    + "."
+)
+_HOW_TO_LEAVE_OUT = (
+    " Say "
+    + option("missing", ...)
+    + " if it means 'not answered', or "
+    + option("correct", ...)
+    + " if the answers are not numbers."
+)
 
 
 def _missing_codes(kinds: list[str]) -> list[str]:

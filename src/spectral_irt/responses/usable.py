@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spectral_irt.errors import DesignError, listed
+from spectral_irt.errors import DesignError, listed, option
 from spectral_irt.responses.responses import Responses
 
 
@@ -19,7 +19,7 @@ def check_usable(responses: Responses) -> None:
     """
     reason = _why_unusable(responses)
     if reason:
-        raise DesignError(f"{responses.source}: {reason}")
+        raise DesignError(f"{responses.source}: ", reason)
 
 
 def _why_unusable(responses: Responses) -> str | None:
@@ -28,12 +28,14 @@ def _why_unusable(responses: Responses) -> str | None:
     if responses.n_items == 1:
         return (
             f"there is a single item, {listed(responses.items)}, and nothing to compare it with. A calibration needs "
-            "two items or more; check the separator of the file, and whether the table is long (format='long')."
+            "two items or more; check the separator of the file, and whether the table is long ("
+            + option("format", "long")
+            + ")."
         )
     if responses.n_users == 1:
         return (
             f"there is a single user, {listed(responses.users)}. A calibration needs answers from several people; if a "
-            "row of the table is an item, say orient='items'."
+            "row of the table is an item, say " + option("orient", "items") + "."
         )
     if responses.counts.max() < 2:
         return (

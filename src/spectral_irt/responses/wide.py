@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from spectral_irt.errors import OptionError, ReadError, ResponseValueError, check_option, listed
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, check_option, listed, option
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block
 from spectral_irt.responses.pack import Duplicates
 from spectral_irt.responses.responses import Labels, Responses
@@ -47,14 +47,18 @@ def from_wide(
     check_threshold(threshold)
     frame = hasattr(type(table), "columns") or hasattr(table, "__arrow_c_stream__")
     if user is not None and not frame:
-        raise OptionError(f"user={user!r} names a column of a dataframe; this table is an array, without names.")
+        raise OptionError(
+            option("user", user), " names a column of a dataframe; this table is an array, without names."
+        )
     if sparse.issparse(table):
         return _from_sparse(cls, table.T if orient == "items" else table, items, threshold)
     kind = None
     users: Labels | None = None
     if frame:
         if orient == "items":
-            raise OptionError("orient='items' is for arrays; transpose the dataframe so that a row is a user.")
+            raise OptionError(
+                option("orient", "items"), " is for arrays; transpose the dataframe so that a row is a user."
+            )
         values, items, users, kind = _from_frame(table, user, items)
     else:
         values = _as_matrix(table)
@@ -103,7 +107,7 @@ def from_long(
 
 def check_threshold(threshold: float | None) -> None:
     if threshold is not None and not np.isfinite(threshold):
-        raise OptionError(f"threshold is {threshold}; it must be a finite number.")
+        raise OptionError(option("threshold"), f" is {threshold}; it must be a finite number.")
 
 
 def _item_labels(items: Sequence[Any] | None, n_items: int) -> Labels:
@@ -150,7 +154,9 @@ def judge(
         raise ResponseValueError(
             f"column {listed([items[column]])}, row {first_row + row} holds {values[row, column]:g}; "
             f"a Rasch fit needs 0/1 ({int(odd.sum()):,} such values: {', '.join(texts)}{more}). "
-            f"Pass threshold= to say what counts as right.{hint}"
+            "Pass ",
+            option("threshold", ...),
+            f" to say what counts as right.{hint}",
         )
     return right, wrong
 
@@ -185,8 +191,11 @@ def _as_matrix(table: Any) -> NDArray[Any]:
         values = values.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ResponseValueError(
-            f"the table holds values that are not numbers ({error}); score raw answers first, with "
-            "a key, correct= or threshold=."
+            f"the table holds values that are not numbers ({error}); score raw answers first, with a key, ",
+            option("correct", ...),
+            " or ",
+            option("threshold", ...),
+            ".",
         ) from None
     if values.ndim != 2:
         raise ReadError(
@@ -224,8 +233,9 @@ def _from_frame(
         except Exception:
             first = next((x for x in one.to_list() if not _is_number(x)), None)
             raise ResponseValueError(
-                f"column {chosen[k]!r} holds {first!r}, not a number. If it labels the users, say user={chosen[k]!r}; "
-                "if it is raw answers, score them first."
+                f"column {chosen[k]!r} holds {first!r}, not a number. If it labels the users, say ",
+                option("user", chosen[k]),
+                "; if it is raw answers, score them first.",
             ) from None
     labels = None
     if user is not None:

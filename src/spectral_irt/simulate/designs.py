@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import OptionError, check_option
+from spectral_irt.errors import OptionError, check_option, join, option
 from spectral_irt.responses.block import Ints
 from spectral_irt.responses.pack import user_chunks
 from spectral_irt.simulate.successive import CHUNK, MOST_ITEMS, SuccessiveSampler, limits_of
@@ -63,7 +63,9 @@ class Sampled(Design):
 
     def __post_init__(self) -> None:
         if not 0 < self.p <= 1:
-            raise OptionError(f"p is {self.p}; the probability of showing an item must be above 0 and at most 1.")
+            raise OptionError(
+                option("p"), f" is {self.p}; the probability of showing an item must be above 0 and at most 1."
+            )
 
     def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
         # The gaps between the cells shown of a row-by-row walk are geometric: only cells shown cost anything.
@@ -117,15 +119,16 @@ class Popularity(Design):
     def check(self, n_users: int, n_items: int) -> None:
         most = n_items if self.most is None else self.most
         if n_items > MOST_ITEMS:
-            raise OptionError(f"n_items is {n_items:,}; this design takes at most {MOST_ITEMS:,} items.")
+            raise OptionError(option("n_items"), f" is {n_items:,}; this design takes at most {MOST_ITEMS:,} items.")
         if not self.fewest <= most <= n_items:
             raise OptionError(
                 f"fewest is {self.fewest} and most is {most}; it must be fewest <= most <= {n_items}, all items."
             )
         if not n_users * self.fewest <= self.n_responses <= n_users * most:
             raise OptionError(
-                f"n_responses is {self.n_responses:,}; {n_users:,} users with {self.fewest} to {most} answers each "
-                f"give {n_users * self.fewest:,} to {n_users * most:,}."
+                option("n_responses"),
+                f" is {self.n_responses:,}; {n_users:,} users with {self.fewest} to {most} answers each give "
+                f"{n_users * self.fewest:,} to {n_users * most:,}.",
             )
 
     def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
@@ -181,11 +184,14 @@ class Booklets(Design):
 
     def check(self, n_users: int, n_items: int) -> None:
         if self.booklets > n_items:
-            raise OptionError(f"booklets is {self.booklets}; it can be 1 to {n_items}, the number of items.")
+            raise OptionError(
+                option("booklets"), f" is {self.booklets}; it can be 1 to {n_items}, the number of items."
+            )
         if not -(-n_items // self.booklets) <= self._length(n_items) <= n_items:
             raise OptionError(
-                f"length is {self.length}; {self.booklets} booklets that hold all {n_items} items need "
-                f"{-(-n_items // self.booklets)} to {n_items} items each."
+                option("length"),
+                f" is {self.length}; {self.booklets} booklets that hold all {n_items} items need "
+                f"{-(-n_items // self.booklets)} to {n_items} items each.",
             )
 
     def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
@@ -225,8 +231,11 @@ class LinkedForms(Design):
     def check(self, n_users: int, n_items: int) -> None:
         if n_items != self.n_items:
             raise OptionError(
-                f"n_items is {n_items:,}; {self.forms} forms of {self.length} items with {self.anchors} anchors hold "
-                f"{self.n_items:,}. Leave n_items out."
+                option("n_items"),
+                f" is {n_items:,}; {self.forms} forms of {self.length} items with {self.anchors} anchors hold "
+                f"{self.n_items:,}. Leave ",
+                option("n_items"),
+                " out.",
             )
 
     def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
@@ -254,12 +263,16 @@ def as_design(design: str | Design, options: dict[str, Any]) -> Design:
     known = {f.name: f.default is MISSING for f in fields(kind)}
     unknown = [name for name in options if name not in known]
     if unknown:
-        takes = ", ".join(known) or "no parameters"
-        raise OptionError(f"there is no parameter {', '.join(unknown)}; the design {design!r} takes {takes}.")
+        takes = _names(known) or "no parameters"
+        raise OptionError("there is no parameter ", _names(unknown), f"; the design {design!r} takes ", takes, ".")
     missing = [name for name, required in known.items() if required and name not in options]
     if missing:
-        raise OptionError(f"the design {design!r} needs {', '.join(missing)}.")
+        raise OptionError(f"the design {design!r} needs ", _names(missing), ".")
     return kind(**options)
+
+
+def _names(options: Iterable[str]) -> str:
+    return join(map(option, options), ", ")
 
 
 def _spiralled(forms: NDArray[np.int32], n_users: int) -> Iterator[Shown]:
@@ -286,10 +299,10 @@ def as_count(name: str, value: Any, *, least: int = 1, most: int | None = None) 
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         limit = f" and at most {most:,}" if most is not None else ""
-        raise OptionError(f"{name} is {value!r}; it must be a whole number, at least {least}{limit}.")
+        raise OptionError(option(name), f" is {value!r}; it must be a whole number, at least {least}{limit}.")
     return int(value)
 
 
 def check_spread(name: str, value: float) -> None:
     if not 0 <= value <= WIDEST:
-        raise OptionError(f"{name} is {value}; it must be a number from 0 to {WIDEST}.")
+        raise OptionError(option(name), f" is {value}; it must be a number from 0 to {WIDEST}.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, Words, option
 from spectral_irt.responses.block import Block, Floats
 from spectral_irt.responses.pack import Repeats, pack
 from spectral_irt.responses.responses import Responses
@@ -167,4 +167,5 @@ def _streams(seed: int | np.random.Generator | None) -> list[np.random.Generator
     try:
         return np.random.default_rng(seed).spawn(4)
     except (TypeError, ValueError):
-        raise OptionError(f"seed is {seed!r}; it can be a whole number, zero or more, or a numpy Generator.") from None
+        what = Words("a whole number, zero or more, or a numpy Generator", "a whole number, zero or more")
+        raise OptionError(option("seed"), f" is {seed!r}; it can be ", what, ".") from None

@@ -10,7 +10,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from spectral_irt.errors import OptionError, ReadError, ResponseValueError
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, option
 from spectral_irt.responses import Responses, read_responses, responses_from_frame
 from spectral_irt.responses.scoring import one_spelling, scoring, spellings
 
@@ -83,7 +83,8 @@ def test_common_missing_codes_are_suggested(tmp_path: Path, code: str) -> None:
     message = str(error.value)
     assert "answers.csv: column 'b', row 2 holds" in message
     assert "2 such values" in message
-    assert f"--missing {code}" in message
+    assert f"say missing={code!r}." in message
+    assert f"say {option('missing', code).shell}." in error.value.for_shell()
     assert "threshold" not in message
 
 
@@ -91,7 +92,8 @@ def test_a_nine_among_other_ratings_is_no_missing_code(tmp_path: Path) -> None:
     with pytest.raises(ResponseValueError) as error:
         read(tmp_path, "user,item,score\na,q1,9\na,q2,5\nb,q1,.\n")
     assert "9, 5, '.'" in str(error.value)
-    assert "say missing='.' (--missing .)" in str(error.value)
+    assert "say missing='.'." in str(error.value)
+    assert "say --missing '.'." in error.value.for_shell()
 
 
 def test_other_values_are_named_and_ways_of_scoring_offered(tmp_path: Path) -> None:

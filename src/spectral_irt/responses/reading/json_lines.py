@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.errors import OptionError, ReadError, listed, option
 from spectral_irt.responses.reading.files import File
 from spectral_irt.responses.reading.labels import ItemIndex
 from spectral_irt.responses.reading.layout import (
@@ -129,7 +129,9 @@ def _only(opened: JsonLines, nested: list[str]) -> str | None:
         nested = [name for name in nested if plain(name) in RESPONSE_NAMES] or nested
     if len(nested) > 1:
         raise ReadError(
-            f"{opened.file.name}: {listed(nested)} could each hold the answers. Say which with response={nested[0]!r}."
+            f"{opened.file.name}: {listed(nested)} could each hold the answers. Say which with ",
+            option("response", nested[0]),
+            ".",
         )
     return nested[0] if nested else None
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import polars as pl
 
-from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.errors import OptionError, ReadError, listed, option
 from spectral_irt.responses.reading.tables import HEAD_COLUMNS, Table
 from spectral_irt.responses.scoring import NOT_ANSWERED, one_spelling
 from spectral_irt.responses.survey import SUSPECTS
@@ -100,7 +100,14 @@ def find_layout(table: Table, asked: Asked, items_of_key: Iterable[str] = ()) ->
     if asked.format != "wide" and (asked.item is not None or asked.response is not None):
         return _long(table, asked)
     if asked.format == "wide" and not as_items and (asked.item is not None or asked.response is not None):
-        raise OptionError("item and response name columns of a long table; leave them out, or say format='long'.")
+        raise OptionError(
+            option("item"),
+            " and ",
+            option("response"),
+            " name columns of a long table; leave them out, or say ",
+            option("format", "long"),
+            ".",
+        )
     if asked.format == "long":
         return _long(table, asked)
     if asked.format == "auto" and _looks_long(table, asked):
@@ -121,7 +128,9 @@ def position_of(table: Table, role: str, name: Any) -> int | None:
     nearest = [n for n in names if close and n.lower() == close[0]]
     hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
     raise OptionError(
-        f"{table.name} has no column {str(name)!r} for {role}; its columns are {listed(table.columns)}.{hint}"
+        f"{table.name} has no column {str(name)!r} for ",
+        option(role),
+        f"; its columns are {listed(table.columns)}.{hint}",
     )
 
 
@@ -157,15 +166,20 @@ def _looks_long(table: Table, asked: Asked) -> bool:
     if found["user"] and found["item"] and not _are_answers(table.head(found["item"][0])):
         raise ReadError(
             f"{table.name} seems to be long (it has columns {_quoted(table, found['user'] + found['item'])}), but "
-            f"which column holds the responses is not clear; the columns are {listed(table.columns)}. Say response=, "
-            "or format='wide' if every column is an item."
+            f"which column holds the responses is not clear; the columns are {listed(table.columns)}. Say ",
+            option("response", ...),
+            ", or ",
+            option("format", "wide"),
+            " if every column is an item.",
         )
     return False
 
 
 def _long(table: Table, asked: Asked) -> Long:
     if asked.orient == "items":
-        raise OptionError("orient='items' is for wide tables; in a long table the columns say what is what.")
+        raise OptionError(
+            option("orient", "items"), " is for wide tables; in a long table the columns say what is what."
+        )
     chosen: dict[str, int] = {}
     for role in ("user", "item", "response"):
         found = [k for k in _candidates(table, role, asked) if k not in chosen.values()]
@@ -177,8 +191,8 @@ def _long(table: Table, asked: Asked) -> Long:
         else:
             problem = f"no column is named like a {role}; the columns are {listed(table.columns)}"
         scored = [k for k in found if _are_answers(table.head(k))]
-        example = table.columns[(scored or found)[0]] if found else "..."
-        raise ReadError(f"{table.name}: {problem}. Say which one with {role}={example!r} (--{role}).")
+        example = table.columns[(scored or found)[0]] if found else ...
+        raise ReadError(f"{table.name}: {problem}. Say which one with ", option(role, example), ".")
     return Long(**chosen)
 
 
@@ -201,8 +215,9 @@ def _wide(table: Table, asked: Asked, items_of_key: frozenset[str]) -> Wide:
             _check_orientation(table, first)
     if label is None and asked.orient == "users" and _most(_PERSON_WORD, [str(name) for name in table.columns]):
         raise ReadError(
-            f"{table.name} seems to have a column for each person ({listed(table.columns[:3])}, ...). Say "
-            "orient='items' if a row is an item; if the columns are items, give them other names."
+            f"{table.name} seems to have a column for each person ({listed(table.columns[:3])}, ...). Say ",
+            option("orient", "items"),
+            " if a row is an item; if the columns are items, give them other names.",
         )
     columns = tuple(k for k in range(len(table.columns)) if k != label and k not in ignored)
     if not columns and ignored:
@@ -255,7 +270,11 @@ def _check_orientation(table: Table, position: int) -> None:
     if items_down and people_across and rows and header and not _most(_ITEM_LABEL, header):
         raise ReadError(
             f"{table.name} seems to have a row for each item ({listed(rows[:3])}, ...) and a column for each person "
-            f"({listed(header[:3])}, ...). Say orient='items' if so; if each row is a person, say user={str(first)!r}."
+            f"({listed(header[:3])}, ...). Say ",
+            option("orient", "items"),
+            " if so; if each row is a person, say ",
+            option("user", str(first)),
+            ".",
         )
 
 

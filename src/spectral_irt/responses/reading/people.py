@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.errors import DuplicateResponseError, ReadError, listed
+from spectral_irt.errors import DuplicateResponseError, ReadError, listed, option
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block
 from spectral_irt.responses.pack import Duplicates
 from spectral_irt.responses.reading.labels import ItemIndex, label_array
@@ -152,8 +152,9 @@ class _Packed:
         if labels.n_unique() < len(labels):
             twice = labels.filter(labels.is_duplicated()).unique(maintain_order=True)
             raise DuplicateResponseError(
-                f"{self.purpose.source}: {len(twice):,} users have more than one row: {listed(twice.to_list())}. Say "
-                "duplicates='first' or 'last' to keep one answer to each item."
+                f"{self.purpose.source}: {len(twice):,} users have more than one row: {listed(twice.to_list())}. Say ",
+                option("duplicates", "first", "last"),
+                " to keep one answer to each item.",
             )
         return Responses(
             tuple(self.packed),
@@ -193,7 +194,9 @@ class _Gathered:
             twice = labels.filter(labels.is_duplicated()).unique(maintain_order=True)
             raise DuplicateResponseError(
                 f"{purpose.source}: {len(twice):,} items have more than one row: {listed(twice.to_list())}. Rename "
-                "them, or say duplicates='first' or 'last' to keep one answer of each user."
+                "them, or say ",
+                option("duplicates", "first", "last"),
+                " to keep one answer of each user.",
             )
         code = {label: k for k, label in enumerate(distinct.to_list())}
         of_row = np.array([code[label] for label in labels.to_list()], dtype=np.int32)

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.errors import ReadError
+from spectral_irt.errors import ReadError, option
 from spectral_irt.responses.block import BLOCK_RESPONSES
 from spectral_irt.responses.reading.labels import ItemIndex, is_whole, plain_labels
 from spectral_irt.responses.reading.layout import Wide
@@ -31,7 +31,9 @@ def wide_sheets(
     labelled = [layout.label is not None or table.row_labels is not None for table, layout in _both(tables, layouts)]
     if any(labelled) and not all(labelled):
         bare = tables[labelled.index(False)].name
-        raise ReadError(f"{bare} has no column of user labels, but other files have. Name it with user=.")
+        raise ReadError(
+            f"{bare} has no column of user labels, but other files have. Name it with ", option("user", ...), "."
+        )
     text = not all(
         is_whole(table.dtypes[layout.label]) for table, layout in _both(tables, layouts) if layout.label is not None
     )

@@ -1,0 +1,221 @@
+"""Options as people use them: misspelled, idle, edited from one command into another, completed by the shell."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from spectral_irt.cli.main import app
+
+Cli = Callable[..., Any]
+
+PROGRAM = Path(sys.executable).with_name("spectral-irt")
+GOOD = "user,q1,q2,q3\na,1,0,0\nb,0,1,0\nc,1,1,0\nd,0,0,1\ne,1,0,1\n"
+
+GROUP: Any = typer.main.get_command(app)
+COMMANDS = ["", *GROUP.commands, "data list"]
+
+
+def command_named(name: str) -> Any:
+    command = GROUP
+    for part in name.split():
+        command = command.commands[part]
+    return command
+
+
+def shell(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Run a line of bash in which `spectral-irt` is the command under test."""
+    path = f"{PROGRAM.parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, **environment}
+    return subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment, timeout=60)
+
+
+# ------------------------------------------------------------------------------- the words of a message
+
+
+@pytest.mark.parametrize("name", ["my_sd.csv", "max_iter.csv", "nu=1.csv", "threshold is 3.csv", "above_mean"])
+def test_a_file_is_never_taken_for_an_option(cli: Cli, tmp_path: Path, name: str) -> None:
+    path = tmp_path / (name if name.endswith(".csv") else f"{name}.csv")
+    path.write_text("user,nu=1,ability_sd\na,1,maybe\nb,0,1\nc,0,0\n")
+    done = cli("fit", path.name)
+    assert done.code == 2
+    assert done.err.startswith(f"error: {path.name}: column 'ability_sd', row 1 holds 'maybe'")
+    assert "--ignore ability_sd" in done.err
+    path.write_text("user,nu=1,max_iter\na,1,0\na,1,0\nb,0,1\n")
+    assert cli("fit", path.name).err.startswith(f"error: {path.name}: 1 users have more than one row: 'a'. Say --dup")
+
+
+def test_the_record_advises_what_the_terminal_advises(cli: Cli, tmp_path: Path) -> None:
+    rows = ["user," + ",".join(f"q{k}" for k in range(1, 5)), "a,1,0,,", "b,0,1,,", "c,,,1,0", "d,,,0,1"]
+    (tmp_path / "apart.csv").write_text("\n".join(rows) + "\n")
+    done = cli("fit", "apart.csv", "-o", "out")
+    assert done.code == 0, done.err
+    remedies = {f["code"]: f["remedy"] for f in json.loads(Path("out/fit.json").read_text())["findings"]}
+    assert "or take --largest-component;" in remedies["disconnected"]
+    assert remedies["disconnected"] in " ".join(done.out.split())
+
+
+# -------------------------------------------------------------------------- options that would do nothing
+
+IDLE = {
+    "--parquet": ("fit a.csv --parquet", "-o DIR"),
+    "--nu-rule": ("fit a.csv --nu-rule together", "--nu 1"),
+    "--nu-rule with --nu 0": ("fit a.csv --estimator paper --nu 0 --nu-rule together", "--nu 1"),
+    "--sample": ("fit a.csv --sample 3", "--bootstrap"),
+    "--rank": ("fit a.csv --rank 3", "-o DIR"),
+    "--scale": ("fit a.csv --scale 500,100", "-o DIR, --ifile, --pfile or --bank"),
+    "--ability": ("fit a.csv --no-persons --ability eap", "--no-persons"),
+    "--trials": ("reproduce list --trials 3", "list runs no experiment"),
+    "--datasets": ("reproduce figure1a --datasets lsat", "reads no dataset"),
+    "--data": ("reproduce figure1a --data .", "reads no dataset"),
+    "--p": ("simulate -o new.csv --items 5 --p 0.5", "takes no parameters"),
+    "--largest-component": ("score a.csv --bank b --largest-component", "a bank has a common scale already"),
+}
+
+
+@pytest.mark.parametrize("case", IDLE)
+def test_an_option_that_would_do_nothing_is_refused(cli: Cli, tmp_path: Path, case: str) -> None:
+    line, says = IDLE[case]
+    (tmp_path / "a.csv").write_text(GOOD)
+    if "--bank b" in line:
+        assert cli("fit", "a.csv", "--bank", "b").code == 0
+    before = sorted(tmp_path.rglob("*"))
+    done = cli(*line.split())
+    assert done.code == 2, done.out
+    assert done.err.startswith("error: ")
+    assert done.err.count("\n") == 1
+    assert case.split()[0] in done.err
+    assert says in done.err
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_paper_has_pairs_to_which_its_rule_applies(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(GOOD)
+    assert cli("fit", "a.csv", "--estimator", "paper", "--nu-rule", "together").code == 0
+
+
+# ------------------------------------------------------------------------------------- fit becomes check
+
+
+def test_check_takes_every_option_of_fit(cli: Cli, tmp_path: Path) -> None:
+    names = {name: {flag for one in command_named(name).params for flag in one.opts} for name in ("fit", "check")}
+    assert names["fit"] == names["check"]
+    (tmp_path / "a.csv").write_text("user,sex,q1,q2,q3\na,f,1,0,0\nb,m,0,1,0\nc,f,1,1,0\nd,m,0,0,1\ne,f,1,0,1\n")
+    line = "check a.csv --group sex --estimator cml --threads 1 --no-fit --pfile p.csv -o out --parquet --rank 3"
+    before = sorted(tmp_path.rglob("*"))
+    done = cli(*line.split())
+    assert (done.code, done.err) == (0, "")
+    assert sorted(tmp_path.rglob("*")) == before
+    for bad in ("--group none", "--estimator magic", "--threads 0", "--parquet"):
+        again = cli("check", "a.csv", *bad.split())
+        assert again.code == 2, bad
+        assert bad.split()[0] in again.err
+
+
+# ------------------------------------------------------------------------------------- misspelled options
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [("fit a.csv --keys k.csv", "--key"), ("fit a.csv --treshold 1", "--threshold"), ("score x --bnak b", "--bank")],
+)
+def test_a_misspelled_option_is_recognized(cli: Cli, line: str, meant: str) -> None:
+    done = cli(*line.split())
+    wrong = line.split()[2]
+    assert done.code == 2
+    command = line.split()[0]
+    expected = f"error: there is no option {wrong}; did you mean {meant}? See spectral-irt {command} --help.\n"
+    assert done.err == expected
+
+
+def test_an_option_like_no_other_gets_no_suggestion(cli: Cli) -> None:
+    assert cli("fit", "--xyzzy").err == "error: there is no option --xyzzy; see spectral-irt fit --help.\n"
+
+
+# -------------------------------------------------------------------------------------------------- help
+
+ARTIFACTS = re.compile(r"<\w|\{|\}|\[/?bold\]|\[x[<>]|\bNone\b|Sentinel|list\[|\x08|\x1b|TEXT\b|INTEGER|FLOAT")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_for_people(cli: Cli, monkeypatch: pytest.MonkeyPatch, name: str, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    done = cli(*name.split(), "--help")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.split("\n")
+    assert not ARTIFACTS.search(done.out), ARTIFACTS.search(done.out)
+    assert not [line for line in lines if line != line.rstrip()]
+    assert max(map(len, lines)) <= max(width, 80)  # examples are to be copied, and stay on their lines
+    whole = " ".join(done.out.split())
+    for one in command_named(name).params:
+        assert all(flag in whole for flag in (*one.opts, *one.secondary_opts) if flag.startswith("-"))
+        assert one.param_type_name == "argument" or " ".join(one.help.split()) in whole
+
+
+def test_paragraphs_of_help_fill_their_lines(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No line ends where the source happens to: the next word would not have fitted."""
+    for width in (80, 120):
+        monkeypatch.setenv("COLUMNS", str(width))
+        for name in COMMANDS:
+            text = cli(*name.split(), "--help").out.split("\nExample")[0].rstrip("\n")
+            for paragraph in text.split("\n\n")[1:]:
+                lines = paragraph.split("\n")
+                if lines[0] in ("Commands", "Options"):
+                    break
+                for line, after in itertools.pairwise(lines):
+                    assert len(line) + 1 + len(after.split(" ")[0]) > min(width, 110), (name, line)
+
+
+def test_help_through_a_pipe() -> None:
+    done = shell("spectral-irt fit --help | cat")
+    assert done.stdout.startswith("Usage: spectral-irt fit [OPTIONS] FILE...\n")
+    assert not ARTIFACTS.search(done.stdout)
+
+
+# -------------------------------------------------------------------------------------------- completion
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
+    script = shell("spectral-irt --show-completion")
+    assert "complete -o default -F" in script.stdout, script.stderr
+    cases = {
+        "spectral-irt re": {"reproduce"},
+        "spectral-irt fit --weig": {"--weighting"},
+        "spectral-irt fit --weighting ": {"ability", "users", "pairs"},
+        "spectral-irt fit a.csv --estimator c": {"cml", "choppin"},
+        "spectral-irt check --above-mean ": {"right", "wrong"},
+        "spectral-irt fit --regularization ": {"auto"},
+        "spectral-irt simulate --design l": {"linked"},
+        "spectral-irt update --repeats s": {"skip"},
+        "spectral-irt reproduce table": {"table1", "table2", "table3"},
+    }
+    function = re.search(r"-F (\w+) spectral-irt", script.stdout)
+    assert function is not None
+    (tmp_path / "completion.sh").write_text(script.stdout)
+    for line, expected in cases.items():
+        words = " ".join(f"'{word}'" for word in line.split(" "))
+        done = shell(
+            f"source {tmp_path / 'completion.sh'}; COMP_WORDS=({words}); COMP_CWORD={line.count(' ')}; "
+            f"{function[1]} spectral-irt; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        )
+        assert set(done.stdout.split()) == expected, (line, done.stderr)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_completion_is_installed_for_the_shell_in_use(tmp_path: Path) -> None:
+    done = shell("spectral-irt --install-completion", HOME=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    assert "completion" in (tmp_path / ".bashrc").read_text()
