@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.covariance import SE_METHODS, Balance, choose_method, covariance, standard_errors
+from spectral_irt.chain.covariance import SE_METHODS, choose_method, covariance, standard_errors
 from spectral_irt.chain.links import weak_links
 from spectral_irt.chain.regularization import Regularization, met_items, plan_regularization
 from spectral_irt.chain.rounds import Rounds
@@ -16,8 +16,8 @@ from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weights import WEIGHTINGS
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.estimators.base import Estimate, RaschEstimator
-from spectral_irt.responses import Finding, Responses
+from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator
+from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import estimable, examine
 
@@ -26,7 +26,10 @@ SLOW = 0.5  # contraction above which weak links between groups of items are loo
 
 @dataclass(frozen=True, eq=False)
 class SpectralFit:
-    """What `spectral_difficulty` found, in the order of the responses' items."""
+    """What `spectral_difficulty` found, in the order of the responses' items.
+
+    `covariance` is that of the mean-centred difficulties of the `kept` items, where the dense sandwich formed it.
+    """
 
     difficulty: Floats
     se: Floats
@@ -39,7 +42,7 @@ class SpectralFit:
     regularization: Regularization
     findings: tuple[Finding, ...]
     information: Floats
-    balance: Balance
+    covariance: Floats | None
     kept: Any
 
 
@@ -94,7 +97,11 @@ def spectral_difficulty(
         method = choose_method(rest.n_items, contraction, work)
     if method != "none":
         tell(f"standard errors ({method})")
-    errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(balance, method, seed)
+    matrix = covariance(balance) if method == "dense" else None
+    if matrix is not None:
+        errors = np.sqrt(np.maximum(np.diag(matrix), 0))
+    else:
+        errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(balance, method, seed)
 
     findings += _findings(plan, found, tol)
     if contraction > SLOW:
@@ -116,7 +123,7 @@ def spectral_difficulty(
         plan,
         tuple(findings),
         information,
-        balance,
+        matrix,
         kept,
     )
 
@@ -195,8 +202,8 @@ class SpectralRasch(RaschEstimator):
     [-1.27, 0.48, 1.24, 0.17, -0.62]
     """
 
-    balance_: Balance
     kept_: Any
+    kept_covariance_: Floats | None
 
     def __init__(
         self,
@@ -228,20 +235,24 @@ class SpectralRasch(RaschEstimator):
         """The estimator of the paper's experiments: every pair counts once, nu = 1 on pairs that differed."""
         return cls(weighting="pairs", regularization=0, nu=nu, nu_rule=nu_rule, **options)
 
-    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
-        fit = spectral_difficulty(
+    def _solve(self, responses: Responses, engine: LocalEngine, se: str) -> SpectralFit:
+        return spectral_difficulty(
             responses,
             weighting=self.weighting,
             regularization=self.regularization,
             nu=self.nu,
             nu_rule=self.nu_rule,
-            se=self.se,
+            se=se,
             tol=self.tol,
             max_passes=self.max_iter,
             seed=self.random_state,
             engine=engine,
             progress=getattr(self, "_progress", None),
         )
+
+    def _estimate(self, responses: Responses, engine: LocalEngine) -> Estimate:
+        fit = self._solve(responses, engine, self.se)
+        small = fit.covariance is not None and len(fit.covariance) <= KEEP_COVARIANCE
         return Estimate(
             fit.difficulty,
             fit.se,
@@ -255,20 +266,32 @@ class SpectralRasch(RaschEstimator):
                 "se_method": fit.se_method,
                 "regularization": fit.regularization,
                 "information": fit.information,
-                "balance": fit.balance,
                 "kept": fit.kept,
+                "kept_covariance": fit.covariance if small else None,
             },
         )
 
-    def covariance(self) -> Floats:
+    def covariance(self, data: Any = None) -> Floats:
         """Covariance matrix of the mean-centred difficulties, items x items; NaN for items without an estimate.
 
-        Dense: meant for up to a few thousand items.
+        Dense: meant for up to a few thousand items. A fit keeps its own where the dense sandwich formed it, for up to
+        2,000 items (`se_method_` is "dense"). Otherwise give the responses that were fitted, and it is computed anew.
         """
         self._require_fit()
         m = len(self.difficulty_)
         if m > 20_000:
             raise OptionError(f"a covariance matrix of {m:,} items needs {8 * m * m / 1e9:.0f} GB; use se_ instead.")
+        matrix = self.kept_covariance_
+        if data is not None:
+            responses = as_responses(data, threshold=self.threshold)
+            if not np.array_equal(responses.item_counts, self.item_counts_):
+                raise OptionError("these are not the responses that were fitted: the items' numbers of answers differ.")
+            matrix = self._solve(responses, LocalEngine(self.threads), "dense").covariance
+        if matrix is None:
+            raise OptionError(
+                f"this fit kept no covariance matrix (standard errors: {self.se_method_}, {m:,} items); give the "
+                "responses that were fitted, covariance(responses), and it is computed."
+            )
         full = np.full((m, m), np.nan)
-        full[np.ix_(self.kept_, self.kept_)] = covariance(self.balance_)
+        full[np.ix_(self.kept_, self.kept_)] = matrix
         return full
