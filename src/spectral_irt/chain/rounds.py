@@ -17,7 +17,9 @@ from spectral_irt.chain.operator import Chain, ItemChain, TiedChain
 from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.regularization import Regularization, log_mean_weight, prior_precision
 from spectral_irt.chain.stationary import Stationary, stationary
+from spectral_irt.chain.weights import WEIGHTINGS
 from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import check_option
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
@@ -50,6 +52,7 @@ class Rounds:
         max_passes: int,
         tell: Callable[[str], None],
     ) -> None:
+        check_option("weighting", weighting, WEIGHTINGS)
         self.responses, self.weighting, self.plan, self.engine = responses, weighting, plan, engine
         self.rough_information = information
         self.tol, self.max_passes, self.tell = tol, max_passes, tell

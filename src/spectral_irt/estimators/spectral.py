@@ -102,6 +102,19 @@ def spectral_difficulty(
         errors = np.sqrt(np.maximum(np.diag(matrix), 0))
     else:
         errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(balance, method, seed)
+    status = design.status()
+    if weighting != "ability" and method != "none":
+        # The sandwich takes what flows out of an item for information, which it is under ability weights only: an item
+        # that everybody got right would seem known to a few hundredths. What rests on the prior alone has the prior's
+        # error; nu is no distribution, and what rests on it has none.
+        if plan.kind == "pairs":
+            alone, prior_se = status[kept] != "ok", np.nan
+        else:
+            alone, prior_se = design.information[kept] == 0, plan.alpha**-0.5 if plan.alpha else np.nan
+        errors[alone] = prior_se
+        if matrix is not None:
+            matrix[alone] = matrix[:, alone] = prior_se * 0
+            matrix[alone, alone] = prior_se**2
 
     findings += _findings(plan, found, tol)
     if contraction > SLOW:
@@ -114,7 +127,7 @@ def spectral_difficulty(
     return SpectralFit(
         difficulty,
         every_se,
-        design.status(),
+        status,
         rounds.passes,
         found.residual,
         contraction,
@@ -158,8 +171,8 @@ class SpectralRasch(RaschEstimator):
     regularization : "auto" or float
         "auto" (default): nothing when all items hang together and each carries information above 25; else a virtual
         item of average difficulty that every item meets, worth a normal prior of precision alpha, which is chosen by
-        empirical Bayes. A number is that alpha; 0 forbids it, and then items without a finite estimate are left out and
-        a design without a common scale is an error.
+        empirical Bayes. A number (1e-6 to 1e9) is that alpha; 0 forbids it, and then items without a finite estimate
+        are left out and a design without a common scale is an error.
     nu, nu_rule : float, "differed" or "together"
         The paper's regularisation, for reproduction: `nu` imaginary disagreements each way for every pair that
         differed in some user's answers (its program), or was seen together (its text). Needs weighting="pairs" or
@@ -181,6 +194,8 @@ class SpectralRasch(RaschEstimator):
     ----------
     difficulty_, se_ : float arrays
         Larger = harder; mean zero over the items that have an estimate. NaN without one.
+        Where an estimate rests on the prior alone, so does its error: under weights other than "ability" it is the
+        prior's spread. What rests on `nu` alone (status other than "ok") has none, since nu is no distribution: NaN.
     status_ : array of str
     n_iter_, residual_, contraction_ : int, float, float
         Passes over the data, final residual, and how much one pass shrinks the slowest error (near 1: weak links).
@@ -204,6 +219,7 @@ class SpectralRasch(RaschEstimator):
 
     kept_: Any
     kept_covariance_: Floats | None
+    se_method_: str
 
     def __init__(
         self,

@@ -221,8 +221,8 @@ class TestTables:
     [
         ({"weighting": "votes"}, "'ability', 'users', 'pairs'"),
         ({"regularization": "some"}, "'auto'"),
-        ({"regularization": -1}, "0 or more"),
-        ({"regularization": np.nan}, "0 or more"),
+        ({"regularization": -1}, "0, or a number from"),
+        ({"regularization": np.nan}, "0, or a number from"),
         ({"nu": 1.0}, "weighting='pairs'"),
         ({"nu": 1.0, "weighting": "pairs", "regularization": 2.0}, "not both"),
         ({"nu": 1.0, "weighting": "pairs", "nu_rule": "x"}, "'differed', 'together'"),
