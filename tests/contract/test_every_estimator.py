@@ -1,5 +1,6 @@
-"""One contract that every estimator passes. A new estimator is one line in `MAKERS`."""
+"""One contract that every estimator passes, on one block and on several. A new estimator is one line in `MAKERS`."""
 
+import copy
 import pickle
 from functools import cache
 
@@ -20,7 +21,7 @@ from spectral_irt import (
     VariationalRasch,
     simulate,
 )
-from spectral_irt.responses import pack
+from spectral_irt.responses import pack, wide
 
 # How to build each estimator so that its answer is exact enough to compare, and what it cannot take.
 MAKERS = {
@@ -47,6 +48,19 @@ TOLERANCE = 1e-6  # in logits: between two orders of the same sums
 def data(missing=True):
     options = {"design": "sampled", "p": 0.7} if missing else {}
     return simulate.rasch(400, 9, seed=21, **options)
+
+
+@pytest.fixture(params=["one block", "several blocks"], autouse=True)
+def layout(request, monkeypatch):
+    """What a million responses look like, in small: every table of the suite also comes in blocks of 200 responses."""
+    data.cache_clear()
+    if request.param == "several blocks":
+        monkeypatch.setattr(pack.user_chunks, "__defaults__", (200,))
+        monkeypatch.setattr(wide, "BLOCK_RESPONSES", 200)
+        assert len(data().responses.blocks) > 5
+        assert len(Responses.from_wide(data().responses.to_dense()).blocks) > 5
+    yield request.param
+    data.cache_clear()
 
 
 @pytest.fixture(params=MAKERS)
@@ -156,9 +170,19 @@ def test_clone_and_parameters(make):
         again.set_params(colour="red")
 
 
-def test_pickle(make):
-    fit = fitted(make, data().responses)
-    same(fit, pickle.loads(pickle.dumps(fit)))
+def test_pickle_and_deep_copy(make):
+    fit = make().set_params(threads=2).fit(data().responses)
+    for again in (pickle.loads(pickle.dumps(fit)), copy.deepcopy(fit)):
+        assert np.array_equal(again.difficulty_, fit.difficulty_)
+        assert np.array_equal(again.se_, fit.se_)
+        assert again.items().equals(fit.items())
+        assert repr(again) == repr(fit)
+
+
+def test_a_fit_keeps_no_answers(make):
+    """With ten times the users it is larger by an ability and its error each at most; answers take 25 bytes a user."""
+    size = [len(pickle.dumps(make().fit(simulate.rasch(n, 9, seed=5).responses))) for n in (400, 4000)]
+    assert size[1] - size[0] <= 16 * 3600 + 500
 
 
 def test_refusals(make):

@@ -14,7 +14,7 @@ OWNERS = [ROOT / "responses" / "responses.py", *(ROOT / "engines").glob("*.py")]
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path not in OWNERS)
 HELD = ("blocks", "parts")  # attributes that only an engine may look into
 # At the edge an engine is chosen: the estimators' `threads=`, the update of a bank, the command line.
-EDGE = {"estimators/base.py", "bank/updating.py"}
+EDGE = {"estimators/base.py", "bank/updating.py", "cli/check.py"}
 
 
 def loops_over_parts(source: str) -> list[int]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.pairs import NU_RULES
-from spectral_irt.chain.weights import LOGISTIC_VARIANCE
+from spectral_irt.chain.weights import LOGISTIC_VARIANCE, WEIGHTINGS
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option, option
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
@@ -24,6 +24,14 @@ from spectral_irt.responses.design import Design, describe_split
 ENOUGH_INFORMATION = 25.0
 
 IMAGINARY = 2.0  # items of spread 1 that the empirical Bayes step starts from
+
+# The prior is for items of information 25 or less: about a hundred answers where the item is on target. A hundred
+# answers tell at most that an item lies log(100) logits from its people, where one answer of the other kind is to be
+# expected; that it lies still farther is nothing that they can show.
+REACH = float(np.log(4 * ENOUGH_INFORMATION))
+
+
+LEAST, MOST = 1e-6, 1e9  # of alpha and nu, other than 0
 
 
 @dataclass(frozen=True)
@@ -94,6 +102,11 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     (`third`, `fourth`), which follow from how information falls off with distance from the people: as a normal density
     of variance 2.89 + 1, for people who spread by 1. Without them alpha would be a fifth too large with ten answers an
     item. Items that everybody got right or wrong belong in: without the outermost the rest look more alike than all.
+
+    Where hardly an item was answered both right and wrong, no spread is too wide for the answers: a wider prior moves
+    the estimates farther out, which asks for a wider one. So 1 / alpha is at most the mean square of the difficulties
+    that were measured (each counts I / (I + 1): fully where its standard error is well below a logit) plus the square
+    of the farthest that answers reach beyond them (`REACH`). Ordinary thin data stay far from this bound.
     """
     variance = 1 / (information + alpha)
     far = beta / (LOGISTIC_VARIANCE + 1)
@@ -101,19 +114,26 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     fourth = information * np.maximum(1 / (LOGISTIC_VARIANCE + 1) - far**2, -1)
     beyond = beta * third * variance**2 + fourth * variance**3 / 2 + 1.25 * third**2 * variance**4
     share = information * variance - alpha * beyond
-    return float((max(share.sum(), 0.0) + IMAGINARY) / (np.sum(beta**2) + IMAGINARY))
+    step = (max(share.sum(), 0.0) + IMAGINARY) / (np.sum(beta**2) + IMAGINARY)
+    counts = information / (information + 1)
+    measured = (np.sum(counts * beta**2) + IMAGINARY) / (counts.sum() + IMAGINARY)
+    return float(max(step, 1 / (measured + REACH**2)))
+
+
+def check_strength(name: str, value: float, other: str = "") -> None:
+    """Refuse a strength of regularisation that is no number, or beyond what arithmetic can weigh against data."""
+    if value != 0 and not LEAST <= value <= MOST:  # false for NaN too
+        raise OptionError(option(name), f" is {value:g}; it can be {other}0, or a number from {LEAST:g} to {MOST:g}.")
 
 
 def _check(regularization: str | float, nu: float, rule: str, weighting: str) -> None:
+    check_option("weighting", weighting, WEIGHTINGS)
     check_option("nu_rule", rule, NU_RULES)
     if isinstance(regularization, str):
         check_option("regularization", regularization, ("auto",))
-    elif not (np.isfinite(regularization) and regularization >= 0):
-        raise OptionError(
-            option("regularization"), f" is {regularization}; it is 'auto' or a finite number, 0 or more."
-        )
-    if not (np.isfinite(nu) and nu >= 0):
-        raise OptionError(option("nu"), f" is {nu}; it must be a finite number, 0 or more.")
+    else:
+        check_strength("regularization", regularization, "'auto', ")
+    check_strength("nu", nu)
     if nu > 0 and weighting == "ability":
         raise OptionError(
             option("nu"),

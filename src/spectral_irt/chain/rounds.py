@@ -17,6 +17,8 @@ from spectral_irt.chain.operator import Chain, ItemChain, TiedChain
 from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.regularization import Regularization, log_mean_weight, prior_precision
 from spectral_irt.chain.stationary import Stationary, stationary
+from spectral_irt.chain.weights import WEIGHTINGS
+from spectral_irt.errors import check_option
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
@@ -48,6 +50,7 @@ class Rounds:
         max_passes: int,
         tell: Callable[[str], None],
     ) -> None:
+        check_option("weighting", weighting, WEIGHTINGS)
         self.responses, self.weighting, self.plan = responses, weighting, plan
         self.rough_information = information
         self.tol, self.max_passes, self.tell = tol, max_passes, tell

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
+from spectral_irt.errors import check_option
 from spectral_irt.responses.block import Block, Floats, fill_scaled
 from spectral_irt.responses.pack import user_chunks
 
@@ -27,8 +28,8 @@ CACHED = 16_384  # answers whose numbers fit in a core's cache together
 
 def count_weights(block: Block, weighting: str) -> Floats:
     """w_l for "pairs" (1) and "users" (1 / n_l); 0 for users who say nothing about difficulty."""
-    counts = block.counts
-    weights = np.ones(block.n_users) if weighting == "pairs" else 1 / np.maximum(counts, 1)
+    check_option("weighting", weighting, ("users", "pairs"))
+    weights = np.ones(block.n_users) if weighting == "pairs" else 1 / np.maximum(block.counts, 1)
     weights[~block.informative] = 0
     return weights
 

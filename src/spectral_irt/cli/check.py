@@ -37,16 +37,15 @@ def check(
 
     job = job_of(files, reading, fitting, analysis, output, parquet)
     job.checked()
-    engine = LocalEngine(fitting.threads)
     with Progress() as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if job.read_groups is not None:
             job.read_groups()
         responses = job.read(progress)
+        if fitting.threads is not None:
+            responses = responses.using(LocalEngine(fitting.threads))
         # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
-        found = spectral_difficulty(
-            responses, weighting="users", se="none", tol=ROUGH, engine=engine, progress=progress.say
-        )
+        found = spectral_difficulty(responses, weighting="users", se="none", tol=ROUGH, progress=progress.say)
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     out = console()
     if not show_findings(out, about_the_data):

@@ -23,6 +23,7 @@ from spectral_irt.responses.block import Floats
 from spectral_irt.responses.usable import check_usable
 
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
+KEEP_COVARIANCE = 2_000  # items up to which a fit keeps its covariance matrix (32 MB)
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from spectral_irt.engines import Prepared
 from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, option
-from spectral_irt.estimators.base import Estimate, RaschEstimator
+from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator
 from spectral_irt.estimators.given_score import conditional_probabilities, pattern_sums
 from spectral_irt.estimators.information import (
     DENSE_ITEMS,
@@ -30,7 +30,6 @@ from spectral_irt.responses.block import Block, Floats
 
 STANDARD_ERRORS = ("information", "sandwich", "none")
 CUTOFF = 50  # answers; beyond, the saddlepoint's probabilities are good to three digits
-KEEP_COVARIANCE = 2_000  # items up to which a fit keeps its covariance matrix (32 MB)
 LONGEST_STEP = 2.0  # logits at once for one item: an item with few answers may point much too far
 SHORTEST_STEP = 2.0**-30  # of a halved step
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.covariance import SE_METHODS, Balance, choose_method, covariance, standard_errors
+from spectral_irt.chain.covariance import SE_METHODS, choose_method, covariance, standard_errors
 from spectral_irt.chain.links import weak_links
 from spectral_irt.chain.regularization import Regularization, met_items, plan_regularization
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weights import WEIGHTINGS
 from spectral_irt.errors import OptionError, check_option, option
-from spectral_irt.estimators.base import Estimate, RaschEstimator
-from spectral_irt.responses import Finding, Responses
+from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator
+from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import estimable, examine
 
@@ -25,7 +25,10 @@ SLOW = 0.5  # contraction above which weak links between groups of items are loo
 
 @dataclass(frozen=True, eq=False)
 class SpectralFit:
-    """What `spectral_difficulty` found, in the order of the responses' items."""
+    """What `spectral_difficulty` found, in the order of the responses' items.
+
+    `covariance` is that of the mean-centred difficulties of the `kept` items, where the dense sandwich formed it.
+    """
 
     difficulty: Floats
     se: Floats
@@ -38,7 +41,7 @@ class SpectralFit:
     regularization: Regularization
     findings: tuple[Finding, ...]
     information: Floats
-    balance: Balance
+    covariance: Floats | None
     kept: Any
 
 
@@ -91,7 +94,24 @@ def spectral_difficulty(
         method = choose_method(rest.n_items, contraction, work)
     if method != "none":
         tell(f"standard errors ({method})")
-    errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(balance, method, seed)
+    matrix = covariance(balance) if method == "dense" else None
+    if matrix is not None:
+        errors = np.sqrt(np.maximum(np.diag(matrix), 0))
+    else:
+        errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(balance, method, seed)
+    status = design.status()
+    if weighting != "ability" and method != "none":
+        # The sandwich takes what flows out of an item for information, which it is under ability weights only: an item
+        # that everybody got right would seem known to a few hundredths. What rests on the prior alone has the prior's
+        # error; nu is no distribution, and what rests on it has none.
+        if plan.kind == "pairs":
+            alone, prior_se = status[kept] != "ok", np.nan
+        else:
+            alone, prior_se = design.information[kept] == 0, plan.alpha**-0.5 if plan.alpha else np.nan
+        errors[alone] = prior_se
+        if matrix is not None:
+            matrix[alone] = matrix[:, alone] = prior_se * 0
+            matrix[alone, alone] = prior_se**2
 
     findings += _findings(plan, found, tol)
     if contraction > SLOW:
@@ -104,7 +124,7 @@ def spectral_difficulty(
     return SpectralFit(
         difficulty,
         every_se,
-        design.status(),
+        status,
         rounds.passes,
         found.residual,
         contraction,
@@ -113,7 +133,7 @@ def spectral_difficulty(
         plan,
         tuple(findings),
         information,
-        balance,
+        matrix,
         kept,
     )
 
@@ -148,8 +168,8 @@ class SpectralRasch(RaschEstimator):
     regularization : "auto" or float
         "auto" (default): nothing when all items hang together and each carries information above 25; else a virtual
         item of average difficulty that every item meets, worth a normal prior of precision alpha, which is chosen by
-        empirical Bayes. A number is that alpha; 0 forbids it, and then items without a finite estimate are left out and
-        a design without a common scale is an error.
+        empirical Bayes. A number (1e-6 to 1e9) is that alpha; 0 forbids it, and then items without a finite estimate
+        are left out and a design without a common scale is an error.
     nu, nu_rule : float, "differed" or "together"
         The paper's regularisation, for reproduction: `nu` imaginary disagreements each way for every pair that
         differed in some user's answers (its program), or was seen together (its text). Needs weighting="pairs" or
@@ -171,6 +191,8 @@ class SpectralRasch(RaschEstimator):
     ----------
     difficulty_, se_ : float arrays
         Larger = harder; mean zero over the items that have an estimate. NaN without one.
+        Where an estimate rests on the prior alone, so does its error: under weights other than "ability" it is the
+        prior's spread. What rests on `nu` alone (status other than "ok") has none, since nu is no distribution: NaN.
     status_ : array of str
     n_iter_, residual_, contraction_ : int, float, float
         Passes over the data, final residual, and how much one pass shrinks the slowest error (near 1: weak links).
@@ -192,8 +214,9 @@ class SpectralRasch(RaschEstimator):
     [-1.27, 0.48, 1.24, 0.17, -0.62]
     """
 
-    balance_: Balance
     kept_: Any
+    kept_covariance_: Floats | None
+    se_method_: str
 
     def __init__(
         self,
@@ -225,19 +248,23 @@ class SpectralRasch(RaschEstimator):
         """The estimator of the paper's experiments: every pair counts once, nu = 1 on pairs that differed."""
         return cls(weighting="pairs", regularization=0, nu=nu, nu_rule=nu_rule, **options)
 
-    def _estimate(self, responses: Responses) -> Estimate:
-        fit = spectral_difficulty(
+    def _solve(self, responses: Responses, se: str) -> SpectralFit:
+        return spectral_difficulty(
             responses,
             weighting=self.weighting,
             regularization=self.regularization,
             nu=self.nu,
             nu_rule=self.nu_rule,
-            se=self.se,
+            se=se,
             tol=self.tol,
             max_passes=self.max_iter,
             seed=self.random_state,
             progress=getattr(self, "_progress", None),
         )
+
+    def _estimate(self, responses: Responses) -> Estimate:
+        fit = self._solve(responses, self.se)
+        small = fit.covariance is not None and len(fit.covariance) <= KEEP_COVARIANCE
         return Estimate(
             fit.difficulty,
             fit.se,
@@ -251,20 +278,32 @@ class SpectralRasch(RaschEstimator):
                 "se_method": fit.se_method,
                 "regularization": fit.regularization,
                 "information": fit.information,
-                "balance": fit.balance,
                 "kept": fit.kept,
+                "kept_covariance": fit.covariance if small else None,
             },
         )
 
-    def covariance(self) -> Floats:
+    def covariance(self, data: Any = None) -> Floats:
         """Covariance matrix of the mean-centred difficulties, items x items; NaN for items without an estimate.
 
-        Dense: meant for up to a few thousand items.
+        Dense: meant for up to a few thousand items. A fit keeps its own where the dense sandwich formed it, for up to
+        2,000 items (`se_method_` is "dense"). Otherwise give the responses that were fitted, and it is computed anew.
         """
         self._require_fit()
         m = len(self.difficulty_)
         if m > 20_000:
             raise OptionError(f"a covariance matrix of {m:,} items needs {8 * m * m / 1e9:.0f} GB; use se_ instead.")
+        matrix = self.kept_covariance_
+        if data is not None:
+            responses = as_responses(data, threshold=self.threshold)
+            if not np.array_equal(responses.item_counts, self.item_counts_):
+                raise OptionError("these are not the responses that were fitted: the items' numbers of answers differ.")
+            matrix = self._solve(responses, "dense").covariance
+        if matrix is None:
+            raise OptionError(
+                f"this fit kept no covariance matrix (standard errors: {self.se_method_}, {m:,} items); give the "
+                "responses that were fitted, covariance(responses), and it is computed."
+            )
         full = np.full((m, m), np.nan)
-        full[np.ix_(self.kept_, self.kept_)] = covariance(self.balance_)
+        full[np.ix_(self.kept_, self.kept_)] = matrix
         return full

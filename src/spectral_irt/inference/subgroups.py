@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
+from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.splits import Split
@@ -16,7 +17,7 @@ from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import components, estimable
 
-DENSE_ITEMS = 3_000  # up to here whole covariance matrices are compared; beyond, items one by one
+DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +124,7 @@ def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Su
         informative.append(int(np.sum((part.scores > 0) & (part.scores < part.counts))))
         fit = type(make)(**make.get_params())
         if not isinstance(fit, ConditionalRasch) and everyone.n_items <= DENSE_ITEMS:
-            fit.set_params(se="none")  # they are taken from the covariance
+            fit.set_params(se="dense")  # the covariance is wanted too
         fits.append(fit.fit(part))
     covariances = tuple(fit.covariance() for fit in fits) if everyone.n_items <= DENSE_ITEMS else ()
     errors = [np.sqrt(np.diag(v)) for v in covariances] if covariances else [fit.se_ for fit in fits]

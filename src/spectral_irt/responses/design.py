@@ -61,7 +61,8 @@ class Design:
     def status(self) -> NDArray[Any]:
         """A word about each item: "ok", "all right", "all wrong", "no information", "no responses", "apart"."""
         status = np.full(len(self.component), "ok", dtype=object)
-        status[self.component > 0] = "apart"
+        alone = self.answered.sum() > 1 and np.sum(self.component == 0) == 1  # the largest group is a single item
+        status[(self.component > 0) | alone] = "apart"
         status[self.uninformed] = "no information"
         status[self.all_right] = "all right"
         status[self.all_wrong] = "all wrong"

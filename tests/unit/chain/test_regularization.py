@@ -3,8 +3,17 @@
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralRasch, simulate
-from spectral_irt.chain.regularization import IMAGINARY, prior_precision
+from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt.chain.operator import ItemChain
+from spectral_irt.chain.pairs import pair_counts
+from spectral_irt.chain.regularization import IMAGINARY, REACH, plan_regularization, prior_precision
+from spectral_irt.chain.rounds import Rounds
+from spectral_irt.chain.weights import count_weights
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import OptionError
+from spectral_irt.estimators.pairwise import PairwiseRasch
+from spectral_irt.estimators.spectral import spectral_difficulty
+from spectral_irt.responses.design import examine
 
 
 def test_with_much_information_the_precision_is_that_of_the_estimates():
@@ -84,3 +93,134 @@ def test_a_loose_tolerance_still_gets_its_rounds():
     for weighting in ("ability", "users"):
         loose, tight = (SpectralRasch(weighting=weighting, tol=tol).fit(data) for tol in (1e-3, 1e-10))
         assert np.max(np.abs(loose.difficulty_ - tight.difficulty_) / tight.se_) < 0.1
+
+
+# ------------------------------------------------------------------- where the answers show no spread at all
+
+
+def star(leaves, people, two_sided):
+    """Everybody meets the hub (item 0) and one leaf. A leaf always wins, or always loses if its number is odd."""
+    table = np.full((leaves * people, leaves + 1), np.nan)
+    for row in range(len(table)):
+        leaf = 1 + row // people
+        wins = not (two_sided and leaf % 2)
+        table[row, 0], table[row, leaf] = not wins, wins
+    return table
+
+
+@pytest.mark.parametrize("two_sided", [False, True])
+@pytest.mark.parametrize("weighting", ["ability", "users", "pairs"])
+@pytest.mark.parametrize(("leaves", "people"), [(20, 10), (200, 5), (200, 30)])
+def test_the_prior_of_a_star_stays_within_reach(leaves, people, weighting, two_sided):
+    """No comparison ever went both ways, so that no spread of difficulties is too wide for these answers."""
+    fit = SpectralRasch(weighting=weighting).fit(star(leaves, people, two_sided))
+    assert fit.regularization_.alpha > 1 / 100  # a spread of ten logits
+    assert np.abs(fit.difficulty_).max() < 23
+    assert fit.se_.max() < 10
+    assert fit.se_[1:].min() > 1  # and no leaf passes for known
+    assert not (fit.status_ == "ok").any()
+
+
+def test_the_bound_is_of_no_consequence_where_difficulties_were_measured():
+    beta = np.random.default_rng(3).normal(0, 6, 400)  # a wider spread than any test has
+    information = np.full(400, 10.0)
+    assert prior_precision(beta, information, 1 / 36) < 1.2 / 36
+    assert prior_precision(beta, np.zeros(400), 1.0) == pytest.approx(1 / (1 + REACH**2))
+
+
+def test_an_item_that_hangs_on_nothing_is_not_ok():
+    """Its users of mixed success were all wrong on it; the right answer is that of a user who is right on all."""
+    fit = SpectralRasch().fit([[1, np.nan, np.nan], [0, 1, np.nan], [1, np.nan, 1], [1, 1, np.nan]])
+    assert fit.status_.tolist() == ["apart", "all right", "all right"]
+    assert np.isfinite(fit.difficulty_).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("weighting", ["ability", "users", "pairs"])
+def test_status_ok_means_compared_both_ways(seed, weighting):
+    """Against the definition on small tables: somebody of mixed success was right, and somebody wrong."""
+    rng = np.random.default_rng(seed)
+    for _ in range(40):
+        n, m = rng.integers(4, 12), rng.integers(3, 8)
+        table = np.where(rng.random((n, m)) < 0.6, rng.random((n, m)) < 0.6, np.nan)
+        right, count = np.nansum(table, axis=1), np.sum(~np.isnan(table), axis=1)
+        mixed = table[(right > 0) & (right < count)]
+        if not len(mixed) or (count > 0).sum() < 2:
+            continue
+        status = SpectralRasch(weighting=weighting, regularization=1.0, se="none").fit(table).status_
+        both = (mixed == 1).any(axis=0) & (mixed == 0).any(axis=0)
+        assert both[status == "ok"].all()
+
+
+# --------------------------------------------------------------- errors of what rests on what was added
+
+
+def test_nu_gives_no_standard_error_where_it_stands_alone():
+    """The sandwich would say 0.02 to 0.2 for items that everybody got right."""
+    data = simulate.rasch(300, 30, seed=1).responses.to_dense()
+    data[:, 0], data[:, 1] = 1, 0
+    fit = SpectralRasch.paper().fit(data)
+    assert fit.status_[:3].tolist() == ["all right", "all wrong", "ok"]
+    assert np.isfinite(fit.difficulty_).all()
+    assert np.isnan(fit.se_[:2]).all()
+    assert np.isfinite(fit.se_[2:]).all()
+    assert np.isnan(fit.covariance()[:2]).all()
+    assert np.isfinite(fit.covariance()[2:, 2:]).all()
+
+
+@pytest.mark.parametrize("weighting", ["users", "pairs"])
+@pytest.mark.parametrize("se", ["dense", "multiplier"])
+def test_errors_without_ability_weights_of_items_that_rest_on_the_prior(weighting, se):
+    """Their error is on average what the standard error says, the prior's own; it was half of that for most."""
+    errors, promised = [], []
+    for seed in range(3):
+        data = simulate.rasch(300, 400, design="sampled", p=0.05, difficulty_sd=1.2, seed=seed)
+        fit = SpectralRasch(weighting=weighting, se=se).fit(data.responses)
+        extreme = np.isin(fit.status_, ["all right", "all wrong"])
+        errors.append((fit.difficulty_ - data.difficulty + data.difficulty.mean())[extreme])
+        promised.append(fit.se_[extreme])
+    errors, promised = np.concatenate(errors), np.concatenate(promised)
+    assert len(errors) > 30
+    assert 0.7 < np.sqrt(np.mean(errors**2)) / np.median(promised) < 1.4
+
+
+# --------------------------------------------------------------------------------------- bad options
+
+
+@pytest.mark.parametrize("value", [1e308, 1e300, 1e-300, -1.0, float("inf"), float("nan")])
+def test_strengths_that_no_arithmetic_can_weigh_are_refused(value):
+    table = simulate.rasch(100, 5, seed=1).responses
+    with pytest.raises(OptionError, match=r"regularization is .* 'auto', 0, or a number from 1e-06 to 1e"):
+        SpectralRasch(regularization=value).fit(table)
+    with pytest.raises(OptionError, match=r"nu is .* 0, or a number from 1e-06 to 1e"):
+        SpectralRasch.paper(nu=value).fit(table)
+
+
+@pytest.mark.parametrize("weighting", ["ability", "users", "pairs"])
+@pytest.mark.parametrize("value", [1e-6, 1e9])
+def test_the_strongest_and_the_weakest_that_are_allowed(value, weighting):
+    table = simulate.rasch(100, 40, design="sampled", p=0.1, difficulty_sd=2, seed=1).responses
+    fit = SpectralRasch(weighting=weighting, regularization=value).fit(table)
+    assert np.isfinite(fit.difficulty_).all()
+    assert np.isfinite(fit.se_).all()
+    if value > 1:
+        assert np.abs(fit.difficulty_).max() < 1e-7
+
+
+def test_an_unknown_weighting_is_an_error_everywhere():
+    data: Responses = simulate.rasch(50, 5, seed=1).responses
+    engine = LocalEngine(1)
+    plan = plan_regularization(examine(data), 0, 0.0, "differed", "users")
+    calls = [
+        lambda: SpectralRasch(weighting="persons").fit(data),
+        lambda: PairwiseRasch(weighting="persons").fit(data),
+        lambda: spectral_difficulty(data, weighting="persons"),
+        lambda: pair_counts(data, weighting="persons"),
+        lambda: count_weights(data.blocks[0], "persons"),
+        lambda: ItemChain.counting(data.blocks, 5, "persons", engine),
+        lambda: plan_regularization(examine(data), 0, 0.0, "differed", "persons"),
+        lambda: Rounds(data, "persons", plan, np.ones(5), engine, tol=1e-9, max_passes=9, tell=print).solve(),
+    ]
+    for call in calls:
+        with pytest.raises(OptionError, match=r"weighting is 'persons'; it can be .*'(users|pairs)'"):
+            call()

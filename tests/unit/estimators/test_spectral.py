@@ -1,6 +1,8 @@
 """SpectralRasch: accuracy, regularisation, what it says, and what it refuses."""
 
+import copy
 import json
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -219,8 +221,8 @@ class TestTables:
     [
         ({"weighting": "votes"}, "'ability', 'users', 'pairs'"),
         ({"regularization": "some"}, "'auto'"),
-        ({"regularization": -1}, "0 or more"),
-        ({"regularization": np.nan}, "0 or more"),
+        ({"regularization": -1}, "0, or a number from"),
+        ({"regularization": np.nan}, "0, or a number from"),
         ({"nu": 1.0}, "weighting='pairs'"),
         ({"nu": 1.0, "weighting": "pairs", "regularization": 2.0}, "not both"),
         ({"nu": 1.0, "weighting": "pairs", "nu_rule": "x"}, "'differed', 'together'"),
@@ -249,3 +251,26 @@ def test_bad_options(params, message):
 def test_data_that_tell_nothing(table, message):
     with pytest.raises(DesignError, match=message):
         SpectralRasch().fit(Responses.from_wide(table))
+
+
+def test_a_fit_on_more_than_a_block_can_be_stored_and_copied():
+    """600,000 responses are two blocks, over which threads work; none of that stays with the fit."""
+    data = simulate.rasch(60_000, 10, seed=2).responses
+    assert len(data.blocks) > 1
+    fit = SpectralRasch(threads=2).fit(data)
+    stored = pickle.dumps(fit)
+    assert len(stored) < 10_000
+    for again in (pickle.loads(stored), copy.deepcopy(fit)):
+        assert np.array_equal(again.difficulty_, fit.difficulty_)
+        assert np.array_equal(again.covariance(), fit.covariance())
+
+
+def test_covariance_is_kept_or_computed_from_the_data():
+    data = simulate.rasch(300, 12, seed=4).responses
+    dense, bare = SpectralRasch().fit(data), SpectralRasch(se="one-pass").fit(data)
+    np.testing.assert_array_equal(np.sqrt(np.diag(dense.covariance())), dense.se_)
+    np.testing.assert_allclose(bare.covariance(data), dense.covariance(), rtol=1e-12)
+    with pytest.raises(OptionError, match=r"kept no covariance matrix .*covariance\(responses\)"):
+        bare.covariance()
+    with pytest.raises(OptionError, match="not the responses that were fitted"):
+        bare.covariance(simulate.rasch(200, 12, seed=4).responses)
