@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from reproduction_page.page import write_page
 from spectral_irt import PairwiseRasch, SpectralRasch, datasets, simulate
 from spectral_irt.cli.main import main
 from spectral_irt.errors import OptionError
@@ -28,7 +29,6 @@ from spectral_irt.experiments import (
     load,
     methods,
     rates,
-    report,
     synthetic,
     without_pairs,
 )
@@ -138,7 +138,7 @@ def test_the_page_is_made_from_the_tables(toy: None, ratings: Path, tmp_path: Pa
     out, docs = tmp_path / "out", tmp_path / "docs"
     for name in NAMES:
         run(load(name), request_for(out, name, ratings))
-    page = report.write_report(out, docs).read_text(encoding="utf-8")
+    page = write_page(out, docs).read_text(encoding="utf-8")
     assert page.count("\n## ") == len(NAMES) + 2
     assert all(f"spectral-irt reproduce {name}" in page for name in NAMES)
     assert "nan" not in page
@@ -150,7 +150,7 @@ def test_the_page_is_made_from_the_tables(toy: None, ratings: Path, tmp_path: Pa
 
 def test_only_what_was_run_is_on_the_page(toy: None, tmp_path: Path) -> None:
     run(load("figure1a"), request_for(tmp_path / "out", "figure1a"))
-    page = report.write_report(tmp_path / "out", tmp_path / "docs").read_text(encoding="utf-8")
+    page = write_page(tmp_path / "out", tmp_path / "docs").read_text(encoding="utf-8")
     assert page.count("\n## ") == 1
 
 

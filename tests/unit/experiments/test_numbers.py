@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reproduction_page import real_data
 from spectral_irt import simulate
-from spectral_irt.experiments import benchmark, gap, rates, report_tables
+from spectral_irt.experiments import benchmark, gap, rates
 from spectral_irt.experiments.tables import mean_and_error
 
 
@@ -71,7 +72,7 @@ def test_our_default_is_compared_with_the_paper_s_split_by_split() -> None:
         for k, auc in enumerate(column)
     ]
     trials += [{**row, "dataset": "lsat"} for row in trials]  # tests are left out
-    _, table = report_tables.against_the_papers(trials)
+    _, table = real_data.against_the_papers(trials)
     difference = np.subtract(ours, paper)
     assert f"| `ml_1m` | {difference.mean():.4f} ({stats.sem(difference):.4f}) | 0.000 (0.000) |" in table
     assert "lsat" not in table

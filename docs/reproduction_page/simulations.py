@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from reproduction_page.markdown import between, figures, grid, number, pick, ratios, table, values
 from spectral_irt.experiments import figure1c, gap, rates
-from spectral_irt.experiments.markdown import between, figures, grid, number, pick, ratios, table, values
 from spectral_irt.experiments.synthetic import DEFAULT, PAPER, SMALL_NU
 from spectral_irt.experiments.trials import Row
 

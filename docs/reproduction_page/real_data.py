@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from reproduction_page.markdown import between, figures, number, one, pick, table, values
 from spectral_irt.datasets.catalogue import SOURCES, source_named
 from spectral_irt.experiments.benchmark import (
     BY_ESTIMATE,
@@ -14,7 +15,6 @@ from spectral_irt.experiments.benchmark import (
     TEXT_RATINGS,
     TOPS,
 )
-from spectral_irt.experiments.markdown import between, figures, number, one, pick, table, values
 from spectral_irt.experiments.paper_numbers import all_printed, printed
 from spectral_irt.experiments.tables import mean_and_error
 from spectral_irt.experiments.trials import Row
