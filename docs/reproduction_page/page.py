@@ -13,7 +13,7 @@ from reproduction_page import real_data, simulations
 from spectral_irt import __version__
 from spectral_irt.errors import ReadError
 from spectral_irt.experiments import load
-from spectral_irt.experiments.tables import read_table, write_whole
+from spectral_irt.experiments.results import read_table, write_whole
 from spectral_irt.experiments.trials import Row
 
 LARGEST_FIGURE = 300_000  # bytes; an SVG beyond it gives way to its PNG

@@ -16,7 +16,7 @@ from spectral_irt.experiments.benchmark import (
     TOPS,
 )
 from spectral_irt.experiments.paper_numbers import all_printed, printed
-from spectral_irt.experiments.tables import mean_and_error
+from spectral_irt.experiments.results import mean_and_error
 from spectral_irt.experiments.trials import Row
 from spectral_irt.inference.holdout import TEN_PRIORS
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from reproduction_page.markdown import between, figures, grid, number, pick, ratios, table, values
-from spectral_irt.experiments import figure1c, gap, rates
-from spectral_irt.experiments.synthetic import DEFAULT, PAPER, SMALL_NU
+from spectral_irt.experiments import gap, rates
+from spectral_irt.experiments.simulations import AS_PAPER_DOES, DEFAULT, FREE_PRIOR, PAPER, PRIOR, SMALL_NU
 from spectral_irt.experiments.trials import Row
-
-WRONG = "CMLE as the paper's baseline computes it"
-FIXED, FREE = "MMLE, prior N(0, 1)", "MMLE, prior sd estimated"
 
 
 def _fall(rows: Sequence[Row], method: str) -> float:
@@ -46,10 +43,10 @@ def figure_1b(rows: Sequence[Row]) -> list[str]:
     return [
         "**The paper:** when abilities spread twice as far as its prior says, MMLE is inconsistent.",
         f"**Found:** so it is with the prior's standard deviation held at 1: from {few:,} to {many:,} users its error "
-        f"falls by a factor of {figures(_fall(rows, FIXED))}, CMLE's by {figures(_fall(rows, 'CMLE'))}. But no program "
+        f"falls by a factor of {figures(_fall(rows, PRIOR))}, CMLE's by {figures(_fall(rows, 'CMLE'))}. But no program "
         f"need hold it: with the standard deviation estimated along, MMLE's error is "
-        f"{figures(last[FREE] / last['CMLE'], 3)} times CMLE's at {many:,} users (held: "
-        f"{figures(last[FIXED] / last['CMLE'])} times).",
+        f"{figures(last[FREE_PRIOR] / last['CMLE'], 3)} times CMLE's at {many:,} users (held: "
+        f"{figures(last[PRIOR] / last['CMLE'])} times).",
         grid(rows, "n", "error", "l2 error", lambda x: figures(x, 3)),
     ]
 
@@ -59,8 +56,9 @@ def figure_1c(rows: Sequence[Row]) -> list[str]:
     ours = ratios(by_users, DEFAULT, "CMLE", "error", "n") + ratios(by_share, DEFAULT, "CMLE", "error", "p")
     theirs = ratios(by_users, PAPER, "CMLE", "error", "n") + ratios(by_share, PAPER, "CMLE", "error", "p")
     over_floor = [row["error"] / row["floor"] for row in rows if row["method"] == "CMLE"]
-    wrong = ratios(by_users, WRONG, "CMLE", "error", "n")
-    complete = ratios(pick(by_share, p=1.0), WRONG, "CMLE", "error", "p")
+    wrong = ratios(by_users, AS_PAPER_DOES, "CMLE", "error", "n")
+    shown, users = by_users[0]["p"], by_share[0]["n"]
+    complete = ratios(pick(by_share, p=1.0), AS_PAPER_DOES, "CMLE", "error", "p")
     return [
         "**The paper:** in larger data with missing answers CMLE degrades, and the spectral method does not.",
         f"**Found:** CMLE does not degrade. Its error is {between(over_floor)} times the Cramér-Rao floor at every "
@@ -70,10 +68,9 @@ def figure_1c(rows: Sequence[Row]) -> list[str]:
         f"What degrades is the baseline that the paper calls CMLE. Its program takes, for every user, the symmetric "
         f"function over all items, not over those the user answered, which is the same as counting every missing "
         f"answer as wrong. Computed that way the error is {between(wrong)} times that of CMLE with a share of "
-        f"{figure1c.SHOWN:g} shown"
-        + (f", and {figures(complete[0], 3)} times with complete data." if complete else "."),
-        grid(by_users, "n", "error", f"l2 error, p = {figure1c.SHOWN:g}", lambda x: figures(x, 3)),
-        grid(by_share, "p", "error", f"l2 error, {figure1c.SOME_USERS:,} users", lambda x: figures(x, 3)),
+        f"{shown:g} shown" + (f", and {figures(complete[0], 3)} times with complete data." if complete else "."),
+        grid(by_users, "n", "error", f"l2 error, p = {shown:g}", lambda x: figures(x, 3)),
+        grid(by_share, "p", "error", f"l2 error, {users:,} users", lambda x: figures(x, 3)),
     ]
 
 
@@ -108,9 +105,11 @@ def figure_2(rows: Sequence[Row]) -> list[str]:
 
 def error_rates(rows: Sequence[Row], slopes: Sequence[Row]) -> list[str]:
     lines = []
-    for panel, *_, fixed in rates.PANELS:
-        for row in pick(slopes, panel=panel):
-            lines.append([fixed, row["axis"], row["method"], number(row["slope"], 2), number(row["theorem_slope"], 1)])
+    for panel in rates.PANELS:
+        for row in pick(slopes, panel=panel.name):
+            lines.append(
+                [panel.title, row["axis"], row["method"], number(row["slope"], 2), number(row["theorem_slope"], 1)]
+            )
     most = max(values(rows, "n"))
     near = [row["error"] / row["floor"] for row in rows if row["method"] == DEFAULT and row["p"] == 1]
     return [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.errors import OutputError
-from spectral_irt.experiments.tables import write_whole
+from spectral_irt.experiments.results import write_whole
 from spectral_irt.experiments.trials import Row
 
 # One colour and mark for a method in every figure (Okabe and Ito's colours, which the colour-blind tell apart).
@@ -32,18 +33,36 @@ LOOKS: dict[str, tuple[str, str]] = {
     "eigenvector": ("#CC79A7", "*"),
 }
 BAND = 1.96  # standard errors of the mean on either side
+FLOOR_LABEL = "floor (Cramér-Rao, abilities known)"
 FLOOR = {"color": "0.45", "linestyle": ":", "linewidth": 1.2}
 DPI = 110
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Averages to be drawn side by side with others: `axis` is the column along x."""
+    """One of the drawings side by side in a figure.
 
-    rows: Sequence[Row]
-    axis: str
-    label: str
+    Attributes
+    ----------
+    title : str
+    axis, label : str
+        The column along x, and what it is called.
+    name : str
+        Rows of this panel are drawn; "" for all rows.
+    slope, theorem : float, str
+        The slope that a theorem gives the error on log-log axes, and which theorem.
+    """
+
     title: str
+    axis: str = "n"
+    label: str = "users n"
+    name: str = ""
+    slope: float = math.nan
+    theorem: str = ""
+
+    def rows(self, rows: Sequence[Row]) -> list[Row]:
+        """Those that belong here."""
+        return [row for row in rows if not self.name or row["panel"] == self.name]
 
 
 # ------------------------------------------------------------------------------------- the figure itself
@@ -142,66 +161,49 @@ def _legend_below(figure: Any, axes: Any, columns: int) -> None:
     figure.legend(lines, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
 
 
-# ------------------------------------------------------------------------------------------------ errors
+# --------------------------------------------------------------------------------- simulations, rates and the proof
 
 
-def error_figure(rows: Sequence[Row], title: str, claim: str) -> Any:
-    """l2 error against the number of users, one line a method."""
-    return error_panels([Panel(rows, "n", "users n", title)], claim, width=6.4)
-
-
-def error_panels(panels: Sequence[Panel], claim: str, width: float = 5.2) -> Any:
-    """Panels of l2 errors with one legend, and the floor under all of them."""
-    figure, every = new_figure(len(panels), width, 4.8)
+def simulation_figure(rows: Sequence[Row], panels: Sequence[Panel], claim: str, measure: str) -> Any:
+    """l2 errors with the floor under them, or seconds: a line a method, one legend for all panels."""
+    single, errors = len(panels) == 1, measure == "error"
+    figure, every = new_figure(len(panels), 6.4 if single else 5.2, 4.8 if errors else 4.6)
     for axes, panel in zip(every, panels, strict=True):
-        for method, rows in _series(panel.rows).items():
-            _line(axes, rows, panel.axis, "error", method)
-        first = sorted(next(iter(_series(panel.rows).values())), key=lambda row: row[panel.axis])
-        x, y = ([row[name] for row in first] for name in (panel.axis, "floor"))
-        axes.plot(x, y, label="floor (Cramér-Rao, abilities known)", zorder=1, **FLOOR)
-        _plain(axes, panel.title, panel.label, r"$\ell_2$ error $\Vert\hat\beta-\beta^*\Vert_2$")
+        lines = _series(panel.rows(rows))
+        for method, line in lines.items():
+            _line(axes, line, panel.axis, measure, method)
+        first = sorted(next(iter(lines.values())), key=lambda row: row[panel.axis])
+        x = [row[panel.axis] for row in first]
+        if errors:
+            axes.plot(x, [row["floor"] for row in first], label=FLOOR_LABEL, zorder=1, **FLOOR)
+        _plain(axes, panel.title, panel.label, r"$\ell_2$ error $\Vert\hat\beta-\beta^*\Vert_2$" if errors else measure)
         _log_axis(axes, "x", x)
         _y_ticks(axes)
     figure.suptitle(claim, fontsize=11.5)
-    _legend_below(figure, every[0], 2 if len(panels) == 1 else 3)
+    _legend_below(figure, every[0], 2 if single and errors else 3)
     return figure
 
 
-def time_figure(rows: Sequence[Row], title: str, claim: str) -> Any:
-    """Seconds against the number of users."""
-    figure, (axes,) = new_figure(1, 6.4, 4.6)
-    for method, line in _series(rows).items():
-        _line(axes, line, "n", "seconds", method)
-    _plain(axes, title, "users n", "seconds")
-    _log_axis(axes, "x", [row["n"] for row in rows])
-    _y_ticks(axes)
-    figure.suptitle(claim, fontsize=11.5)
-    _legend_below(figure, axes, 3)
-    return figure
-
-
-# -------------------------------------------------------------------------------------- rates and the proof
-
-
-def rates_figure(rows: Sequence[Row], slopes: Sequence[Row], panels: Sequence[tuple[Any, ...]]) -> Any:
+def rates_figure(rows: Sequence[Row], slopes: Sequence[Row], panels: Sequence[Panel], claim: str) -> Any:
     """Errors on log-log axes with the theorems' slopes, and both floors."""
     figure, every = new_figure(len(panels), 4.5, 4.8)
-    for axes, (panel, axis, label, slope, theorem, fixed) in zip(every, panels, strict=True):
-        mine = [row for row in rows if row["panel"] == panel]
-        for method, line in _series(mine).items():
-            _line(axes, line, axis, "error", method)
-        first = sorted(next(iter(_series(mine).values())), key=lambda row: row[axis])
-        x = np.array([row[axis] for row in first], dtype=float)
-        axes.plot(x, [row["floor"] for row in first], label="floor (Cramér-Rao, abilities known)", **FLOOR)
+    for axes, panel in zip(every, panels, strict=True):
+        lines = _series(panel.rows(rows))
+        for method, line in lines.items():
+            _line(axes, line, panel.axis, "error", method)
+        first = sorted(next(iter(lines.values())), key=lambda row: row[panel.axis])
+        x = np.array([row[panel.axis] for row in first], dtype=float)
+        axes.plot(x, [row["floor"] for row in first], label=FLOOR_LABEL, **FLOOR)
         floor = [row["theorem_floor"] for row in first]
         axes.plot(
             x, floor, label=r"Theorem 3, centred: $\sqrt{4(m-1)/(np)}$", color="0.45", linestyle="-.", linewidth=1.1
         )
         top = first[-1]["error"] * 1.7
-        axes.plot(x, top * (x / x[-1]) ** slope, color="#B8860B", linewidth=1.3, label="the theorem's slope")
-        second = (x[1], top * (x[1] / x[-1]) ** slope)
-        axes.annotate(theorem, second, xytext=(6, 4), textcoords="offset points", fontsize=8.5, color="#8B6508")
-        fitted = [f"{row['method']}: {row['slope']:.2f}" for row in slopes if row["panel"] == panel]
+        promised = top * (x / x[-1]) ** panel.slope
+        axes.plot(x, promised, color="#B8860B", linewidth=1.3, label="the theorem's slope")
+        second = (x[1], promised[1])
+        axes.annotate(panel.theorem, second, xytext=(6, 4), textcoords="offset points", fontsize=8.5, color="#8B6508")
+        fitted = [f"{row['method']}: {row['slope']:.2f}" for row in slopes if row["panel"] == panel.name]
         axes.text(
             0.03,
             0.03,
@@ -211,18 +213,18 @@ def rates_figure(rows: Sequence[Row], slopes: Sequence[Row], panels: Sequence[tu
             va="bottom",
             bbox={"facecolor": "white", "edgecolor": "0.85", "alpha": 0.85, "boxstyle": "round"},
         )
-        _plain(axes, fixed, label, r"$\ell_2$ error")
+        _plain(axes, panel.title, panel.label, r"$\ell_2$ error")
         _log_axis(axes, "x", x)
         low, high = axes.get_ylim()
         axes.set_yscale("log")
         axes.set_ylim(max(low, min(floor) / 4), high)
         _y_ticks(axes)
-    figure.suptitle("How fast the error falls, and how fast the theorems say it does", fontsize=11.5)
+    figure.suptitle(claim, fontsize=11.5)
     _legend_below(figure, every[0], 3)
     return figure
 
 
-def gap_figure(rows: Sequence[Row], shares: Sequence[float]) -> Any:
+def gap_figure(rows: Sequence[Row], share: float) -> Any:
     """Each term of the perturbation bound against users, beside the lemma's bound on it."""
     panels = (
         (
@@ -250,7 +252,6 @@ def gap_figure(rows: Sequence[Row], shares: Sequence[float]) -> Any:
             ),
         ),
     )
-    share = shares[0]
     mine = sorted((row for row in rows if row["p"] == share), key=lambda row: row["n"])
     figure, every = new_figure(len(panels), 4.4, 4.6)
     x = [row["n"] for row in mine]
