@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from reproduction_page.markdown import between, figures, number, one, pick, table, values
-from spectral_irt.datasets.catalogue import SOURCES, source_named
+from spectral_irt.datasets.catalog import source_named, sources
 from spectral_irt.experiments.benchmark import (
     BY_ESTIMATE,
     BY_LOWER,
@@ -349,12 +349,12 @@ def not_obtained(rows: Sequence[Row]) -> list[str]:
     have = {name.partition("@")[0] for name in values(rows, "dataset")}
     lines = []
     for cell in dict.fromkeys(cell.dataset for cell in all_printed("table1")):
-        sources = [source for source in SOURCES if source.paper == cell]
-        found = [source for source in sources if source.name in have]
+        wanted = [source for source in sources() if source.paper == cell]
+        found = [source for source in wanted if source.name in have]
         whole = [source for source in found if source.layout != "neutral" and source.name != "ml_latest_small"]
         if whole:
             continue
-        first = sources[0]
+        first = wanted[0]
         what = f"in part, {found[0].title}. {found[0].remarks[0]}" if found else "not at all."
         lines.append(f"- **{cell}** ({first.title}): {what} Get {first.download} from {first.page}.")
     if not lines:

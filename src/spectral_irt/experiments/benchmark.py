@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.datasets import Dataset, available, open_dataset
-from spectral_irt.datasets.catalogue import source_named
+from spectral_irt.datasets.catalog import source_named
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.experiments import methods
 from spectral_irt.experiments.experiment import Experiment, Request

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from spectral_irt import __version__
-from spectral_irt.datasets.finding import data_path
+from spectral_irt.datasets.locating import data_path
 from spectral_irt.errors import OptionError, OutputError, SpectralIrtError
 from spectral_irt.experiments.figures import save
 from spectral_irt.experiments.results import write_table
