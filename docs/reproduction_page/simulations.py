@@ -27,7 +27,7 @@ def figure_1a(rows: Sequence[Row]) -> list[str]:
     return [
         "**The paper:** with few items JMLE is inconsistent; CMLE, MMLE with the right prior and the spectral method "
         "do equally well.",
-        f"**Found:** so it is. From {few:,} to {many:,} users JMLE's error falls by a factor of "
+        f"**Found:** confirmed. From {few:,} to {many:,} users JMLE's error falls by a factor of "
         f"{figures(_fall(rows, 'JMLE'))}, that of the others by "
         f"{between(_fall(rows, name) for name in last if name != 'JMLE')}. At {many:,} users JMLE's error is "
         f"{figures(last['JMLE'] / last['CMLE'])} times CMLE's, that of the paper's spectral estimator "
@@ -42,10 +42,10 @@ def figure_1b(rows: Sequence[Row]) -> list[str]:
     last = {row["method"]: row["error"] for row in pick(rows, n=many)}
     return [
         "**The paper:** when abilities spread twice as far as its prior says, MMLE is inconsistent.",
-        f"**Found:** so it is with the prior's standard deviation held at 1: from {few:,} to {many:,} users its error "
-        f"falls by a factor of {figures(_fall(rows, PRIOR))}, CMLE's by {figures(_fall(rows, 'CMLE'))}. But no program "
-        f"need hold it: with the standard deviation estimated along, MMLE's error is "
-        f"{figures(last[FREE_PRIOR] / last['CMLE'], 3)} times CMLE's at {many:,} users (held: "
+        f"**Found:** confirmed if the prior's standard deviation is fixed at 1: from {few:,} to {many:,} users its "
+        f"error falls by a factor of {figures(_fall(rows, PRIOR))}, CMLE's by {figures(_fall(rows, 'CMLE'))}. But no "
+        f"program has to fix it: with the standard deviation estimated as well, MMLE's error is "
+        f"{figures(last[FREE_PRIOR] / last['CMLE'], 3)} times CMLE's at {many:,} users (fixed: "
         f"{figures(last[PRIOR] / last['CMLE'])} times).",
         grid(rows, "n", "error", "l2 error", lambda x: figures(x, 3)),
     ]
@@ -80,7 +80,7 @@ def figure_1d(rows: Sequence[Row]) -> list[str]:
     slowest = max(last, key=lambda name: last[name])
     return [
         "**The paper:** the spectral method is comparatively scalable.",
-        f"**Found:** so it is, and all of these estimators are fast when each is a sum over users: at {many:,} users "
+        f"**Found:** confirmed, and all of these estimators are fast when each is a sum over users: at {many:,} users "
         f"our default takes {figures(last[DEFAULT])} s, the paper's estimator {figures(last[PAPER])} s and the "
         f"slowest, {slowest}, {figures(last[slowest])} s (point estimates without standard errors, on "
         "the machine that made this page, which was not idle).",
@@ -95,7 +95,7 @@ def figure_2(rows: Sequence[Row]) -> list[str]:
     return [
         "**The paper:** on complete data Choppin's and the eigenvector method are about as accurate as the spectral "
         "method; they need every pair of items compared.",
-        f"**Found:** so it is: their errors are {between(every, lambda x: figures(x, 3))} times that of the paper's "
+        f"**Found:** confirmed: their errors are {between(every, lambda x: figures(x, 3))} times that of the paper's "
         f"estimator (our default: {between(ratios(rows, DEFAULT, PAPER, 'error', 'n'), lambda x: figures(x, 3))} "
         f"times). With {few:,} users the matrix of ratios had no hole in {first['trials']} of {first['trials_drawn']} "
         "trials; the averages are over the trials without one.",
@@ -114,7 +114,7 @@ def error_rates(rows: Sequence[Row], slopes: Sequence[Row]) -> list[str]:
     near = [row["error"] / row["floor"] for row in rows if row["method"] == DEFAULT and row["p"] == 1]
     return [
         "**The paper:** the error is of order sqrt(m) / sqrt(n p²) for few items (Theorem 1), sqrt(m) / sqrt(n p) for "
-        "many (Theorem 2), and nobody can beat sqrt(4 m / (n p)) (Theorem 3).",
+        "many (Theorem 2), and no estimator can beat sqrt(4 m / (n p)) (Theorem 3).",
         f"**Found:** the slopes on log-log axes are those of the theorems (up to {most:,} users; by least squares over "
         f"the points of the figure). With complete data our default's error is {between(near)} times the floor.",
         table(["setting", "against", "estimator", "slope", "theorem"], lines, left=3),
@@ -147,7 +147,7 @@ def proof_terms(rows: Sequence[Row], trials: Sequence[Row]) -> list[str]:
             lines,
             left=0,
         ),
-        f"({first['m']} items with difficulties from {-gap.REACH:g} to {gap.REACH:g}, everybody shown everything.)",
+        f"({first['m']} items with difficulties from {-gap.REACH:g} to {gap.REACH:g}, every item shown to every user.)",
     ]
 
 

@@ -1,7 +1,7 @@
 """Tables 1 to 3, real data: split users, fit, predict people who were not fitted, compare rankings.
 
-80 % of the users train, of whom nine tenths are fitted and one tenth choose the prior of the predictions among ten; AUC
-and mean log-likelihood are those of the other 20 %. Top-K accuracy is the share of the K items with the best mean
+80% of the users train, of whom nine tenths are fitted and one tenth choose the prior of the predictions among ten; AUC
+and mean log-likelihood are those of the other 20%. Top-K accuracy is the share of the K items with the best mean
 rating (in all data, among items with enough ratings) that are among the K best by the estimate. The paper measures it
 for ratings only; for answers it is the share of the K items most often answered wrong that are among the K hardest.
 """
@@ -42,7 +42,7 @@ SMALL, LARGE = 10_000, 9_000_000  # responses
 # The paper's numbers come from the program, so they are compared by its rule; the other has columns of its own.
 PROGRAM_RATINGS, TEXT_RATINGS = 100, 10
 
-# What the authors ran, where it is not what their cut-off says: their notebook shows 2,514 items of ML-1M.
+# What the authors ran, where it is not what their cutoff says: their notebook shows 2,514 items of ML-1M.
 AS_RUN = {"ml_1m": "50"}
 
 MEASURES = ("auc", "loglik", "top10", "top25", "top50", "seconds")

@@ -14,7 +14,7 @@ from spectral_irt.errors import OutputError
 from spectral_irt.experiments.results import write_whole
 from spectral_irt.experiments.trials import Row
 
-# One colour and mark for a method in every figure (Okabe and Ito's colours, which the colour-blind tell apart).
+# One color and mark per method in every figure (Okabe and Ito's colors, which the color-blind tell apart).
 LOOKS: dict[str, tuple[str, str]] = {
     "spectral (paper)": ("#0072B2", "s"),
     "spectral (default)": ("#D55E00", "o"),
@@ -145,15 +145,15 @@ def _series(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _line(axes: Any, rows: Sequence[Row], axis: str, measure: str, method: str, label: str | None = None) -> None:
-    """One method: mean with marks, and a band of 95 %."""
-    colour, mark = LOOKS[method]
+    """One method: mean with marks, and a 95% band."""
+    color, mark = LOOKS[method]
     rows = sorted(rows, key=lambda row: row[axis])
     x = np.array([row[axis] for row in rows], dtype=float)
     mean, error = (np.array([row[name] for row in rows], dtype=float) for name in (measure, f"{measure}_se"))
     style = "--" if method in ("CMLE", "eigenvector") else "-"
-    axes.plot(x, mean, style, color=colour, marker=mark, markersize=5.5, linewidth=1.5, label=label or method)
+    axes.plot(x, mean, style, color=color, marker=mark, markersize=5.5, linewidth=1.5, label=label or method)
     band = BAND * np.nan_to_num(error)
-    axes.fill_between(x, np.maximum(mean - band, mean / 3), mean + band, color=colour, alpha=0.16, linewidth=0)
+    axes.fill_between(x, np.maximum(mean - band, mean / 3), mean + band, color=color, alpha=0.16, linewidth=0)
 
 
 def _legend_below(figure: Any, axes: Any, columns: int) -> None:
@@ -165,7 +165,7 @@ def _legend_below(figure: Any, axes: Any, columns: int) -> None:
 
 
 def simulation_figure(rows: Sequence[Row], panels: Sequence[Panel], claim: str, measure: str) -> Any:
-    """l2 errors with the floor under them, or seconds: a line a method, one legend for all panels."""
+    """l2 errors with the floor under them, or seconds: one line per method, one legend for all panels."""
     single, errors = len(panels) == 1, measure == "error"
     figure, every = new_figure(len(panels), 6.4 if single else 5.2, 4.8 if errors else 4.6)
     for axes, panel in zip(every, panels, strict=True):
@@ -196,7 +196,7 @@ def rates_figure(rows: Sequence[Row], slopes: Sequence[Row], panels: Sequence[Pa
         axes.plot(x, [row["floor"] for row in first], label=FLOOR_LABEL, **FLOOR)
         floor = [row["theorem_floor"] for row in first]
         axes.plot(
-            x, floor, label=r"Theorem 3, centred: $\sqrt{4(m-1)/(np)}$", color="0.45", linestyle="-.", linewidth=1.1
+            x, floor, label=r"Theorem 3, centered: $\sqrt{4(m-1)/(np)}$", color="0.45", linestyle="-.", linewidth=1.1
         )
         top = first[-1]["error"] * 1.7
         promised = top * (x / x[-1]) ** panel.slope
@@ -256,9 +256,9 @@ def gap_figure(rows: Sequence[Row], share: float) -> Any:
     figure, every = new_figure(len(panels), 4.4, 4.6)
     x = [row["n"] for row in mine]
     for axes, (title, lines) in zip(every, panels, strict=True):
-        for name, label, colour, style, mark in lines:
+        for name, label, color, style, mark in lines:
             y = [row[name] for row in mine]
-            axes.plot(x, y, style, color=colour, marker=mark, markersize=4.5, linewidth=1.5, label=label)
+            axes.plot(x, y, style, color=color, marker=mark, markersize=4.5, linewidth=1.5, label=label)
         _plain(axes, title, "users n", "")
         _log_axis(axes, "x", x)
         _y_ticks(axes)
@@ -273,7 +273,7 @@ def gap_figure(rows: Sequence[Row], share: float) -> Any:
 
 
 def benchmark_figure(rows: Sequence[Row], title: str) -> Any:
-    """A line a dataset, a mark a method; the paper's value hollow."""
+    """One line per dataset, one mark per method; the paper's value hollow."""
     datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     measures = (("auc", "AUC"), ("loglik", "log-likelihood"), ("top25", "top-25 accuracy"), ("seconds", "seconds"))
     from_below = {name: len(datasets) - 1 - k for k, name in enumerate(datasets)}
@@ -282,12 +282,12 @@ def benchmark_figure(rows: Sequence[Row], title: str) -> Any:
     shift = {name: 0.3 - 0.6 * k / max(1, len(methods) - 1) for k, name in enumerate(methods)}
     for axes, (name, label) in zip(every, measures, strict=True):
         for row in rows:
-            colour, mark = LOOKS[row["method"]]
+            color, mark = LOOKS[row["method"]]
             y = from_below[row["dataset"]] + shift[row["method"]]
             said = row[f"paper_{name}"]
             if row["method"].startswith("spectral (default"):
                 said = float("nan")  # the paper's value once, beside our run of the paper's estimator
-            _mark(axes, row[name], row[f"{name}_se"], said, y, colour, mark, log=name == "seconds")
+            _mark(axes, row[name], row[f"{name}_se"], said, y, color, mark, log=name == "seconds")
         _plain(axes, label, "", "")
         axes.set_yticks(list(from_below.values()), list(from_below) if axes is every[0] else [""] * len(datasets))
         axes.set_ylim(-0.6, len(datasets) - 0.4)
@@ -302,11 +302,11 @@ def benchmark_figure(rows: Sequence[Row], title: str) -> Any:
     return figure
 
 
-def _mark(axes: Any, value: float, error: float, said: float, y: float, colour: str, mark: str, *, log: bool) -> None:
+def _mark(axes: Any, value: float, error: float, said: float, y: float, color: str, mark: str, *, log: bool) -> None:
     bar = 0.0 if log or error != error else BAND * error
-    axes.errorbar([value], [y], xerr=[bar], fmt=mark, color=colour, markersize=4.5, elinewidth=0.9, zorder=3)
+    axes.errorbar([value], [y], xerr=[bar], fmt=mark, color=color, markersize=4.5, elinewidth=0.9, zorder=3)
     if said == said:
-        axes.plot([said], [y], mark, markerfacecolor="none", markeredgecolor=colour, markersize=6, zorder=2)
+        axes.plot([said], [y], mark, markerfacecolor="none", markeredgecolor=color, markersize=6, zorder=2)
 
 
 def _method_handles(methods: Sequence[str]) -> list[Any]:
@@ -314,16 +314,16 @@ def _method_handles(methods: Sequence[str]) -> list[Any]:
 
     looks: Mapping[str, tuple[str, str]] = {name: LOOKS[name] for name in methods}
     return [
-        Line2D([], [], color=colour, marker=mark, linestyle="", markersize=5.5, label=name)
-        for name, (colour, mark) in looks.items()
+        Line2D([], [], color=color, marker=mark, linestyle="", markersize=5.5, label=name)
+        for name, (color, mark) in looks.items()
     ]
 
 
 def variants_figure(rows: Sequence[Row]) -> Any:
-    """AUC and top-25 accuracy of each reading of the paper, a line a dataset."""
+    """AUC and top-25 accuracy of each reading of the paper, one line per dataset."""
     datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     variants = list(dict.fromkeys(row["variant"] for row in rows))
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+    colors = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
     figure, every = new_figure(2, 5.0, 1.9 + 0.5 * len(datasets))
     for axes, (name, label) in zip(every, (("auc", "AUC"), ("top25", "top-25 accuracy")), strict=True):
         for k, variant in enumerate(variants):
@@ -332,7 +332,7 @@ def variants_figure(rows: Sequence[Row]) -> Any:
             bars = [BAND * row[f"{name}_se"] if row[f"{name}_se"] == row[f"{name}_se"] else 0.0 for row in mine]
             x = [row[name] for row in mine]
             axes.errorbar(
-                x, y, xerr=bars, fmt="osvD"[k % 4], color=colours[k % 4], markersize=5, elinewidth=1, label=variant
+                x, y, xerr=bars, fmt="osvD"[k % 4], color=colors[k % 4], markersize=5, elinewidth=1, label=variant
             )
         _plain(axes, label, "", "")
         names = datasets[::-1] if axes is every[0] else [""] * len(datasets)

@@ -40,7 +40,7 @@ EM_STEP = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Difficulties, NaN without; the lower end of their 95 % intervals, where known; and what was done to get them."""
+    """Difficulties, NaN without; the lower end of their 95% intervals, where known; and what was done to get them."""
 
     difficulty: Floats
     lower: Floats | None = None
@@ -66,7 +66,7 @@ def paper(responses: Responses, *, nu: float = 1.0) -> Found:
 def default(responses: Responses) -> Found:
     """Our default, with the standard errors that a ranking by the lower end needs."""
     fit: Any = SpectralRasch().fit(responses)
-    return Found(fit.difficulty_, fit.difficulty_ - Z95 * fit.se_, f"regularisation: {fit.regularization_.kind}")
+    return Found(fit.difficulty_, fit.difficulty_ - Z95 * fit.se_, f"regularization: {fit.regularization_.kind}")
 
 
 def cmle(responses: Responses) -> Found:
@@ -148,7 +148,7 @@ def _spread(mask: Mask, values: Floats) -> Floats:
 
 
 def _few_blocks(responses: Responses) -> Responses:
-    """All users in one block where users are few and items many: what is made once a block and item is made once."""
+    """All users in one block where users are few and items many: what is made per block and item is made once."""
     if responses.n_users * 100 > responses.n_items:
         return responses
     sizes = np.concatenate([[0], np.cumsum([block.n_responses for block in responses.blocks])])

@@ -152,7 +152,7 @@ def defined_everywhere(rows: list[Row]) -> list[Row]:
 
 
 def measure(data: Simulated, setting: Setting, trial: int, methods: Mapping[str, Method]) -> list[Row]:
-    """A row for each method: `error` is the l2 distance to the truth over the items that every method has, centred.
+    """A row for each method: `error` is the l2 distance to the truth over the items that every method has, centered.
 
     `floor` is the least that the l2 error can be on average, by Cramér and Rao with the abilities known. A method that
     is not defined for the data has no numbers, and does not count when the items are compared.
@@ -189,7 +189,7 @@ def measure(data: Simulated, setting: Setting, trial: int, methods: Mapping[str,
 
 
 def distance(a: Floats, b: Floats) -> float:
-    """||a - b||_2 after both are centred; NaN if either has a NaN."""
+    """||a - b||_2 after both are centered; NaN if either has a NaN."""
     return float(np.linalg.norm((a - a.mean()) - (b - b.mean())))
 
 
