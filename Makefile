@@ -65,7 +65,7 @@ $(PEERS)/.made: pyproject.toml
 # With the datasets in SPECTRAL_IRT_DATA; without it, the simulations and LSAT. Interrupted, it goes on where it was.
 reproduce: $(VENV)/.dev
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/spectral-irt reproduce all -o build/reproduction
-	@$(BIN)/python -m spectral_irt.experiments.report build/reproduction docs
+	@PYTHONPATH=docs $(BIN)/python -m reproduction_page build/reproduction docs
 
 clean:
 	rm -rf $(VENV) $(PEERS) demo-results .pytest_cache .mypy_cache .ruff_cache build dist

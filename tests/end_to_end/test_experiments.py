@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import math
+import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,28 +15,15 @@ import numpy as np
 import polars as pl
 import pytest
 
+from reproduction_page.page import write_page
 from spectral_irt import PairwiseRasch, SpectralRasch, datasets, simulate
 from spectral_irt.cli.main import main
 from spectral_irt.errors import OptionError
-from spectral_irt.experiments import (
-    NAMES,
-    benchmark,
-    figure1a,
-    figure1b,
-    figure1c,
-    figure1d,
-    figure2,
-    gap,
-    load,
-    methods,
-    rates,
-    report,
-    synthetic,
-    without_pairs,
-)
+from spectral_irt.experiments import NAMES, benchmark, gap, load, methods, rates, simulations, without_pairs
 from spectral_irt.experiments.experiment import Request, partial_file, run
 from spectral_irt.experiments.paper_numbers import all_printed, printed
-from spectral_irt.experiments.tables import read_table
+from spectral_irt.experiments.results import read_table
+from spectral_irt.experiments.simulations import Setting, at
 from spectral_irt.experiments.trials import Task, run_trials
 from spectral_irt.responses import Responses
 
@@ -62,26 +51,24 @@ COLUMNS = [
 ]
 
 
+SMALL = {
+    "figure1a": at((60, 120), 5),
+    "figure1b": at((60, 120), 5, sigma=2),
+    "figure1c": at((150, 300), 12, 0.6, panel="users") + tuple(Setting(200, 12, p, 1, "share shown") for p in (0.5, 1)),
+    "figure1d": at((60, 120), 12, 0.7),
+    "figure2": at((300, 600), 8),
+    "rates": at((200, 400), 5, panel="n")
+    + tuple(Setting(900, 5, p, panel="p, few items") for p in (0.5, 1.0))
+    + tuple(Setting(200, 15, p, panel="p, many items") for p in (0.6, 1)),
+}
+
+
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sizes that run in moments."""
-    for module in (figure1a, figure1b, figure1d):
-        monkeypatch.setattr(module, "USERS", (60, 120))
-    for module in (figure1a, figure1b):
-        monkeypatch.setattr(module, "ITEMS", 5)
-    monkeypatch.setattr(figure1d, "ITEMS", 12)
-    monkeypatch.setattr(figure1d, "SHOWN", 0.7)
-    monkeypatch.setattr(figure1c, "ITEMS", 12)
-    monkeypatch.setattr(figure1c, "USERS", (150, 300))
-    monkeypatch.setattr(figure1c, "SHOWN", 0.6)
-    monkeypatch.setattr(figure1c, "SOME_USERS", 200)
-    monkeypatch.setattr(figure1c, "SHARES", (0.5, 1.0))
-    monkeypatch.setattr(figure2, "USERS", (300, 600))
-    monkeypatch.setattr(figure2, "ITEMS", 8)
-    monkeypatch.setattr(rates, "USERS", (200, 400))
-    monkeypatch.setattr(rates, "MANY", 15)
-    for name, value in (("FEW_USERS", 900), ("FEW_SHARES", (0.5, 1.0)), ("MANY_USERS", 200), ("MANY_SHARES", (0.6, 1))):
-        monkeypatch.setattr(rates, name, value)
+    for name, settings in SMALL.items():
+        module = rates if name == "rates" else simulations
+        monkeypatch.setitem(module.EXPERIMENTS, name, replace(module.EXPERIMENTS[name], settings=settings))
     monkeypatch.setattr(gap, "USERS", (100, 200))
     monkeypatch.setattr(gap, "ITEMS", 6)
 
@@ -138,7 +125,7 @@ def test_the_page_is_made_from_the_tables(toy: None, ratings: Path, tmp_path: Pa
     out, docs = tmp_path / "out", tmp_path / "docs"
     for name in NAMES:
         run(load(name), request_for(out, name, ratings))
-    page = report.write_report(out, docs).read_text(encoding="utf-8")
+    page = write_page(out, docs).read_text(encoding="utf-8")
     assert page.count("\n## ") == len(NAMES) + 2
     assert all(f"spectral-irt reproduce {name}" in page for name in NAMES)
     assert "nan" not in page
@@ -150,7 +137,7 @@ def test_the_page_is_made_from_the_tables(toy: None, ratings: Path, tmp_path: Pa
 
 def test_only_what_was_run_is_on_the_page(toy: None, tmp_path: Path) -> None:
     run(load("figure1a"), request_for(tmp_path / "out", "figure1a"))
-    page = report.write_report(tmp_path / "out", tmp_path / "docs").read_text(encoding="utf-8")
+    page = write_page(tmp_path / "out", tmp_path / "docs").read_text(encoding="utf-8")
     assert page.count("\n## ") == 1
 
 
@@ -196,7 +183,7 @@ def test_all_experiments_interrupted_go_on_without_those_that_were_finished(
         assert main(command) == 130
     finished = (out / "figure1a.csv").read_bytes()
     with monkeypatch.context() as second:
-        second.setattr(synthetic, "rasch", None)  # figure1a can draw no more data
+        second.setattr(simulations, "rasch", None)  # figure1a can draw no more data
         assert main(command) == 0
     assert (out / "figure1a.csv").read_bytes() == finished
     assert (out / "gap.csv").is_file()
@@ -309,7 +296,7 @@ def test_the_paper_s_numbers_are_as_printed() -> None:
 def test_the_paper_s_cmle_counts_missing_answers_as_wrong() -> None:
     """Its likelihood, written out: the symmetric function of order s_l over all items, for every user."""
     data = simulate.rasch(200, 5, design="sampled", p=0.6, seed=2).responses
-    beta = synthetic.missing_as_wrong(data)
+    beta = simulations.missing_as_wrong(data)
     answers = data.to_dense()
     right, scores = np.nansum(answers, axis=0), np.nansum(answers, axis=1).astype(int)
 
@@ -400,7 +387,7 @@ def test_an_interrupt_says_that_trials_are_kept(
     toy: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     calls: list[int] = []
-    original = synthetic.measure
+    original = simulations.measure
 
     def measure(*args: Any) -> Any:
         calls.append(1)
@@ -408,7 +395,7 @@ def test_an_interrupt_says_that_trials_are_kept(
             raise KeyboardInterrupt
         return original(*args)
 
-    monkeypatch.setattr(synthetic, "measure", measure)
+    monkeypatch.setattr(simulations, "measure", measure)
     assert main(["reproduce", "figure1a", "--trials", "2", "-o", str(tmp_path)]) == 130
     assert "2 finished trials are kept" in capsys.readouterr().err
     assert main(["reproduce", "figure1a", "--trials", "2", "-o", str(tmp_path)]) == 0
@@ -424,8 +411,18 @@ def test_without_matplotlib_the_tables_are_written(
     assert not (tmp_path / "gap.png").exists()
 
 
-def test_an_experiment_runs_as_a_module(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "spectral_irt.experiments.table1", "--datasets", "lsat", "--trials", "1"]
-    done = subprocess.run([*command, "-o", str(tmp_path)], capture_output=True, text=True, check=True)
-    assert str(tmp_path / "table1.csv") in done.stdout
-    assert (tmp_path / "table1.csv").is_file()
+def test_from_an_empty_folder_to_the_page_as_make_does_it(tmp_path: Path) -> None:
+    def run_module(*args: str) -> subprocess.CompletedProcess[str]:
+        docs = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "docs")}
+        return subprocess.run([sys.executable, "-m", *args], capture_output=True, text=True, env=docs, check=False)
+
+    results, docs = str(tmp_path / "results"), str(tmp_path / "docs")
+    refused = run_module("reproduction_page", results, docs)
+    assert (refused.returncode, "Traceback" in refused.stderr) == (1, False)
+    assert "holds no table of an experiment" in refused.stderr
+    assert not (tmp_path / "docs").exists()
+    done = run_module("spectral_irt", "reproduce", "table1", "--datasets", "lsat", "--trials", "1", "-o", results)
+    assert str(tmp_path / "results" / "table1.csv") in done.stdout
+    written = run_module("reproduction_page", results, docs)
+    assert written.stdout.strip() == str(tmp_path / "docs" / "reproduction.md")
+    assert "Table 1: real data" in (tmp_path / "docs" / "reproduction.md").read_text(encoding="utf-8")

@@ -43,7 +43,7 @@ def list_datasets(
         ),
     ] = None,
 ) -> None:
-    """Every dataset by name: what to download, from which page, under which licence, and whether it was found.
+    """Every dataset by name: what to download, from which page, under which license, and whether it was found.
 
     Nothing is downloaded, and nothing but LSAT comes with this package.
 
@@ -56,7 +56,7 @@ def list_datasets(
     from spectral_irt.cli.display import console, say
     from spectral_irt.cli.errors import printable
     from spectral_irt.datasets import available
-    from spectral_irt.datasets.finding import VARIABLE, data_path
+    from spectral_irt.datasets.locating import VARIABLE, data_path
 
     sources = available(directory)
     out = console()
@@ -78,12 +78,12 @@ def _entry(source: Source, width: int) -> Text:
     entry.append(f"  {source.title}", style="not bold default")
     if source.paper:
         entry.append(f" (row {source.paper} of the paper's tables)", style="not bold dim default")
-    sizes = [(source.rows, source.unit), (source.users, "users"), (source.items, "items")]
+    sizes = [(source.rows, source.kind), (source.users, "users"), (source.items, "items")]
     lines = [
         ("published", ", ".join(f"{size:,} {what}" for size, what in sizes if size)),
         ("download", source.download),
         ("from", source.page),
-        ("licence", source.licence),
+        ("license", source.license),
     ]
     for label, text in lines:
         entry.append(f"\n{label:>{INDENT - 2}}  {text}", style="not bold default")

@@ -1,6 +1,6 @@
 """Small bundled tables, and readers of files the user already has."""
 
-from spectral_irt.datasets.catalogue import Source
+from spectral_irt.datasets.catalog import Source
 from spectral_irt.datasets.lsat import load_lsat
 from spectral_irt.datasets.opening import Dataset, available, open_dataset
 

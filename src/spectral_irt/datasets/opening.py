@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib import resources
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from spectral_irt.datasets.catalogue import SOURCES, Source, source_named
-from spectral_irt.datasets.finding import VARIABLE, Data, data_path, find, unpacked
+from spectral_irt.datasets.catalog import Source, source_named, sources
+from spectral_irt.datasets.locating import VARIABLE, Data, data_path, find, unpacked
 from spectral_irt.datasets.lsat import load_lsat
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, option
 from spectral_irt.responses import Responses, responses_from_frame
@@ -40,7 +38,7 @@ class Dataset:
     paper : str or None
         The row of the paper's tables that it stands for.
     notes : tuple of str
-        What is off, or good to know: a stand-in, another number of rows than published, what was dropped.
+        What differs or is good to know: a stand-in, a different number of rows than published, what was dropped.
     """
 
     name: str
@@ -77,15 +75,16 @@ def open_dataset(name: str, data: Data = None, *, cutoff: Cutoff = "none") -> Da
     if cutoff not in ("none", "authors") and (isinstance(cutoff, str | bool) or not int(cutoff) == cutoff >= 0):
         raise OptionError(f"cutoff is {cutoff!r}; it can be 'none', 'authors' or a whole number, zero or more.")
     if source.layout == "bundled":
-        return _bundled(source, cutoff)
+        responses = load_lsat()
+        return _cut(source, responses, None, responses.item_counts, [], cutoff)
 
     place = data_path(data)
     found = find(source, place)
     if found is None:
         unsaid = "was not looked for: say " + option("data", ...) + f", or set {VARIABLE}"
         where = f"is not in {str(place)!r}" if place else unsaid
-        raise ReadError(f"{source.title} ", where, f". Get {source.download} from {source.page} ({source.licence}).")
-    from spectral_irt.datasets.layouts import read_long
+        raise ReadError(f"{source.title} ", where, f". Get {source.download} from {source.page} ({source.license}).")
+    from spectral_irt.datasets.publishers import read_long
     from spectral_irt.responses.reading.tables import polars_errors_named
 
     with unpacked(found) as path, polars_errors_named(found.name):
@@ -104,21 +103,8 @@ def available(data: Data = None) -> list[Source]:
     place = data_path(data)
     if place is not None and not place.is_dir():
         raise ReadError(f"{str(place)!r} is a file; name the directory that holds the datasets.")
-    out = []
-    for source in SOURCES:
-        found = find(source, place) if source.layout != "bundled" else None
-        path = found.path if found else _bundled_path() if source.layout == "bundled" else None
-        out.append(replace(source, found=path))
-    return out
-
-
-def _bundled_path() -> Path:
-    return Path(str(resources.files("spectral_irt.datasets").joinpath("lsat6.csv")))
-
-
-def _bundled(source: Source, cutoff: Cutoff) -> Dataset:
-    responses = load_lsat()
-    return _cut(source, responses, None, responses.item_counts, [], cutoff)
+    places = ((source, find(source, place)) for source in sources())
+    return [replace(source, found=found.path if found else None) for source, found in places]
 
 
 # ------------------------------------------------------------------------------ from a long table
@@ -126,7 +112,7 @@ def _bundled(source: Source, cutoff: Cutoff) -> Dataset:
 
 def _dataset(source: Source, frame: pl.DataFrame, file: str, cutoff: Cutoff) -> Dataset:
     if not frame.height:
-        raise ReadError(f"{file} holds no {source.unit}; download it again from {source.page}.")
+        raise ReadError(f"{file} holds no {source.kind}; download it again from {source.page}.")
     for role in ("user", "item"):
         if frame[role].null_count():
             row = int(frame[role].is_null().arg_max() or 0) + 1
@@ -167,9 +153,9 @@ def _sizes_off(source: Source, responses: Responses, n_rows: int, file: str) -> 
     notes = []
     again = n_rows - responses.n_responses
     if again:
-        notes.append(f"{again:,} repeated {source.unit} of the same user and item: the first of each counts.")
+        notes.append(f"{again:,} repeated {source.kind} of the same user and item: only the first of each is used.")
     sizes = (
-        (source.unit, n_rows, source.rows),
+        (source.kind, n_rows, source.rows),
         ("users", responses.n_users, source.users),
         ("items", responses.n_items, source.items),
     )
@@ -193,12 +179,12 @@ def _cut(
     if cutoff == "authors" and source.first_users:
         active &= np.arange(responses.n_users) < source.first_users
     if not enough.any() or not active.any():
-        raise OptionError(f"{source.title} has no item with at least {least_item:,} {source.unit}; lower cutoff.")
+        raise OptionError(f"{source.title} has no item with at least {least_item:,} {source.kind}; lower cutoff.")
     if not enough.all():
-        notes.append(f"{int(enough.sum()):,} of {len(enough):,} items kept: at least {least_item:,} {source.unit}.")
+        notes.append(f"{int(enough.sum()):,} of {len(enough):,} items kept: at least {least_item:,} {source.kind}.")
         responses = responses.take_items(enough)
     if not active.all():
-        why = f"at least {least_user:,} {source.unit}" if least_user else "the first, as in the paper"
+        why = f"at least {least_user:,} {source.kind}" if least_user else "the first, as in the paper"
         notes.append(f"{int(active.sum()):,} of {len(active):,} users kept: {why}.")
         responses = responses.take_users(active)
     return Dataset(

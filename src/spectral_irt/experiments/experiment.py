@@ -1,19 +1,19 @@
-"""An experiment: trials, the tables they make, and a figure of them. Each module of this room holds one."""
+"""An experiment: trials, the tables they make, and a figure of them."""
 
 from __future__ import annotations
 
-import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from spectral_irt import __version__
-from spectral_irt.datasets.finding import data_path
+from spectral_irt.datasets.locating import data_path
 from spectral_irt.errors import OptionError, OutputError, SpectralIrtError, option
-from spectral_irt.experiments.tables import write_table
+from spectral_irt.experiments.figures import save
+from spectral_irt.experiments.results import write_table
 from spectral_irt.experiments.trials import Row, Task, Tell, count_finished, run_trials
 
 
@@ -50,28 +50,32 @@ class Request:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What to do, and what becomes of it.
+    """What to do, and what becomes of it; each kind of experiment has its own three methods.
 
     Attributes
     ----------
     name, title : str
         `name` is the command's and the files'; `title` says what is shown.
-    plan : callable
-        Request -> tasks, in the order of the table.
-    draw : callable
-        (rows, tables) -> a matplotlib figure.
-    more : callable
-        rows -> further tables by the ending of their names, such as {"summary": rows}.
     uses_data : bool
         Whether it reads datasets.
     """
 
+    uses_data: ClassVar[bool] = False
+
     name: str
     title: str
-    plan: Callable[[Request], Sequence[Task]]
-    draw: Callable[[list[Row], Mapping[str, list[Row]]], Any]
-    more: Callable[[list[Row]], Mapping[str, list[Row]]] = field(default=lambda rows: {})
-    uses_data: bool = False
+
+    def plan(self, request: Request) -> Sequence[Task]:
+        """The trials, in the order of the table."""
+        raise NotImplementedError
+
+    def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
+        """Further tables by the ending of their names, such as {"summary": rows}."""
+        raise NotImplementedError
+
+    def draw(self, tables: Mapping[str, list[Row]]) -> Any:
+        """A matplotlib figure of those tables."""
+        raise NotImplementedError
 
 
 def partial_file(experiment: Experiment, request: Request) -> Path:
@@ -110,13 +114,12 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
                     request.output.rmdir()
     request.tell("writing", 1.0)
     files = write_table(request.output, experiment.name, rows)
-    tables = experiment.more(rows)
+    tables = experiment.tables(rows)
     for ending, table in tables.items():
         files += write_table(request.output, f"{experiment.name}_{ending}", table)
     if not keep:
         path.unlink(missing_ok=True)
-    files += _figure(experiment, rows, tables, request.output)
-    return files
+    return files + save(experiment.draw(tables), request.output, experiment.name)
 
 
 def check(request: Request) -> None:
@@ -124,33 +127,3 @@ def check(request: Request) -> None:
         raise OptionError(option("trials"), f" is {request.trials}; it must be at least 1.")
     if request.seed < 0:
         raise OptionError(option("seed"), f" is {request.seed}; it must be zero or more.")
-
-
-def _figure(experiment: Experiment, rows: list[Row], tables: Mapping[str, list[Row]], folder: Path) -> list[Path]:
-    from spectral_irt.experiments.figures import save
-
-    return save(experiment.draw(rows, tables), folder, experiment.name)
-
-
-# ------------------------------------------------------------------------------- as a module of its own
-
-
-def main(experiment: Experiment, args: Sequence[str] | None = None) -> None:
-    """`python -m spectral_irt.experiments.NAME`: the same options as `spectral-irt reproduce NAME`."""
-    import argparse
-
-    parser = argparse.ArgumentParser(prog=f"python -m spectral_irt.experiments.{experiment.name}")
-    parser.description = experiment.title
-    parser.add_argument("--data", type=Path, metavar="DIR")
-    parser.add_argument("--trials", type=int, metavar="N")
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument("--datasets", default="", metavar="A,B")
-    parser.add_argument("-o", "--output", type=Path, default=Path("reproduction"), metavar="DIR")
-    said = parser.parse_args(args)
-    names = tuple(name.strip() for name in said.datasets.split(",") if name.strip())
-    request = Request(said.output, said.data, said.trials, said.seed, names)
-    try:
-        for file in run(experiment, request):
-            print(file)
-    except SpectralIrtError as error:
-        sys.exit(f"error: {error}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.errors import OutputError
-from spectral_irt.experiments.tables import write_whole
+from spectral_irt.experiments.results import write_whole
 from spectral_irt.experiments.trials import Row
 
-# One colour and mark for a method in every figure (Okabe and Ito's colours, which the colour-blind tell apart).
+# One color and mark per method in every figure (Okabe and Ito's colors, which the color-blind tell apart).
 LOOKS: dict[str, tuple[str, str]] = {
     "spectral (paper)": ("#0072B2", "s"),
     "spectral (default)": ("#D55E00", "o"),
@@ -32,18 +33,36 @@ LOOKS: dict[str, tuple[str, str]] = {
     "eigenvector": ("#CC79A7", "*"),
 }
 BAND = 1.96  # standard errors of the mean on either side
+FLOOR_LABEL = "floor (Cramér-Rao, abilities known)"
 FLOOR = {"color": "0.45", "linestyle": ":", "linewidth": 1.2}
 DPI = 110
 
 
 @dataclass(frozen=True)
 class Panel:
-    """Averages to be drawn side by side with others: `axis` is the column along x."""
+    """One of the drawings side by side in a figure.
 
-    rows: Sequence[Row]
-    axis: str
-    label: str
+    Attributes
+    ----------
+    title : str
+    axis, label : str
+        The column along x, and what it is called.
+    name : str
+        Rows of this panel are drawn; "" for all rows.
+    slope, theorem : float, str
+        The slope that a theorem gives the error on log-log axes, and which theorem.
+    """
+
     title: str
+    axis: str = "n"
+    label: str = "users n"
+    name: str = ""
+    slope: float = math.nan
+    theorem: str = ""
+
+    def rows(self, rows: Sequence[Row]) -> list[Row]:
+        """Those that belong here."""
+        return [row for row in rows if not self.name or row["panel"] == self.name]
 
 
 # ------------------------------------------------------------------------------------- the figure itself
@@ -126,15 +145,15 @@ def _series(rows: Sequence[Row]) -> dict[str, list[Row]]:
 
 
 def _line(axes: Any, rows: Sequence[Row], axis: str, measure: str, method: str, label: str | None = None) -> None:
-    """One method: mean with marks, and a band of 95 %."""
-    colour, mark = LOOKS[method]
+    """One method: mean with marks, and a 95% band."""
+    color, mark = LOOKS[method]
     rows = sorted(rows, key=lambda row: row[axis])
     x = np.array([row[axis] for row in rows], dtype=float)
     mean, error = (np.array([row[name] for row in rows], dtype=float) for name in (measure, f"{measure}_se"))
     style = "--" if method in ("CMLE", "eigenvector") else "-"
-    axes.plot(x, mean, style, color=colour, marker=mark, markersize=5.5, linewidth=1.5, label=label or method)
+    axes.plot(x, mean, style, color=color, marker=mark, markersize=5.5, linewidth=1.5, label=label or method)
     band = BAND * np.nan_to_num(error)
-    axes.fill_between(x, np.maximum(mean - band, mean / 3), mean + band, color=colour, alpha=0.16, linewidth=0)
+    axes.fill_between(x, np.maximum(mean - band, mean / 3), mean + band, color=color, alpha=0.16, linewidth=0)
 
 
 def _legend_below(figure: Any, axes: Any, columns: int) -> None:
@@ -142,66 +161,49 @@ def _legend_below(figure: Any, axes: Any, columns: int) -> None:
     figure.legend(lines, labels, loc="outside lower center", ncols=columns, frameon=False, fontsize=9)
 
 
-# ------------------------------------------------------------------------------------------------ errors
+# --------------------------------------------------------------------------------- simulations, rates and the proof
 
 
-def error_figure(rows: Sequence[Row], title: str, claim: str) -> Any:
-    """l2 error against the number of users, one line a method."""
-    return error_panels([Panel(rows, "n", "users n", title)], claim, width=6.4)
-
-
-def error_panels(panels: Sequence[Panel], claim: str, width: float = 5.2) -> Any:
-    """Panels of l2 errors with one legend, and the floor under all of them."""
-    figure, every = new_figure(len(panels), width, 4.8)
+def simulation_figure(rows: Sequence[Row], panels: Sequence[Panel], claim: str, measure: str) -> Any:
+    """l2 errors with the floor under them, or seconds: one line per method, one legend for all panels."""
+    single, errors = len(panels) == 1, measure == "error"
+    figure, every = new_figure(len(panels), 6.4 if single else 5.2, 4.8 if errors else 4.6)
     for axes, panel in zip(every, panels, strict=True):
-        for method, rows in _series(panel.rows).items():
-            _line(axes, rows, panel.axis, "error", method)
-        first = sorted(next(iter(_series(panel.rows).values())), key=lambda row: row[panel.axis])
-        x, y = ([row[name] for row in first] for name in (panel.axis, "floor"))
-        axes.plot(x, y, label="floor (Cramér-Rao, abilities known)", zorder=1, **FLOOR)
-        _plain(axes, panel.title, panel.label, r"$\ell_2$ error $\Vert\hat\beta-\beta^*\Vert_2$")
+        lines = _series(panel.rows(rows))
+        for method, line in lines.items():
+            _line(axes, line, panel.axis, measure, method)
+        first = sorted(next(iter(lines.values())), key=lambda row: row[panel.axis])
+        x = [row[panel.axis] for row in first]
+        if errors:
+            axes.plot(x, [row["floor"] for row in first], label=FLOOR_LABEL, zorder=1, **FLOOR)
+        _plain(axes, panel.title, panel.label, r"$\ell_2$ error $\Vert\hat\beta-\beta^*\Vert_2$" if errors else measure)
         _log_axis(axes, "x", x)
         _y_ticks(axes)
     figure.suptitle(claim, fontsize=11.5)
-    _legend_below(figure, every[0], 2 if len(panels) == 1 else 3)
+    _legend_below(figure, every[0], 2 if single and errors else 3)
     return figure
 
 
-def time_figure(rows: Sequence[Row], title: str, claim: str) -> Any:
-    """Seconds against the number of users."""
-    figure, (axes,) = new_figure(1, 6.4, 4.6)
-    for method, line in _series(rows).items():
-        _line(axes, line, "n", "seconds", method)
-    _plain(axes, title, "users n", "seconds")
-    _log_axis(axes, "x", [row["n"] for row in rows])
-    _y_ticks(axes)
-    figure.suptitle(claim, fontsize=11.5)
-    _legend_below(figure, axes, 3)
-    return figure
-
-
-# -------------------------------------------------------------------------------------- rates and the proof
-
-
-def rates_figure(rows: Sequence[Row], slopes: Sequence[Row], panels: Sequence[tuple[Any, ...]]) -> Any:
+def rates_figure(rows: Sequence[Row], slopes: Sequence[Row], panels: Sequence[Panel], claim: str) -> Any:
     """Errors on log-log axes with the theorems' slopes, and both floors."""
     figure, every = new_figure(len(panels), 4.5, 4.8)
-    for axes, (panel, axis, label, slope, theorem, fixed) in zip(every, panels, strict=True):
-        mine = [row for row in rows if row["panel"] == panel]
-        for method, line in _series(mine).items():
-            _line(axes, line, axis, "error", method)
-        first = sorted(next(iter(_series(mine).values())), key=lambda row: row[axis])
-        x = np.array([row[axis] for row in first], dtype=float)
-        axes.plot(x, [row["floor"] for row in first], label="floor (Cramér-Rao, abilities known)", **FLOOR)
+    for axes, panel in zip(every, panels, strict=True):
+        lines = _series(panel.rows(rows))
+        for method, line in lines.items():
+            _line(axes, line, panel.axis, "error", method)
+        first = sorted(next(iter(lines.values())), key=lambda row: row[panel.axis])
+        x = np.array([row[panel.axis] for row in first], dtype=float)
+        axes.plot(x, [row["floor"] for row in first], label=FLOOR_LABEL, **FLOOR)
         floor = [row["theorem_floor"] for row in first]
         axes.plot(
-            x, floor, label=r"Theorem 3, centred: $\sqrt{4(m-1)/(np)}$", color="0.45", linestyle="-.", linewidth=1.1
+            x, floor, label=r"Theorem 3, centered: $\sqrt{4(m-1)/(np)}$", color="0.45", linestyle="-.", linewidth=1.1
         )
         top = first[-1]["error"] * 1.7
-        axes.plot(x, top * (x / x[-1]) ** slope, color="#B8860B", linewidth=1.3, label="the theorem's slope")
-        second = (x[1], top * (x[1] / x[-1]) ** slope)
-        axes.annotate(theorem, second, xytext=(6, 4), textcoords="offset points", fontsize=8.5, color="#8B6508")
-        fitted = [f"{row['method']}: {row['slope']:.2f}" for row in slopes if row["panel"] == panel]
+        promised = top * (x / x[-1]) ** panel.slope
+        axes.plot(x, promised, color="#B8860B", linewidth=1.3, label="the theorem's slope")
+        second = (x[1], promised[1])
+        axes.annotate(panel.theorem, second, xytext=(6, 4), textcoords="offset points", fontsize=8.5, color="#8B6508")
+        fitted = [f"{row['method']}: {row['slope']:.2f}" for row in slopes if row["panel"] == panel.name]
         axes.text(
             0.03,
             0.03,
@@ -211,18 +213,18 @@ def rates_figure(rows: Sequence[Row], slopes: Sequence[Row], panels: Sequence[tu
             va="bottom",
             bbox={"facecolor": "white", "edgecolor": "0.85", "alpha": 0.85, "boxstyle": "round"},
         )
-        _plain(axes, fixed, label, r"$\ell_2$ error")
+        _plain(axes, panel.title, panel.label, r"$\ell_2$ error")
         _log_axis(axes, "x", x)
         low, high = axes.get_ylim()
         axes.set_yscale("log")
         axes.set_ylim(max(low, min(floor) / 4), high)
         _y_ticks(axes)
-    figure.suptitle("How fast the error falls, and how fast the theorems say it does", fontsize=11.5)
+    figure.suptitle(claim, fontsize=11.5)
     _legend_below(figure, every[0], 3)
     return figure
 
 
-def gap_figure(rows: Sequence[Row], shares: Sequence[float]) -> Any:
+def gap_figure(rows: Sequence[Row], share: float) -> Any:
     """Each term of the perturbation bound against users, beside the lemma's bound on it."""
     panels = (
         (
@@ -250,14 +252,13 @@ def gap_figure(rows: Sequence[Row], shares: Sequence[float]) -> Any:
             ),
         ),
     )
-    share = shares[0]
     mine = sorted((row for row in rows if row["p"] == share), key=lambda row: row["n"])
     figure, every = new_figure(len(panels), 4.4, 4.6)
     x = [row["n"] for row in mine]
     for axes, (title, lines) in zip(every, panels, strict=True):
-        for name, label, colour, style, mark in lines:
+        for name, label, color, style, mark in lines:
             y = [row[name] for row in mine]
-            axes.plot(x, y, style, color=colour, marker=mark, markersize=4.5, linewidth=1.5, label=label)
+            axes.plot(x, y, style, color=color, marker=mark, markersize=4.5, linewidth=1.5, label=label)
         _plain(axes, title, "users n", "")
         _log_axis(axes, "x", x)
         _y_ticks(axes)
@@ -272,7 +273,7 @@ def gap_figure(rows: Sequence[Row], shares: Sequence[float]) -> Any:
 
 
 def benchmark_figure(rows: Sequence[Row], title: str) -> Any:
-    """A line a dataset, a mark a method; the paper's value hollow."""
+    """One line per dataset, one mark per method; the paper's value hollow."""
     datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     measures = (("auc", "AUC"), ("loglik", "log-likelihood"), ("top25", "top-25 accuracy"), ("seconds", "seconds"))
     from_below = {name: len(datasets) - 1 - k for k, name in enumerate(datasets)}
@@ -281,12 +282,12 @@ def benchmark_figure(rows: Sequence[Row], title: str) -> Any:
     shift = {name: 0.3 - 0.6 * k / max(1, len(methods) - 1) for k, name in enumerate(methods)}
     for axes, (name, label) in zip(every, measures, strict=True):
         for row in rows:
-            colour, mark = LOOKS[row["method"]]
+            color, mark = LOOKS[row["method"]]
             y = from_below[row["dataset"]] + shift[row["method"]]
             said = row[f"paper_{name}"]
             if row["method"].startswith("spectral (default"):
                 said = float("nan")  # the paper's value once, beside our run of the paper's estimator
-            _mark(axes, row[name], row[f"{name}_se"], said, y, colour, mark, log=name == "seconds")
+            _mark(axes, row[name], row[f"{name}_se"], said, y, color, mark, log=name == "seconds")
         _plain(axes, label, "", "")
         axes.set_yticks(list(from_below.values()), list(from_below) if axes is every[0] else [""] * len(datasets))
         axes.set_ylim(-0.6, len(datasets) - 0.4)
@@ -301,11 +302,11 @@ def benchmark_figure(rows: Sequence[Row], title: str) -> Any:
     return figure
 
 
-def _mark(axes: Any, value: float, error: float, said: float, y: float, colour: str, mark: str, *, log: bool) -> None:
+def _mark(axes: Any, value: float, error: float, said: float, y: float, color: str, mark: str, *, log: bool) -> None:
     bar = 0.0 if log or error != error else BAND * error
-    axes.errorbar([value], [y], xerr=[bar], fmt=mark, color=colour, markersize=4.5, elinewidth=0.9, zorder=3)
+    axes.errorbar([value], [y], xerr=[bar], fmt=mark, color=color, markersize=4.5, elinewidth=0.9, zorder=3)
     if said == said:
-        axes.plot([said], [y], mark, markerfacecolor="none", markeredgecolor=colour, markersize=6, zorder=2)
+        axes.plot([said], [y], mark, markerfacecolor="none", markeredgecolor=color, markersize=6, zorder=2)
 
 
 def _method_handles(methods: Sequence[str]) -> list[Any]:
@@ -313,16 +314,16 @@ def _method_handles(methods: Sequence[str]) -> list[Any]:
 
     looks: Mapping[str, tuple[str, str]] = {name: LOOKS[name] for name in methods}
     return [
-        Line2D([], [], color=colour, marker=mark, linestyle="", markersize=5.5, label=name)
-        for name, (colour, mark) in looks.items()
+        Line2D([], [], color=color, marker=mark, linestyle="", markersize=5.5, label=name)
+        for name, (color, mark) in looks.items()
     ]
 
 
 def variants_figure(rows: Sequence[Row]) -> Any:
-    """AUC and top-25 accuracy of each reading of the paper, a line a dataset."""
+    """AUC and top-25 accuracy of each reading of the paper, one line per dataset."""
     datasets = list(dict.fromkeys(row["dataset"] for row in rows))
     variants = list(dict.fromkeys(row["variant"] for row in rows))
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+    colors = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
     figure, every = new_figure(2, 5.0, 1.9 + 0.5 * len(datasets))
     for axes, (name, label) in zip(every, (("auc", "AUC"), ("top25", "top-25 accuracy")), strict=True):
         for k, variant in enumerate(variants):
@@ -331,7 +332,7 @@ def variants_figure(rows: Sequence[Row]) -> Any:
             bars = [BAND * row[f"{name}_se"] if row[f"{name}_se"] == row[f"{name}_se"] else 0.0 for row in mine]
             x = [row[name] for row in mine]
             axes.errorbar(
-                x, y, xerr=bars, fmt="osvD"[k % 4], color=colours[k % 4], markersize=5, elinewidth=1, label=variant
+                x, y, xerr=bars, fmt="osvD"[k % 4], color=colors[k % 4], markersize=5, elinewidth=1, label=variant
             )
         _plain(axes, label, "", "")
         names = datasets[::-1] if axes is every[0] else [""] * len(datasets)

@@ -7,6 +7,8 @@ in the appendix, where that leaves no negative probability.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,9 @@ import numpy as np
 from spectral_irt.chain.pairs import pair_counts, seen_together
 from spectral_irt.chain.paper import algorithm_2
 from spectral_irt.errors import DesignError
-from spectral_irt.experiments.experiment import Experiment, Request, main
-from spectral_irt.experiments.tables import summarise
+from spectral_irt.experiments.experiment import Experiment, Request
+from spectral_irt.experiments.figures import gap_figure
+from spectral_irt.experiments.results import summarize
 from spectral_irt.experiments.trials import Row, Task, generator
 from spectral_irt.inference.bounds import least_difference, spread
 from spectral_irt.responses.block import Floats
@@ -40,29 +43,36 @@ TERMS = (
 )
 
 
-def plan(request: Request) -> list[Task]:
-    return [
-        Task(f"n={n} p={p:g} trial={k}", _work(request.seed, n, p, k))
-        for p in SHARES
-        for n in USERS
-        for k in range(request.trials or TRIALS)
-    ]
+class Gap(Experiment):
+    def plan(self, request: Request) -> list[Task]:
+        return [
+            Task(f"n={n} p={p:g} trial={k}", partial(trial, request.seed, n, p, k))
+            for p in SHARES
+            for n in USERS
+            for k in range(request.trials or TRIALS)
+        ]
+
+    def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
+        return {"summary": summarize(rows, ["n", "m", "p"], TERMS)}
+
+    def draw(self, tables: Mapping[str, list[Row]]) -> Any:
+        return gap_figure(tables["summary"], SHARES[0])
 
 
-def _work(seed: int, n: int, p: float, trial: int) -> Any:
-    def work() -> list[Row]:
-        numbers = generator(seed, "gap", n, p, trial)
-        design: dict[str, Any] = {"design": "complete"} if p == 1 else {"design": "sampled", "p": p}
-        data = rasch(
-            n,
-            difficulty=np.linspace(-REACH, REACH, ITEMS),
-            ability=numbers.uniform(-REACH, REACH, n),
-            seed=numbers,
-            **design,
-        )
-        return [{"n": n, "m": ITEMS, "p": float(p), "trial": trial, **terms(data, p)}]
+EXPERIMENTS = {"gap": Gap("gap", "The terms of the proof against the bounds of its lemmas")}
 
-    return work
+
+def trial(seed: int, n: int, p: float, number: int) -> list[Row]:
+    numbers = generator(seed, "gap", n, p, number)
+    design: dict[str, Any] = {"design": "complete"} if p == 1 else {"design": "sampled", "p": p}
+    data = rasch(
+        n,
+        difficulty=np.linspace(-REACH, REACH, ITEMS),
+        ability=numbers.uniform(-REACH, REACH, n),
+        seed=numbers,
+        **design,
+    )
+    return [{"n": n, "m": ITEMS, "p": float(p), "trial": number, **terms(data, p)}]
 
 
 def terms(data: Simulated, p: float) -> Row:
@@ -125,19 +135,3 @@ def spectral_gap(chain: Floats, pi: Floats) -> float:
     root = np.sqrt(pi)
     values = np.linalg.eigvalsh(root[:, None] * chain / root[None, :])
     return float(1 - max(abs(values[0]), values[-2]))
-
-
-def more(rows: list[Row]) -> dict[str, list[Row]]:
-    return {"summary": summarise(rows, ["n", "m", "p"], TERMS)}
-
-
-def draw(rows: list[Row], tables: Any) -> Any:
-    from spectral_irt.experiments.figures import gap_figure
-
-    return gap_figure(tables["summary"], SHARES)
-
-
-EXPERIMENT = Experiment("gap", "The terms of the proof against the bounds of its lemmas", plan, draw, more)
-
-if __name__ == "__main__":
-    main(EXPERIMENT)

@@ -39,7 +39,7 @@ EM_STEP = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Difficulties, NaN without; the lower end of their 95 % intervals, where known; and what was done to get them."""
+    """Difficulties, NaN without; the lower end of their 95% intervals, where known; and what was done to get them."""
 
     difficulty: Floats
     lower: Floats | None = None
@@ -65,7 +65,7 @@ def paper(responses: Responses, *, nu: float = 1.0) -> Found:
 def default(responses: Responses) -> Found:
     """Our default, with the standard errors that a ranking by the lower end needs."""
     fit: Any = SpectralRasch().fit(responses)
-    return Found(fit.difficulty_, fit.difficulty_ - Z95 * fit.se_, f"regularisation: {fit.regularization_.kind}")
+    return Found(fit.difficulty_, fit.difficulty_ - Z95 * fit.se_, f"regularization: {fit.regularization_.kind}")
 
 
 def cmle(responses: Responses) -> Found:

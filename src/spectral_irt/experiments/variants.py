@@ -8,24 +8,21 @@ power iteration is shorter than 1e-6 in the l2 norm, which is not small beside s
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from spectral_irt.chain.pairs import pair_counts, regularize, seen_together
 from spectral_irt.chain.paper import PaperFit, algorithm_2
-from spectral_irt.experiments.benchmark import (
-    AS_RUN,
-    PROGRAM_RATINGS,
-    opened,
-    split,
-    top_shares,
-)
-from spectral_irt.experiments.experiment import Experiment, Request, main
+from spectral_irt.datasets import available
+from spectral_irt.experiments.benchmark import AS_RUN, PROGRAM_RATINGS, chosen_datasets, opened, split, top_shares
+from spectral_irt.experiments.experiment import Experiment, Request
+from spectral_irt.experiments.figures import variants_figure
 from spectral_irt.experiments.methods import largest_met
-from spectral_irt.experiments.tables import summarise
+from spectral_irt.experiments.results import summarize
 from spectral_irt.experiments.trials import Row, Task
 from spectral_irt.inference.holdout import evaluate
 from spectral_irt.responses import Responses
@@ -55,11 +52,29 @@ VARIANTS = (
 )
 
 
+class Variants(Experiment):
+    uses_data = True
+
+    def plan(self, request: Request) -> list[Task]:
+        return [
+            Task(f"{name} split={number} {variant.name}", partial(trial, request, name, number, variant))
+            for name in datasets(request)
+            for number in range(request.trials or SPLITS)
+            for variant in VARIANTS
+        ]
+
+    def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
+        return {"summary": summarize(rows, ["dataset", "variant"], MEASURES)}
+
+    def draw(self, tables: Mapping[str, list[Row]]) -> Any:
+        return variants_figure(tables["summary"])
+
+
+EXPERIMENTS = {"variants": Variants("variants", "What the paper leaves open: nu, its rule, when to stop")}
+
+
 def datasets(request: Request) -> list[str]:
     """Ratings in the paper's tables that are found, as the authors cut them; or what was asked for."""
-    from spectral_irt.datasets import available
-    from spectral_irt.experiments.benchmark import chosen_datasets
-
     if request.datasets:
         return chosen_datasets(request)
     found = [s for s in available(request.data) if s.found and s.paper and (s.kind == "ratings" or s.name == "lsat")]
@@ -67,42 +82,30 @@ def datasets(request: Request) -> list[str]:
     return [name for name in names if name.partition("@")[0] not in ("ml_10m", "ml_20m", "book_genome", "bx")]
 
 
-def plan(request: Request) -> list[Task]:
+def trial(request: Request, name: str, number: int, variant: Variant) -> list[Row]:
+    dataset = opened(name, request.data)
+    users = split(dataset.responses, request.seed, name, number)
+    start = time.perf_counter()
+    beta, fit = estimate(users.fit_on, variant)
+    seconds = time.perf_counter() - start
+    exact = beta
+    if variant.stop == "step":
+        exact = estimate(users.fit_on, Variant("", variant.nu, variant.rule))[0]
+    held_out = evaluate(beta, users.validation, users.test)
+    tops = top_shares(dataset, beta, PROGRAM_RATINGS)
     return [
-        Task(f"{name} split={number} {variant.name}", _work(request, name, number, variant))
-        for name in datasets(request)
-        for number in range(request.trials or SPLITS)
-        for variant in VARIANTS
+        {
+            "dataset": name,
+            "variant": variant.name,
+            "split": number,
+            "auc": held_out.auc,
+            "loglik": held_out.loglik,
+            **dict(zip(("top10", "top25", "top50"), tops, strict=True)),
+            "from_exact": float(np.nanmax(np.abs(beta - exact))),
+            "iterations": fit.n_iter,
+            "seconds": seconds,
+        }
     ]
-
-
-def _work(request: Request, name: str, number: int, variant: Variant) -> Callable[[], list[Row]]:
-    def work() -> list[Row]:
-        dataset = opened(name, request.data)
-        users = split(dataset.responses, request.seed, name, number)
-        start = time.perf_counter()
-        beta, fit = estimate(users.fit_on, variant)
-        seconds = time.perf_counter() - start
-        exact = beta
-        if variant.stop == "step":
-            exact = estimate(users.fit_on, Variant("", variant.nu, variant.rule))[0]
-        held_out = evaluate(beta, users.validation, users.test)
-        tops = top_shares(dataset, beta, PROGRAM_RATINGS)
-        return [
-            {
-                "dataset": name,
-                "variant": variant.name,
-                "split": number,
-                "auc": held_out.auc,
-                "loglik": held_out.loglik,
-                **dict(zip(("top10", "top25", "top50"), tops, strict=True)),
-                "from_exact": float(np.nanmax(np.abs(beta - exact))),
-                "iterations": fit.n_iter,
-                "seconds": seconds,
-            }
-        ]
-
-    return work
 
 
 def estimate(responses: Responses, variant: Variant) -> tuple[Floats, PaperFit]:
@@ -116,19 +119,3 @@ def estimate(responses: Responses, variant: Variant) -> tuple[Floats, PaperFit]:
     beta = np.full(len(part), np.nan)
     beta[part] = fit.difficulty
     return beta, fit
-
-
-def more(rows: list[Row]) -> dict[str, list[Row]]:
-    return {"summary": summarise(rows, ["dataset", "variant"], MEASURES)}
-
-
-def draw(rows: list[Row], tables: Any) -> Any:
-    from spectral_irt.experiments.figures import variants_figure
-
-    return variants_figure(tables["summary"])
-
-
-EXPERIMENT = Experiment("variants", "What the paper leaves open: nu, its rule, when to stop", plan, draw, more, True)
-
-if __name__ == "__main__":
-    main(EXPERIMENT)

@@ -1,6 +1,6 @@
 """Two methods that are defined by the matrix of all pairs of items, without that matrix.
 
-With 80,000 items it would have seven thousand million cells. For complete data the paper's regularised chain needs only
+With 80,000 items it would have seven billion cells. For complete data the paper's regularized chain needs only
 to know which items have the same answers from everybody; for any data the pairwise likelihood becomes a sum of
 products, because 1 / (pi_i + pi_j) is a short sum of exponentials exp(-t pi_i) exp(-t pi_j).
 """
@@ -117,7 +117,7 @@ def _products(block: Block, part: Floats, factor: Floats, against: bool) -> Floa
 def pairwise_without_pairs(responses: Responses, *, start: Floats, tol: float = 1e-4, max_iter: int = 50) -> Floats:
     """Difficulties of largest pairwise likelihood, by chains, each at the pi of the last one.
 
-    Every item must have a finite estimate, and all must hang together. For more than a few dozen items: the solver
+    Every item must have a finite estimate, and all must be connected. For more than a few dozen items: the solver
     takes shorter chains apart by their matrix, which is not there.
     """
     beta, move = start - start.mean(), np.inf

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from spectral_irt.datasets import available, open_dataset
-from spectral_irt.datasets.catalogue import SOURCES
+from spectral_irt.datasets.catalog import sources
+from spectral_irt.datasets.publishers import LAYOUTS
 from spectral_irt.errors import OptionError, ReadError
 
 # user, item, rating; user 3 rated everything alike, item 40 was rated once
@@ -85,7 +86,7 @@ def write(path: Path, lines: list[str], end: str = "\n") -> None:
     path.write_bytes("".join(line + end for line in lines).encode())
 
 
-LAYOUTS = [
+WRITERS = [
     ("ml_100k", ml_100k),
     ("ml_1m", ml_1m),
     ("ml_10m", ml_10m),
@@ -109,7 +110,7 @@ def expected() -> np.ndarray:
     return out
 
 
-@pytest.mark.parametrize(("name", "write_files"), LAYOUTS, ids=lambda x: getattr(x, "__name__", x))
+@pytest.mark.parametrize(("name", "write_files"), WRITERS, ids=lambda x: getattr(x, "__name__", x))
 def test_ratings(tmp_path: Path, name: str, write_files) -> None:
     write_files(tmp_path)
     dataset = open_dataset(name, tmp_path)
@@ -299,13 +300,16 @@ def test_lsat_needs_nothing() -> None:
     assert [source.name for source in available() if source.found] == ["lsat"]
 
 
-def test_the_catalogue_says_what_to_do() -> None:
-    assert len({source.name for source in SOURCES}) == len(SOURCES)
-    papers = {source.paper for source in SOURCES} - {None}
+def test_the_catalog_says_what_to_do() -> None:
+    assert len({source.name for source in sources()}) == len(sources())
+    papers = {source.paper for source in sources()} - {None}
     assert len(papers) == 12
-    for source in SOURCES:
+    for source in sources():
         assert source.download
         assert source.page
-        assert source.licence
+        assert source.license
         assert source.rows
         assert source.kind in ("ratings", "answers")
+        assert source.layout in ("neutral", "bundled", *LAYOUTS)
+        # A file of the publisher's needs a reader, and the other way round.
+        assert bool(source.files) == (source.layout in LAYOUTS)

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from reproduction_page import real_data
 from spectral_irt import simulate
-from spectral_irt.experiments import benchmark, gap, rates, report_tables
-from spectral_irt.experiments.tables import mean_and_error
+from spectral_irt.errors import OptionError
+from spectral_irt.experiments import NAMES, benchmark, gap, load, rates, simulations
+from spectral_irt.experiments.results import mean_and_error
 
 
 def test_mean_and_error_are_those_of_scipy() -> None:
@@ -45,16 +47,41 @@ def test_terms_of_the_proof_keep_their_inequality() -> None:
     assert found["projected"] < found["projected_bound"]
 
 
+@pytest.mark.parametrize(
+    "experiment", [*simulations.EXPERIMENTS.values(), *rates.EXPERIMENTS.values()], ids=lambda each: each.name
+)
+def test_titles_say_what_was_simulated(experiment: simulations.Simulation) -> None:
+    assert set(experiment.methods) <= set(simulations.METHODS)
+    assert {setting.panel for setting in experiment.settings} == {panel.name for panel in experiment.panels}
+    for panel in experiment.panels:
+        settings = [setting for setting in experiment.settings if setting.panel == panel.name]
+        first = settings[0]
+        same = {(s.m, s.sigma, s.p if panel.axis == "n" else s.n) for s in settings}
+        assert len(same) == 1
+        shown = "complete" if first.p == 1 else f"each shown with probability {first.p:g}"
+        fixed = f"{first.m} items, " + (shown if panel.axis == "n" else f"{first.n:,} users")
+        abilities = f", abilities N(0, {first.sigma**2:g})"
+        assert panel.title == fixed + (abilities if "abilities" in panel.title or first.sigma != 1 else "")
+
+
+def test_names_are_found_where_they_are_said_to_be() -> None:
+    assert len(NAMES) == 11
+    for name in NAMES:
+        assert load(name).name == name
+    with pytest.raises(OptionError, match="figure9"):
+        load("figure9")
+
+
 def test_slopes_of_power_laws_are_their_powers() -> None:
     table = [
         {
-            "panel": panel,
+            "panel": panel.name,
             "method": method,
             "n": n,
             "p": n / 1000,
-            "error": 3.0 * (n if axis == "n" else n / 1000) ** -0.7,
+            "error": 3.0 * (n if panel.axis == "n" else n / 1000) ** -0.7,
         }
-        for panel, axis, *_ in rates.PANELS
+        for panel in rates.PANELS
         for method in rates.METHODS
         for n in (100, 300, 1000)
     ]
@@ -71,7 +98,7 @@ def test_our_default_is_compared_with_the_paper_s_split_by_split() -> None:
         for k, auc in enumerate(column)
     ]
     trials += [{**row, "dataset": "lsat"} for row in trials]  # tests are left out
-    _, table = report_tables.against_the_papers(trials)
+    _, table = real_data.against_the_papers(trials)
     difference = np.subtract(ours, paper)
     assert f"| `ml_1m` | {difference.mean():.4f} ({stats.sem(difference):.4f}) | 0.000 (0.000) |" in table
     assert "lsat" not in table

@@ -7,12 +7,13 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import Any
 
-from spectral_irt.datasets.catalogue import Source
+from spectral_irt.datasets.catalog import Source
 from spectral_irt.errors import ReadError
 
 VARIABLE = "SPECTRAL_IRT_DATA"
@@ -32,10 +33,6 @@ class Found:
         """For messages."""
         return " in ".join(PurePosixPath(part).name for part in [*reversed(self.members), str(self.path)])
 
-    @property
-    def file_name(self) -> str:
-        return PurePosixPath(self.members[-1]).name if self.members else self.path.name
-
 
 def data_path(data: Data) -> Path | None:
     """The directory (or file) that the user named, or the one in the environment; None when there is neither."""
@@ -45,12 +42,14 @@ def data_path(data: Data) -> Path | None:
     path = Path(said).expanduser()
     if not path.exists():
         how = "" if data is not None else f", which {VARIABLE} names"
-        raise ReadError(f"there is no directory {str(path)!r}{how}; say where the datasets are.")
+        raise ReadError(f"there is no directory {str(path)!r}{how}; name the one with the datasets.")
     return path
 
 
 def find(source: Source, place: Path | None) -> Found | None:
     """The dataset's file at this place, or None."""
+    if source.layout == "bundled":
+        return Found(Path(str(resources.files("spectral_irt.datasets").joinpath("lsat6.csv"))))
     if place is None:
         return None
     if place.is_file():
@@ -116,19 +115,13 @@ def unpacked(found: Found) -> Iterator[Path]:
         yield found.path
         return
     with tempfile.TemporaryDirectory(prefix="spectral-irt-") as directory:
-        target = Path(directory) / found.file_name
+        target = Path(directory) / PurePosixPath(found.members[-1]).name
         try:
-            with zipfile.ZipFile(found.path) as archive, archive.open(found.members[0]) as member:
-                if len(found.members) == 1:
-                    _copy(member, target)
-                else:
-                    with zipfile.ZipFile(member) as nested, nested.open(found.members[1]) as inner:
-                        _copy(inner, target)
+            with ExitStack() as opened, target.open("wb") as file:
+                member: Any = found.path
+                for name in found.members:
+                    member = opened.enter_context(opened.enter_context(zipfile.ZipFile(member)).open(name))
+                shutil.copyfileobj(member, file, 1 << 20)
         except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError, RuntimeError) as error:
             raise ReadError(f"{found.name} cannot be unpacked ({error}); download it again.") from None
         yield target
-
-
-def _copy(member: IO[bytes], target: Path) -> None:
-    with target.open("wb") as file:
-        shutil.copyfileobj(member, file, 1 << 20)

@@ -66,32 +66,37 @@ def _or_none(value: Any) -> Any:
 # -------------------------------------------------------------------------------------- averages
 
 
-def summarise(rows: Iterable[Row], by: Sequence[str], measures: Sequence[str]) -> list[Row]:
-    """Mean, standard error and number of the measures within each group, groups in the order of their first row.
-
-    >>> rows = [{"n": 5, "error": 1.0}, {"n": 5, "error": 3.0}]
-    >>> summarise(rows, ["n"], ["error"])
-    [{'n': 5, 'trials': 2, 'error': 2.0, 'error_se': 1.0}]
-    """
+def grouped(rows: Iterable[Row], by: Sequence[str]) -> dict[tuple[Any, ...], list[Row]]:
+    """The rows with the same values in these columns; groups in the order of their first row."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in by), []).append(row)
+    return groups
+
+
+def summarize(rows: Iterable[Row], by: Sequence[str], measures: Sequence[str]) -> list[Row]:
+    """Number of rows, and mean and standard error of the measures, within each group.
+
+    >>> rows = [{"n": 5, "error": 1.0}, {"n": 5, "error": 3.0}]
+    >>> summarize(rows, ["n"], ["error"])
+    [{'n': 5, 'trials': 2, 'error': 2.0, 'error_se': 1.0}]
+    """
     out = []
-    for key, members in groups.items():
+    for key, members in grouped(rows, by).items():
         line: Row = {**dict(zip(by, key, strict=True)), "trials": len(members)}
         for name in measures:
-            values = [row[name] for row in members if not math.isnan(row[name])]
-            line[name], line[f"{name}_se"] = mean_and_error(values)
+            line[name], line[f"{name}_se"] = mean_and_error([row[name] for row in members])
         out.append(line)
     return out
 
 
-def mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and its standard error; NaN where there are too few values."""
-    k = len(values)
+def mean_and_error(values: Iterable[float]) -> tuple[float, float]:
+    """Mean and its standard error over the values that are not NaN; NaN where there are too few of them."""
+    known = [value for value in values if not math.isnan(value)]
+    k = len(known)
     if not k:
         return math.nan, math.nan
-    mean = math.fsum(values) / k
+    mean = math.fsum(known) / k
     if k == 1:
         return mean, math.nan
-    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (k - 1) / k)
+    return mean, math.sqrt(math.fsum((value - mean) ** 2 for value in known) / (k - 1) / k)

@@ -1,19 +1,19 @@
-"""The publishers' files as long tables: `user, item, value`, one row a rating or an answer.
+"""The publishers' files as long tables: `user, item, value`, one row per rating or answer.
 
 polars is imported here at the top; `spectral_irt.datasets.opening` imports this module only when something is read.
 """
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
-from spectral_irt.datasets.catalogue import Source
-from spectral_irt.datasets.tables import student_arff, student_grades
-from spectral_irt.datasets.wide_ratings import jester
+from spectral_irt.datasets.catalog import Source
 from spectral_irt.errors import ReadError, listed
 
 Long = pl.DataFrame
@@ -58,12 +58,12 @@ def _check_columns(path: Path, source: Source, found: list[str], needed: tuple[s
         )
 
 
-# --------------------------------------------------------------------------- text, one row a rating
+# -------------------------------------------------------------------------- text, one line per rating
 
 
 @dataclass(frozen=True)
 class Text:
-    """A text file with a rating a line.
+    """A text file with one rating per line.
 
     Attributes
     ----------
@@ -95,8 +95,8 @@ class Text:
             positions = list(self.columns)  # type: ignore[arg-type]
             if len(fields) <= max(positions):
                 raise ReadError(
-                    f"{path.name}: the first line is not one of {source.title} ({self.looks_like}); check that it is "
-                    f"the file from {source.page}."
+                    f"{path.name}: the first line does not look like {source.title} ({self.looks_like}); check that it "
+                    f"is the file from {source.page}."
                 )
         text = pl.scan_csv(
             path,
@@ -136,7 +136,7 @@ class Text:
             line = row[0] + 1 + self.header
             raise ReadError(
                 f"{path.name}: line {line:,} (or one after it) has {', '.join(repr(cell or '') for cell in row[1:])} "
-                f"where {source.title} has user, item and {source.unit[:-1]} ({self.looks_like}); it is damaged or cut "
+                f"where {source.title} has user, item and {source.kind[:-1]} ({self.looks_like}); it is damaged or cut "
                 f"short. Download it again from {source.page}."
             )
         return frame
@@ -164,7 +164,7 @@ def book_crossing(path: Path, source: Source) -> Long:
     if table["user"].null_count():
         row = int(table["user"].is_null().arg_max() or 0)
         raise ReadError(
-            f'{path.name}: line {row + 2:,} is not one of Book-Crossing ("276725";"034545104X";"0"); it is '
+            f'{path.name}: line {row + 2:,} does not look like Book-Crossing ("276725";"034545104X";"0"); it is '
             "damaged or cut short. Unpack BX-CSV-Dump.zip again."
         )
     return table
@@ -188,6 +188,120 @@ def book_genome(path: Path, source: Source) -> Long:
     frame = lazy.select(pl.col("user_id").alias("user"), pl.col("item_id").alias("item"), value=pl.col("rating"))
     return frame.collect(engine="streaming")
 
+
+# ----------------------------------------------------------------------- two small tables of students
+
+MARKS = ("tnp", "twp", "iap", "esp")
+GOOD = ("best", "vg")
+LEVELS = ("fail", "pass", "good", "vg", "best")
+GRADES = ("G1", "G2", "G3")
+
+
+def student_arff(path: Path, source: Source) -> Long:
+    """Sapfile1.arff: nominal marks Best, Vg, Good, Pass and Fail; 1 if Best or Vg."""
+    names: list[str] = []
+    rows: list[list[str]] = []
+    in_data = False
+    for number, line in enumerate(path.read_text(encoding="latin-1").splitlines(), 1):
+        text = line.strip()
+        if not text or text.startswith("%"):
+            continue
+        if in_data:
+            cells = [cell.strip().strip("'\"").lower() for cell in text.split(",")]
+            if len(cells) != len(names):
+                raise ReadError(
+                    f"{path.name}: line {number:,} has {len(cells)} values for {len(names)} attributes; it is "
+                    f"damaged or cut short. Download it again from {source.page}."
+                )
+            rows.append(cells)
+        elif text.lower().startswith("@attribute"):
+            names.append(text.split(None, 2)[1].strip("'\"").lower())
+        elif text.lower().startswith("@data"):
+            in_data = True
+    missing = [name for name in MARKS if name not in names]
+    if missing or not rows:
+        what = f"no attribute {listed(missing)}" if missing else "no data after @data"
+        raise ReadError(f"{path.name} has {what}; check that it is Sapfile1.arff from {source.page}.")
+    marks = {name: [row[names.index(name)] for row in rows] for name in MARKS}
+    odd = [cell for cells in marks.values() for cell in cells if cell not in LEVELS]
+    if odd:
+        raise ReadError(f"{path.name} has marks {listed(odd)}; they must be Best, Vg, Good, Pass or Fail.")
+    return _long({name: [int(cell in GOOD) for cell in cells] for name, cells in marks.items()})
+
+
+def student_grades(path: Path, source: Source) -> Long:
+    """student-por.csv: grades G1, G2, G3 from 0 to 20; 1 if strictly above the median of that grade."""
+    with path.open(encoding="latin-1", newline="") as file:
+        rows = [row for row in csv.reader(file, delimiter=";") if row]
+    header = [name.strip() for name in rows[0]] if rows else []
+    missing = [name for name in GRADES if name not in header]
+    if missing or len(rows) < 2:
+        what = f"no column {listed(missing)}" if missing else "no students"
+        raise ReadError(f"{path.name} has {what}; check that it is student-por.csv from {source.page}.")
+    columns = {}
+    for name in GRADES:
+        try:
+            grades = pl.Series([int(row[header.index(name)].strip('" ')) for row in rows[1:]])
+        except (ValueError, IndexError):
+            raise ReadError(
+                f"{path.name}: column {name!r} has a value that is not a grade from 0 to 20; it is damaged or cut "
+                f"short. Download it again from {source.page}."
+            ) from None
+        columns[name] = (grades > grades.median()).cast(pl.Int8).to_list()
+    return _long(columns)
+
+
+def _long(columns: dict[str, list[int]]) -> Long:
+    """Users numbered from 1, one row per answer."""
+    n_users = len(next(iter(columns.values())))
+    return pl.concat(
+        [
+            pl.DataFrame({"user": range(1, n_users + 1), "item": [name] * n_users, "value": values})
+            for name, values in columns.items()
+        ]
+    )
+
+
+# -------------------------------------------------------------- Jester: a row per user, a column per joke
+
+NOT_RATED = 99
+JOKES = 100
+CONVERT = (
+    "open it in a spreadsheet program and save it as jester-data-1.csv, or in Python: "
+    "pandas.read_excel('jester-data-1.xls', header=None).to_csv('jester-data-1.csv', header=False, index=False)"
+)
+
+
+def jester(path: Path, source: Source) -> Long:
+    """101 numbers per line, separated by commas, semicolons or blanks: how many jokes were rated, then the ratings."""
+    with path.open("rb") as file:
+        start = file.read(4096)
+    if path.suffix.lower() in (".xls", ".xlsx") or b"\0" in start:
+        raise ReadError(f"{path.name} is an Excel file, which cannot be read; {CONVERT}.")
+    separator = next((mark for mark in (",", ";") if mark.encode() in start), None)
+    try:
+        table = np.loadtxt(path, delimiter=separator, ndmin=2, encoding="latin-1")
+    except ValueError as error:
+        raise ReadError(
+            f"{path.name} is not the Jester table ({error}); a line has {JOKES + 1} numbers. Save it again."
+        ) from None
+    if table.shape[1] != JOKES + 1:
+        raise ReadError(
+            f"{path.name} has {table.shape[1]} columns; Jester has {JOKES + 1}: the number of ratings and {JOKES} "
+            f"ratings, {NOT_RATED} where there is none. Save the whole table."
+        )
+    said, ratings = table[:, 0], table[:, 1:]
+    user, joke = np.nonzero(ratings != NOT_RATED)
+    wrong = np.flatnonzero(np.bincount(user, minlength=len(said)) != said)
+    if len(wrong):
+        raise ReadError(
+            f"{path.name}: line {wrong[0] + 1:,} says {said[wrong[0]]:g} ratings but has a different number of them; "
+            f"check that {NOT_RATED} stands where there is no rating."
+        )
+    return pl.DataFrame({"user": user + 1, "item": joke + 1, "value": ratings[user, joke]})
+
+
+# ------------------------------------------------------------------------------------------ all of them
 
 LAYOUTS: dict[str, Reader] = {
     "student_arff": student_arff,

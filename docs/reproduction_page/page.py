@@ -1,20 +1,19 @@
 """docs/reproduction.md from the tables and figures that the experiments wrote: no number in it is typed by hand.
 
-`python -m spectral_irt.experiments.report build/reproduction docs` writes docs/reproduction.md and docs/figures/.
 Experiments without a table are left out.
 """
 
 from __future__ import annotations
 
 import shutil
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from reproduction_page import real_data, simulations
 from spectral_irt import __version__
 from spectral_irt.errors import ReadError
-from spectral_irt.experiments import load, report_simulations, report_tables
-from spectral_irt.experiments.tables import read_table, write_whole
+from spectral_irt.experiments import load
+from spectral_irt.experiments.results import read_table, write_whole
 from spectral_irt.experiments.trials import Row
 
 LARGEST_FIGURE = 300_000  # bytes; an SVG beyond it gives way to its PNG
@@ -22,7 +21,7 @@ LARGEST_FIGURE = 300_000  # bytes; an SVG beyond it gives way to its PNG
 Rows = list[Row]
 
 
-def write_report(results: Path, docs: Path) -> Path:
+def write_page(results: Path, docs: Path) -> Path:
     """Write the page and copy its figures; the page's path."""
     sections = [text for name in SECTIONS if (text := section(name, results, docs)) is not None]
     if not sections:
@@ -30,17 +29,17 @@ def write_report(results: Path, docs: Path) -> Path:
     table1 = read_table(results, "table1_summary")
     page = [
         "# The paper, reproduced",
-        "<!-- Written by `make reproduce`; edit spectral_irt/experiments/report*.py instead. -->",
+        "<!-- Written by `make reproduce`; edit docs/reproduction_page/ instead. -->",
         "Every figure and table of Nguyen & Zhang, *A Spectral Approach to Item Response Theory* (NeurIPS 2022), with "
         "the command that makes it, what the paper says, and what we found. All numbers are read from the tables that "
         f"the commands write (spectral-irt {__version__}); `make reproduce` runs everything again and rewrites this "
         "page. Bands in figures and numbers in round brackets are standard errors of means (bands: two of them).",
-        report_simulations.about_settings(),
+        simulations.about_settings(),
         *sections,
     ]
     if table1:
-        page += ["## Why numbers differ", *report_tables.differences(table1)]
-        page += ["## What could not be obtained", *report_tables.not_obtained(table1)]
+        page += ["## Why numbers differ", *real_data.differences(table1)]
+        page += ["## What could not be obtained", *real_data.not_obtained(table1)]
     target = docs / "reproduction.md"
     docs.mkdir(parents=True, exist_ok=True)
     text = "\n\n".join(page) + "\n"
@@ -93,38 +92,28 @@ def _only(write: Callable[[Rows], list[str]]) -> Tell:
 
 
 def _rates(summary: Rows, trials: Rows, results: Path) -> list[str]:
-    return report_simulations.error_rates(summary, read_table(results, "rates_slopes") or [])
+    return simulations.error_rates(summary, read_table(results, "rates_slopes") or [])
 
 
 def _table_1(summary: Rows, trials: Rows, results: Path) -> list[str]:
-    claim, found, *rest = report_tables.table_1(summary)
-    authors, paired = report_tables.as_the_authors_ran(summary), report_tables.against_the_papers(trials)
+    claim, found, *rest = real_data.table_1(summary)
+    authors, paired = real_data.as_the_authors_ran(summary), real_data.against_the_papers(trials)
     return [claim, found, *authors, *paired, *rest]
 
 
 SECTIONS: dict[str, tuple[str, Tell]] = {
-    "figure1a": ("Figure 1 (a): few items", _only(report_simulations.figure_1a)),
-    "figure1b": ("Figure 1 (b): a wrong prior", _only(report_simulations.figure_1b)),
-    "figure1c": ("Figure 1 (c): missing data", _only(report_simulations.figure_1c)),
-    "figure1d": ("Figure 1 (d): time", _only(report_simulations.figure_1d)),
-    "figure2": ("Figure 2: older matrix methods", _only(report_simulations.figure_2)),
+    "figure1a": ("Figure 1 (a): few items", _only(simulations.figure_1a)),
+    "figure1b": ("Figure 1 (b): a wrong prior", _only(simulations.figure_1b)),
+    "figure1c": ("Figure 1 (c): missing data", _only(simulations.figure_1c)),
+    "figure1d": ("Figure 1 (d): time", _only(simulations.figure_1d)),
+    "figure2": ("Figure 2: older matrix methods", _only(simulations.figure_2)),
     "table1": ("Table 1: real data", _table_1),
-    "table2": ("Table 2: with the pairwise likelihood", _only(report_tables.table_2)),
-    "table3": ("Table 3: with a Bayesian method", _only(report_tables.table_3)),
+    "table2": ("Table 2: with the pairwise likelihood", _only(real_data.table_2)),
+    "table3": ("Table 3: with a Bayesian method", _only(real_data.table_3)),
     "rates": ("The theorems' rates", _rates),
     "gap": (
         "The terms of the proof",
-        lambda summary, trials, results: report_simulations.proof_terms(summary, trials),
+        lambda summary, trials, results: simulations.proof_terms(summary, trials),
     ),
-    "variants": ("Readings of the paper's estimator", _only(report_tables.readings)),
+    "variants": ("Readings of the paper's estimator", _only(real_data.readings)),
 }
-
-
-def main(args: Sequence[str]) -> None:
-    if len(args) != 2:
-        sys.exit("usage: python -m spectral_irt.experiments.report RESULTS DOCS")
-    print(write_report(Path(args[0]), Path(args[1])))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spectral_irt.experiments import figure1c, gap, rates
-from spectral_irt.experiments.markdown import between, figures, grid, number, pick, ratios, table, values
-from spectral_irt.experiments.synthetic import DEFAULT, PAPER, SMALL_NU
+from reproduction_page.markdown import between, figures, grid, number, pick, ratios, table, values
+from spectral_irt.experiments import gap, rates
+from spectral_irt.experiments.simulations import AS_PAPER_DOES, DEFAULT, FREE_PRIOR, PAPER, PRIOR, SMALL_NU
 from spectral_irt.experiments.trials import Row
-
-WRONG = "CMLE as the paper's baseline computes it"
-FIXED, FREE = "MMLE, prior N(0, 1)", "MMLE, prior sd estimated"
 
 
 def _fall(rows: Sequence[Row], method: str) -> float:
@@ -30,7 +27,7 @@ def figure_1a(rows: Sequence[Row]) -> list[str]:
     return [
         "**The paper:** with few items JMLE is inconsistent; CMLE, MMLE with the right prior and the spectral method "
         "do equally well.",
-        f"**Found:** so it is. From {few:,} to {many:,} users JMLE's error falls by a factor of "
+        f"**Found:** confirmed. From {few:,} to {many:,} users JMLE's error falls by a factor of "
         f"{figures(_fall(rows, 'JMLE'))}, that of the others by "
         f"{between(_fall(rows, name) for name in last if name != 'JMLE')}. At {many:,} users JMLE's error is "
         f"{figures(last['JMLE'] / last['CMLE'])} times CMLE's, that of the paper's spectral estimator "
@@ -45,11 +42,11 @@ def figure_1b(rows: Sequence[Row]) -> list[str]:
     last = {row["method"]: row["error"] for row in pick(rows, n=many)}
     return [
         "**The paper:** when abilities spread twice as far as its prior says, MMLE is inconsistent.",
-        f"**Found:** so it is with the prior's standard deviation held at 1: from {few:,} to {many:,} users its error "
-        f"falls by a factor of {figures(_fall(rows, FIXED))}, CMLE's by {figures(_fall(rows, 'CMLE'))}. But no program "
-        f"need hold it: with the standard deviation estimated along, MMLE's error is "
-        f"{figures(last[FREE] / last['CMLE'], 3)} times CMLE's at {many:,} users (held: "
-        f"{figures(last[FIXED] / last['CMLE'])} times).",
+        f"**Found:** confirmed if the prior's standard deviation is fixed at 1: from {few:,} to {many:,} users its "
+        f"error falls by a factor of {figures(_fall(rows, PRIOR))}, CMLE's by {figures(_fall(rows, 'CMLE'))}. But no "
+        f"program has to fix it: with the standard deviation estimated as well, MMLE's error is "
+        f"{figures(last[FREE_PRIOR] / last['CMLE'], 3)} times CMLE's at {many:,} users (fixed: "
+        f"{figures(last[PRIOR] / last['CMLE'])} times).",
         grid(rows, "n", "error", "l2 error", lambda x: figures(x, 3)),
     ]
 
@@ -59,8 +56,9 @@ def figure_1c(rows: Sequence[Row]) -> list[str]:
     ours = ratios(by_users, DEFAULT, "CMLE", "error", "n") + ratios(by_share, DEFAULT, "CMLE", "error", "p")
     theirs = ratios(by_users, PAPER, "CMLE", "error", "n") + ratios(by_share, PAPER, "CMLE", "error", "p")
     over_floor = [row["error"] / row["floor"] for row in rows if row["method"] == "CMLE"]
-    wrong = ratios(by_users, WRONG, "CMLE", "error", "n")
-    complete = ratios(pick(by_share, p=1.0), WRONG, "CMLE", "error", "p")
+    wrong = ratios(by_users, AS_PAPER_DOES, "CMLE", "error", "n")
+    shown, users = by_users[0]["p"], by_share[0]["n"]
+    complete = ratios(pick(by_share, p=1.0), AS_PAPER_DOES, "CMLE", "error", "p")
     return [
         "**The paper:** in larger data with missing answers CMLE degrades, and the spectral method does not.",
         f"**Found:** CMLE does not degrade. Its error is {between(over_floor)} times the Cramér-Rao floor at every "
@@ -70,10 +68,9 @@ def figure_1c(rows: Sequence[Row]) -> list[str]:
         f"What degrades is the baseline that the paper calls CMLE. Its program takes, for every user, the symmetric "
         f"function over all items, not over those the user answered, which is the same as counting every missing "
         f"answer as wrong. Computed that way the error is {between(wrong)} times that of CMLE with a share of "
-        f"{figure1c.SHOWN:g} shown"
-        + (f", and {figures(complete[0], 3)} times with complete data." if complete else "."),
-        grid(by_users, "n", "error", f"l2 error, p = {figure1c.SHOWN:g}", lambda x: figures(x, 3)),
-        grid(by_share, "p", "error", f"l2 error, {figure1c.SOME_USERS:,} users", lambda x: figures(x, 3)),
+        f"{shown:g} shown" + (f", and {figures(complete[0], 3)} times with complete data." if complete else "."),
+        grid(by_users, "n", "error", f"l2 error, p = {shown:g}", lambda x: figures(x, 3)),
+        grid(by_share, "p", "error", f"l2 error, {users:,} users", lambda x: figures(x, 3)),
     ]
 
 
@@ -83,7 +80,7 @@ def figure_1d(rows: Sequence[Row]) -> list[str]:
     slowest = max(last, key=lambda name: last[name])
     return [
         "**The paper:** the spectral method is comparatively scalable.",
-        f"**Found:** so it is, and all of these estimators are fast when each is a sum over users: at {many:,} users "
+        f"**Found:** confirmed, and all of these estimators are fast when each is a sum over users: at {many:,} users "
         f"our default takes {figures(last[DEFAULT])} s, the paper's estimator {figures(last[PAPER])} s and the "
         f"slowest, {slowest}, {figures(last[slowest])} s (point estimates without standard errors, on "
         "the machine that made this page, which was not idle).",
@@ -98,7 +95,7 @@ def figure_2(rows: Sequence[Row]) -> list[str]:
     return [
         "**The paper:** on complete data Choppin's and the eigenvector method are about as accurate as the spectral "
         "method; they need every pair of items compared.",
-        f"**Found:** so it is: their errors are {between(every, lambda x: figures(x, 3))} times that of the paper's "
+        f"**Found:** confirmed: their errors are {between(every, lambda x: figures(x, 3))} times that of the paper's "
         f"estimator (our default: {between(ratios(rows, DEFAULT, PAPER, 'error', 'n'), lambda x: figures(x, 3))} "
         f"times). With {few:,} users the matrix of ratios had no hole in {first['trials']} of {first['trials_drawn']} "
         "trials; the averages are over the trials without one.",
@@ -108,14 +105,16 @@ def figure_2(rows: Sequence[Row]) -> list[str]:
 
 def error_rates(rows: Sequence[Row], slopes: Sequence[Row]) -> list[str]:
     lines = []
-    for panel, *_, fixed in rates.PANELS:
-        for row in pick(slopes, panel=panel):
-            lines.append([fixed, row["axis"], row["method"], number(row["slope"], 2), number(row["theorem_slope"], 1)])
+    for panel in rates.PANELS:
+        for row in pick(slopes, panel=panel.name):
+            lines.append(
+                [panel.title, row["axis"], row["method"], number(row["slope"], 2), number(row["theorem_slope"], 1)]
+            )
     most = max(values(rows, "n"))
     near = [row["error"] / row["floor"] for row in rows if row["method"] == DEFAULT and row["p"] == 1]
     return [
         "**The paper:** the error is of order sqrt(m) / sqrt(n p²) for few items (Theorem 1), sqrt(m) / sqrt(n p) for "
-        "many (Theorem 2), and nobody can beat sqrt(4 m / (n p)) (Theorem 3).",
+        "many (Theorem 2), and no estimator can beat sqrt(4 m / (n p)) (Theorem 3).",
         f"**Found:** the slopes on log-log axes are those of the theorems (up to {most:,} users; by least squares over "
         f"the points of the figure). With complete data our default's error is {between(near)} times the floor.",
         table(["setting", "against", "estimator", "slope", "theorem"], lines, left=3),
@@ -148,7 +147,7 @@ def proof_terms(rows: Sequence[Row], trials: Sequence[Row]) -> list[str]:
             lines,
             left=0,
         ),
-        f"({first['m']} items with difficulties from {-gap.REACH:g} to {gap.REACH:g}, everybody shown everything.)",
+        f"({first['m']} items with difficulties from {-gap.REACH:g} to {gap.REACH:g}, every item shown to every user.)",
     ]
 
 

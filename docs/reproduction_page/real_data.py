@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from spectral_irt.datasets.catalogue import SOURCES, source_named
+from reproduction_page.markdown import between, figures, number, one, pick, table, values
+from spectral_irt.datasets.catalog import source_named, sources
 from spectral_irt.experiments.benchmark import (
     BY_ESTIMATE,
     BY_LOWER,
@@ -14,9 +15,8 @@ from spectral_irt.experiments.benchmark import (
     TEXT_RATINGS,
     TOPS,
 )
-from spectral_irt.experiments.markdown import between, figures, number, one, pick, table, values
 from spectral_irt.experiments.paper_numbers import all_printed, printed
-from spectral_irt.experiments.tables import mean_and_error
+from spectral_irt.experiments.results import mean_and_error
 from spectral_irt.experiments.trials import Row
 from spectral_irt.inference.holdout import TEN_PRIORS
 
@@ -67,7 +67,7 @@ def matrices(rows: Sequence[Row], methods: Sequence[str]) -> list[str]:
             "The paper does not rank the items of tests. The share of those most often answered wrong, of items with "
             f"more than {PROGRAM_RATINGS} answers, that are among the hardest by the estimate (1 where a test has no "
             f"more items than that; where few items have so many answers, the limit is {TEXT_RATINGS}, or none). The "
-            "lower end prefers items that are surely hard to those that nobody of a few people got right:",
+            "lower end prefers items that are surely hard to those that none of a few people got right:",
             _matrix(answered, methods, _tops),
         ]
     out += [
@@ -122,8 +122,8 @@ def _verdicts(rows: Sequence[Row]) -> list[str]:
     if set(cmle) == set(names):
         differ = [abs(cmle[name]["auc"] - ours[name]["auc"]) for name in names]
         out.append(
-            f"CMLE, computed correctly, has a number everywhere (all {len(names)} rows, {between(_seconds(cmle))} s) "
-            f"and its AUC is {between(differ, number)} from our default's, the more the more items have no finite "
+            f"CMLE, computed correctly, gives a result everywhere (all {len(names)} rows, {between(_seconds(cmle))} s) "
+            f"and its AUC is {between(differ, number)} from our default's: more where more items have no finite "
             "estimate without a prior and are predicted as average."
         )
     better = [name for name in names if ours[name]["auc"] >= paper[name]["auc"] - 5e-4]
@@ -154,7 +154,7 @@ def _mean_top(row: Row) -> float:
 
 
 def against_the_papers(trials: Sequence[Row]) -> list[str]:
-    """Our default, by the lower end, less the paper's estimator on the same users: is a difference more than chance?"""
+    """Our default, by the lower end, minus the paper's estimator on the same users: is it more than chance?"""
     measures = ("auc", *(f"top{k}" for k in TOPS))
     lines = []
     for dataset in filter(_is_rated, values(trials, "dataset")):
@@ -168,7 +168,7 @@ def against_the_papers(trials: Sequence[Row]) -> list[str]:
     if not lines:
         return []
     return [
-        "Our default, ranked by the lower end, less the paper's estimator on the same splits (standard error of the "
+        "Our default, ranked by the lower end, minus the paper's estimator on the same splits (standard error of the "
         "mean):",
         table(["dataset", "AUC", *(f"top-{k}" for k in TOPS)], lines),
     ]
@@ -233,7 +233,7 @@ def table_2(rows: Sequence[Row]) -> list[str]:
     apart = [abs(pmle[name]["auc"] - paper[name]["auc"]) for name in pmle]
     return [
         "**The paper:** PMLE is competitive with the spectral method but much slower on large data.",
-        f"**Found:** so it is: its AUC is within {number(max(apart))} of the paper's estimator, and it takes "
+        f"**Found:** confirmed: its AUC is within {number(max(apart))} of the paper's estimator, and it takes "
         f"{between(slower)} times as long.",
         *matrices([row for row in rows if row["method"] in (PAPER, BY_ESTIMATE, BY_LOWER, "PMLE")], _with("PMLE")),
     ]
@@ -267,7 +267,7 @@ def _swapped() -> list[str]:
     return [
         "The paper's Table 3 disagrees with its Table 1 about the spectral log-likelihoods: "
         + "; ".join(odd)
-        + ". Two rows of Table 3 seem to have changed places."
+        + ". Two rows of Table 3 appear to be swapped."
     ] * bool(odd)
 
 
@@ -319,8 +319,8 @@ def differences(rows: Sequence[Row]) -> list[str]:
         f"mean; its authors' program, which made the printed numbers, takes items with more than {PROGRAM_RATINGS}. "
         "The tables have both; numbers beside the paper's are by the program's rule.",
         "- **Which items.** The authors' program drops items with few ratings before anything else. Runs marked `@` "
-        "drop them too (`@authors`: by their program's cut-off; `@` and a number: items with fewer ratings than that, "
-        "where their notebook shows another cut-off); the others keep all.",
+        "drop them too (`@authors`: by their program's cutoff; `@` and a number: items with fewer ratings than that, "
+        "where their notebook shows another cutoff); the others keep all.",
         "- **Items without answers in training.** The paper's program leaves their starting mass where it is and "
         "divides by one, so that they come out on top. Here they are last, and predicted as average. Methods without a "
         "prior (CMLE, JMLE, MMLE, PMLE) also have no finite estimate for items that everybody liked or nobody did: "
@@ -328,9 +328,9 @@ def differences(rows: Sequence[Row]) -> list[str]:
         "its top-K of zero for these methods.",
         f"- **The priors of the predictions.** The paper tries ten and does not list them. Ours: "
         f"{', '.join(f'N({mu:g}, {sd:g}²)' for mu, sd in TEN_PRIORS)}.",
-        "- **Where zero is.** The ten priors are a whole logit apart and difficulties are centred over all items, so "
+        "- **Where zero is.** The ten priors are a whole logit apart and difficulties are centered over all items, so "
         "how well the best of the ten fits, and with it the log-likelihood, depends by some thousandths on where "
-        "rarely rated items put that centre. It moves estimators against each other; the AUC does not depend on it.",
+        "rarely rated items put that center. It shifts estimators against each other; the AUC does not depend on it.",
         "- **One split or several.** The paper reports one; ours are averages over splits, and on small tests the "
         "split alone moves the AUC by more than any method does.",
     ]
@@ -349,13 +349,13 @@ def not_obtained(rows: Sequence[Row]) -> list[str]:
     have = {name.partition("@")[0] for name in values(rows, "dataset")}
     lines = []
     for cell in dict.fromkeys(cell.dataset for cell in all_printed("table1")):
-        sources = [source for source in SOURCES if source.paper == cell]
-        found = [source for source in sources if source.name in have]
+        wanted = [source for source in sources() if source.paper == cell]
+        found = [source for source in wanted if source.name in have]
         whole = [source for source in found if source.layout != "neutral" and source.name != "ml_latest_small"]
         if whole:
             continue
-        first = sources[0]
-        what = f"in part, {found[0].title}. {found[0].remarks[0]}" if found else "not at all."
+        first = wanted[0]
+        what = f"in part, {found[0].title}. {found[0].remarks[0]}" if found else "not available."
         lines.append(f"- **{cell}** ({first.title}): {what} Get {first.download} from {first.page}.")
     if not lines:
         return ["Every dataset of the paper was found."]
