@@ -13,6 +13,7 @@ from spectral_irt.bank.anchors import Anchors, as_anchors
 from spectral_irt.bank.labels import positions
 from spectral_irt.chain.anchored import Grounded, Known, grounded_errors, solve_grounded, tied
 from spectral_irt.chain.covariance import SE_METHODS, choose_method
+from spectral_irt.chain.pairs import check_amount
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, Regularization, prior_precision
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.engines import LocalEngine
@@ -251,8 +252,7 @@ def plan_prior(
             return Regularization("virtual item", reason, 1.0, True), answered
         reason = f"all items hang together with the anchors and carry information above {ENOUGH_INFORMATION:g}"
         return Regularization("none", reason), answered
-    if not (np.isfinite(regularization) and regularization >= 0):
-        raise OptionError(f"regularization is {regularization}; it is 'auto' or a finite number, 0 or more.")
+    check_amount("regularization", regularization)
     if regularization > 0:
         return Regularization("virtual item", "as asked", alpha=float(regularization)), answered
     kept = answered.copy()

@@ -23,6 +23,14 @@ SLICE = 1000  # rows of a large matrix that are worked on at a time
 NU_RULES = ("differed", "together")
 
 Pairs: TypeAlias = Any  # a dense array, or a scipy csr_array
+LARGEST = 1e9  # amount of regularization: beyond it, data of any size say nothing
+
+
+def check_amount(name: str, value: float) -> None:
+    """Refuse what is no amount of regularization, or so large that sums overflow."""
+    if not 0 <= value <= LARGEST:
+        ways = "'auto' or a finite number" if name == "regularization" else "a finite number"
+        raise OptionError(f"{name} is {value}; it is {ways}, 0 or more and at most {LARGEST:,.0f}.")
 
 
 def pair_counts(
@@ -66,8 +74,7 @@ def regularize(
         Use up the memory of a dense `y`.
     """
     check_option("nu_rule", rule, NU_RULES)
-    if not (np.isfinite(nu) and nu >= 0):
-        raise OptionError(f"nu is {nu}; it must be a finite number, 0 or more.")
+    check_amount("nu", nu)
     if rule == "together" and b is None:
         raise OptionError("the rule 'together' needs the counts b of seen_together(responses).")
     if isinstance(y, np.ndarray):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.chain.pairs import NU_RULES
+from spectral_irt.chain.pairs import NU_RULES, check_amount
 from spectral_irt.chain.weights import LOGISTIC_VARIANCE
 from spectral_irt.errors import DesignError, OptionError, check_option
 from spectral_irt.responses import Responses
@@ -108,10 +108,9 @@ def _check(regularization: str | float, nu: float, rule: str, weighting: str) ->
     check_option("nu_rule", rule, NU_RULES)
     if isinstance(regularization, str):
         check_option("regularization", regularization, ("auto",))
-    elif not (np.isfinite(regularization) and regularization >= 0):
-        raise OptionError(f"regularization is {regularization}; it is 'auto' or a finite number, 0 or more.")
-    if not (np.isfinite(nu) and nu >= 0):
-        raise OptionError(f"nu is {nu}; it must be a finite number, 0 or more.")
+    else:
+        check_amount("regularization", regularization)
+    check_amount("nu", nu)
     if nu > 0 and weighting == "ability":
         raise OptionError("nu adds to pair counts, so it goes with weighting='pairs' (the paper's) or 'users'.")
     if nu > 0 and not isinstance(regularization, str) and regularization > 0:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spectral_irt.cli.places import place
+
 if TYPE_CHECKING:
     from rich.text import Text
 
@@ -32,6 +34,7 @@ def list_datasets(
         Path | None,
         typer.Option(
             "--data",
+            parser=place,
             metavar="DIR",
             show_default=False,
             help="Where your datasets are, zipped or not; else the directory in the variable SPECTRAL_IRT_DATA.",

@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from spectral_irt import __version__
+from spectral_irt.datasets import available
 from spectral_irt.datasets.finding import data_path
 from spectral_irt.errors import OptionError, OutputError, SpectralIrtError
-from spectral_irt.experiments.tables import write_table
+from spectral_irt.experiments.figures import FIGURES, can_draw, save
+from spectral_irt.experiments.tables import TABLES, write_table
 from spectral_irt.experiments.trials import Row, Task, Tell, count_finished, run_trials
+from spectral_irt.writing import all_or_nothing, naming, reason_of, refuse_inputs
 
 
 def silent(text: str, share: float | None = None) -> None:
@@ -91,6 +94,16 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
         about["data"] = str(place.resolve()) if place else ""
     tasks = experiment.plan(request)
     path = partial_file(experiment, request)
+    inputs = _inputs(experiment, request)
+    first = [request.output / f"{experiment.name}.{kind}" for kind in (*TABLES, *FIGURES)]
+    refuse_inputs([path, *first], inputs)
+    draws = can_draw()
+    if not draws:
+        warnings.warn(
+            "matplotlib is not installed, so there will be tables and no figure. For figures: pip install "
+            "'spectral-irt[plots]'.",
+            stacklevel=2,
+        )
     there = request.output.exists()
     try:
         request.output.mkdir(parents=True, exist_ok=True)
@@ -100,8 +113,7 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
     except OSError as error:
         if isinstance(error, SpectralIrtError):
             raise
-        reason = error.strerror or str(error)
-        raise OutputError(f"{str(request.output)!r} cannot be written: {reason}; choose another place.") from error
+        raise OutputError(f"{str(request.output)!r} cannot be written: {reason_of(error) or error}.") from error
     finally:
         if path.is_file() and not count_finished(path):  # nothing to go on from
             path.unlink()
@@ -109,13 +121,23 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
                 with suppress(OSError):
                     request.output.rmdir()
     request.tell("writing", 1.0)
-    files = write_table(request.output, experiment.name, rows)
-    tables = experiment.more(rows)
-    for ending, table in tables.items():
-        files += write_table(request.output, f"{experiment.name}_{ending}", table)
+    more = experiment.more(rows)
+    tables = {experiment.name: rows, **{f"{experiment.name}_{ending}": table for ending, table in more.items()}}
+    contents = {request.output / f"{name}.{kind}": (table, kind) for name, table in tables.items() for kind in TABLES}
+    figures = [request.output / f"{experiment.name}.{kind}" for kind in FIGURES if draws]
+    files = [*contents, *figures]
+    kept = f"The trials are kept in {str(path)!r}; the same command goes on from there."
+    with all_or_nothing(files, inputs=inputs) as drafts:
+        for draft, (file, (table, kind)) in zip(drafts, contents.items(), strict=False):
+            with naming(file, kept):
+                write_table(draft, table, kind)
+        if draws:
+            figure = experiment.draw(rows, more)
+            for draft, file in zip(drafts[len(contents) :], figures, strict=True):
+                with naming(file, kept):
+                    save(figure, draft, file)
     if not keep:
         path.unlink(missing_ok=True)
-    files += _figure(experiment, rows, tables, request.output)
     return files
 
 
@@ -126,10 +148,12 @@ def check(request: Request) -> None:
         raise OptionError(f"seed is {request.seed}; it must be zero or more.")
 
 
-def _figure(experiment: Experiment, rows: list[Row], tables: Mapping[str, list[Row]], folder: Path) -> list[Path]:
-    from spectral_irt.experiments.figures import save
-
-    return save(experiment.draw(rows, tables), folder, experiment.name)
+def _inputs(experiment: Experiment, request: Request) -> list[Path]:
+    """The datasets that are found where the request says; no result may take the place of one."""
+    place = data_path(request.data) if experiment.uses_data else None
+    if place is None or not place.is_dir():
+        return [] if place is None else [place]
+    return [source.found for source in available(place) if source.found is not None]
 
 
 # ------------------------------------------------------------------------------- as a module of its own
