@@ -13,8 +13,9 @@ from reproduction_page import real_data, simulations
 from spectral_irt import __version__
 from spectral_irt.errors import ReadError
 from spectral_irt.experiments import load
-from spectral_irt.experiments.results import read_table, write_whole
+from spectral_irt.experiments.results import read_table
 from spectral_irt.experiments.trials import Row
+from spectral_irt.writing import all_or_nothing, naming
 
 LARGEST_FIGURE = 300_000  # bytes; an SVG beyond it gives way to its PNG
 
@@ -43,7 +44,8 @@ def write_page(results: Path, docs: Path) -> Path:
     target = docs / "reproduction.md"
     docs.mkdir(parents=True, exist_ok=True)
     text = "\n\n".join(page) + "\n"
-    write_whole(target, lambda path: path.write_text(text, encoding="utf-8"))
+    with all_or_nothing([target]) as (draft,), naming(target):
+        draft.write_text(text, encoding="utf-8")
     return target
 
 

@@ -4,49 +4,20 @@
 >>> fit = SpectralRasch().fit(datasets.load_lsat())
 """
 
-from spectral_irt import datasets, persons, simulate
-from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit, link
-from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.estimators.joint import JointRasch
-from spectral_irt.estimators.marginal import MarginalRasch
-from spectral_irt.estimators.pairwise import PairwiseRasch
-from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
-from spectral_irt.estimators.spectral import SpectralRasch, spectral_difficulty
-from spectral_irt.estimators.variational import VariationalRasch
-from spectral_irt.inference.item_fit import item_fit
-from spectral_irt.inference.model_tests import andersen, differential, martin_loef, wald_by_item
-from spectral_irt.inference.reliability import reliability
-from spectral_irt.inference.restscore import item_restscore
-from spectral_irt.responses import Finding, Responses, read_responses, responses_from_frame
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AnchoredRasch",
-    "Bank",
-    "ChoppinRasch",
-    "ConditionalRasch",
-    "EigenvectorRasch",
-    "Finding",
-    "JointRasch",
-    "MarginalRasch",
-    "PairwiseRasch",
-    "Responses",
-    "SpectralRasch",
-    "VariationalRasch",
-    "anchored_fit",
-    "andersen",
-    "datasets",
-    "differential",
-    "item_fit",
-    "item_restscore",
-    "link",
-    "martin_loef",
-    "persons",
-    "read_responses",
-    "reliability",
-    "responses_from_frame",
-    "simulate",
-    "spectral_difficulty",
-    "wald_by_item",
-]
+if TYPE_CHECKING:
+    from spectral_irt.public import *  # noqa: F403
+else:
+    # numpy and scipy come with the first name that is asked for, so that the command can be interrupted at any time.
+    def __getattr__(name: str) -> Any:
+        public = import_module("spectral_irt.public")
+        if name == "__all__" or name in public.__all__:
+            return getattr(public, name)
+        raise AttributeError(f"module 'spectral_irt' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return [*globals(), *import_module("spectral_irt.public").__all__]

@@ -361,25 +361,3 @@ def test_not_enough_memory_is_said(cli: Cli, good: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(SpectralRasch, "_estimate", hungry)
     refused(cli("fit", good), "not enough memory", "--se none")
-
-
-@pytest.mark.parametrize(
-    ("ends", "shown"),
-    [("raise ReadError('bad')", "said by Python\n"), ("pass", "said by Python\nthread panicked\n")],
-    ids=["expected error", "no error"],
-)
-def test_what_libraries_print_by_themselves_is_held_back(ends: str, shown: str) -> None:
-    program = (
-        "import os, sys\n"
-        "from spectral_irt.cli.quiet import native_noise_held_back\n"
-        "from spectral_irt.errors import ReadError\n"
-        "try:\n"
-        "    with native_noise_held_back():\n"
-        "        os.write(2, b'thread panicked\\n')\n"
-        "        print('said by Python', file=sys.stderr)\n"
-        f"        {ends}\n"
-        "except ReadError:\n"
-        "    pass\n"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stderr == shown

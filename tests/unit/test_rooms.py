@@ -11,6 +11,7 @@ import spectral_irt
 
 ROOMS = [
     "errors",
+    "writing",
     "engines",
     "responses",
     "chain",
@@ -26,7 +27,11 @@ ROOMS = [
     "cli",
 ]
 ROOT = Path(spectral_irt.__file__).parent
-ABOVE_ALL = (ROOT / "__init__.py", ROOT / "__main__.py")  # the public names and the command stand outside the rooms
+ABOVE_ALL = (
+    ROOT / "__init__.py",
+    ROOT / "__main__.py",
+    ROOT / "public.py",
+)  # the public names and the command stand outside the rooms
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path not in ABOVE_ALL)
 
 

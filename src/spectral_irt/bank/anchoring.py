@@ -13,7 +13,8 @@ from spectral_irt.bank.anchors import Anchors, as_anchors
 from spectral_irt.bank.labels import positions
 from spectral_irt.chain.anchored import Grounded, Known, grounded_errors, solve_grounded, tied
 from spectral_irt.chain.covariance import SE_METHODS, choose_method
-from spectral_irt.chain.regularization import ENOUGH_INFORMATION, Regularization, check_strength, prior_precision
+from spectral_irt.chain.pairs import check_strength
+from spectral_irt.chain.regularization import ENOUGH_INFORMATION, Regularization, prior_precision
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.errors import DesignError, OptionError, check_option, listed, option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, make_table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +16,7 @@ from spectral_irt.bank.labels import label_array
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.reading.spreadsheet import unguarded
 from spectral_irt.responses.responses import Labels
 
 FAR = 50.0  # logits; nobody's anchors are there unless they are on another scale
@@ -40,8 +42,8 @@ def as_anchors(anchors: Any) -> Anchors:
     if isinstance(anchors, Anchors):
         return anchors
     if isinstance(anchors, str | Path):
-        path = Path(anchors)
-        return as_anchors(Bank.load(path)) if path.is_dir() or not path.exists() else _read(path)
+        path = Path(anchors).expanduser()
+        return as_anchors(Bank.load(path)) if os.path.isdir(path) or not os.path.lexists(path) else _read(path)
     if isinstance(anchors, Calibration):
         anchors = anchors.bank
     if isinstance(anchors, Bank):
@@ -85,7 +87,7 @@ def _read(path: Path) -> Anchors:
     values: dict[str, tuple[float, float]] = {}
     clash: list[str] = []
     for number, row in enumerate(rows, start=2):
-        label, text = row["item"], (row["difficulty"] or "").strip()
+        label, text = unguarded(row["item"] or ""), (row["difficulty"] or "").strip()
         if not text:
             continue  # an item without an estimate anchors nothing
         if not _is_number(text):

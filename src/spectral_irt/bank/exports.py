@@ -20,6 +20,7 @@ from spectral_irt.bank.labels import positions, readable
 from spectral_irt.errors import OptionError, OutputError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.reading.spreadsheet import guarded
 
 Columns = Mapping[str, NDArray[Any]]
 STYLES = ("csv", "tab", "fixed")
@@ -225,6 +226,8 @@ def _cells(name: str, values: NDArray[Any], digits: int, style: str) -> list[str
         places = digits if decimals == 2 and name != "WEIGHT" else decimals
         return ["" if not math.isfinite(x) else f"{x:.{places}f}" for x in np.asarray(values, dtype=float).tolist()]
     texts = [re.sub(r"[\t\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+", " ", str(value)) for value in values.tolist()]
+    if style != "fixed":
+        texts = [guarded(text) for text in texts]
     if style == "csv":
         texts = ['"' + text.replace('"', '""') + '"' for text in texts]
     return texts
@@ -269,6 +272,6 @@ def catsim_items(items: Bank | RaschEstimator) -> tuple[Floats, NDArray[Any]]:
 def catsim_text(items: Bank | RaschEstimator) -> str:
     """`catsim_items` as CSV: item, a, b, c, d."""
     table, labels = catsim_items(items)
-    names = ['"' + name.replace('"', '""') + '"' for name in readable(labels)]
+    names = ['"' + guarded(name).replace('"', '""') + '"' for name in readable(labels)]
     rows = [",".join([name, *map(repr, row)]) for name, row in zip(names, table.tolist(), strict=True)]
     return "\n".join(["item,a,b,c,d", *rows]) + "\n"

@@ -12,7 +12,7 @@ import io
 import json
 import math
 import os
-import secrets
+import re
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
@@ -28,6 +28,7 @@ from spectral_irt.bank.labels import decoded, encoded, readable
 from spectral_irt.errors import BankError, OutputError, Words, listed
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
+from spectral_irt.writing import draft_beside, remove_leftovers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 MANIFEST = "bank.json"
 KIND = "spectral-irt bank"
 FORMAT_VERSION = 1
+_TABLE = re.compile(r"(items|users|information)\.[0-9a-f]{12}\.parquet")
 
 # ---------------------------------------------------------------------------------------------- saving
 
@@ -42,6 +44,8 @@ FORMAT_VERSION = 1
 def save(bank: Bank, folder: str | Path) -> Path:
     """Write the bank to this folder; see the module's text for what happens when that fails."""
     target = Path(folder)
+    remove_leftovers(target.parent)
+    remove_leftovers(target)
     old = _files_of_old(target)
     tables = {name: _parquet(frame) for name, frame in _tables(bank).items()}
     named = {name: (f"{name}.{_sha(content)[:12]}.parquet", content) for name, content in tables.items()}
@@ -86,7 +90,7 @@ def _files_of_old(target: Path) -> set[str] | None:
 def _write_new(target: Path, files: Mapping[str, bytes], manifest: bytes) -> None:
     """A folder beside the target, which gets its name when it is complete."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.parent / f".{target.name}.{secrets.token_hex(6)}.partial"
+    draft = draft_beside(target)
     try:
         draft.mkdir()
         for name, content in files.items():
@@ -109,14 +113,21 @@ def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes, old: set
             with suppress(OSError):
                 (target / name).unlink(missing_ok=True)
         raise
-    for name in old - set(files):
+    for name in (old | _tables_in(target)) - set(files):
         with suppress(OSError):
             (target / name).unlink(missing_ok=True)
 
 
+def _tables_in(target: Path) -> set[str]:
+    """Every table in the folder, those included that a process left which was killed before its bank was complete."""
+    with suppress(OSError):
+        return {path.name for path in target.iterdir() if _TABLE.fullmatch(path.name)}
+    return set()
+
+
 def _put(path: Path, content: bytes) -> None:
     """A file with this content, in one step, when its bytes are on the disk."""
-    draft = path.parent / f".{secrets.token_hex(6)}.partial"
+    draft = draft_beside(path)
     try:
         with draft.open("xb") as file:
             file.write(content)
@@ -221,7 +232,7 @@ def load(folder: str | Path) -> Bank:
 
 
 def _manifest(place: Path) -> dict[str, Any]:
-    if not place.exists():
+    if not os.path.exists(place):
         raise BankError(f"there is no bank at {str(place)!r}; check the path.")
     path = place / MANIFEST
     if not place.is_dir() or not path.exists():

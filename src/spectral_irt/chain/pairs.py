@@ -22,6 +22,13 @@ SLICE = 1000  # rows of a large matrix that are worked on at a time
 NU_RULES = ("differed", "together")
 
 Pairs: TypeAlias = Any  # a dense array, or a scipy csr_array
+LEAST, MOST = 1e-6, 1e9  # of alpha and nu, other than 0
+
+
+def check_strength(name: str, value: float, other: str = "") -> None:
+    """Refuse a strength of regularisation that is no number, or beyond what arithmetic can weigh against data."""
+    if value != 0 and not LEAST <= value <= MOST:  # false for NaN too
+        raise OptionError(option(name), f" is {value:g}; it can be {other}0, or a number from {LEAST:g} to {MOST:g}.")
 
 
 def pair_counts(responses: Responses, *, weighting: str = "pairs", dense: bool | None = None) -> Pairs:
@@ -63,8 +70,7 @@ def regularize(
         Use up the memory of a dense `y`.
     """
     check_option("nu_rule", rule, NU_RULES)
-    if not (np.isfinite(nu) and nu >= 0):
-        raise OptionError(option("nu"), f" is {nu}; it must be a finite number, 0 or more.")
+    check_strength("nu", nu)
     if rule == "together" and b is None:
         raise OptionError("the rule 'together' needs the counts b of seen_together(responses).")
     if isinstance(y, np.ndarray):

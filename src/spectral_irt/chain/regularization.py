@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.chain.pairs import NU_RULES
+from spectral_irt.chain.pairs import NU_RULES, check_strength
 from spectral_irt.chain.weights import LOGISTIC_VARIANCE, WEIGHTINGS
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option, option
 from spectral_irt.responses import Responses
@@ -29,9 +29,6 @@ IMAGINARY = 2.0  # items of spread 1 that the empirical Bayes step starts from
 # answers tell at most that an item lies log(100) logits from its people, where one answer of the other kind is to be
 # expected; that it lies still farther is nothing that they can show.
 REACH = float(np.log(4 * ENOUGH_INFORMATION))
-
-
-LEAST, MOST = 1e-6, 1e9  # of alpha and nu, other than 0
 
 
 @dataclass(frozen=True)
@@ -118,12 +115,6 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     counts = information / (information + 1)
     measured = (np.sum(counts * beta**2) + IMAGINARY) / (counts.sum() + IMAGINARY)
     return float(max(step, 1 / (measured + REACH**2)))
-
-
-def check_strength(name: str, value: float, other: str = "") -> None:
-    """Refuse a strength of regularisation that is no number, or beyond what arithmetic can weigh against data."""
-    if value != 0 and not LEAST <= value <= MOST:  # false for NaN too
-        raise OptionError(option(name), f" is {value:g}; it can be {other}0, or a number from {LEAST:g} to {MOST:g}.")
 
 
 def _check(regularization: str | float, nu: float, rule: str, weighting: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.options import Files, Reading, offered, with_options
+from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, check_option, for_shell
 from spectral_irt.estimators.by_name import METHODS, make_estimator
@@ -33,9 +34,12 @@ def compare(
     holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the users to predict.")] = 0.2,
     seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the users.")] = 0,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", show_default=False, help="The table as CSV.")
+        Path | None,
+        typer.Option("--output", "-o", parser=place, metavar="FILE", show_default=False, help="The table as CSV."),
     ] = None,
-    threads: Annotated[int | None, typer.Option(metavar="NUMBER", show_default=False, help="All by default.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="NUMBER", min=1, show_default=False, help="All by default.")
+    ] = None,
 ) -> None:
     """Compare estimators: who predicts people it has not seen, who agrees with CML, and what each costs.
 
@@ -49,8 +53,9 @@ def compare(
       spectral-irt compare ratings.parquet --above-mean wrong -o compared.csv
       spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
-    from spectral_irt.cli.output import all_or_nothing, naming, write_csv
+    from spectral_irt.cli.output import write_csv
     from spectral_irt.inference.compare import compare as run
+    from spectral_irt.writing import all_or_nothing, naming
 
     names = [name.strip() for name in estimators.split(",") if name.strip()]
     if not names:
@@ -68,7 +73,7 @@ def compare(
     if output is None:
         rows = work()
     else:
-        with all_or_nothing([output]) as (draft,):
+        with all_or_nothing([output], inputs=reading.inputs(files)) as (draft,):
             rows = work()
             with naming(output):
                 write_csv(draft, columns_of(rows))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spectral_irt.cli.help import Command, Group
+from spectral_irt.cli.places import place
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -37,6 +38,7 @@ def list_datasets(
         Path | None,
         typer.Option(
             "--data",
+            parser=place,
             metavar="DIR",
             show_default=False,
             help="Where your datasets are, zipped or not; else the directory in the variable SPECTRAL_IRT_DATA.",

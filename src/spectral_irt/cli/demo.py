@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from spectral_irt.cli.fit import Job, show
+from spectral_irt.cli.places import place
 
 
 def demo(
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="Where to write the results.")] = Path(
-        "demo-results"
-    ),
+    output: Annotated[
+        Path, typer.Option("--output", "-o", parser=place, metavar="DIR", help="Where to write the results.")
+    ] = Path("demo-results"),
 ) -> None:
     """Calibrate bundled data: section 6 of the Law School Admission Test.
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from contextlib import suppress
 from typing import Any
 
-from spectral_irt.errors import ConvergenceWarning, SpectralIrtError
+from spectral_irt.errors import ConvergenceWarning, SpectralIrtError, listed
+from spectral_irt.writing import reason_of, written
 
-OK, INTERNAL, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+OK, INTERNAL, BAD_INPUT = 0, 1, 2
+INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
 
 
 def printable(text: object) -> str:
@@ -32,7 +35,8 @@ def complain(kind: str, sentence: str, colour: int = 31) -> None:
     """One line on stderr: `error: ...`."""
     colourful = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
     head = f"\x1b[1;{colour}m{kind}:\x1b[0m" if colourful else f"{kind}:"
-    print(f"{head} {printable(sentence)}", file=sys.stderr, flush=True)
+    with suppress(OSError):  # nobody can be told
+        print(f"{head} {printable(sentence)}", file=sys.stderr, flush=True)
 
 
 def report(error: BaseException, *, debug: bool = False) -> int:
@@ -45,8 +49,15 @@ def report(error: BaseException, *, debug: bool = False) -> int:
         complain("error", error.for_shell())
         return BAD_INPUT
     if isinstance(error, KeyboardInterrupt):
-        complain("interrupted", "nothing was written.", 33)
-        return INTERRUPTED
+        done = f"too late to stop anything; all of this had been written: {listed(map(str, written))}."
+        kept = getattr(error, "kept", "")  # what an experiment has to say
+        complain("interrupted", kept or (done if written else "nothing was written."), 33)
+        return 128 + getattr(error, "signal", INTERRUPTED - 128)
+    if isinstance(error, OSError) and error.filename is None and (reason := reason_of(error)):
+        # Every file has a name by now; what has none is the terminal, or where it was led.
+        done = f"{listed(map(str, written))} had been written before." if written else "Nothing was written."
+        complain("error", f"what was to be shown cannot be written: {reason}. {done}")
+        return BAD_INPUT
     if isinstance(error, MemoryError):
         complain("error", "there is not enough memory for this; try fewer --threads or --se none, or a larger machine.")
         return BAD_INPUT

@@ -40,18 +40,25 @@ class Job:
     output: Path | None = None
     parquet: bool = False
     files: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
     reading: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
 
     def run(self) -> Results:
         """Read, fit, analyse, and write the results where places were named."""
-        from spectral_irt.cli.output import all_or_nothing
+        from spectral_irt.writing import all_or_nothing
 
         estimator = self.checked()
         targets, stale = self._places()
         keep: list[Callable[[], object]] = []
-        with all_or_nothing(targets, stale=stale, last=lambda: [save() for save in keep]) as drafts:
+        with all_or_nothing(
+            targets,
+            inputs=self.inputs,
+            folders=[] if self.analysis.bank is None else [self.analysis.bank],
+            stale=stale,
+            last=lambda: [save() for save in keep],
+        ) as drafts:
             results = self._calibrate(estimator)
             for draft, target in zip(drafts, targets, strict=True):
                 self._write(draft, target, results)
@@ -112,10 +119,9 @@ class Job:
 
     def _places(self) -> tuple[list[Path], list[Path]]:
         """Where everything goes but the bank, the record last; and which old files that makes stale."""
-        from spectral_irt.cli.output import TABLES, refuse_bank_place, refuse_inputs, result_paths
+        from spectral_irt.cli.output import TABLES, refuse_bank_place, result_paths
 
         wanted = self.analysis
-        inputs = [Path(file) for file in (*self.files, wanted.group_file, wanted.anchors) if file is not None]
         exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim) if path is not None]
         for path in (wanted.ifile, wanted.pfile):
             if path is not None and path.suffix.lower() not in WINSTEPS_STYLES:
@@ -123,17 +129,14 @@ class Job:
                     f"{str(path)!r} ends in none of {', '.join(WINSTEPS_STYLES)}; they mean commas, tabs (.tsv, .tab) "
                     "or fixed columns (.txt)."
                 )
-        refuse_inputs(exports, inputs)
         results: list[Path] = []
         stale: list[Path] = []
         if self.output is not None:
             unwanted = {"persons": wanted.persons is False, "item_fit": wanted.fit is False}
             unwanted |= {"dif": self.read_groups is None, "ranking": wanted.rank is None}
             tables = [table for table in TABLES if not unwanted.get(table)]
-            results, stale = result_paths(self.output, tables, parquet=self.parquet, inputs=inputs)
+            results, stale = result_paths(self.output, tables, parquet=self.parquet)
         places = [*exports, *results]
-        if len({path.absolute() for path in places}) < len(places):
-            raise OptionError("two results would go to the same file; give each a name of its own.")
         if wanted.bank is not None:
             if any(path.absolute().parent == wanted.bank.absolute() for path in places):
                 raise OutputError(
@@ -144,8 +147,9 @@ class Job:
         return places, stale
 
     def _write(self, draft: Path, target: Path, results: Results) -> None:
-        from spectral_irt.cli.output import RECORD, naming, write_csv, write_json, write_parquet
+        from spectral_irt.cli.output import RECORD, write_csv, write_json, write_parquet
         from spectral_irt.cli.record import fit_record
+        from spectral_irt.writing import naming
 
         with naming(target):
             if target in (self.analysis.ifile, self.analysis.pfile, self.analysis.catsim):
@@ -244,6 +248,9 @@ def job_of(
         output=output,
         parquet=parquet,
         files=tuple(files),
+        inputs=tuple(
+            path for path in (*reading.inputs(files), analysis.group_file, analysis.anchors) if path is not None
+        ),
         reading=reading.said(),
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.options import offered
+from spectral_irt.cli.places import place
 from spectral_irt.errors import OutputError
 
 if TYPE_CHECKING:
@@ -17,8 +18,10 @@ SHOW = 12  # common items that are shown: those that moved most
 
 
 def link(
-    a: Annotated[Path, typer.Argument(metavar="A", show_default=False, help="The bank whose scale it shall be.")],
-    b: Annotated[Path, typer.Argument(metavar="B", show_default=False, help="The bank to bring there.")],
+    a: Annotated[
+        Path, typer.Argument(parser=place, metavar="A", show_default=False, help="The bank whose scale it shall be.")
+    ],
+    b: Annotated[Path, typer.Argument(parser=place, metavar="B", show_default=False, help="The bank to bring there.")],
     method: Annotated[
         str,
         typer.Option(
@@ -30,10 +33,15 @@ def link(
     ] = "robust",
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="DIR", show_default=False, help="Write B on A's scale, as a bank."),
+        typer.Option(
+            "--output", "-o", parser=place, metavar="DIR", show_default=False, help="Write B on A's scale, as a bank."
+        ),
     ] = None,
     table: Annotated[
-        Path | None, typer.Option(metavar="FILE", show_default=False, help="Write all common items: .csv or .parquet.")
+        Path | None,
+        typer.Option(
+            parser=place, metavar="FILE", show_default=False, help="Write all common items: .csv or .parquet."
+        ),
     ] = None,
 ) -> None:
     """Link two banks by the items they share: how far apart the scales are, and which items have drifted.
@@ -44,24 +52,23 @@ def link(
       spectral-irt link bank2024 bank2025 -o bank2025-on-2024 --table common.csv
     """
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.output import (
-        all_or_nothing,
-        naming,
-        refuse_bank_place,
-        write_csv,
-        write_parquet,
-    )
+    from spectral_irt.cli.output import refuse_bank_place, write_csv, write_parquet
+    from spectral_irt.writing import all_or_nothing, naming
 
     if output is not None:
-        if output.exists() and a.exists() and output.samefile(a):
-            raise OutputError(f"{str(output)!r} is the bank whose scale is kept; choose another place for the other.")
         refuse_bank_place(output)
     if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
         raise OutputError(f"{str(table)!r} ends in neither .csv nor .parquet; name the file after what it shall be.")
     first, second = Bank.load(a), Bank.load(b)
     found = first.link(second, method)
     tables = [] if table is None else [table]
-    with all_or_nothing(tables, last=lambda: None if output is None else found.apply(second).save(output)) as drafts:
+    folders = [] if output is None else [output]
+
+    def save() -> None:
+        for folder in folders:
+            found.apply(second).save(folder)
+
+    with all_or_nothing(tables, inputs=[a, b], folders=folders, last=save) as drafts:
         for draft in drafts:
             assert table is not None
             with naming(table):

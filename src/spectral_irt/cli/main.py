@@ -6,7 +6,7 @@ import difflib
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import Annotated, Any
 
 import typer
 
@@ -14,18 +14,19 @@ from spectral_irt.cli.check import check
 from spectral_irt.cli.compare import compare
 from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
-from spectral_irt.cli.errors import BAD_INPUT, INTERRUPTED, OK, complain, quiet_warnings, report
+from spectral_irt.cli.errors import BAD_INPUT, OK, complain, quiet_warnings, report
 from spectral_irt.cli.fit import fit
 from spectral_irt.cli.help import Command, Group
 from spectral_irt.cli.link import link
-from spectral_irt.cli.reproduce import KEPT, reproduce
+from spectral_irt.cli.reproduce import reproduce
 from spectral_irt.cli.score import score
 from spectral_irt.cli.simulate import simulate
 from spectral_irt.cli.update import update
+from spectral_irt.writing import written
 
 PROGRAM = "spectral-irt"
+COMPLETE = "_SPECTRAL_IRT_COMPLETE"  # set by a shell that asks how a word may go on
 DEFAULT_TOP = "10"
-BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
 
 app = typer.Typer(
     name=PROGRAM,
@@ -61,37 +62,46 @@ def about(
         from spectral_irt import __version__
 
         typer.echo(f"{PROGRAM} {__version__}")
-    elif context.invoked_subcommand is None:
+        raise typer.Exit
+    if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-def run() -> NoReturn:
-    """Entry point of the command."""
-    sys.exit(main(sys.argv[1:]))
-
-
 def main(args: Sequence[str]) -> int:
-    """Do what the arguments say; returns the exit code. No exception leaves."""
+    """Do what the arguments say; returns the exit code. No exception leaves but of a terminal that cannot be used."""
+    written.clear()
     debug = "--debug" in args
     args = with_default_rank([arg for arg in args if arg != "--debug"])
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")  # a label may hold what the terminal cannot show
     quiet_warnings(debug=debug)
+    if not os.environ.get("COLUMNS", "1").strip("0 "):
+        del os.environ["COLUMNS"]  # 0 means that the width is not known
     try:
-        code = app(args=args, prog_name=PROGRAM, standalone_mode=False) or OK
-        sys.stdout.flush()
+        return _do(args)
     except BrokenPipeError:
-        return _leave_broken_pipe()
+        raise
     except UsageError as error:
         return _usage(error)
     except SystemExit as stop:  # a script for completion was printed or installed
         return int(stop.code or OK)
     except (Exception, KeyboardInterrupt) as error:
-        return report(KeyboardInterrupt() if isinstance(error, typer.Abort) else error, debug=debug)
-    if code == INTERRUPTED:
-        return report(KeyboardInterrupt())
-    return INTERRUPTED if code == KEPT else int(code)
+        return report(error, debug=debug)
+
+
+def _do(args: list[str]) -> int:
+    command: Any = typer.main.get_command(app)
+    if COMPLETE in os.environ:
+        command(args=args, prog_name=PROGRAM)
+    try:
+        # Not `command(args)`: that takes interrupts and broken pipes into its own hands.
+        with command.make_context(PROGRAM, args) as context:
+            code = command.invoke(context)
+    except typer.Exit as end:
+        code = end.exit_code
+    sys.stdout.flush()
+    return int(code or OK)
 
 
 def with_default_rank(args: Sequence[str]) -> list[str]:
@@ -126,9 +136,3 @@ def _unknown_option(error: Exception) -> str | None:
     known = [flag for one in context.command.get_params(context) for flag in (*one.opts, *one.secondary_opts)]
     near = difflib.get_close_matches(name, known, n=1)
     return f"there is no option {name}{f'; did you mean {near[0]}?' if near else ''}"
-
-
-def _leave_broken_pipe() -> int:
-    """The reader of our output has gone (`| head`): leave without a word."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from spectral_irt.cli.quiet import native_noise_held_back
+from spectral_irt.cli.places import place
 from spectral_irt.errors import OptionError, option
 from spectral_irt.estimators.by_name import METHODS
 
@@ -140,8 +140,11 @@ class Reading:
         how: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         del how["largest_component"]
         how["correct"] = self.correct or None
-        with native_noise_held_back():
-            return read_responses(list(files), progress=progress.reading, **how)
+        return read_responses(list(files), progress=progress.reading, **how)
+
+    def inputs(self, files: Sequence[str]) -> list[str]:
+        """Every file that is read: no result may take its place."""
+        return [*files, *([self.key] if self.key is not None else [])]
 
     def said(self) -> dict[str, Any]:
         """The options that differ from their defaults."""
@@ -267,12 +270,16 @@ class Analysis:
         ),
     ] = None
     ifile: Annotated[
-        Path | None, _exports(metavar="FILE", help="Items with the column names of Winsteps: .csv, .tsv or .txt.")
+        Path | None,
+        _exports(parser=place, metavar="FILE", help="Items with the column names of Winsteps: .csv, .tsv or .txt."),
     ] = None
-    pfile: Annotated[Path | None, _exports(metavar="FILE", help="People, likewise.")] = None
-    catsim: Annotated[Path | None, _exports(metavar="FILE", help="Items for catsim: item, a, b, c, d.")] = None
+    pfile: Annotated[Path | None, _exports(parser=place, metavar="FILE", help="People, likewise.")] = None
+    catsim: Annotated[
+        Path | None, _exports(parser=place, metavar="FILE", help="Items for catsim: item, a, b, c, d.")
+    ] = None
     bank: Annotated[
-        Path | None, _exports(metavar="DIR", help="Keep the calibration, for score, link, update and --anchors.")
+        Path | None,
+        _exports(parser=place, metavar="DIR", help="Keep the calibration, for score, link, update and --anchors."),
     ] = None
 
     def check(self, output: Path | None) -> None:
@@ -326,6 +333,7 @@ Output = Annotated[
     typer.Option(
         "--output",
         "-o",
+        parser=place,
         metavar="DIR",
         show_default=False,
         help="Where to write items.csv, persons.csv, item_fit.csv and fit.json.",

@@ -1,21 +1,10 @@
-"""Results on disk: complete or not at all.
-
-Files are written under temporary names beside their places and moved there when all of them are complete. An error, an
-interrupt or a full disk leaves what was there before.
-"""
+"""What the commands write: which files a directory of results holds, and how each kind of file looks."""
 
 from __future__ import annotations
 
-import errno
 import json
 import math
-import os
-import re
-import secrets
-import signal
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import OutputError, listed
+from spectral_irt.responses.reading.spreadsheet import guarded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -37,121 +27,6 @@ FIRST_RESULTS = ("items.csv", "items.parquet", RECORD)  # of records that do not
 
 CSV_ROWS = 100_000  # rows turned into text at a time: some hundred bytes each
 
-_REMEDIES = {
-    errno.ENOSPC: "the disk is full; free some space or choose another place",
-    errno.EDQUOT: "your disk quota is used up; free some space or choose another place",
-    errno.EFBIG: "the file would be larger than allowed here; choose another place",
-    errno.EACCES: "permission denied; choose a place you may write to",
-    errno.EPERM: "permission denied; choose a place you may write to",
-    errno.EROFS: "the file system is read-only; choose another place",
-    errno.ENOTDIR: "a part of the path is a file, not a directory; choose another place",
-    errno.EEXIST: "a part of the path is a file, not a directory; choose another place",
-    errno.EISDIR: "it is a directory; choose another name",
-    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
-}
-
-
-# ---------------------------------------------------------------------------------- complete or not at all
-
-
-@contextmanager
-def all_or_nothing(
-    targets: Sequence[Path], *, stale: Sequence[Path] = (), last: Callable[[], object] = lambda: None
-) -> Iterator[list[Path]]:
-    """Draft paths for these targets; at the end of a block without error they take their places.
-
-    The drafts are made at once, so a place that cannot be written shows before the work, not after it. A draft that the
-    block removes is a result that did not come about: what was in its place is stale. `stale` files go when the new
-    ones come. `last` is something else to be done when all drafts are complete, before they take their places; if it
-    fails, they do not.
-    """
-    made: list[Path] = []
-    drafts: list[Path] = []
-    try:
-        for target in targets:
-            with naming(target):
-                _make_directory(target.parent, made)
-                if target.is_dir():
-                    raise IsADirectoryError(errno.EISDIR, "is a directory")
-                draft = target.parent / f".{secrets.token_hex(6)}.partial"
-                drafts.append(draft)
-                draft.open("xb").close()
-        yield drafts
-        with uninterrupted():
-            complete = [(draft, target) for draft, target in zip(drafts, targets, strict=True) if draft.exists()]
-            for draft, target in complete:
-                with naming(target):
-                    _settle(draft)
-            last()
-            for draft, target in complete:
-                with naming(target):
-                    os.replace(draft, target)
-            missing = [target for draft, target in zip(drafts, targets, strict=True) if (draft, target) not in complete]
-            for old in (*stale, *missing):
-                with naming(old):
-                    old.unlink(missing_ok=True)
-        made.clear()
-    finally:
-        for draft in drafts:
-            with suppress(OSError):
-                draft.unlink(missing_ok=True)
-        for directory in reversed(made):
-            with suppress(OSError):
-                directory.rmdir()
-
-
-def _make_directory(directory: Path, made: list[Path]) -> None:
-    """Make a directory and those above it, and take note of each."""
-    missing = []
-    while not directory.exists():
-        missing.append(directory)
-        directory = directory.parent
-    for new in reversed(missing):
-        new.mkdir()
-        made.append(new)
-
-
-def _settle(draft: Path) -> None:
-    """See to it that the bytes are on the disk: some file systems complain of lack of space only now."""
-    with draft.open("rb") as file:
-        os.fsync(file.fileno())
-
-
-@contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl-C has no effect in the block, which is meant for moments: what it would have stopped is done."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, lambda *call: None)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def naming(target: Path) -> Iterator[None]:
-    """An operating-system error about this file becomes a sentence with a remedy."""
-    try:
-        yield
-    except OutputError:
-        raise
-    except Exception as error:
-        number = _error_number(error)
-        if number is None:
-            raise
-        reason = _REMEDIES.get(number, f"{os.strerror(number)}; choose another place")
-        raise OutputError(f"{str(target)!r} cannot be written: {reason}. Nothing was written.") from error
-
-
-def _error_number(error: Exception) -> int | None:
-    """The operating system's number of an error; polars has it in its message only."""
-    if isinstance(error, OSError) and error.errno:
-        return error.errno
-    found = re.search(r"\(os error (\d+)\)", str(error))
-    return int(found[1]) if found else None
-
 
 # -------------------------------------------------------------------------------- a directory of results
 
@@ -161,7 +36,6 @@ def result_paths(
     tables: Sequence[str],
     *,
     parquet: bool,
-    inputs: Sequence[Path] = (),
     record: str = RECORD,
 ) -> tuple[list[Path], list[Path]]:
     """Where these results go, the record last, and which files of an earlier run they make stale.
@@ -179,20 +53,9 @@ def result_paths(
             f"{str(directory)!r} holds {listed(foreign)}, which no run of {PROGRAM} wrote there with {record}; choose "
             "another directory, or move it away. Nothing was written."
         )
-    refuse_inputs(present, inputs)
     kinds = ("csv", "parquet") if parquet else ("csv",)
     targets = [directory / f"{table}.{kind}" for table in tables for kind in kinds] + [directory / record]
     return targets, [path for path in present if path not in targets]
-
-
-def refuse_inputs(targets: Sequence[Path], inputs: Sequence[Path]) -> None:
-    """An error when a result would take the place of a file that is being read."""
-    for path in inputs:
-        if any(path.exists() and target.exists() and path.samefile(target) for target in targets):
-            raise OutputError(
-                f"the results would replace {str(path)!r}, which is being read; choose another place. Nothing was "
-                "written."
-            )
 
 
 def _written_with(record: Path) -> set[str]:
@@ -241,12 +104,12 @@ def _cells(values: NDArray[Any]) -> list[str]:
         return ["true" if x else "false" for x in values.tolist()]
     if values.dtype.kind in "iu":
         return [str(x) for x in values.tolist()]
-    return [_quoted(str(x)) for x in values.tolist()]
+    return [_quoted(guarded(str(x))) for x in values.tolist()]
 
 
 def _quoted(text: str) -> str:
     """Text as a CSV cell. An empty text is quoted, so that it is not taken for a missing one."""
-    if not text or text != text.strip() or any(c in text for c in ',"\n\r'):
+    if not text or text != text.strip() or any(c in text for c in ',;\t"\n\r'):
         return '"' + text.replace('"', '""') + '"'
     return text
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.cli.errors import printable
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Display
 
 PATIENCE = 1.0  # seconds of silence
+ALMOST = 0.999  # rich stops a task's clock and pulse for good when it is complete, and there is more to come
 
 
 class Progress:
@@ -28,6 +30,7 @@ class Progress:
         self._display: Display | None = None
         self._task: Any = None
         self._timer: threading.Timer | None = None
+        self._start = time.monotonic()
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty():
@@ -57,14 +60,26 @@ class Progress:
 
     def _show(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, ProgressColumn, SpinnerColumn, Task, TextColumn
         from rich.progress import Progress as Display
+        from rich.text import Text
 
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24), TimeElapsedColumn())
+        start = self._start
+
+        class Clock(ProgressColumn):
+            """Time since the work began, whatever became of the step that is shown."""
+
+            def render(self, task: Task) -> Text:
+                seconds = int(time.monotonic() - start)
+                return Text(f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}", style="progress.elapsed")
+
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24), Clock())
         with self._lock:
             if self._timer is None:
                 return  # the work ended while rich was loading
-            self._display = Display(*columns, console=Console(stderr=True), transient=True)
+            self._display = Display(
+                *columns, console=Console(stderr=True), transient=True, redirect_stdout=False, redirect_stderr=False
+            )
             self._task = self._display.add_task(self._text, total=None)
             self._update()
             self._display.start()
@@ -72,4 +87,6 @@ class Progress:
     def _update(self) -> None:
         if self._display is not None:
             total = None if self._share is None else 1.0  # None: a bar that only shows life
-            self._display.update(self._task, description=self._text, total=total, completed=self._share or 0.0)
+            self._display.update(
+                self._task, description=self._text, total=total, completed=min(self._share or 0.0, ALMOST)
+            )

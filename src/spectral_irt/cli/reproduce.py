@@ -7,17 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from spectral_irt.cli.errors import INTERRUPTED, complain, printable
+from spectral_irt.cli.errors import printable
 from spectral_irt.cli.options import offered
+from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError
 from spectral_irt.experiments import NAMES
 
-KEPT = 1000 + INTERRUPTED  # what the command returns when it was interrupted and has said so itself
 
-
-def _option(metavar: str, help: str) -> Any:
-    return typer.Option(metavar=metavar, help=help, show_default=False)
+def _option(metavar: str, help: str, **more: Any) -> Any:
+    return typer.Option(metavar=metavar, help=help, show_default=False, **more)
 
 
 def reproduce(
@@ -32,7 +31,11 @@ def reproduce(
     ],
     data: Annotated[
         Path | None,
-        _option("DIR", "Where your datasets are; else the directory in SPECTRAL_IRT_DATA. LSAT is always there."),
+        _option(
+            "DIR",
+            "Where your datasets are; else the directory in SPECTRAL_IRT_DATA. LSAT is always there.",
+            parser=place,
+        ),
     ] = None,
     trials: Annotated[
         int | None,
@@ -44,9 +47,9 @@ def reproduce(
         _option("A,B", "Which datasets, for the tables (default: all); ml_1m@50 drops items of fewer than 50 ratings."),
     ] = "",
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="DIR", help="Where to write tables and figures.")
+        Path, typer.Option("--output", "-o", parser=place, metavar="DIR", help="Where to write tables and figures.")
     ] = Path("reproduction"),
-) -> int:
+) -> None:
     """Run an experiment of the paper: NAME.csv, NAME.parquet, NAME.svg and NAME.png, the paper's numbers beside ours.
 
     Interrupted, it keeps the finished trials in the output folder, and the same command goes on from there.
@@ -60,6 +63,7 @@ def reproduce(
     from spectral_irt.experiments import load
     from spectral_irt.experiments.experiment import Request, check, partial_file, run
     from spectral_irt.experiments.trials import count_finished
+    from spectral_irt.writing import written
 
     said = {"--data": data is not None, "--trials": trials is not None, "--datasets": bool(datasets)}
     _refuse_idle(name, [flag for flag, given in said.items() if given])
@@ -67,7 +71,7 @@ def reproduce(
         for each in NAMES:
             experiment = load(each)
             typer.echo(f"{each:<10} {experiment.title}{' (datasets)' if experiment.uses_data else ''}")
-        return 0
+        return
     experiments = [load(each) for each in (NAMES if name == "all" else [name])]
     chosen = tuple(part.strip() for part in datasets.split(",") if part.strip())
     kept = []  # of several experiments, until all are finished
@@ -82,19 +86,17 @@ def reproduce(
             kept.append(partial_file(experiment, request))
             try:
                 files = run(experiment, request, keep=len(experiments) > 1)
-            except KeyboardInterrupt:
-                progress.__exit__()
-                finished = count_finished(kept[-1])
-                where = (
-                    f"{finished:,} finished trials are kept in {str(kept[-1])!r}; the same command goes on from there."
-                )
-                complain("interrupted", where if finished else "before the first trial was finished.", 33)
-                return KEPT
+            except KeyboardInterrupt as interrupt:
+                if finished := count_finished(kept[-1]):
+                    where = f"in {str(kept[-1])!r}; the same command goes on from there."
+                    interrupt.kept = f"{finished:,} finished trials are kept {where}"  # type: ignore[attr-defined]
+                elif kept[-1].parent / f"{experiment.name}.csv" not in written:
+                    interrupt.kept = "before the first trial was finished."  # type: ignore[attr-defined]
+                raise
         for file in files:
             typer.echo(printable(file))
     for path in kept:
         path.unlink(missing_ok=True)
-    return 0
 
 
 def _refuse_idle(name: str, said: list[str]) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.options import Ability, Files, Reading, with_options
+from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import BankError, check_option, listed
 
@@ -27,13 +28,17 @@ def score(
     files: Files,
     reading: Reading,
     bank: Annotated[
-        Path, typer.Option("--bank", metavar="DIR", show_default=False, help="The bank, as fit --bank made it.")
+        Path,
+        typer.Option(
+            "--bank", parser=place, metavar="DIR", show_default=False, help="The bank, as fit --bank made it."
+        ),
     ],
     output: Annotated[
         Path | None,
         typer.Option(
             "--output",
             "-o",
+            parser=place,
             metavar="FILE|DIR",
             show_default=False,
             help="The table as .csv or .parquet; or a directory for persons.csv and a record, score.json.",
@@ -55,27 +60,18 @@ def score(
       spectral-irt score new.csv --bank mybank -o scores.csv
     """
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.output import (
-        all_or_nothing,
-        naming,
-        refuse_inputs,
-        result_paths,
-        write_csv,
-        write_json,
-        write_parquet,
-    )
+    from spectral_irt.cli.output import result_paths, write_csv, write_json, write_parquet
+    from spectral_irt.writing import all_or_nothing, naming
 
     check_option("ability", ability, ("wle", "ml", "eap"))
-    inputs = [Path(file) for file in files]
     targets: list[Path] = []
     stale: list[Path] = []
     if output is not None and output.suffix.lower() in KINDS and not output.is_dir():
         targets = [output]
-        refuse_inputs(targets, inputs)
     elif output is not None:
-        targets, stale = result_paths(output, ["persons"], parquet=False, inputs=inputs, record=RECORD)
+        targets, stale = result_paths(output, ["persons"], parquet=False, record=RECORD)
     known = Bank.load(bank)
-    with all_or_nothing(targets, stale=stale) as drafts:
+    with all_or_nothing(targets, inputs=[*reading.inputs(files), bank], stale=stale) as drafts:
         with Progress() as progress:
             responses = reading.read_any(files, progress)
             progress.say("abilities")

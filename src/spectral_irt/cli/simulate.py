@@ -11,6 +11,7 @@ import typer
 
 from spectral_irt.cli.errors import printable
 from spectral_irt.cli.options import offered, with_options
+from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError
 
@@ -51,7 +52,9 @@ class Details:
 def simulate(
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write: .csv or .parquet.", show_default=False),
+        typer.Option(
+            "--output", "-o", parser=place, metavar="FILE", help="Where to write: .csv or .parquet.", show_default=False
+        ),
     ],
     users: Annotated[int, _option("NUMBER", "How many users; 1000 by default.")] = 1000,
     items: Annotated[int | None, _option("NUMBER", "How many items; the design 'linked' says it itself.")] = None,
@@ -64,7 +67,9 @@ def simulate(
         ),
     ] = "complete",
     seed: Annotated[int | None, _option("NUMBER", "The same seed gives the same data.")] = None,
-    truth: Annotated[Path | None, _option("FILE", "Write the true difficulties there: .csv or .parquet.")] = None,
+    truth: Annotated[
+        Path | None, _option("FILE", "Write the true difficulties there: .csv or .parquet.", parser=place)
+    ] = None,
     ability_mean: Annotated[float, _option("NUMBER", "Mean ability; 0.")] = 0.0,
     ability_sd: Annotated[float, _option("NUMBER", "Standard deviation of ability; 1.")] = 1.0,
     difficulty_sd: Annotated[float, _option("NUMBER", "Standard deviation of difficulty; 1.")] = 1.0,
@@ -82,14 +87,12 @@ def simulate(
       spectral-irt simulate -o forms.parquet --users 9000 --design linked
     """
     from spectral_irt import simulate as draw
-    from spectral_irt.cli.output import all_or_nothing, naming
+    from spectral_irt.writing import all_or_nothing, naming
 
     targets = [path for path in (output, truth) if path is not None]
     for path in targets:
         if path.suffix.lower() not in (".csv", ".parquet"):
             raise OptionError(f"{str(path)!r} ends in neither .csv nor .parquet; name the file after what it shall be.")
-    if truth is not None and truth.absolute() == output.absolute():
-        raise OptionError(f"--output and --truth are the same file, {str(output)!r}; name two.")
     with Progress() as progress, all_or_nothing(targets) as drafts:
         progress.say("drawing answers")
         data = draw.rasch(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spectral_irt.cli.options import Files, Reading, offered, with_options
+from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import check_option
 
@@ -20,7 +21,7 @@ SHOW = 10  # items that moved most
 
 @with_options(Reading)
 def update(
-    bank: Annotated[Path, typer.Argument(metavar="DIR", show_default=False, help="The bank.")],
+    bank: Annotated[Path, typer.Argument(parser=place, metavar="DIR", show_default=False, help="The bank.")],
     files: Files,
     reading: Reading,
     method: Annotated[
@@ -44,10 +45,17 @@ def update(
     output: Annotated[
         Path | None,
         typer.Option(
-            "--output", "-o", metavar="DIR", show_default=False, help="Write the new bank there and keep the old one."
+            "--output",
+            "-o",
+            parser=place,
+            metavar="DIR",
+            show_default=False,
+            help="Write the new bank there and keep the old one.",
         ),
     ] = None,
-    threads: Annotated[int | None, typer.Option(metavar="NUMBER", show_default=False, help="All by default.")] = None,
+    threads: Annotated[
+        int | None, typer.Option(metavar="NUMBER", min=1, show_default=False, help="All by default.")
+    ] = None,
 ) -> None:
     """Update a bank with new answers, of new people, to its items and to new ones. The old answers are not needed.
 
@@ -60,13 +68,15 @@ def update(
       spectral-irt update mybank log/*.parquet --method refit -o mybank-new
     """
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.output import refuse_bank_place, uninterrupted
+    from spectral_irt.cli.output import refuse_bank_place
+    from spectral_irt.writing import refuse_inputs, uninterrupted, written
 
     check_option("method", method, ("stream", "refit"))
     check_option("repeats", repeats, ("error", "skip", "keep"))
     place = bank if output is None else output
     if output is not None:
         refuse_bank_place(output)
+    refuse_inputs([place], reading.inputs(files))
     before = Bank.load(bank)
     with Progress() as progress:
         responses = reading.read_any(files, progress)
@@ -74,6 +84,7 @@ def update(
         after = before.update(responses, method, repeats=repeats, threads=threads)
     with uninterrupted():
         after.save(place)
+        written.append(place)
     show(before, after, responses, place)
 
 

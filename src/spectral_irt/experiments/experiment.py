@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from spectral_irt import __version__
+from spectral_irt.datasets import available
 from spectral_irt.datasets.locating import data_path
 from spectral_irt.errors import OptionError, OutputError, SpectralIrtError, option
-from spectral_irt.experiments.figures import save
-from spectral_irt.experiments.results import write_table
+from spectral_irt.experiments.figures import FIGURES, can_draw, save
+from spectral_irt.experiments.results import TABLES, write_table
 from spectral_irt.experiments.trials import Row, Task, Tell, count_finished, run_trials
+from spectral_irt.writing import all_or_nothing, naming, reason_of, refuse_inputs
 
 
 def silent(text: str, share: float | None = None) -> None:
@@ -95,6 +97,16 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
         about["data"] = str(place.resolve()) if place else ""
     tasks = experiment.plan(request)
     path = partial_file(experiment, request)
+    inputs = _inputs(experiment, request)
+    first = [request.output / f"{experiment.name}.{kind}" for kind in (*TABLES, *FIGURES)]
+    refuse_inputs([path, *first], inputs)
+    draws = can_draw()
+    if not draws:
+        warnings.warn(
+            "matplotlib is not installed, so there will be tables and no figure. For figures: pip install "
+            "'spectral-irt[plots]'.",
+            stacklevel=2,
+        )
     there = request.output.exists()
     try:
         request.output.mkdir(parents=True, exist_ok=True)
@@ -104,8 +116,7 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
     except OSError as error:
         if isinstance(error, SpectralIrtError):
             raise
-        reason = error.strerror or str(error)
-        raise OutputError(f"{str(request.output)!r} cannot be written: {reason}; choose another place.") from error
+        raise OutputError(f"{str(request.output)!r} cannot be written: {reason_of(error) or error}.") from error
     finally:
         if path.is_file() and not count_finished(path):  # nothing to go on from
             path.unlink()
@@ -113,13 +124,24 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
                 with suppress(OSError):
                     request.output.rmdir()
     request.tell("writing", 1.0)
-    files = write_table(request.output, experiment.name, rows)
-    tables = experiment.tables(rows)
-    for ending, table in tables.items():
-        files += write_table(request.output, f"{experiment.name}_{ending}", table)
+    more = experiment.tables(rows)
+    tables = {experiment.name: rows, **{f"{experiment.name}_{ending}": table for ending, table in more.items()}}
+    contents = {request.output / f"{name}.{kind}": (table, kind) for name, table in tables.items() for kind in TABLES}
+    figures = [request.output / f"{experiment.name}.{kind}" for kind in FIGURES if draws]
+    files = [*contents, *figures]
+    kept = f"The trials are kept in {str(path)!r}; the same command goes on from there."
+    with all_or_nothing(files, inputs=inputs) as drafts:
+        for draft, (file, (table, kind)) in zip(drafts, contents.items(), strict=False):
+            with naming(file, kept):
+                write_table(draft, table, kind)
+        if draws:
+            figure = experiment.draw(more)
+            for draft, file in zip(drafts[len(contents) :], figures, strict=True):
+                with naming(file, kept):
+                    save(figure, draft, file)
     if not keep:
         path.unlink(missing_ok=True)
-    return files + save(experiment.draw(tables), request.output, experiment.name)
+    return files
 
 
 def check(request: Request) -> None:
@@ -127,3 +149,11 @@ def check(request: Request) -> None:
         raise OptionError(option("trials"), f" is {request.trials}; it must be at least 1.")
     if request.seed < 0:
         raise OptionError(option("seed"), f" is {request.seed}; it must be zero or more.")
+
+
+def _inputs(experiment: Experiment, request: Request) -> list[Path]:
+    """The datasets that are found where the request says; no result may take the place of one."""
+    place = data_path(request.data) if experiment.uses_data else None
+    if place is None or not place.is_dir():
+        return [] if place is None else [place]
+    return [source.found for source in available(place) if source.found is not None]

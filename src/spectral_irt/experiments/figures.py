@@ -10,8 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.errors import OutputError
-from spectral_irt.experiments.results import write_whole
 from spectral_irt.experiments.trials import Row
 
 # One color and mark per method in every figure (Okabe and Ito's colors, which the color-blind tell apart).
@@ -36,6 +34,7 @@ BAND = 1.96  # standard errors of the mean on either side
 FLOOR_LABEL = "floor (Cramér-Rao, abilities known)"
 FLOOR = {"color": "0.45", "linestyle": ":", "linewidth": 1.2}
 DPI = 110
+FIGURES = ("svg", "png")
 
 
 @dataclass(frozen=True)
@@ -70,28 +69,32 @@ class Panel:
 
 def new_figure(columns: int, width: float = 5.2, height: float = 4.3) -> tuple[Any, list[Any]]:
     """An empty figure with so many panels side by side."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise OutputError(
-            "the figure needs matplotlib, which is not installed: pip install 'spectral-irt[plots]'. The tables are "
-            "written."
-        ) from error
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width * columns, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, list(np.atleast_1d(figure.subplots(1, columns)))
 
 
-def save(figure: Any, folder: Path, name: str) -> list[Path]:
-    """NAME.svg and NAME.png; the same figure gives the same bytes."""
+def can_draw() -> bool:
+    """Whether there is matplotlib."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def save(figure: Any, path: Path, target: Path) -> None:
+    """The figure in a file, of the kind that the target's ending says; the same figure gives the same bytes."""
     import matplotlib
 
-    svg, png = folder / f"{name}.svg", folder / f"{name}.png"
-    with matplotlib.rc_context({"svg.hashsalt": name}):
-        write_whole(svg, lambda path: figure.savefig(path, format="svg", metadata={"Date": None}))
-    write_whole(png, lambda path: figure.savefig(path, format="png", dpi=DPI, metadata={"Software": None}))
-    return [svg, png]
+    if target.suffix == ".svg":
+        with matplotlib.rc_context({"svg.hashsalt": target.stem}):
+            figure.savefig(path, format="svg", metadata={"Date": None})
+    else:
+        figure.savefig(path, format="png", dpi=DPI, metadata={"Software": None})
 
 
 def _plain(axes: Any, title: str, x: str, y: str) -> None:

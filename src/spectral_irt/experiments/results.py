@@ -1,18 +1,19 @@
-"""Tidy tables: rows as dictionaries, on disk as CSV and Parquet, complete or not at all."""
+"""Tidy tables: rows as dictionaries, on disk as CSV and Parquet."""
 
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.errors import OutputError
 from spectral_irt.experiments.trials import Row
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+TABLES = ("csv", "parquet")
 
 
 def frame(rows: Sequence[Row]) -> pl.DataFrame:
@@ -25,26 +26,13 @@ def frame(rows: Sequence[Row]) -> pl.DataFrame:
     return pl.DataFrame(columns, schema_overrides=types)
 
 
-def write_table(folder: Path, name: str, rows: Sequence[Row]) -> list[Path]:
-    """NAME.csv and NAME.parquet."""
+def write_table(path: Path, rows: Sequence[Row], kind: str) -> None:
+    """The rows in a file of this kind."""
     table = frame(rows)
-    csv, parquet = folder / f"{name}.csv", folder / f"{name}.parquet"
-    write_whole(csv, lambda path: table.write_csv(path))
-    write_whole(parquet, lambda path: table.write_parquet(path))
-    return [csv, parquet]
-
-
-def write_whole(target: Path, write: Callable[[Path], Any]) -> None:
-    """Write beside the target and move it there when it is complete."""
-    draft = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        write(draft)
-        os.replace(draft, target)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(f"{str(target)!r} cannot be written: {reason}; choose another place.") from error
-    finally:
-        draft.unlink(missing_ok=True)
+    if kind == "csv":
+        table.write_csv(path)
+    else:
+        table.write_parquet(path)
 
 
 def read_table(folder: Path, name: str) -> list[Row] | None:

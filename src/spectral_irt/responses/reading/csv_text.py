@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.responses.reading.files import File
 from spectral_irt.responses.reading.raw import RawPiece, check_utf8, end_of_last_record, raw_pieces
+from spectral_irt.responses.reading.spreadsheet import GUARDED, unguarded
 from spectral_irt.responses.reading.tables import (
     HEAD_ROWS,
     Pieces,
@@ -119,7 +120,7 @@ class CsvText:
 
     def _parsed(self, piece: RawPiece, data: bytes, columns: list[int]) -> pl.DataFrame:
         try:
-            return pl.read_csv(
+            parsed = pl.read_csv(
                 io.BytesIO(data),
                 has_header=False,
                 infer_schema=False,
@@ -127,6 +128,7 @@ class CsvText:
                 quote_char='"',
                 columns=columns,
             )
+            return parsed.with_columns(pl.all().str.replace(GUARDED, "$1")) if b"'" in data else parsed
         except pl.exceptions.PolarsError:
             if b'"' not in data:
                 raise
@@ -244,7 +246,7 @@ def _n_values(record: str, separator: str) -> int:
 
 def _column_names(file: File, header: str, separator: str) -> list[str]:
     try:
-        columns = next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))
+        columns = [unguarded(name) for name in next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))]
     except csv.Error as error:
         raise ReadError(f"{file.name}: the header cannot be read ({error}).") from None
     if all(name.strip() in ("0", "1", "NA", "") for name in columns) and any(columns):

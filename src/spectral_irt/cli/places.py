@@ -1,0 +1,21 @@
+"""Options that name a place: a file or a folder, to be read or to be written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from spectral_irt.writing import reason_of
+
+
+def place(text: str | Path) -> Path:
+    """The path, with `~` for the home directory; refused if it can be no name at all."""
+    if not str(text):
+        raise typer.BadParameter("it is empty; name a place, or . for the current directory.")
+    path = Path(text).expanduser()
+    try:
+        path.exists()
+    except OSError as error:  # the system cannot even tell
+        raise typer.BadParameter(f"{reason_of(error)}.") from error
+    return path
