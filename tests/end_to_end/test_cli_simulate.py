@@ -85,7 +85,7 @@ def test_a_fit_finds_the_truth_again(cli: Cli) -> None:
     [
         ("-o a.txt --items 5", ["'a.txt'", ".csv nor .parquet"]),
         ("-o a.csv --items 5 --truth t.xlsx", ["'t.xlsx'", ".csv nor .parquet"]),
-        ("-o a.csv --items 5 --truth a.csv", ["same file", "name two"]),
+        ("-o a.csv --items 5 --truth a.csv", ["same file", "name of its own"]),
         ("-o a.csv", ["--items is missing", "say how many"]),
         ("-o a.csv --items 5 --users 0", ["--users is 0", "at least 1"]),
         ("-o a.csv --items 5 --design round", ["--design is 'round'", "'complete', 'sampled'"]),

@@ -1,0 +1,168 @@
+"""No result takes the place of something that is being read, under whatever name it goes."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+
+ANSWERS = "user,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\ne,1,0,0\nf,0,1,0\n"
+
+
+@pytest.fixture
+def files(cli: Cli) -> None:
+    Path("d.csv").write_text(ANSWERS)
+    Path("key.csv").write_text("item,key\nq1,1\nq2,1\nq3,1\n")
+    Path("people.csv").write_text("user,sex\na,f\nb,m\nc,f\nd,m\ne,f\nf,m\n")
+    Path("anchors.csv").write_text("item,difficulty\nq1,0.5\nq2,-0.5\n")
+    for bank in ("bank", "bank2"):
+        assert cli("fit", "d.csv", "--bank", bank).code == 0
+
+
+def contents() -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
+# What is read, by the option that says so (None: the answers), and the outputs that might hit it.
+INPUTS = {
+    "answers": ("d.csv", []),
+    "key": ("key.csv", ["--key", "key.csv"]),
+    "group file": ("people.csv", ["--group-file", "people.csv"]),
+    "anchors": ("anchors.csv", ["--anchors", "anchors.csv"]),
+}
+
+
+def same(name: str, how: str) -> str:
+    """Another name of the same file."""
+    if how == "relative":
+        return name
+    if how == "absolute":
+        return str(Path(name).absolute())
+    if how == "roundabout":
+        Path("sub").mkdir(exist_ok=True)
+        return f"sub/../{name}"
+    other = f"other{Path(name).suffix}"
+    if how == "hard link":
+        os.link(name, other)
+    else:
+        os.symlink(name, other)
+    return other
+
+
+NAMES = ["relative", "absolute", "roundabout", "hard link", "symbolic link"]
+
+
+@pytest.mark.parametrize("how", NAMES)
+@pytest.mark.parametrize("option", ["--ifile", "--pfile", "--catsim"])
+@pytest.mark.parametrize("what", INPUTS)
+def test_fit(cli: Cli, files: None, what: str, option: str, how: str) -> None:
+    name, says = INPUTS[what]
+    target = same(name, how)
+    before = contents()
+    done = cli("fit", "d.csv", *says, option, target)
+    assert done.code == 2, done
+    assert f"would replace '{name}', which is being read" in done.err
+    assert contents() == before
+
+
+@pytest.mark.parametrize("how", NAMES)
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("d.csv", "compare d.csv --estimators spectral -o"),
+        ("key.csv", "compare d.csv --key key.csv --estimators spectral -o"),
+        ("d.csv", "score d.csv --bank bank -o"),
+        ("key.csv", "score d.csv --key key.csv --bank bank -o"),
+    ],
+)
+def test_compare_and_score(cli: Cli, files: None, name: str, command: str, how: str) -> None:
+    target = same(name, how)
+    before = contents()
+    done = cli(*command.split(), target)
+    assert done.code == 2, done
+    assert f"would replace '{name}', which is being read" in done.err
+    assert contents() == before
+
+
+@pytest.mark.parametrize("how", ["relative", "absolute", "roundabout", "symbolic link"])
+@pytest.mark.parametrize(
+    ("name", "command"),
+    [
+        ("bank", "fit d.csv --anchors bank --bank"),
+        ("bank", "link bank bank2 -o"),
+        ("bank2", "link bank bank2 -o"),
+    ],
+)
+def test_banks(cli: Cli, files: None, name: str, command: str, how: str) -> None:
+    target = same(name, how)
+    before = contents()
+    done = cli(*command.split(), target)
+    assert done.code == 2, done
+    assert "which is being read" in done.err
+    assert contents() == before
+
+
+def test_tables_of_a_bank(cli: Cli, files: None) -> None:
+    table = next(Path("bank").glob("items.*.parquet"))
+    before = contents()
+    assert "being read" in cli("score", "d.csv", "--bank", "bank", "-o", table).err
+    assert "being read" in cli("link", "bank", "bank2", "--table", table).err
+    shutil.copy(table, "bank2/answers.parquet")
+    before = contents()
+    assert "being read" in cli("update", "bank2", "bank2/answers.parquet").err
+    assert contents() == before
+
+
+def test_patterns_mean_their_files(cli: Cli, files: None) -> None:
+    before = contents()
+    assert "would replace 'd.csv', which is being read" in cli("compare", "d*.csv", "-o", "d.csv").err
+    assert contents() == before
+
+
+def test_a_folder_of_results(cli: Cli, files: None) -> None:
+    assert cli("fit", "d.csv", "-o", "out").code == 0
+    before = contents()
+    assert "being read" in cli("fit", "d.csv", "--anchors", "out/items.csv", "-o", "out").err
+    assert "being read" in cli("fit", "d.csv", "--group-file", "out/persons.csv", "--group", "n", "-o", "out").err
+    assert contents() == before
+
+
+def test_reproduce(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spectral_irt.datasets import opening
+
+    Path("data").mkdir()
+    Path("data/table1.csv").write_text("somebody's data\n")
+    source = next(one for one in opening.SOURCES if one.layout != "bundled")
+    found = [opening.replace(source, files=("table1.csv",))]
+    monkeypatch.setattr(opening, "SOURCES", found)
+    for place in ("data", "./data", str(Path("data").absolute())):
+        done = cli("reproduce", "table1", "--data", "data", "--datasets", "lsat", "--trials", "1", "-o", place)
+        assert done.code == 2, done
+        assert "which is being read" in done.err
+    assert contents() == {"data/table1.csv": b"somebody's data\n"}
+
+
+def test_two_results_in_one_place(cli: Cli, files: None) -> None:
+    Path("sub").mkdir()
+    done = cli("fit", "d.csv", "--ifile", "x.csv", "--catsim", "sub/../x.csv")
+    assert (done.code, "same file" in done.err) == (2, True)
+    done = cli("simulate", "-o", "x.csv", "--items", 3, "--truth", "sub/../x.csv")
+    assert (done.code, "same file" in done.err) == (2, True)
+    assert not Path("x.csv").exists()
+
+
+def test_what_is_no_ordinary_file_is_not_replaced(cli: Cli, files: None) -> None:
+    os.mkfifo("pipe.csv")
+    os.symlink("/dev/full", "full.csv")
+    for name in ("pipe.csv", "full.csv"):
+        done = cli("compare", "d.csv", "-o", name)
+        assert done.code == 2
+        assert f"'{name}' is not an ordinary file" in done.err
+    assert Path("pipe.csv").is_fifo()
+    assert Path("full.csv").is_symlink()

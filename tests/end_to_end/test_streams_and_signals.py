@@ -1,0 +1,295 @@
+"""Closed, full and broken streams; signals; odd places: what the process says and returns, and what it leaves."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Cli = Callable[..., Any]
+
+ANSWERS = "user,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
+LONG = "x" * 300
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "a.csv").write_text(ANSWERS)
+    return tmp_path
+
+
+def shell(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """A line for bash, in which `spectral-irt` is this package's."""
+    script = f'spectral-irt() {{ "{sys.executable}" -m spectral_irt "$@"; }}; {line}'
+    return subprocess.run(
+        ["bash", "-c", script], cwd=cwd, capture_output=True, text=True, env={**os.environ, **environment}, timeout=120
+    )
+
+
+# ------------------------------------------------------------------------------------------- streams
+
+
+def test_a_full_disk_behind_standard_output(place: Path) -> None:
+    done = shell("spectral-irt fit a.csv > /dev/full", place)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: what was to be shown cannot be written: the disk is full")
+    assert done.stderr.endswith("Nothing was written.\n")
+    assert done.stderr.count("\n") == 1
+    done = shell("spectral-irt fit a.csv -o out > /dev/full", place)
+    assert done.returncode == 2
+    assert "'out/items.csv'" in done.stderr
+    assert "had been written before" in done.stderr
+    assert (place / "out/fit.json").exists()
+
+
+@pytest.mark.parametrize("command", ["fit a.csv -o out", "check a.csv", "--version", "--help"])
+def test_standard_output_that_is_closed(place: Path, command: str) -> None:
+    done = shell(f"spectral-irt {command} >&-", place)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert (place / "out/fit.json").exists() == command.startswith("fit")
+
+
+def test_standard_error_that_is_closed_or_full(place: Path) -> None:
+    assert shell("spectral-irt fit none.csv 2>&-", place).returncode == 2
+    assert shell("spectral-irt fit none.csv 2>/dev/full", place).returncode == 2
+    assert shell("spectral-irt fit a.csv -o out <&- >&- 2>&-", place).returncode == 0
+    assert (place / "out/items.csv").read_text().startswith("item,difficulty")
+
+
+@pytest.mark.parametrize("command", ["fit a.csv", "data list", "--help", "fit --help"])
+def test_a_reader_that_goes_away(place: Path, command: str) -> None:
+    done = shell(f"set -o pipefail; spectral-irt {command} | true", place)
+    assert (done.returncode in (0, 141), done.stderr) == (True, "")
+    done = shell(f"spectral-irt {command} | head -1", place)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 1
+
+
+@pytest.mark.parametrize("width", ["0", "00", " 0 ", "1", "rubbish"])
+def test_a_width_that_is_none(place: Path, width: str) -> None:
+    done = shell("spectral-irt fit a.csv", place, COLUMNS=width)
+    assert done.returncode == 0
+    assert "".join(done.stdout.split()).count("q1") >= 1
+
+
+def test_help_without_a_width(place: Path) -> None:
+    assert "Calibrate tests" in shell("spectral-irt --help", place, COLUMNS="0").stdout
+
+
+# ------------------------------------------------------------------------------------------- options
+
+
+def test_the_version_and_nothing_else(cli: Cli) -> None:
+    done = cli("--version", "fit", "none.csv")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("spectral-irt 0.")
+
+
+def test_places_that_are_empty(cli: Cli) -> None:
+    Path("a.csv").write_text(ANSWERS)
+    before = os.listdir()
+    for command in (
+        "fit a.csv -o",
+        "fit a.csv --bank",
+        "fit a.csv --ifile",
+        "score a.csv --bank",
+        "compare a.csv -o",
+        "simulate --items 3 -o",
+        "demo -o",
+        "reproduce table1 -o",
+        "data list --data",
+        "update a.csv -o",
+    ):
+        done = cli(*command.split(), "")
+        assert done.code == 2, command
+        assert "it is empty; name a place" in done.err
+    assert os.listdir() == before
+
+
+def test_the_home_directory(cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    Path("a.csv").write_text(ANSWERS)
+    assert cli("fit", "a.csv", "-o", "~/out", "--bank", "~/bank", "--ifile", "~/i.csv").code == 0
+    assert cli("score", "a.csv", "--bank", "~/bank", "-o", "~/s.csv").code == 0
+    assert cli("fit", "a.csv", "--anchors", "~/out/items.csv").code == 0
+    assert cli("fit", "a.csv", "--anchors", "~/bank").code == 0
+    assert cli("simulate", "-o", "~/d.csv", "--items", 3).code == 0
+    assert sorted(os.listdir("home")) == ["bank", "d.csv", "i.csv", "out", "s.csv"]
+    assert not Path("~").exists()
+
+
+def test_names_that_are_too_long(cli: Cli) -> None:
+    Path("a.csv").write_text(ANSWERS)
+    for command in (
+        f"fit a.csv -o {LONG}",
+        f"fit a.csv -o sub/{LONG}/out",
+        f"fit a.csv --bank {LONG}",
+        f"fit a.csv --anchors {LONG}",
+        f"fit a.csv --ifile {LONG}.csv",
+        f"score a.csv --bank {LONG}",
+        f"link {LONG} {LONG}",
+        f"update {LONG} a.csv",
+        f"compare a.csv -o {LONG}",
+        f"simulate --items 3 -o {LONG}.csv",
+        f"reproduce figure1c -o {LONG}",
+        f"data list --data {LONG}",
+        f"demo -o {LONG}",
+    ):
+        done = cli(*command.split())
+        assert done.code == 2, (command, done)
+        assert done.err.startswith("error: "), done
+    assert os.listdir() == ["a.csv"]
+
+
+def test_numbers_that_are_too_large(cli: Cli) -> None:
+    Path("a.csv").write_text(ANSWERS)
+    Path("k.csv").write_text("item,difficulty\nq1,0\n")
+    for options in (
+        "--regularization 1e308",
+        "--regularization 1e308 --anchors k.csv",
+        "--nu 1e308 --weighting pairs",
+        "--nu 1e308 --estimator paper",
+    ):
+        done = cli("fit", "a.csv", *options.split())
+        assert done.code == 2, (options, done)
+        assert "is 1e+308; it is" in done.err
+        assert "at most 1,000,000,000" in done.err
+
+
+@pytest.mark.parametrize("command", ["compare a.csv", "update bank a.csv", "fit a.csv"])
+@pytest.mark.parametrize("threads", ["0", "-1"])
+def test_no_threads(cli: Cli, command: str, threads: str) -> None:
+    Path("a.csv").write_text(ANSWERS)
+    done = cli(*command.split(), "--threads", threads)
+    assert done.code == 2
+    assert "--threads" in done.err
+    assert done.out == ""
+
+
+# ------------------------------------------------------------------------------------------- signals
+
+SLOW = """
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background ignores it
+from spectral_irt.estimators import spectral
+def slow(*args, **options):
+    print("now", flush=True)
+    time.sleep(60)
+spectral.spectral_difficulty = slow
+sys.argv[1:] = ["fit", "a.csv", "-o", "out"]
+from spectral_irt.__main__ import run
+run()
+"""
+
+
+def started(program: str, cwd: Path) -> subprocess.Popen[str]:
+    """A Python program that has said `now`."""
+    command = [sys.executable, "-c", program]
+    running = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    assert running.stdout.readline() == "now\n"
+    time.sleep(0.1)
+    return running
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
+def test_a_signal_that_ends_leaves_nothing(place: Path, number: signal.Signals) -> None:
+    with started(SLOW, place) as running:
+        assert (place / "out").exists()
+        running.send_signal(number)
+        said = running.communicate(timeout=30)
+    assert running.returncode == 128 + number
+    assert said == ("", "interrupted: nothing was written.\n")
+    assert os.listdir(place) == ["a.csv"]
+
+
+def test_a_kill_is_cleaned_up_by_the_next_run(place: Path) -> None:
+    with started(SLOW, place) as running, started(SLOW, place) as living:
+        running.kill()
+        running.communicate()
+        left = set(os.listdir(place / "out"))
+        assert len(left) == 8
+        done = shell("spectral-irt fit a.csv -o out", place)
+        assert done.returncode == 0, done
+        # The drafts of the other run, which is still at work, are left alone.
+        names = set(os.listdir(place / "out"))
+        assert len([name for name in names if name.endswith(".partial")]) == 4
+        assert all(f"-{living.pid}-" in name for name in names if name.endswith(".partial"))
+        living.terminate()
+        living.communicate()
+    assert sorted(os.listdir(place / "out")) == ["fit.json", "item_fit.csv", "items.csv", "persons.csv"]
+
+
+def test_an_interrupt_after_the_results_were_written_says_so(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spectral_irt.cli import display
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    Path("a.csv").write_text(ANSWERS)
+    assert cli("fit", "a.csv", "--bank", "bank").code == 0
+    with monkeypatch.context() as patch:
+        patch.setattr(display, "say", interrupted)
+        done = cli("fit", "a.csv", "-o", "out")
+        assert done.code == 130
+        assert "nothing was written" not in done.err
+        assert "had been written: 'out/items.csv'" in done.err
+        done = cli("update", "bank", "a.csv", "--repeats", "keep", "-o", "bank2")
+        assert (done.code, "had been written: 'bank2'" in done.err) == (130, True), done
+        done = cli("fit", "a.csv")
+        assert (done.code, done.err) == (130, "interrupted: nothing was written.\n")
+
+
+@pytest.mark.parametrize("module", ["numpy", "typer", "spectral_irt.cli.fit"])
+def test_an_interrupt_while_importing(place: Path, module: str) -> None:
+    program = f"""
+import builtins, signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
+class Slow:
+    def find_spec(self, name, *rest):
+        if name == {module!r}:
+            print("now", flush=True)
+            time.sleep(60)
+sys.meta_path.insert(0, Slow())
+sys.argv[1:] = ["fit", "a.csv", "-o", "out"]
+from spectral_irt.__main__ import run
+run()
+"""
+    with started(program, place) as running:
+        running.send_signal(signal.SIGINT)
+        said = running.communicate(timeout=30)
+    assert running.returncode == 130
+    assert said == ("", "interrupted.\n")
+    assert os.listdir(place) == ["a.csv"]
+
+
+# --------------------------------------------------------------------------------- a full disk in `reproduce`
+
+
+@pytest.mark.parametrize("largest", [30, 400, 3_000, 12_000])
+def test_a_full_disk_in_reproduce(tmp_path: Path, largest: int) -> None:
+    """No file may grow beyond a size: trials, a table or the figure fails half-way, as on a full disk."""
+
+    def limit() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+
+    command = [sys.executable, "-B", "-m", "spectral_irt", "reproduce", "table1", "--datasets", "lsat", "--trials", "1"]
+    done = subprocess.run([*command, "-o", "out"], cwd=tmp_path, capture_output=True, text=True, preexec_fn=limit)
+    assert done.returncode == 2, done
+    assert done.stderr.startswith("error: 'out")
+    assert "cannot be written: the file would be larger than allowed" in done.stderr
+    assert done.stderr.count("\n") == 1
+    out = tmp_path / "out"
+    assert not out.exists() or os.listdir(out) == ["table1.partial.jsonl"]
+    done = subprocess.run([*command, "-o", "out"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done
+    assert not list(out.glob("*partial*")) + list(out.glob(".*"))

@@ -1,0 +1,154 @@
+"""Every command on a real terminal: exit code, results, and the screen that it leaves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectral_irt import simulate
+from terminal import CLOCK, Shown, on_terminal
+
+ITEMS = 500
+
+
+def wide(path: Path, people: int, copies: int = 1, seed: int = 1) -> Path:
+    """A wide table of answers; `copies` of the same rows make a large file in no time."""
+    data = simulate.rasch(people, difficulty=np.linspace(-2, 2, ITEMS), seed=seed).responses
+    cells = np.full((people, 2 * ITEMS), ord(","), dtype=np.uint8)
+    cells[:, ::2] = data.to_dense().astype(np.uint8) + ord("0")
+    cells[:, -1] = ord("\n")
+    head = ",".join(f"q{k}" for k in range(ITEMS)) + "\n"
+    path.write_bytes(head.encode() + cells.tobytes() * copies)
+    return path
+
+
+def run(*args: object, cwd: Path) -> None:
+    done = subprocess.run([sys.executable, "-m", "spectral_irt", *map(str, args)], cwd=cwd, capture_output=True)
+    assert done.returncode == 0, done
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file that takes some seconds to read, one that does not, and two banks."""
+    place = tmp_path_factory.mktemp("terminal")
+    wide(place / "slow.csv", 2_000, copies=8)
+    wide(place / "fast.csv", 300)
+    run("fit", "fast.csv", "--bank", "bank", "--no-persons", "--no-fit", cwd=place)
+    wide(place / "later.csv", 300, seed=2)
+    run("fit", "later.csv", "--bank", "other", "--no-persons", "--no-fit", cwd=place)
+    return place
+
+
+def left_clean(shown: Shown) -> None:
+    """The command is done, and of its progress nothing is left on the screen."""
+    assert shown.code == 0, shown.text
+    assert not CLOCK.search(shown.text), shown.text
+    assert not shown.cursor_hidden
+    assert "error: " not in shown.text
+    assert "lost" not in shown.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("args", "last", "results"),
+    [
+        (["fit", "slow.csv", "-o", "out", "--no-fit"], "Results are in out", ["out/items.csv", "out/fit.json"]),
+        (["check", "slow.csv"], "Nothing odd.", []),
+        (["score", "slow.csv", "--bank", "bank", "-o", "s.csv"], "All people are in s.csv.", ["s.csv"]),
+        (["update", "bank", "slow.csv", "--repeats", "keep", "-o", "new"], "The bank is in new.", ["new/bank.json"]),
+    ],
+    ids=["fit", "check", "score", "update"],
+)
+def test_reading_that_takes_longer_than_a_second(place: Path, args: list[str], last: str, results: list[str]) -> None:
+    shown = on_terminal(*args, cwd=place)
+    left_clean(shown)
+    assert any(line.startswith(last) for line in shown.screen), shown.text
+    assert any("reading slow.csv" in line for line, _, _ in shown.progress)
+    for name in results:
+        assert (place / name).stat().st_size > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("args", "last", "result"),
+    [
+        (["compare", "fast.csv", "-o", "compared.csv"], "The table is in compared.csv.", "compared.csv"),
+        (
+            ["simulate", "-o", "drawn.csv", "--users", "40000", "--items", "300", "--seed", "1"],
+            "40,000 users, 300 items, 12,000,000 responses: drawn.csv",
+            "drawn.csv",
+        ),
+        (["reproduce", "figure1b", "--trials", "2", "-o", "figures"], "figures/figure1b.png", "figures/figure1b.csv"),
+    ],
+    ids=["compare", "simulate", "reproduce"],
+)
+def test_work_that_takes_longer_than_a_second(place: Path, args: list[str], last: str, result: str) -> None:
+    shown = on_terminal(*args, cwd=place)
+    left_clean(shown)
+    assert [line for line in shown.screen if line][-1] == last, shown.text
+    assert shown.progress
+    assert (place / result).stat().st_size > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("args", "last", "result"),
+    [
+        (["link", "bank", "other", "-o", "linked"], "B on A's scale is in linked.", "linked/bank.json"),
+        (["demo", "-o", "demo"], "With your own answers: spectral-irt fit answers.csv -o results", "demo/items.csv"),
+        (["data", "list"], "1 of ", None),
+    ],
+    ids=["link", "demo", "data"],
+)
+def test_commands_that_are_quick(place: Path, args: list[str], last: str, result: str | None) -> None:
+    shown = on_terminal(*args, cwd=place)
+    left_clean(shown)
+    assert any(line.startswith(last) for line in shown.screen), shown.text
+    if result is not None:
+        assert (place / result).stat().st_size > 0
+
+
+STEPS = """
+import time
+from spectral_irt.cli.progress import Progress
+with Progress() as progress:
+    progress.say("reading", 0.4)
+    time.sleep(1.6)
+    progress.reading(1.0, "reading")
+    time.sleep(0.3)
+    progress.say("fitting")
+    time.sleep(2.4)
+print("done")
+"""
+
+
+def test_the_clock_goes_on_and_the_bar_shows_life(tmp_path: Path) -> None:
+    shown = on_terminal(cwd=tmp_path, program=STEPS)
+    left_clean(shown)
+    assert [line for line in shown.screen if line] == ["done"]
+    later = [(seconds, colors) for line, seconds, colors in shown.progress if "fitting" in line]
+    seconds = [second for second, _ in later]
+    assert seconds[0] >= 1  # since the work began, not since the line came up
+    assert seconds[-1] >= seconds[0] + 2, seconds
+    assert seconds == sorted(seconds)
+    assert len({colors for _, colors in later}) > 5  # the bar pulses
+
+
+def test_a_share_of_the_work_is_a_share_of_the_bar(tmp_path: Path) -> None:
+    program = STEPS.replace('progress.say("fitting")', 'progress.say("drawing", 0.5)')
+    shown = on_terminal(cwd=tmp_path, program=program)
+    left_clean(shown)
+    line, _, colors = [state for state in shown.progress if "drawing" in state[0]][-1]
+    bar = [color for character, color in zip(line, colors, strict=False) if character in "━╸╺"]
+    assert len(bar) == 24
+    assert 10 <= sum(color == bar[0] for color in bar) <= 14
+
+
+def test_an_error_on_a_terminal(tmp_path: Path) -> None:
+    shown = on_terminal("fit", "none.csv", cwd=tmp_path)
+    assert shown.code == 2
+    assert next(line for line in shown.screen if line).startswith("error: there is no file 'none.csv'")

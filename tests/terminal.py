@@ -1,0 +1,86 @@
+"""A command on a real pseudo-terminal, and what its screen looks like meanwhile and afterwards."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyte
+
+WIDTH, HEIGHT = 100, 120
+CLOCK = re.compile(r"(\d):(\d\d):(\d\d)")
+
+
+@dataclass
+class Shown:
+    """What was to be seen."""
+
+    code: int = -1
+    screen: list[str] = field(default_factory=list)
+    cursor_hidden: bool = False
+    # Each state of the line with the clock: its text, the seconds on the clock, the colors of its characters.
+    progress: list[tuple[str, int, tuple[str, ...]]] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.screen)
+
+
+def on_terminal(*args: object, cwd: Path, program: str | None = None, limit: float = 300) -> Shown:
+    """Run `spectral-irt` (or a Python program) with a terminal as its input, output and error."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, *(["-c", program] if program else ["-m", "spectral_irt"]), *map(str, args)]
+    hidden = ("NO_COLOR", "COLUMNS", "LINES", "CI", "GITHUB_ACTIONS", "FORCE_COLOR", "TTY_COMPATIBLE")
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    environment |= {"TERM": "xterm-256color"}
+    import fcntl
+    import struct
+    import termios
+
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, WIDTH, 0, 0))
+    screen = pyte.Screen(WIDTH, HEIGHT)
+    stream = pyte.ByteStream(screen)
+    shown = Shown()
+    running = subprocess.Popen(
+        command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+    )
+    os.close(theirs)
+    end = time.monotonic() + limit
+    try:
+        while time.monotonic() < end:
+            if not select.select([ours], [], [], 1.0)[0]:
+                continue
+            try:
+                data = os.read(ours, 1 << 16)
+            except OSError:  # the other side is closed
+                break
+            if not data:
+                break
+            stream.feed(data)
+            _look(screen, shown)
+        shown.code = running.wait(timeout=30)
+    finally:
+        if running.poll() is None:
+            running.kill()
+            running.wait()
+        os.close(ours)
+    shown.screen = [line.rstrip() for line in screen.display]
+    shown.cursor_hidden = screen.cursor.hidden
+    return shown
+
+
+def _look(screen: pyte.Screen, shown: Shown) -> None:
+    for number, line in enumerate(screen.display):
+        found = CLOCK.search(line)
+        if found:
+            hours, minutes, seconds = map(int, found.groups())
+            row = screen.buffer[number]
+            colors = tuple(str(row[k].fg) for k in range(WIDTH))
+            shown.progress.append((line.rstrip(), 3600 * hours + 60 * minutes + seconds, colors))
