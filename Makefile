@@ -3,27 +3,31 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 PEERS  := .venv-peers
-PIP    := $(BIN)/python -m pip --quiet --disable-pip-version-check
+LOWEST := .venv-lowest
+# Nothing is said about an installation that succeeds; one that fails says why, all of it, and ends the target.
+quietly = @log=$$(mktemp) && { $(1) >$$log 2>&1 || { cat $$log >&2; rm -f $$log; exit 1; }; } && rm -f $$log
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # Each of the two test workers computes on one core; BLAS threads of both would only wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
 
-.PHONY: demo test test-quick lint format bench reproduce clean help
+.PHONY: demo test test-quick test-lowest lint format bench reproduce clean help
 
 help:
 	@echo "make demo        calibrate the bundled test and show the result"
 	@echo "make test        every test (minutes);  make test-quick: the fast ones"
+	@echo "make test-lowest the fast ones with the oldest versions that pyproject.toml allows"
 	@echo "make lint        ruff and mypy;         make format: let ruff rewrite"
 	@echo "make bench       the benchmarks: scale, the paper's program, efficiency, other packages"
 	@echo "make reproduce   the paper's figures and tables, and docs/reproduction.md from them (an hour or two)"
 
 $(VENV)/.core: pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install -e .
+	$(call quietly,test -x $(BIN)/python || $(PYTHON) -m venv $(VENV))
+	$(call quietly,$(PIP) install -e .)
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(PIP) install -e ".[dev]"
+	$(call quietly,test -x $(BIN)/python || $(PYTHON) -m venv $(VENV))
+	$(call quietly,$(PIP) install -e ".[dev]")
 	@touch $@ $(VENV)/.core
 
 demo: $(VENV)/.core
@@ -35,10 +39,22 @@ test: $(VENV)/.dev
 test-quick: $(VENV)/.dev
 	@$(PYTEST) -m "not slow"
 
+# The lowest version of each package that pyproject.toml names, and the newest of what those need.
+$(LOWEST)/.made: pyproject.toml
+	$(call quietly,test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST))
+	$(call quietly,$(LOWEST)/bin/python -m pip --disable-pip-version-check install uv)
+	$(call quietly,$(LOWEST)/bin/uv pip install --python $(LOWEST)/bin/python --resolution lowest-direct -e ".[dev]")
+	@touch $@
+
+test-lowest: $(LOWEST)/.made
+	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 -q -m "not slow"
+
+# The last one reads the Python of README.md and docs.
 lint: $(VENV)/.dev
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+	@$(BIN)/python -m pytest -q tests/unit/test_docs_types.py
 
 format: $(VENV)/.dev
 	@$(BIN)/ruff check --fix .
@@ -68,4 +84,4 @@ reproduce: $(VENV)/.dev
 	@PYTHONPATH=docs $(BIN)/python -m reproduction_page build/reproduction docs
 
 clean:
-	rm -rf $(VENV) $(PEERS) demo-results .pytest_cache .mypy_cache .ruff_cache build dist
+	rm -rf $(VENV) $(LOWEST) $(PEERS) demo-results .pytest_cache .mypy_cache .ruff_cache build dist

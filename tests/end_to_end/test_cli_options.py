@@ -189,7 +189,7 @@ def test_help_through_a_pipe() -> None:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
-    script = shell("spectral-irt --show-completion")
+    script = shell("spectral-irt --show-completion; true")  # the shell must be there to be recognized
     assert "complete -o default -F" in script.stdout, script.stderr
     cases = {
         "spectral-irt re": {"reproduce"},
@@ -216,6 +216,6 @@ def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_completion_is_installed_for_the_shell_in_use(tmp_path: Path) -> None:
-    done = shell("spectral-irt --install-completion", HOME=str(tmp_path))
-    assert done.returncode == 0, done.stderr
+    done = shell("spectral-irt --install-completion; true", HOME=str(tmp_path))
+    assert "bash completion installed" in done.stdout, done.stderr
     assert "completion" in (tmp_path / ".bashrc").read_text()

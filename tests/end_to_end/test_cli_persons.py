@@ -266,7 +266,7 @@ def test_group_numbers_are_in_order_and_people_without_a_group_are_left_out(cli:
 
 
 GROUPS = {
-    "no such column": (["--group", "gender"], "no column 'gender' for group"),
+    "no such column": (["--group", "gender"], "no column 'gender' for --group"),
     "a single value": (["--group", "same"], "the column 'same' has a single value, 'x'"),
     "no value": (["--group", "none"], "the column 'none' has no value at all"),
     "too few people": (["--group", "few"], "fewer than 30 users with both right and wrong answers"),

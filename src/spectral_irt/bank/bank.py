@@ -14,7 +14,7 @@ from spectral_irt.bank.evidence import NO_PRIOR, Prior, diagonal_of, matrix_is_a
 from spectral_irt.bank.labels import in_words_of, same_labels
 from spectral_irt.bank.people import Hashes, fingerprints
 from spectral_irt.errors import BankError, OptionError, listed
-from spectral_irt.estimators.base import Z95, RaschEstimator, make_table, method
+from spectral_irt.estimators.base import Z95, RaschEstimator, make_table
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.responses import Labels
@@ -290,7 +290,6 @@ class Calibration(RaschEstimator):
         )
 
 
-@method
 def to_bank(fit: RaschEstimator, responses: Any) -> Bank:
     """The bank of this calibration; `responses` are what it was fitted to."""
     fit._require_fit()

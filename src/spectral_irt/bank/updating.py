@@ -35,7 +35,7 @@ from spectral_irt.chain.anchored import Known, solve_grounded, tied
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, prior_precision
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import BankError, DesignError, check_option, listed, option
-from spectral_irt.persons import align
+from spectral_irt.persons.align import align
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import examine

@@ -86,7 +86,7 @@ def analyse(
         _add_model_test(results, tell)
     if groups is not None:
         tell("comparing groups")
-        results.dif = fit.dif(responses, groups.of(responses))  # type: ignore[attr-defined]
+        results.dif = fit.dif(responses, groups.of(responses))
         results.group = groups.column
         results.findings += results.dif.findings
     if wanted.rank is not None:

@@ -21,6 +21,7 @@ from spectral_irt.errors import NotFittedError, OptionError, listed
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.usable import check_usable
+from spectral_irt.results import Results
 
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
 KEEP_COVARIANCE = 2_000  # items up to which a fit keeps its covariance matrix (32 MB)
@@ -55,7 +56,7 @@ class Estimate:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-class RaschEstimator:
+class RaschEstimator(Results):
     """Base of all estimators; see `SpectralRasch` for the one to use."""
 
     threads: int | None
@@ -215,15 +216,6 @@ class RaschEstimator:
 
 def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
-
-
-def method(function: Callable[..., Any], name: str | None = None) -> Callable[..., Any]:
-    """Make a free function of a fitted estimator also a method of every estimator, by its own or another name.
-
-    Rooms below this one (abilities, fit statistics, tests) add what they compute without this room knowing of them.
-    """
-    setattr(RaschEstimator, name or function.__name__, function)
-    return function
 
 
 def make_table(columns: Mapping[str, NDArray[Any]], frame_kind: str | None) -> Any:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import DesignError, OptionError, listed, option
-from spectral_irt.estimators.base import make_table, method
+from spectral_irt.estimators.base import make_table
 from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
 from spectral_irt.inference.residual_components import Components, residual_components
 from spectral_irt.inference.residual_pairs import ALL_PAIRS, Pairs, pairs_of, residual_matrices
@@ -124,7 +124,6 @@ class LocalDependence:
         )
 
 
-@method
 def local_dependence(
     fit: Any,
     responses: Any = None,

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import DesignError, OptionError, Words, listed, option
-from spectral_irt.estimators.base import make_table, method
+from spectral_irt.estimators.base import make_table
 from spectral_irt.inference.mantel_haenszel import mantel_haenszel
 from spectral_irt.inference.splits import Split, by_label
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
@@ -156,9 +156,6 @@ def differential(
     name = split.names[({*range(split.n_groups)} - {*focal}).pop()]
     findings += [*found.findings, *note, *_finding(items, centred)]
     return Differential(contrasts, items, test, centred, name, found.items[chosen], tuple(findings))
-
-
-method(differential, "dif")
 
 
 # ------------------------------------------------------------------------------------------- groups

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.estimators.base import RaschEstimator, make_table, method
+from spectral_irt.estimators.base import RaschEstimator, make_table
 from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
 from spectral_irt.inference.conditional_fit import conditional_statistics
 from spectral_irt.inference.fit_statistics import WITH_FIT, item_statistics
@@ -18,7 +18,6 @@ from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
 
-@method
 def item_fit(
     fit: RaschEstimator,
     responses: Any = None,

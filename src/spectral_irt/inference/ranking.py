@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.estimators.base import Z95, RaschEstimator, make_table, method
+from spectral_irt.estimators.base import Z95, RaschEstimator, make_table
 from spectral_irt.responses.block import Floats, Ints
 
 ORDERS = ("lower", "difficulty")
@@ -50,7 +50,6 @@ class Ranking:
     correlated: bool
 
 
-@method
 def ranking(fit: RaschEstimator, by: str = "lower", top: int = 10, *, seed: int = 0) -> Any:
     """The items from the hardest (best liked, for ratings coded liked = 0) down, and how sure that order is.
 

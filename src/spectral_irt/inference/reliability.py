@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.base import RaschEstimator, make_table, method
+from spectral_irt.estimators.base import RaschEstimator, make_table
 from spectral_irt.inference.fit_statistics import WITH_FIT, item_statistics
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.persons.residuals import person_mean_squares
@@ -141,7 +141,6 @@ class Reliability:
         return "\n".join([*lines, ", ".join(extra)])
 
 
-@method
 def reliability(
     fit: RaschEstimator, responses: Any = None, method: str = "wle", *, ignore_unknown: bool = False
 ) -> Reliability:
@@ -236,7 +235,6 @@ def information(difficulty: Floats, theta: ArrayLike) -> Floats:
     return total
 
 
-@method
 def test_information(
     fit: RaschEstimator,
     theta: ArrayLike | None = None,  # noqa: PT028

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.chain.weights import LOGISTIC_VARIANCE
 from spectral_irt.errors import OptionError, option
-from spectral_irt.estimators.base import RaschEstimator, make_table, method
+from spectral_irt.estimators.base import RaschEstimator, make_table
 from spectral_irt.estimators.given_score import conditional_probabilities
 from spectral_irt.inference.tails import two_sided
 from spectral_irt.persons.abilities import answers_with_difficulty
@@ -40,7 +40,6 @@ class RestScore:
     se: Floats
 
 
-@method
 def item_restscore(
     fit: RaschEstimator,
     responses: Any = None,

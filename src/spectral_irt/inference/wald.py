@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.estimators.base import make_table, method
+from spectral_irt.estimators.base import make_table
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.splits import divide
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
@@ -101,7 +101,6 @@ class WaldTest:
         return make_table(columns, groups.everyone.frame_kind)
 
 
-@method
 def score_split(fit: Any, responses: Any, split: Any = "ability") -> WaldTest:
     """Are items as hard for users of high score as for users of low score? A test of the model for spectral fits.
 

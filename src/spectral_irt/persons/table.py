@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.estimators.base import RaschEstimator, make_table, method
+from spectral_irt.estimators.base import RaschEstimator, make_table
 from spectral_irt.persons.abilities import abilities, score_abilities
 from spectral_irt.persons.align import align
 from spectral_irt.persons.residuals import person_mean_squares
@@ -27,7 +27,6 @@ def scored(fit: RaschEstimator, data: Any, what: str, ignore_unknown: bool = Fal
     return align(fit, as_responses(data, threshold=fit.threshold), ignore_unknown)
 
 
-@method
 def persons(
     fit: RaschEstimator,
     responses: Any = None,
@@ -98,7 +97,6 @@ def person_columns(
     }
 
 
-@method
 def score_table(fit: RaschEstimator, items: Sequence[Any] | None = None) -> Any:
     """From raw score to ability on a complete set of items: `score, ability, se, ability_ml, se_ml`.
 
