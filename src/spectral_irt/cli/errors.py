@@ -29,7 +29,7 @@ PHRASES = {
 
 _OPTIONS = (
     "data|format|user|item|response|missing|key|correct|threshold|above_mean|duplicates|orient|estimator|weighting|"
-    "regularization|nu|nu_rule|se|threads|max_iter|seed|design|p|ignore|method|repeats|sample|ability|anchors|replicates"
+    "regularization|nu|nu_rule|se|threads|max_iter|seed|design|p|ignore|items|method|repeats|sample|ability|anchors|replicates"
 )
 _VALUE = r"'[^']*'|\"[^\"]*\"|\[[^\]]*\]|[\w+-]+(?:\.\w+)*"
 _SAID_TWICE = re.compile(rf"\b(?:{_OPTIONS})=(?:{_VALUE}) \((--\S+ [^()]+)\)")  # missing='9' (--missing 9)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.errors import DesignError, DuplicateResponseError, OptionError, ReadError, check_option, listed
+from spectral_irt.errors import (
+    DesignError,
+    DuplicateResponseError,
+    OptionError,
+    ReadError,
+    SpectralIrtError,
+    check_option,
+    listed,
+)
 from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, pack
 
@@ -38,6 +46,8 @@ class Responses:
         The dataframe library that the data came in ("pandas", "polars", ...); tables go out in the same.
     source : str
         What the data are, for messages and `fit.json`.
+    notes : tuple of Finding
+        What reading them has to say: which columns were taken for items, and which were left out.
 
     Examples
     --------
@@ -51,6 +61,7 @@ class Responses:
     users: Labels
     frame_kind: str | None = None
     source: str = "the data"
+    notes: tuple[Finding, ...] = ()
 
     # ---------------------------------------------------------------- ways in
 
@@ -177,12 +188,12 @@ class Responses:
     @cached_property
     def counts(self) -> Ints:
         """n_l: how many items each user answered."""
-        return np.concatenate([block.counts for block in self.blocks] or [np.zeros(0, dtype=np.int64)])
+        return fixed(np.concatenate([block.counts for block in self.blocks] or [np.zeros(0, dtype=np.int64)]))
 
     @cached_property
     def scores(self) -> Ints:
         """s_l: how many of them right."""
-        return np.concatenate([block.scores for block in self.blocks] or [np.zeros(0, dtype=np.int64)])
+        return fixed(np.concatenate([block.scores for block in self.blocks] or [np.zeros(0, dtype=np.int64)]))
 
     @cached_property
     def item_counts(self) -> Ints:
@@ -198,7 +209,7 @@ class Responses:
         total = np.zeros(self.n_items, dtype=np.int64)
         for block in self.blocks:
             total += np.bincount(pick(block), minlength=self.n_items)
-        return total
+        return fixed(total)
 
     def __repr__(self) -> str:
         share = 100 * self.item_scores.sum() / max(self.n_responses, 1)
@@ -260,6 +271,7 @@ class Responses:
             self.users if users is None else users,
             self.frame_kind,
             self.source,
+            self.notes,
         )
 
     def largest_component(self) -> Responses:
@@ -273,10 +285,10 @@ class Responses:
         return self.take_items(labels == np.argmax(sizes))
 
     def findings(self) -> tuple[Finding, ...]:
-        """What is odd in the design of the data, in plain sentences."""
+        """What was taken for an item, and what is odd in the design of the data, in plain sentences."""
         from spectral_irt.responses.design import examine
 
-        return examine(self).findings
+        return self.notes + examine(self).findings
 
     def to_dense(self) -> Floats:
         """Users x items with NaN where there is no answer; for small data."""
@@ -288,6 +300,13 @@ class Responses:
         return dense
 
 
+def fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers, for reading only: what is shared must not change."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
 def _positions(chosen: ArrayLike, size: int) -> Ints:
     """Positions from positions (negative ones count from the end) or a mask; numpy complains about what is neither."""
     array = np.asarray(chosen)
@@ -295,9 +314,23 @@ def _positions(chosen: ArrayLike, size: int) -> Ints:
 
 
 def as_responses(data: Any, *, threshold: float | None = None) -> Responses:
-    """What an estimator's `fit` makes of its argument: Responses as they are, anything else as a wide table."""
+    """What an estimator's `fit` makes of its argument: Responses as they are, a dataframe as `responses_from_frame`
+    reads it, long or wide, and anything else as a wide table."""
     if isinstance(data, Responses):
         return data
+    from spectral_irt.responses.wide import is_frame
+
+    if is_frame(data):
+        from spectral_irt.responses.read import responses_from_frame
+
+        try:
+            return responses_from_frame(data, threshold=threshold)
+        except SpectralIrtError as error:
+            if "=" not in str(error):
+                raise
+            raise type(error)(
+                f"{error} Such options go to spectral_irt.responses_from_frame, and what it returns to fit."
+            ) from None
     if isinstance(data, str | bytes):
         raise ReadError(
             f"fit takes responses, an array or a dataframe, not the text {data!r}; "
