@@ -69,7 +69,7 @@ def attributes_among(names: Sequence[Any], are_answers: Sequence[bool]) -> tuple
     Where most of the names look like that, it is how the items are called, and none is either.
     """
     sure = [k for k, name in enumerate(names) if says_attribute(name)]
-    like = [k for k, name in enumerate(names) if k in set(sure) or mentions_attribute(name)]
+    like = [k for k, name in enumerate(names) if says_attribute(name) or mentions_attribute(name)]
     if 2 * (len(like) - 1) > len(names) - 1 or len(names) - len(sure) < 2:
         return [], []
     out = [k for k in sure if not are_answers[k] or set(words_of(names[k])) & CATEGORIES]
@@ -190,9 +190,10 @@ def choose_columns(
         not says_attribute(name) or are_answers(table.head(k)) for k, name in zip(candidates, names, strict=True)
     ]
     out, suspects = attributes_among(names, answers)
-    rest = [n for n in range(len(names)) if n not in set(out)]
+    left_out = set(out)
+    rest = [n for n in range(len(names)) if n not in left_out]
     sums = {rest[n] for n in _sums(table, [candidates[n] for n in rest])}
-    kept = [n not in sums and n not in set(out) for n in range(len(names))]
+    kept = [n not in sums and n not in left_out for n in range(len(names))]
     chosen = Chosen(
         _pick(names, kept),
         attributes=tuple(names[n] for n in out),
