@@ -15,8 +15,12 @@ ALL_RIGHT = "the check's table has every value above 0.5: all answers right, whi
 OUR_WORDS = "refused, in words of our own"
 
 NOT_OURS = {
+    "check_dict_unchanged": ABILITIES,
     "check_dtype_object": ABILITIES,
+    "check_estimators_dtypes": ABILITIES,
     "check_fit2d_predict1d": ABILITIES,
+    "check_methods_sample_order_invariance": ABILITIES,
+    "check_methods_subset_invariance": ABILITIES,
     "check_n_features_in_after_fitting": ABILITIES,
     "check_estimators_pickle": ALL_RIGHT,
     "check_pipeline_consistency": ALL_RIGHT,

@@ -232,8 +232,8 @@ def test_unknown_items(calibrated):
     with pytest.raises(OptionError, match="none of its 2 items"):
         fit.persons(nothing, ignore_unknown=True)
     text = Responses.from_wide([[1, 0]], items=["0", "1"])
-    with pytest.raises(OptionError, match="agree as text"):
-        fit.persons(text)
+    numbers = Responses.from_wide([[1, 0]], items=[0, 1])
+    assert fit.persons(text).equals(fit.persons(numbers))  # 0 is "0"
 
 
 def test_score_table(calibrated):

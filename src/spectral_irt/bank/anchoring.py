@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.anchors import Anchors, as_anchors
-from spectral_irt.bank.labels import positions
 from spectral_irt.chain.anchored import Grounded, Known, grounded_errors, solve_grounded, tied
 from spectral_irt.chain.covariance import SE_METHODS, choose_method
 from spectral_irt.chain.pairs import check_strength
@@ -21,6 +20,7 @@ from spectral_irt.estimators.base import Estimate, RaschEstimator, make_table
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import Design, examine
+from spectral_irt.responses.labels import positions
 from spectral_irt.responses.responses import Labels
 
 DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")

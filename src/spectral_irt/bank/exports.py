@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, Scale
-from spectral_irt.bank.labels import positions, readable
+from spectral_irt.bank.labels import readable
 from spectral_irt.errors import OptionError, OutputError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.labels import positions
 from spectral_irt.responses.reading.spreadsheet import guarded
 
 Columns = Mapping[str, NDArray[Any]]

@@ -11,33 +11,8 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import BankError
 from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Ints
+from spectral_irt.responses.labels import positions
 from spectral_irt.responses.responses import Labels
-
-
-def positions(labels: Labels, known: Labels) -> Ints:
-    """Where each label is among the known ones; -1 where it is not.
-
-    A label that is a number on one side and the same number as text on the other is the same item: a file whose item
-    names are all whole numbers gives numbers, and one more item called "x" turns them all into text.
-
-    >>> positions(np.array(["q2", "q9"], dtype=object), np.array(["q1", "q2"], dtype=object)).tolist()
-    [1, -1]
-    >>> positions(np.array(["2", "x"], dtype=object), np.array([1, 2])).tolist()
-    [1, -1]
-    """
-    place = {label: k for k, label in enumerate(known.tolist())}
-    found = [place.get(label, -1) for label in labels.tolist()]
-    if -1 in found:
-        taken = set(found)
-        by_text: dict[str, int] = {}
-        for label, k in place.items():
-            by_text[str(label)] = -1 if str(label) in by_text else k
-        for n, label in enumerate(labels.tolist()):
-            k = by_text.get(str(label), -1)
-            if found[n] < 0 and k not in taken:
-                found[n] = k
-    return np.array(found, dtype=np.int64)
 
 
 def in_words_of(responses: Responses, known: Labels) -> Responses:

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, Calibration, Scale
 from spectral_irt.bank.evidence import Prior
-from spectral_irt.bank.labels import positions
 from spectral_irt.errors import BankError, check_option, listed, option
 from spectral_irt.estimators.base import RaschEstimator, make_table
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.labels import positions
 from spectral_irt.responses.responses import Labels
 
 METHODS = ("mean", "mean-sigma", "robust")

@@ -48,5 +48,6 @@ def check(
         found = spectral_difficulty(responses, weighting="users", se="none", tol=ROUGH, progress=progress.say)
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     out = console()
-    if not show_findings(out, about_the_data):
+    show_findings(out, [*responses.notes, *about_the_data])
+    if not any(finding.code != "items_taken" for finding in (*responses.notes, *about_the_data)):
         out.print("Nothing odd.")

@@ -16,6 +16,7 @@ from spectral_irt.estimators.by_name import METHODS, make_estimator
 
 if TYPE_CHECKING:
     from spectral_irt.inference.compare import Comparison
+    from spectral_irt.responses import Finding
 
 
 @with_options(Reading)
@@ -65,9 +66,12 @@ def compare(
     parameters = {} if threads is None else {"threads": threads}
     methods = {name: partial(make_estimator, name, parameters) for name in names}
 
+    notes: list[Finding] = []
+
     def work() -> list[Comparison]:
         with Progress() as progress:
             responses = reading.read(files, progress)
+            notes.extend(responses.notes)
             return run(responses, methods, holdout=holdout, seed=seed, tell=progress.say)
 
     if output is None:
@@ -77,7 +81,7 @@ def compare(
             rows = work()
             with naming(output):
                 write_csv(draft, columns_of(rows))
-    show(rows, output)
+    show(rows, notes, output)
 
 
 def columns_of(rows: list[Comparison]) -> dict[str, Any]:
@@ -92,11 +96,11 @@ def columns_of(rows: list[Comparison]) -> dict[str, Any]:
     return columns
 
 
-def show(rows: list[Comparison], output: Path | None) -> None:
+def show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from spectral_irt.cli.display import console, say
+    from spectral_irt.cli.display import console, say, show_findings
     from spectral_irt.cli.errors import printable
 
     out = console()
@@ -120,5 +124,8 @@ def show(rows: list[Comparison], output: Path | None) -> None:
             say(out, Text(f"{row.method}: {printable(for_shell(row.problem))}"))
     say(out)
     say(out, Text("AUC and mean log-likelihood of held-out users; 'from CML': root mean square difference, in logits."))
+    if notes:
+        say(out)
+        show_findings(out, notes)
     if output is not None:
         say(out, Text.assemble("The table is in ", (printable(output), "bold"), "."))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.responses.labels import positions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +30,8 @@ class Groups:
 
     def of(self, responses: Responses) -> list[Any]:
         """The group of every user of these responses, None for those who have none."""
-        found = [self.of_user.get(str(user)) for user in responses.users.tolist()]
+        place, groups = positions(responses.users, self.of_user), list(self.of_user.values())
+        found = [groups[k] if k >= 0 else None for k in place.tolist()]
         if self.of_user and all(group is None for group in found):
             raise OptionError(
                 f"none of the {len(self.of_user):,} people in {self.source} ({listed(self.of_user)}) is in "
@@ -165,7 +167,13 @@ def _of_answers(files: list[File], column: str, reading: Reading) -> Pieces:
     from spectral_irt.responses.reading.layout import Asked, Long, find_layout, position_of
 
     asked = Asked(
-        reading.format, reading.user, reading.item, reading.response, reading.orient, (*reading.ignore, column)
+        reading.format,
+        reading.user,
+        reading.item,
+        reading.response,
+        reading.orient,
+        (*reading.ignore, column),
+        tuple(reading.items),
     )
     number = 1
     for file in files:

@@ -88,7 +88,15 @@ class Reading:
     ] = "error"
     ignore: Annotated[
         list[str],
-        _layout(metavar="COLUMN", help="A column of a wide table that is no item, such as age. Repeat for several."),
+        _layout(metavar="COLUMN,...", help="Columns of a wide table that are not items, such as age."),
+    ] = field(default_factory=list)
+    items: Annotated[
+        list[str],
+        _layout(
+            metavar="PATTERN,...",
+            help="Columns of a wide table that are items, as in 'q*'. By default all but labels and attributes of the "
+            "people, such as sex or school; with --key, the items of the key.",
+        ),
     ] = field(default_factory=list)
     largest_component: Annotated[
         bool,

@@ -107,12 +107,12 @@ def scores(
         )
     if not bank.scale.is_logits:
         persons = with_measures(persons, "ability", bank.scale)
-    return persons, reliability(fit, aligned, ability), _findings(bank, named, persons)
+    return persons, reliability(fit, aligned, ability), [*responses.notes, *_findings(bank, named, persons)]
 
 
 def _findings(bank: Bank, responses: Responses, persons: Columns) -> list[Finding]:
-    from spectral_irt.bank.labels import positions
     from spectral_irt.responses import Finding
+    from spectral_irt.responses.labels import positions
 
     out = []
     place = positions(responses.items, bank.items)

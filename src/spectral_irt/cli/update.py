@@ -116,7 +116,7 @@ def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
     if known.any():
         lines.append(("median se", f"{np.median(old_se[known]):.3f} before, {np.median(new_se[known]):.3f} after"))
     show_lines(out, lines)
-    fresh = [finding for finding in after.findings if finding not in before.findings]
+    fresh = [*responses.notes, *(finding for finding in after.findings if finding not in before.findings)]
     if fresh:
         say(out)
         show_findings(out, fresh)

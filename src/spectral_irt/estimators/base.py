@@ -20,6 +20,8 @@ from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError, listed
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.labels import positions
+from spectral_irt.responses.responses import fixed
 from spectral_irt.responses.usable import check_usable
 from spectral_irt.results import Results
 
@@ -126,7 +128,9 @@ class RaschEstimator(Results):
         Parameters
         ----------
         data : Responses, 2-D array, scipy sparse matrix, or any dataframe
-            One row a user, one column an item; 1 right, 0 wrong, NaN or None not answered.
+            One row per user, one column per item; 1 right, 0 wrong, NaN or None not answered. A dataframe may also be
+            long, or have a column of labels: it is read as `responses_from_frame` reads it, and `findings_` tells
+            which columns were taken for items. What must be said about it (user=, missing=, key=, ...) is said there.
         y : ignored
             Present because scikit-learn's pipelines pass it.
         """
@@ -138,17 +142,15 @@ class RaschEstimator(Results):
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)  # nothing of an earlier fit survives
         for name in ("difficulty", "se", "status"):
-            values = getattr(estimate, name)
-            values.setflags(write=False)
-            setattr(self, f"{name}_", values)
+            setattr(self, f"{name}_", fixed(getattr(estimate, name)))
         self.n_iter_ = estimate.n_iter
         self.residual_ = estimate.residual
-        self.findings_ = estimate.findings
+        self.findings_ = responses.notes + tuple(estimate.findings)
         if estimate.loglik is not None:
             self.loglik_ = estimate.loglik
         for name, value in estimate.extra.items():
-            setattr(self, f"{name}_", value)
-        self.item_labels_ = responses.items
+            setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
+        self.item_labels_ = fixed(responses.items)
         self.item_counts_ = responses.item_counts
         self.item_scores_ = responses.item_scores
         self.frame_kind_ = responses.frame_kind
@@ -204,14 +206,33 @@ class RaschEstimator(Results):
         self._require_fit()
         difficulty = self.difficulty_
         if items is not None:
-            code = {label: k for k, label in enumerate(self.item_labels_.tolist())}
-            unknown = [label for label in items if label not in code]
-            if unknown:
-                raise OptionError(f"unknown items {listed(unknown)}; this calibration has {listed(self.item_labels_)}.")
-            difficulty = difficulty[[code[label] for label in items]]
-        theta = np.atleast_1d(np.asarray(abilities, dtype=float))
+            difficulty = difficulty[self._places_of(items)]
+        theta = _abilities(abilities)
         with np.errstate(over="ignore"):
             return 1 / (1 + np.exp(difficulty[None, :] - theta[:, None]))
+
+    def _places_of(self, items: Sequence[Any]) -> NDArray[np.int64]:
+        """Where these items are among those of the calibration; each must be one of them."""
+        place = positions(items, self.item_labels_)
+        if (place < 0).any():
+            unknown = [label for label, k in zip(items, place, strict=True) if k < 0]
+            raise OptionError(f"unknown items {listed(unknown)}; this calibration has {listed(self.item_labels_)}.")
+        return place
+
+
+def _abilities(given: Any) -> Floats:
+    """Abilities as an array; a table of answers, which `predict_proba` takes elsewhere, is refused."""
+    try:
+        theta = np.atleast_1d(np.asarray(given, dtype=float))
+    except (TypeError, ValueError):
+        theta = None
+    if theta is None or theta.ndim > 1:
+        what = type(given).__name__ if theta is None else f"a table of shape {theta.shape}"
+        raise OptionError(
+            f"predict_proba takes abilities, one number per person, not {what}. Abilities of the people who gave these "
+            "answers: fit.persons(answers)."
+        )
+    return theta
 
 
 def _same(a: Any, b: Any) -> bool:

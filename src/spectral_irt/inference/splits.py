@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats, Ints
+from spectral_irt.responses.labels import positions
 
 SPLITS = ("median", "mean", "ability", "scores")
 PROX = 2.89  # 1.7^2: a normal with standard deviation 1.7 is closest to the logistic
@@ -173,12 +174,14 @@ def by_label(responses: Responses, labels: Any) -> Split:
     """
     if isinstance(labels, Mapping):
         known = responses.users.tolist()
-        if not any(user in labels for user in known):
+        place = positions(known, labels)
+        if not (place >= 0).any():
             raise OptionError(
                 f"none of the {len(labels):,} users in the groups ({listed(labels)}) is in {responses.source} "
-                f"({listed(known)}). Check that both name users alike, numbers as numbers and text as text."
+                f"({listed(known)}). Check that both name users alike."
             )
-        column = [labels.get(user) for user in known]
+        values = list(labels.values())
+        column = [values[k] if k >= 0 else None for k in place]
     else:
         array = np.asarray(labels, dtype=object) if isinstance(labels, list | tuple) else np.asarray(labels)
         if array.ndim != 1 or len(array) != responses.n_users:

@@ -32,6 +32,7 @@ from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estima
 from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.labels import positions
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -147,9 +148,7 @@ def wald_by_item(responses: Any, split: Any = "median", *, threads: int | None =
 
 def aligned_difficulty(fit: Any, responses: Responses) -> Floats:
     """The fit's difficulties in the order of the responses' items; NaN for items it does not know."""
-    code = {label: k for k, label in enumerate(fit.item_labels_.tolist())}
-    place = [code.get(label, -1) for label in responses.items.tolist()]
-    return np.append(fit.difficulty_, np.nan)[place]
+    return np.append(fit.difficulty_, np.nan)[positions(responses.items, fit.item_labels_)]
 
 
 def compare_groups(groups: Subgroups) -> WaldTest:

@@ -8,11 +8,12 @@ import numpy as np
 
 from spectral_irt.errors import OptionError, listed, option
 from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.labels import positions
 from spectral_irt.responses.responses import Labels
 
 
 def align(calibration: Any, responses: Responses, ignore_unknown: bool = False) -> Responses:
-    """The responses with the items of a calibration, in its order; items are matched by label.
+    """The responses with the items of a calibration, in its order; items are matched by label, 1 as "1".
 
     Parameters
     ----------
@@ -30,14 +31,13 @@ def align(calibration: Any, responses: Responses, ignore_unknown: bool = False) 
     mine, theirs = responses.items.tolist(), labels.tolist()
     if mine == theirs:
         return responses
-    code = {label: k for k, label in enumerate(theirs)}
-    new = np.array([code.get(label, -1) for label in mine], dtype=np.int32)
+    new = positions(responses.items, labels).astype(np.int32)
     unknown = [label for label, k in zip(mine, new, strict=True) if k < 0]
     if unknown and not ignore_unknown:
         verb = "item is" if len(unknown) == 1 else "items are"
         raise OptionError(
             f"{responses.source}: {len(unknown):,} {verb} not in the calibration: {listed(unknown)}. "
-            f"It has {listed(theirs)}. {_hint(unknown, theirs)}Check the labels, or say ",
+            f"It has {listed(theirs)}. Check the labels, or say ",
             option("ignore_unknown", True),
             " to leave the answers to these items out.",
         )
@@ -47,16 +47,6 @@ def align(calibration: Any, responses: Responses, ignore_unknown: bool = False) 
             f"{listed(theirs)}; there is nothing to score. Check the labels."
         )
     return responses.transform(_recode, new, items=labels)
-
-
-def _hint(unknown: list[Any], known: list[Any]) -> str:
-    """What to say when the labels agree but for their type."""
-    if {str(label) for label in unknown} <= {str(label) for label in known}:
-        return (
-            f"They agree as text: one side has labels like {unknown[0]!r} and the other like {known[0]!r}; "
-            "give both the same type. "
-        )
-    return ""
 
 
 def _recode(block: Block, new: np.ndarray[Any, Any]) -> Block:

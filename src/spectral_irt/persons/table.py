@@ -139,14 +139,11 @@ def form_difficulty(fit: RaschEstimator, items: Sequence[Any] | None) -> NDArray
     beta = fit.difficulty_
     if items is None:
         return beta[np.isfinite(beta)]
-    code = {label: k for k, label in enumerate(fit.item_labels_.tolist())}
-    chosen = np.asarray(items).tolist()
-    unknown = [label for label in chosen if label not in code]
-    if unknown:
-        raise OptionError(f"unknown items {listed(unknown)}; this calibration has {listed(fit.item_labels_)}.")
-    if len(set(chosen)) < len(chosen):
+    chosen = list(items)
+    place = fit._places_of(chosen)
+    if len(np.unique(place)) < len(chosen):
         raise OptionError("items names the same item more than once; name each once.")
-    beta = beta[[code[label] for label in chosen]]
+    beta = beta[place]
     without = [label for label, b in zip(chosen, beta, strict=True) if not np.isfinite(b)]
     if without:
         raise OptionError(f"items without a difficulty: {listed(without)}. Leave them out of the form.")

@@ -67,7 +67,7 @@ class Block:
     indptr: Ints
     split: Ints
     items: NDArray[np.int32]
-    _cache: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[tuple[str, int], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def n_users(self) -> int:
@@ -104,9 +104,11 @@ class Block:
 
     def pattern(self, n_items: int) -> sparse.csr_array:
         """The 0/1 matrix with two rows a user (right, wrong) and a column an item; no copy of the items is made."""
-        if "pattern" not in self._cache:
-            self._cache["pattern"] = self.matrix(_shared_ones(self.n_responses), n_items)
-        return self._cache["pattern"]
+        found = self._cache.get(("pattern", n_items))
+        if found is None:
+            found = self.matrix(_shared_ones(self.n_responses), n_items)
+            self._cache["pattern", n_items] = found
+        return found
 
     def matrix(self, values: Floats, n_items: int) -> sparse.csr_array:
         """`pattern` with a value for every response instead of one."""
@@ -114,11 +116,15 @@ class Block:
 
     def halves(self, n_items: int) -> tuple[sparse.csr_array, sparse.csr_array]:
         """Two 0/1 matrices, users x items: right answers, and wrong answers. Made once, four bytes a response."""
-        if "right" not in self._cache:
+        found: tuple[sparse.csr_array, sparse.csr_array] | None = self._cache.get(("halves", n_items))
+        if found is None:
             right = self.right()
-            self._cache["right"] = self._half(self.scores, self.items[right], n_items)
-            self._cache["wrong"] = self._half(self.counts - self.scores, self.items[~right], n_items)
-        return self._cache["right"], self._cache["wrong"]
+            found = (
+                self._half(self.scores, self.items[right], n_items),
+                self._half(self.counts - self.scores, self.items[~right], n_items),
+            )
+            self._cache["halves", n_items] = found  # both at once: another thread may look in between
+        return found
 
     def _half(self, sizes: Ints, items: NDArray[np.int32], n_items: int) -> sparse.csr_array:
         indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)

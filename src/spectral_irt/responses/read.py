@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from spectral_irt.errors import ReadError, check_option, option
+from spectral_irt.errors import OptionError, ReadError, check_option, option
 from spectral_irt.responses.pack import DUPLICATES, Duplicates
 from spectral_irt.responses.responses import Responses
 from spectral_irt.responses.scoring import Polarity, Scoring, scoring
@@ -42,6 +42,7 @@ def read_responses(
     duplicates: Duplicates = "error",
     orient: Orient = "users",
     ignore: Any = (),
+    items: Any = (),
     progress: Progress | None = None,
 ) -> Responses:
     """Responses from a file of answers: CSV or TSV (plain, .gz, .zst), Parquet, Arrow/Feather, or JSON lines.
@@ -77,7 +78,11 @@ def read_responses(
     orient : "users" or "items"
         What a row of a wide table is.
     ignore : str or several
-        Columns of a wide table that are no items, for instance what else is known about the persons.
+        Columns of a wide table that are not items, for instance what else is known about the persons; "a,b" are two.
+    items : str or several
+        Columns of a wide table that are items, by name or pattern: "q*" or "q1,q2"; the others are left out. By default
+        the items are those of the key, or else every column but the labels and attributes such as sex, group, school
+        and total score; `findings()` tells what was taken for an item and what was left out.
     progress : callable(fraction, text), optional
         Told after every piece how far reading has come.
 
@@ -105,7 +110,7 @@ def read_responses(
 
     check_option("duplicates", duplicates, DUPLICATES)
     how = _scoring(missing, key, correct, threshold, above_mean)
-    asked = _asked(format, user, item, response, orient, ignore)
+    asked = _asked(format, user, item, response, orient, ignore, items)
     files = find_files(path)
     source = source_name(files)
     request = _Request(how, asked, duplicates, source, None, progress)
@@ -130,6 +135,7 @@ def responses_from_frame(
     duplicates: Duplicates = "error",
     orient: Orient = "users",
     ignore: Any = (),
+    items: Any = (),
     progress: Progress | None = None,
 ) -> Responses:
     """Responses from a dataframe of any library, long or wide, with the options of `read_responses`.
@@ -149,7 +155,7 @@ def responses_from_frame(
 
     check_option("duplicates", duplicates, DUPLICATES)
     how = _scoring(missing, key, correct, threshold, above_mean)
-    asked = _asked(format, user, item, response, orient, ignore)
+    asked = _asked(format, user, item, response, orient, ignore, items)
     with polars_errors_named("the dataframe"):
         table, kind = table_of_any_frame(frame)
         return _from_tables([table], _Request(how, asked, duplicates, "the data", kind, progress))
@@ -171,13 +177,24 @@ class _Request:
             self.progress(share, f"reading {self.source}")
 
 
-def _asked(format: str, user: Any, item: Any, response: Any, orient: str, ignore: Any) -> Asked:
+def _asked(format: str, user: Any, item: Any, response: Any, orient: str, ignore: Any, items: Any) -> Asked:
     from spectral_irt.responses.reading.layout import Asked
 
     check_option("format", format, ("auto", "wide", "long"))
     check_option("orient", orient, ("users", "items"))
-    several = isinstance(ignore, Iterable) and not isinstance(ignore, str | bytes)
-    return Asked(format, user, item, response, orient, tuple(ignore) if several else (ignore,))
+    if _several(items) and orient == "items":
+        raise OptionError(
+            option("items", ...),
+            " names columns, and with ",
+            option("orient", "items"),
+            " a column is a person; leave out one of them.",
+        )
+    return Asked(format, user, item, response, orient, _several(ignore), _several(items))
+
+
+def _several(given: Any) -> tuple[Any, ...]:
+    one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
+    return (given,) if one else tuple(given)
 
 
 def _scoring(missing: Any, key: Key | None, correct: Any, threshold: Any, above_mean: Any) -> Scoring:
@@ -237,10 +254,12 @@ def _from_tables(tables: Sequence[Table], request: _Request) -> Responses:
 
 
 def _from_wide(tables: Sequence[Table], layouts: Sequence[Wide], request: _Request) -> Responses:
+    from spectral_irt.responses.reading.columns import check_named, together
     from spectral_irt.responses.reading.labels import ItemIndex
     from spectral_irt.responses.reading.people import Purpose, people_responses
     from spectral_irt.responses.reading.wide import wide_sheets
 
+    check_named(request.asked.items, [name for table in tables for name in table.columns], request.source)
     columns = ItemIndex()
     first = 0 if request.frame_kind else 1  # rows of a file are counted from 1, those of a frame from 0
     purpose = Purpose(
@@ -255,11 +274,14 @@ def _from_wide(tables: Sequence[Table], layouts: Sequence[Wide], request: _Reque
         ),
         loose_columns=all(table.loose_header for table in tables),
     )
-    sheets = wide_sheets(tables, layouts, columns, request.report, first_number=first)
-    return people_responses(sheets, columns, purpose)
+    sheets = wide_sheets(tables, layouts, columns, request.report, first_number=first, orient=request.asked.orient)
+    responses = people_responses(sheets, columns, purpose)
+    chosen = [layout.chosen for layout in layouts if layout.chosen is not None]
+    return replace(responses, notes=together(chosen).findings()) if chosen else responses
 
 
 def _from_json(files: Sequence[File], request: _Request) -> Responses:
+    from spectral_irt.responses.reading.columns import check_named, together
     from spectral_irt.responses.reading.json_lines import (
         find_fields,
         is_long,
@@ -274,7 +296,7 @@ def _from_json(files: Sequence[File], request: _Request) -> Responses:
     if all(is_long(one, request.asked) for one in opened):
         return _from_tables([table_of_json(one) for one in opened], request)
     columns = ItemIndex()
-    fields = [find_fields(one, request.asked) for one in opened]
+    fields = [find_fields(one, request.asked, request.scoring.key or ()) for one in opened]
     purpose = Purpose(
         request.scoring,
         request.duplicates,
@@ -284,4 +306,10 @@ def _from_json(files: Sequence[File], request: _Request) -> Responses:
         loose_rows=False,
         loose_columns=False,
     )
-    return people_responses(json_sheets(opened, fields, columns, request.report), columns, purpose)
+    responses = people_responses(json_sheets(opened, fields, columns, request.report), columns, purpose)
+    if not responses.n_items and request.asked.items:
+        check_named(request.asked.items, [name for one in opened for name, _ in one.first], request.source)
+    if request.asked.orient == "items" or any(field.answers for field in fields):
+        return responses
+    chosen = replace(together([field.chosen for field in fields]), items=tuple(responses.items.tolist()))
+    return replace(responses, notes=chosen.findings())

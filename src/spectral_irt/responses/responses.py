@@ -19,6 +19,7 @@ from spectral_irt.errors import (
     DuplicateResponseError,
     OptionError,
     ReadError,
+    SpectralIrtError,
     check_option,
     listed,
     option,
@@ -51,6 +52,8 @@ class Responses:
         What the data are, for messages and `fit.json`.
     engine : Engine
         How sums over people are done: threads of this process by default.
+    notes : tuple of Finding
+        What reading them has to say: which columns were taken for items, and which were left out.
 
     Examples
     --------
@@ -64,6 +67,7 @@ class Responses:
     users: Labels
     frame_kind: str | None = None
     source: str = "the data"
+    notes: tuple[Finding, ...] = ()
     engine: Engine = field(default_factory=LocalEngine, repr=False)
 
     def __post_init__(self) -> None:
@@ -248,12 +252,12 @@ class Responses:
     @cached_property
     def counts(self) -> Ints:
         """n_l: how many items each user answered."""
-        return self.gather(_counts)
+        return fixed(self.gather(_counts))
 
     @cached_property
     def scores(self) -> Ints:
         """s_l: how many of them right."""
-        return self.gather(_scores)
+        return fixed(self.gather(_scores))
 
     @cached_property
     def item_counts(self) -> Ints:
@@ -267,7 +271,8 @@ class Responses:
 
     @cached_property
     def _per_item(self) -> tuple[Ints, Ints]:
-        return self.sum(_item_counts, self.n_items)
+        counts, scores = self.sum(_item_counts, self.n_items)
+        return fixed(counts), fixed(scores)
 
     def __repr__(self) -> str:
         share = 100 * self.item_scores.sum() / max(self.n_responses, 1)
@@ -335,10 +340,10 @@ class Responses:
         return self.take_items(labels == np.argmax(sizes))
 
     def findings(self) -> tuple[Finding, ...]:
-        """What is odd in the design of the data, in plain sentences."""
+        """What was taken for an item, and what is odd in the design of the data, in plain sentences."""
         from spectral_irt.responses.design import examine
 
-        return examine(self).findings
+        return self.notes + examine(self).findings
 
     def answers(self) -> tuple[Ints, NDArray[np.int32], NDArray[np.bool_]]:
         """Every answer: the position of the person, the code of the item, and whether it is right."""
@@ -394,6 +399,13 @@ def _dense(block: Block, n_items: int) -> Floats:
     return dense
 
 
+def fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers, for reading only: what is shared must not change."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
 def _positions(chosen: ArrayLike, size: int) -> Ints:
     """Positions from positions (negative ones count from the end) or a mask; numpy complains about what is neither."""
     array = np.asarray(chosen)
@@ -401,9 +413,23 @@ def _positions(chosen: ArrayLike, size: int) -> Ints:
 
 
 def as_responses(data: Any, *, threshold: float | None = None) -> Responses:
-    """What an estimator's `fit` makes of its argument: Responses as they are, anything else as a wide table."""
+    """What an estimator's `fit` makes of its argument: Responses as they are, a dataframe as `responses_from_frame`
+    reads it, long or wide, and anything else as a wide table."""
     if isinstance(data, Responses):
         return data
+    from spectral_irt.responses.wide import is_frame
+
+    if is_frame(data):
+        from spectral_irt.responses.read import responses_from_frame
+
+        try:
+            return responses_from_frame(data, threshold=threshold)
+        except SpectralIrtError as error:
+            if "=" not in str(error):
+                raise
+            raise type(error)(
+                f"{error} Such options go to spectral_irt.responses_from_frame, and what it returns to fit."
+            ) from None
     if isinstance(data, str | bytes):
         raise ReadError(
             f"fit takes responses, an array or a dataframe, not the text {data!r}; "

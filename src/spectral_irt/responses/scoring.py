@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, check_option, join, option
+from spectral_irt.responses.labels import positions
 from spectral_irt.responses.wide import check_threshold
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Scoring:
     """How raw values become right, wrong or missing. Make one with `scoring`, which checks the options."""
 
     missing: tuple[str, ...] = ()
-    key: Mapping[str, str] | None = None
+    key: Mapping[Any, str] | None = None
     correct: tuple[str, ...] | None = None
     threshold: float | None = None
     above_mean: Polarity | None = None
@@ -72,7 +73,8 @@ class Scoring:
 
         if self.key is None:
             return None
-        return pl.Series([self.key.get(str(item)) for item in items], dtype=pl.String)
+        answers = [*self.key.values(), None]
+        return pl.Series([answers[k] for k in positions(items, self.key)], dtype=pl.String)
 
     def right(
         self,
@@ -151,9 +153,9 @@ def scoring(
     )
 
 
-def _checked_key(key: Mapping[Any, Any]) -> dict[str, str]:
+def _checked_key(key: Mapping[Any, Any]) -> dict[Any, str]:
     answers = spellings(key.values())
-    return {str(item): answer for item, answer in zip(key, answers, strict=True) if answer not in NOT_ANSWERED}
+    return {item: answer for item, answer in zip(key, answers, strict=True) if answer not in NOT_ANSWERED}
 
 
 def _several(values: Any) -> Sequence[Any]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spectral_irt.errors import NAMED, OptionError, ResponseValueError, join, listed, option
+from spectral_irt.responses.labels import positions
 from spectral_irt.responses.scoring import Scoring, one_spelling
 from spectral_irt.responses.wide import MISSING_CODES
 
@@ -31,6 +32,8 @@ SUSPECTS = MISSING_CODES | {
     "9999",
     "missing",
 }
+
+LONGEST_SHOWN = 60  # characters of a value that a message repeats
 
 
 class Place(NamedTuple):
@@ -94,7 +97,9 @@ class Survey:
     def check_key(self, items: Iterable[Any]) -> None:
         """Raise when an item has no right answer in the key; items of the key that nobody saw do no harm."""
         if self.scoring.key is not None:
-            absent = [item for item in items if str(item) not in self.scoring.key]
+            items = list(items)
+            place = positions(items, self.scoring.key)
+            absent = [item for item, k in zip(items, place, strict=True) if k < 0]
             if absent:
                 raise OptionError(
                     f"the key has no answer for {len(absent):,} of the items: {listed(absent)}. Add them to the key, "
@@ -183,7 +188,9 @@ def _is_number(text: str) -> bool:
 
 
 def _shown(text: str) -> str:
-    """Numbers as they are, other text in quotes."""
+    """Numbers as they are, other text in quotes; of a very long one, the beginning."""
+    if len(text) > LONGEST_SHOWN:
+        return f"{_shown(text[:LONGEST_SHOWN])}... ({len(text):,} characters)"
     try:
         float(text)
     except ValueError:

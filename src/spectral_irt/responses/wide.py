@@ -11,6 +11,7 @@ from scipy import sparse
 
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, check_option, listed, option
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block
+from spectral_irt.responses.labels import check_people, is_missing, item_label
 from spectral_irt.responses.pack import Duplicates
 from spectral_irt.responses.responses import Labels, Responses
 
@@ -45,7 +46,7 @@ def from_wide(
 ) -> Responses:
     check_option("orient", orient, ("users", "items"))
     check_threshold(threshold)
-    frame = hasattr(type(table), "columns") or hasattr(table, "__arrow_c_stream__")
+    frame = is_frame(table)
     if user is not None and not frame:
         raise OptionError(
             option("user", user), " names a column of a dataframe; this table is an array, without names."
@@ -74,6 +75,11 @@ def from_wide(
     return cls(tuple(blocks), labels, np.arange(n_users) if users is None else users, kind)
 
 
+def is_frame(table: Any) -> bool:
+    """Whether this is a dataframe of some library."""
+    return hasattr(type(table), "columns") or hasattr(table, "__arrow_c_stream__")
+
+
 def from_long(
     cls: type[Responses],
     users: ArrayLike,
@@ -93,6 +99,8 @@ def from_long(
     answered = (right | wrong)[:, 0]
     rows = answered | (_labelled(columns[0]) & _labelled(columns[1]))
     answered = answered[rows]
+    if columns[0].dtype.kind not in "iub":
+        check_people(columns[0].tolist(), "users", rows)
     user_labels, user = _coded(columns[0][rows], "users")
     item_labels, item = _coded(columns[1][rows], "items")
     return cls.from_codes(
@@ -110,6 +118,16 @@ def check_threshold(threshold: float | None) -> None:
         raise OptionError(option("threshold"), f" is {threshold}; it must be a finite number.")
 
 
+def check_one_level(columns: Sequence[Any]) -> None:
+    """Refuse pandas columns of several levels: an item has one label."""
+    levels = [name for name in columns if isinstance(name, tuple)]
+    if levels:
+        raise ReadError(
+            f"the dataframe's column labels have several levels, as in {levels[0]!r} (MultiIndex), and an item has one "
+            "label. Join them first: df.columns = ['_'.join(map(str, c)) for c in df.columns]."
+        )
+
+
 def _item_labels(items: Sequence[Any] | None, n_items: int) -> Labels:
     labels = as_labels(np.arange(n_items) if items is None else items)
     if len(labels) != n_items:
@@ -122,15 +140,15 @@ def _item_labels(items: Sequence[Any] | None, n_items: int) -> Labels:
 
 
 def as_labels(labels: Any) -> Labels:
-    """Labels as an int64 array or an array of Python objects: never fixed-width strings, which pad and cut."""
-    array = labels if isinstance(labels, np.ndarray) else np.array(list(labels), dtype=object)
-    if array.dtype.kind in "iu":
-        return array.astype(np.int64)
-    plain = array.tolist()
-    if plain and all(type(x) is int or isinstance(x, np.integer) for x in plain):
+    """Labels as an int64 array, or Python objects: never fixed-width strings, which pad and cut, or wrapped numbers."""
+    if isinstance(labels, np.ndarray) and labels.dtype.kind == "i":
+        return labels.astype(np.int64)
+    plain = [label.item() if isinstance(label, np.integer) else label for label in labels]
+    if plain and all(type(label) is int and abs(label) < 2**63 for label in plain):
         return np.array(plain, dtype=np.int64)
     out = np.empty(len(plain), dtype=object)
-    out[:] = plain
+    for k, label in enumerate(plain):  # one by one: a label may be a tuple
+        out[k] = label
     return out
 
 
@@ -183,13 +201,13 @@ def _as_matrix(table: Any) -> NDArray[Any]:
     except ValueError as error:
         raise ReadError(f"expected a 2-D table, users x items, with rows of one length ({error}).") from None
     if values.dtype == object:
-        absent = np.array([_is_missing(x) for x in values.ravel()], dtype=bool).reshape(values.shape)
+        absent = np.array([is_missing(x) for x in values.ravel()], dtype=bool).reshape(values.shape)
         values = np.where(absent, np.nan, values)
     if values.dtype.kind == "c":
         raise ReadError("Complex data not supported: responses are 0 or 1.")
     try:
         values = values.astype(np.float64, copy=False)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ResponseValueError(
             f"the table holds values that are not numbers ({error}); score raw answers first, with a key, ",
             option("correct", ...),
@@ -219,9 +237,10 @@ def _from_frame(
     except nw.exceptions.DuplicateError as error:
         repeated = " ".join(str(error).split())
         raise ReadError(f"column names must differ, since each names an item ({repeated}).") from None
+    check_one_level(columns)
     if user is not None and user not in columns:
         raise OptionError(f"there is no column {user!r}; the columns are {listed(columns)}.")
-    chosen = [c for c in columns if c != user] if items is None else list(items)
+    chosen = [c for c in columns if user is None or c != user] if items is None else list(items)
     absent = [c for c in chosen if c not in columns]
     if absent:
         raise OptionError(f"there is no column {listed(absent)}; the columns are {listed(columns)}.")
@@ -240,13 +259,15 @@ def _from_frame(
     labels = None
     if user is not None:
         labels = as_labels(frame.get_column(user).to_list())
+        check_people(labels, f"column {user!r}")
         if len(set(labels.tolist())) < len(labels):
             raise ReadError(f"column {user!r} names the same user more than once; a wide table has one row a user.")
     else:
         index = nw.maybe_get_index(frame)
         if index is not None and len(set(index)) == len(frame):
             labels = as_labels(list(index))
-    return values, chosen, labels, frame.implementation.value
+            check_people(labels, "the index")
+    return values, [item_label(name) for name in chosen], labels, frame.implementation.value
 
 
 def _from_sparse(cls: type[Responses], table: Any, items: Sequence[Any] | None, threshold: float | None) -> Responses:
@@ -286,7 +307,7 @@ def _column(values: ArrayLike) -> NDArray[Any]:
 def _labelled(column: NDArray[Any]) -> NDArray[np.bool_]:
     if column.dtype.kind in "iub":
         return np.ones(len(column), dtype=bool)
-    return np.array([not _is_missing(label) for label in column.tolist()], dtype=bool)
+    return np.array([not is_missing(label) for label in column.tolist()], dtype=bool)
 
 
 def _coded(column: NDArray[Any], name: str) -> tuple[Labels, NDArray[np.int64]]:
@@ -309,13 +330,6 @@ def _coded(column: NDArray[Any], name: str) -> tuple[Labels, NDArray[np.int64]]:
 
 def _is_number(value: Any) -> bool:
     try:
-        return _is_missing(value) or float(value) is not None
+        return is_missing(value) or float(value) is not None
     except (TypeError, ValueError):
         return False
-
-
-def _is_missing(value: Any) -> bool:
-    """None, NaN, and what dataframe libraries use for them (pandas' NA cannot even be compared)."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(value != value)

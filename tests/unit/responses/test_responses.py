@@ -242,7 +242,7 @@ def test_from_long_labels_of_several_kinds_stay_apart() -> None:
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
 def test_from_long_an_answer_of_nobody_is_an_error(missing: object) -> None:
-    with pytest.raises(ReadError, match="1 answers have no label in users"):
+    with pytest.raises(ReadError, match="users names the people, and row 1 has no name"):
         Responses.from_long(np.array(["a", missing], dtype=object), ["q", "q"], [1, 0])
     # Where nothing was answered the label does not matter.
     assert Responses.from_long(np.array(["a", missing], dtype=object), ["q", "q"], [1, None]).n_users == 1  # type: ignore[arg-type]

@@ -164,12 +164,14 @@ def test_key_with_rows_as_items(tmp_path: Path) -> None:
     np.testing.assert_array_equal(found.to_dense(), [[1, 0], [0, 1]])
 
 
-@pytest.mark.parametrize("text", [CHOICES, "user,item,response\n1,q1,A\n1,q2,B\n"])
-def test_items_without_a_key_are_named(tmp_path: Path, text: str) -> None:
+def test_items_without_a_key_are_named(tmp_path: Path) -> None:
+    long = "user,item,response\n1,q1,A\n1,q2,B\n"
     with pytest.raises(OptionError, match="no answer for 1 of the items: 'q2'"):
-        read(tmp_path, text, key={"q1": "A"})
+        read(tmp_path, long, key={"q1": "A"})
     with pytest.raises(OptionError, match="no answer for 1 of the items: 'q2'"):
-        read(tmp_path, text, key={"q1": "A", "q2": None})
+        read(tmp_path, long, key={"q1": "A", "q2": None})
+    wide = read(tmp_path, CHOICES, key={"q1": "A", "q2": None})  # columns that are not in the key are not items
+    assert [(note.code, note.severity, note.items) for note in wide.notes[1:]] == [("not_in_key", "warning", ("q2",))]
 
 
 def test_bad_keys(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.errors import ReadError, listed
+from spectral_irt.errors import ReadError
 from spectral_irt.responses.reading.files import File
 from spectral_irt.responses.reading.raw import RawPiece, check_utf8, end_of_last_record, raw_pieces
 from spectral_irt.responses.reading.spreadsheet import GUARDED, unguarded
@@ -25,11 +25,13 @@ from spectral_irt.responses.reading.tables import (
     Pieces,
     Table,
     by_position,
+    check_names_differ,
     polars_errors_named,
 )
 
 SEPARATORS = (",", ";", "\t", "|")
 HEAD_BYTES = 1 << 16
+BLANK = b" \r\n"
 
 
 class Records(NamedTuple):
@@ -72,20 +74,20 @@ class CsvText:
 
     def _checked(self, piece: RawPiece) -> bytes:
         """The records without blank lines; an error when one has more or fewer values than the header."""
+        # A blank line is no record, except in a table of one column, where it is a missing answer.
+        if len(self.columns) > 1:
+            piece = RawPiece(_without_blank_end(piece.data), piece.line, piece.done)
         records = records_of(piece.data, self.separator)
         ragged = records.n_values != len(self.columns)
         if not ragged.any():
             return piece.data
         starts = np.concatenate([[0], records.ends[:-1]])
-        # A blank line is no record, except in a table of one column, where it is a missing answer.
-        blank = (records.n_values == 1) & (records.ends - starts <= 2)
-        for k in np.flatnonzero(blank):
-            blank[k] = not piece.data[starts[k] : records.ends[k]].strip()
-        for k in np.flatnonzero(ragged & ~blank):
+        array = np.frombuffer(piece.data, dtype=np.uint8)
+        filled = np.add.reduceat(~np.isin(array, list(BLANK)), starts, dtype=np.int64)
+        blank = (records.n_values == 1) & (filled == 0)
+        for k in np.flatnonzero(ragged & ~blank)[:1]:
             self._complain_of_ragged(piece, int(starts[k]), int(records.ends[k]), int(records.n_values[k]))
-        return b"".join(
-            piece.data[start:end] for start, end, empty in zip(starts, records.ends, blank, strict=True) if not empty
-        )
+        return array[np.repeat(~blank, records.ends - starts)].tobytes()
 
     def _complain_of_ragged(self, piece: RawPiece, start: int, end: int, found: int) -> None:
         line = piece.line + piece.data.count(b"\n", 0, start)
@@ -162,6 +164,12 @@ class CsvText:
             return self.cells_of(first).head(HEAD_ROWS * len(self.columns))
 
 
+def _without_blank_end(data: bytes) -> bytes:
+    """The data without blank lines at the end, of which there may be millions."""
+    last = len(data.rstrip(BLANK))
+    return data[: data.find(b"\n", last) + 1] if last else b""
+
+
 def _one_a_line(data: bytes, separator: str) -> bytes:
     """The data with every separator between values replaced by a line break."""
     if b'"' not in data:
@@ -193,12 +201,11 @@ def table_of_csv(file: File) -> Table:
 
 def _span_of_header(data: bytes) -> tuple[int, int]:
     """Where the first record that is not blank begins and ends; (0, 0) when all are blank."""
-    end = 0
-    while end < len(data):
-        start, end = end, _end_of_first_record(data, end)
-        if data[start:end].strip():
-            return start, end
-    return 0, 0
+    blank = len(data) - len(data.lstrip())
+    if blank == len(data):
+        return 0, 0
+    start = data.rfind(b"\n", 0, blank) + 1
+    return start, _end_of_first_record(data, start)
 
 
 def _end_of_first_record(data: bytes, start: int) -> int:
@@ -216,7 +223,7 @@ def _first_records(file: File) -> tuple[str, str]:
     data, start, end = b"", 0, 0
     for piece in raw_pieces(file, end_of_last_record, HEAD_BYTES):
         check_utf8(file, piece)
-        data += piece.data
+        data = data + piece.data if data.strip() else piece.data  # blank lines are not kept, however many there are
         start, end = _span_of_header(data)
         if end and end < len(data):
             break
@@ -254,9 +261,5 @@ def _column_names(file: File, header: str, separator: str) -> list[str]:
             f"{file.name} has no header: its first line already holds answers. Put a line with the names of the items "
             "above it."
         )
-    seen: set[str] = set()
-    twice = [name for name in columns if name in seen or seen.add(name)]  # type: ignore[func-returns-value]
-    if twice:
-        repeated = listed(dict.fromkeys(twice))
-        raise ReadError(f"{file.name}: column names must differ; repeated: {repeated}. Rename or remove them.")
+    check_names_differ(file.name, columns)
     return columns

@@ -24,6 +24,7 @@ FAMILIES = {
     ".ipc": "arrow",
     ".feather": "arrow",
     ".jsonl": "json",
+    ".jsonlines": "json",
     ".ndjson": "json",
     ".json": "json",
 }

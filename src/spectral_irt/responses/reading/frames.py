@@ -7,7 +7,9 @@ from typing import Any
 import polars as pl
 
 from spectral_irt.errors import ReadError
+from spectral_irt.responses.labels import check_people
 from spectral_irt.responses.reading.tables import Table, by_position, table_of_frame
+from spectral_irt.responses.wide import check_one_level
 
 
 def table_of_any_frame(native: Any) -> tuple[Table, str]:
@@ -31,6 +33,7 @@ def table_of_any_frame(native: Any) -> tuple[Table, str]:
     if not frame.columns:
         raise ReadError("the dataframe has no columns.")
     columns = list(frame.columns)
+    check_one_level(columns)
     series = [_series(frame.get_column(name)).alias(str(k)) for k, name in enumerate(columns)]
     return table_of_frame(by_position(pl.DataFrame(series)), columns, _index(frame)), kind
 
@@ -55,12 +58,14 @@ def _of_values(values: list[Any]) -> pl.Series:
     if not kinds:
         return pl.Series(values, dtype=pl.Null)
     if kinds <= {int}:
-        try:
+        if all(v is None or abs(v) < 2**63 for v in values):
             return pl.Series(values, dtype=pl.Int64)
-        except (OverflowError, pl.exceptions.PolarsError):
-            return pl.Series([None if v is None else str(v) for v in values], dtype=pl.String)
+        return pl.Series([None if v is None else str(v) for v in values], dtype=pl.String)
     if all(issubclass(kind, bool | int | float) or hasattr(kind, "dtype") for kind in kinds):
-        return pl.Series([None if v is None else float(v) for v in values], dtype=pl.Float64)
+        try:
+            return pl.Series([None if v is None else float(v) for v in values], dtype=pl.Float64)
+        except OverflowError:
+            pass  # a whole number of more than 308 digits: as text
     return pl.Series([None if v is None else str(v) for v in values], dtype=pl.String)
 
 
@@ -71,5 +76,7 @@ def _index(frame: Any) -> pl.Series | None:
     index = nw.maybe_get_index(frame)
     if index is None or len(set(index)) < len(frame):
         return None
-    labels = _of_values([label.item() if hasattr(label, "item") else label for label in index])
+    plain = [label.item() if hasattr(label, "item") else label for label in index]
+    check_people(plain, "the index of the dataframe")
+    labels = _of_values(plain)
     return labels if labels.dtype in (pl.Int64, pl.String) else labels.cast(pl.String)

@@ -6,17 +6,22 @@ Also read: one flat object a person (`{"id": "ann", "q1": 1, "q2": 0}`) and one 
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, ReadError, listed, option
+from spectral_irt.responses.labels import positions
+from spectral_irt.responses.reading.columns import Chosen, attributes_among, named, parts_of
 from spectral_irt.responses.reading.files import File
-from spectral_irt.responses.reading.labels import ItemIndex
+from spectral_irt.responses.reading.labels import ItemIndex, check_names
 from spectral_irt.responses.reading.layout import (
     ID_NAMES,
     ITEM_NAMES,
@@ -35,7 +40,7 @@ PIECE_BYTES = 1 << 21  # objects take many times the memory of their text
 
 
 class Object(list[tuple[str, Any]]):
-    """A JSON object as its pairs: a name that comes twice is seen, where a dict would keep the last."""
+    """A JSON object as its pairs, so that a name that comes twice is seen; a dict would keep the last."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,9 @@ class JsonLines:
         """The objects in pieces, each with the number of its line, and the share of the file read by now."""
         for piece in raw_pieces(self.file, end_of_last_line, size or PIECE_BYTES):
             check_utf8(self.file, piece)
+            if not piece.data.strip():  # at once: there may be very many blank lines
+                yield [], piece.done
+                continue
             texts = piece.data.decode().split("\n")
             objects = [
                 (number, _parsed(self.file, number, text))
@@ -78,7 +86,19 @@ def _parsed(file: File, number: int, text: str) -> Object:
             f"{file.name}: line {number:,} is not a JSON object but {_kind(value)}. Put each person's object on a line "
             'of its own, as in {"subject_id": "ann", "responses": {"q1": 1, "q2": 0}}.'
         )
+    _check_names_differ(file, number, value)
     return value
+
+
+def _check_names_differ(file: File, number: int, one: Object) -> None:
+    """Refuse a name that comes twice in an object: which value is meant cannot be known."""
+    names = [name for name, _ in one]
+    if len(set(names)) < len(names):
+        twice = listed(name for name, times in Counter(names).items() if times > 1)
+        raise ReadError(f"{file.name}: line {number:,} has the field {twice} more than once. Keep one of each.")
+    for _, value in one:
+        if isinstance(value, Object):
+            _check_names_differ(file, number, value)
 
 
 def _kind(value: Any) -> str:
@@ -96,6 +116,18 @@ class Fields:
     user: str | None
     answers: str | None
     ignore: tuple[Any, ...] = ()
+    items: tuple[Any, ...] = ()  # names and patterns of the items, if they were said
+    key: tuple[Any, ...] = ()
+    chosen: Chosen = dataclasses.field(default_factory=Chosen)
+
+    def are_items(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        """Which fields are items."""
+        if self.items:
+            return np.array(named(self.items, names), dtype=bool)
+        if self.chosen.not_in_key:
+            return positions(names, self.key) >= 0
+        left_out = set(self.chosen.attributes)
+        return np.array([name not in left_out for name in names], dtype=bool)
 
 
 def is_long(opened: JsonLines, asked: Asked) -> bool:
@@ -108,20 +140,37 @@ def is_long(opened: JsonLines, asked: Asked) -> bool:
     return all(scalars & names for names in (USER_NAMES | ID_NAMES, ITEM_NAMES, RESPONSE_NAMES))
 
 
-def find_fields(opened: JsonLines, asked: Asked) -> Fields:
+def find_fields(opened: JsonLines, asked: Asked, key: Iterable[Any] = ()) -> Fields:
     names = [name for name, _ in opened.first]
-    said = [("user", asked.user), ("response", asked.response), *(("ignore", name) for name in asked.ignore)]
+    ignore = tuple(part for name in asked.ignore for part in parts_of(name, names))
+    said = [("user", asked.user), ("response", asked.response), *(("ignore", name) for name in ignore)]
     for role, name in said:
         if name is not None and name not in names:
             raise OptionError(f"{opened.file.name} has no field {name!r} for {role}; its fields are {listed(names)}.")
     nested = [name for name, value in opened.first if isinstance(value, Object)]
     answers = asked.response or _only(opened, nested)
-    scalars = [name for name, value in opened.first if not isinstance(value, Object) and name not in asked.ignore]
+    scalars = [name for name, value in opened.first if not isinstance(value, Object) and name not in ignore]
     user = asked.user
     for known in (USER_NAMES, ID_NAMES):
         if user is None:
             user = next((name for name in scalars if plain(name) in known), None)
-    return Fields(user, answers, asked.ignore)
+    if answers is not None:
+        return Fields(user, answers, ignore, asked.items)
+    rest = [(name, value) for name, value in opened.first if name != user and name not in ignore]
+    chosen = _chosen(rest, asked, tuple(key))
+    label = None if user is None else f"field {user!r}"
+    return Fields(user, answers, ignore, asked.items, tuple(key), replace(chosen, label=label))
+
+
+def _chosen(fields: list[tuple[str, Any]], asked: Asked, key: tuple[Any, ...]) -> Chosen:
+    """Which fields of the first object are items, and which are not."""
+    names = [name for name, _ in fields]
+    if asked.items or asked.orient == "items":
+        return Chosen()
+    if key and (found := positions(names, key) >= 0).any():
+        return Chosen(not_in_key=tuple(name for name, known in zip(names, found, strict=True) if not known))
+    out, suspects = attributes_among(names, [value in (0, 1, None) for _, value in fields])
+    return Chosen(attributes=tuple(names[k] for k in out), suspects=tuple(names[k] for k in suspects))
 
 
 def _only(opened: JsonLines, nested: list[str]) -> str | None:
@@ -162,8 +211,11 @@ def _sheet(file: File, objects: list[tuple[int, Object]], field: Fields, columns
     def line_of(k: int) -> int:
         return objects[row[k]][0]
 
+    labels = _labels(file, [label for label, _ in people], objects, number, field)
+    if field.user is not None:
+        check_names(labels, f"{file.name}: field {field.user!r}", [line for line, _ in objects])
     return Sheet(
-        _labels(file, [label for label, _ in people], objects, number, field),
+        labels,
         row,
         columns.codes([name for name, _ in pairs]),
         typed([value for _, value in pairs], lambda k: _not_a_value(file, line_of(k), pairs[k])),
@@ -176,17 +228,24 @@ def _person(file: File, line: int, one: Object, field: Fields) -> tuple[Any, lis
     label = None
     if field.user is not None:
         label = found.get(field.user)
-        if label is None:
+        if field.user not in found:
             raise ReadError(f"{file.name}: line {line:,} has no field {field.user!r}, which names the person.")
     if field.answers is None:
-        return label, [pair for pair in one if pair[0] != field.user and pair[0] not in field.ignore]
+        return label, _items_of([pair for pair in one if pair[0] != field.user and pair[0] not in field.ignore], field)
     answers = found.get(field.answers)
     if not isinstance(answers, Object):
         raise ReadError(
             f"{file.name}: line {line:,} has no object of answers in the field {field.answers!r}, as in "
             f'{{"{field.answers}": {{"q1": 1, "q2": 0}}}}.'
         )
-    return label, answers
+    return label, _items_of(answers, field)
+
+
+def _items_of(pairs: list[tuple[str, Any]], field: Fields) -> list[tuple[str, Any]]:
+    if not (field.items or field.chosen.attributes or field.chosen.not_in_key):
+        return pairs
+    keep = field.are_items([name for name, _ in pairs])
+    return [pair for pair, kept in zip(pairs, keep, strict=True) if kept]
 
 
 def _labels(file: File, labels: list[Any], objects: list[tuple[int, Object]], number: int, field: Fields) -> pl.Series:
@@ -197,7 +256,7 @@ def _labels(file: File, labels: list[Any], objects: list[tuple[int, Object]], nu
     for (line, _), label in zip(objects, labels, strict=True):
         if isinstance(label, list):
             raise ReadError(f"{file.name}: line {line:,} names the person with {_kind(label)}, not a text or number.")
-    return pl.Series([str(label) for label in labels], dtype=pl.String)
+    return pl.Series([None if label is None else str(label) for label in labels], dtype=pl.String)
 
 
 def _not_a_value(file: File, line: int, pair: tuple[str, Any]) -> ReadError:
@@ -209,7 +268,10 @@ def _not_a_value(file: File, line: int, pair: tuple[str, Any]) -> ReadError:
 def typed(values: list[Any], complaint: Callable[[int], Exception]) -> pl.Series:
     """Values of any kinds as numbers, or as text when some are text."""
     if set(map(type, values)) <= {int, float, bool, type(None)}:
-        return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
+        try:
+            return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
+        except OverflowError:
+            pass  # a whole number of more than 308 digits: shown as it is written, in the complaint
     return texts_of(values, complaint)
 
 
@@ -241,7 +303,7 @@ def table_of_json(opened: JsonLines) -> Table:
         for objects, done in opened.lines():
             yield frame(objects, chosen), done
 
-    objects, _ = next(iter(opened.lines(HEAD_BYTES)))
+    objects = next(found for found, _ in opened.lines(HEAD_BYTES) if found)
     first = frame(objects[:HEAD_ROWS], range(len(columns)))
     # Types may change from line to line; as text they agree, and labels that were numbers become numbers again.
     loose = [type(dict(opened.first)[name]) is int for name in columns]

@@ -6,7 +6,7 @@ is a whole number written the plain way: "7" does, "007" keeps all of them text.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.errors import ReadError
+from spectral_irt.responses.labels import NO_LABEL, nobody
 from spectral_irt.responses.responses import Labels
 
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
@@ -43,6 +44,20 @@ def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
     if dtype.is_nested() or dtype in (pl.Object, pl.Binary):
         raise ReadError(f"{name} is of type {dtype}; labels are text or numbers.")
     return column.cast(pl.String)
+
+
+def nameless(labels: pl.Series) -> pl.Series:
+    """Which labels are no person's: null, or what is written for it."""
+    if labels.dtype != pl.String:
+        return labels.is_null()
+    return labels.is_null() | labels.str.strip_chars().is_in(NO_LABEL).fill_null(True)
+
+
+def check_names(labels: pl.Series, where: str, rows: Sequence[int] | NDArray[Any]) -> None:
+    """Refuse people without a name; `rows` are the numbers of the rows, for the message."""
+    absent = nameless(labels)
+    if absent.any():
+        raise nobody(where, [int(rows[k]) for k in absent.arg_true().to_list()])
 
 
 def all_whole(labels: pl.Series) -> bool:

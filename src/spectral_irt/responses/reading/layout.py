@@ -9,12 +9,21 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
 
 from spectral_irt.errors import OptionError, ReadError, listed, option
+from spectral_irt.responses.reading.columns import (
+    Chosen,
+    are_answers,
+    check_named,
+    choose_columns,
+    named,
+    parts_of,
+    says_attribute,
+)
 from spectral_irt.responses.reading.tables import HEAD_COLUMNS, Table
 from spectral_irt.responses.scoring import NOT_ANSWERED, one_spelling
 from spectral_irt.responses.survey import SUSPECTS
@@ -67,6 +76,7 @@ class Asked:
     response: Any = None
     orient: str = "users"
     ignore: tuple[Any, ...] = ()
+    items: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -80,10 +90,11 @@ class Long:
 
 @dataclass(frozen=True)
 class Wide:
-    """Position of the row labels of a wide table (None: rows are numbered), and of the other columns."""
+    """Position of the row labels of a wide table (None: rows are numbered), and of the columns with answers."""
 
     label: int | None
     columns: tuple[int, ...]
+    chosen: Chosen | None = None
 
 
 def plain(name: Any) -> str:
@@ -91,7 +102,7 @@ def plain(name: Any) -> str:
     return re.sub(r"[\W_]+", "", str(name)).lower() or str(name).strip()
 
 
-def find_layout(table: Table, asked: Asked, items_of_key: Iterable[str] = ()) -> Long | Wide:
+def find_layout(table: Table, asked: Asked, items_of_key: Iterable[Any] = ()) -> Long | Wide:
     """How to read the table; an error that says what to pass when that is not clear."""
     for role in ("user", "item", "response"):
         position_of(table, role, getattr(asked, role))
@@ -112,7 +123,7 @@ def find_layout(table: Table, asked: Asked, items_of_key: Iterable[str] = ()) ->
         return _long(table, asked)
     if asked.format == "auto" and _looks_long(table, asked):
         return _long(table, asked)
-    return _wide(table, asked, frozenset(items_of_key))
+    return _wide(table, asked, tuple(items_of_key))
 
 
 def position_of(table: Table, role: str, name: Any) -> int | None:
@@ -136,7 +147,7 @@ def position_of(table: Table, role: str, name: Any) -> int | None:
 
 def _ignored(table: Table, asked: Asked) -> set[int | None]:
     """Positions of the columns that are about the persons or the rows, not answers."""
-    return {position_of(table, "ignore", name) for name in asked.ignore}
+    return {position_of(table, "ignore", part) for name in asked.ignore for part in parts_of(name, table.columns)}
 
 
 # ------------------------------------------------------------------ long
@@ -163,7 +174,7 @@ def _looks_long(table: Table, asked: Asked) -> bool:
     found = {role: _candidates(table, role, asked) for role in ("user", "item", "response")}
     if all(found.values()):
         return True
-    if found["user"] and found["item"] and not _are_answers(table.head(found["item"][0])):
+    if found["user"] and found["item"] and not are_answers(table.head(found["item"][0])):
         raise ReadError(
             f"{table.name} seems to be long (it has columns {_quoted(table, found['user'] + found['item'])}), but "
             f"which column holds the responses is not clear; the columns are {listed(table.columns)}. Say ",
@@ -180,6 +191,13 @@ def _long(table: Table, asked: Asked) -> Long:
         raise OptionError(
             option("orient", "items"), " is for wide tables; in a long table the columns say what is what."
         )
+    if asked.items:
+        raise OptionError(
+            option("items", ...),
+            f" names columns of a wide table, and {table.name} is long (one row per answer). Leave it out, or say ",
+            option("format", "wide"),
+            " if a row is a person.",
+        )
     chosen: dict[str, int] = {}
     for role in ("user", "item", "response"):
         found = [k for k in _candidates(table, role, asked) if k not in chosen.values()]
@@ -190,7 +208,7 @@ def _long(table: Table, asked: Asked) -> Long:
             problem = f"{_quoted(table, found)} could each hold the {role}"
         else:
             problem = f"no column is named like a {role}; the columns are {listed(table.columns)}"
-        scored = [k for k in found if _are_answers(table.head(k))]
+        scored = [k for k in found if are_answers(table.head(k))]
         example = table.columns[(scored or found)[0]] if found else ...
         raise ReadError(f"{table.name}: {problem}. Say which one with ", option(role, example), ".")
     return Long(**chosen)
@@ -203,23 +221,20 @@ def _quoted(table: Table, positions: Iterable[int]) -> str:
 # ------------------------------------------------------------------ wide
 
 
-def _wide(table: Table, asked: Asked, items_of_key: frozenset[str]) -> Wide:
+def _wide(table: Table, asked: Asked, items_of_key: tuple[Any, ...]) -> Wide:
     said = asked.item if asked.orient == "items" and asked.format == "wide" else asked.user
     label, ignored = position_of(table, "user", said), _ignored(table, asked)
     if label in ignored and label is not None:
         raise OptionError(f"column {str(said)!r} of {table.name} labels the rows and cannot be left out as well.")
-    first = next((k for k in range(len(table.columns)) if k not in ignored), 0)
-    if label is None and _labels_rows(table, first, items_of_key):
-        label = first
-        if asked.orient == "users":
-            _check_orientation(table, first)
+    if label is None:
+        label = _label_column(table, asked, ignored, frozenset(map(str, items_of_key)))
     if label is None and asked.orient == "users" and _most(_PERSON_WORD, [str(name) for name in table.columns]):
         raise ReadError(
             f"{table.name} seems to have a column for each person ({listed(table.columns[:3])}, ...). Say ",
             option("orient", "items"),
             " if a row is an item; if the columns are items, give them other names.",
         )
-    columns = tuple(k for k in range(len(table.columns)) if k != label and k not in ignored)
+    columns = [k for k in range(len(table.columns)) if k != label and k not in ignored]
     if not columns and ignored:
         raise OptionError(f"{table.name} has no answers beside the columns to ignore, {listed(asked.ignore)}.")
     if not columns:
@@ -227,7 +242,34 @@ def _wide(table: Table, asked: Asked, items_of_key: frozenset[str]) -> Wide:
             f"{table.name} has the one column {str(table.columns[0])!r}, which labels the rows, and no answers beside "
             "it. Check the separator of the file."
         )
-    return Wide(label, columns)
+    if asked.orient == "items":  # columns are people
+        return Wide(label, tuple(columns))
+    chosen, said_of = choose_columns(table, columns, asked.items, items_of_key)
+    if not chosen:
+        check_named(asked.items, [table.columns[k] for k in columns], table.name)
+    return Wide(label, tuple(chosen), replace(said_of, label=_label_name(table, label)))
+
+
+def _label_column(table: Table, asked: Asked, ignored: set[int | None], items_of_key: frozenset[str]) -> int | None:
+    """The first column, if it labels the rows; columns that are no items do not count as the first."""
+    meant = named(asked.items, table.columns)
+    for k, name in enumerate(table.columns):
+        if k in ignored:
+            continue
+        if not meant[k] and _labels_rows(table, k, items_of_key):
+            if asked.orient == "users":
+                _check_orientation(table, k)
+            return k
+        passed = not meant[k] if asked.items else says_attribute(name) and str(name) not in items_of_key
+        if asked.orient == "items" or not passed:
+            return None
+    return None
+
+
+def _label_name(table: Table, label: int | None) -> str | None:
+    if label is None:
+        return None if table.row_labels is None else "the index"
+    return f"column {str(table.columns[label])!r}"
 
 
 def _labels_rows(table: Table, position: int, items_of_key: frozenset[str]) -> bool:
@@ -239,7 +281,7 @@ def _labels_rows(table: Table, position: int, items_of_key: frozenset[str]) -> b
     if isinstance(first, str):
         if plain(first) in USER_NAMES:
             return True
-        if plain(first) in ID_NAMES | ITEM_NAMES and not _are_answers(values):
+        if plain(first) in ID_NAMES | ITEM_NAMES and not are_answers(values):
             return True
     if values.dtype not in (pl.String, pl.Categorical, pl.Enum) or len(table.columns) == 1:
         return False
@@ -252,12 +294,6 @@ def _labels_rows(table: Table, position: int, items_of_key: frozenset[str]) -> b
     # Raw answers of a few people may all differ, but then they turn up in other columns too.
     others = [one_spelling(table.head(k)) for k in range(min(len(table.columns), HEAD_COLUMNS)) if k != position]
     return not any(texts.is_in(other.drop_nulls().to_list()).any() for other in others)
-
-
-def _are_answers(values: pl.Series) -> bool:
-    """Zeros and ones, repeated: a column called "code" or "task" may be an item after all."""
-    texts = one_spelling(values).drop_nulls()
-    return texts.n_unique() < len(texts) and bool(texts.is_in(["0", "1", *NOT_ANSWERED]).all())
 
 
 def _check_orientation(table: Table, position: int) -> None:

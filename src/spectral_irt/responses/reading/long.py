@@ -23,6 +23,7 @@ from spectral_irt.responses.reading.labels import (
     TextCoder,
     WholeCoder,
     changed,
+    check_names,
     in_order,
     is_whole,
     label_array,
@@ -104,7 +105,10 @@ def _piece(
     labels = {}
     for position, role in enumerate(("user", "item")):
         column = str(table.columns[getattr(layout, role)])
-        labels[role] = plain_labels(frame.to_series(position), text=text[role], name=f"{table.name}: column {column!r}")
+        where = f"{table.name}: column {column!r}"
+        labels[role] = plain_labels(frame.to_series(position), text=text[role], name=where)
+        if role == "user":
+            check_names(labels[role], where, rows)
         if labels[role].null_count():
             row = rows[labels[role].is_null().arg_max()]
             raise ReadError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from typing import Any
 
 import polars as pl
 
-from spectral_irt.errors import ReadError, SpectralIrtError
+from spectral_irt.errors import ReadError, SpectralIrtError, listed
+from spectral_irt.responses.reading.arrow_names import arrow_names
 from spectral_irt.responses.reading.files import File
 from spectral_irt.responses.reading.labels import is_loose
 
@@ -73,6 +75,13 @@ def polars_errors_named(name: str) -> Iterator[None]:
         ) from None
 
 
+def check_names_differ(source: str, names: Sequence[str]) -> None:
+    """Refuse columns of the same name."""
+    if len(set(names)) < len(names):
+        twice = [name for name, times in Counter(names).items() if times > 1]
+        raise ReadError(f"{source}: column names must differ; repeated: {listed(twice)}. Rename or remove them.")
+
+
 def by_position(frame: pl.DataFrame) -> pl.DataFrame:
     """The frame with its columns named "0", "1", ..."""
     if frame.width:
@@ -88,6 +97,8 @@ def rows_in_a_piece(n_columns: int) -> int:
 def table_of_columnar(file: File) -> Table:
     """A Parquet or Arrow file as a table."""
     with polars_errors_named(file.name):
+        if file.family == "arrow":
+            check_names_differ(file.name, arrow_names(file.path))
         if file.family == "parquet":
             lazy = pl.scan_parquet(file.path, glob=False)
         elif _is_stream(file):

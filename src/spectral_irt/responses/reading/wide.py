@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import ReadError, option
 from spectral_irt.responses.block import BLOCK_RESPONSES
-from spectral_irt.responses.reading.labels import ItemIndex, is_whole, plain_labels
+from spectral_irt.responses.labels import item_label, nobody
+from spectral_irt.responses.reading.labels import ItemIndex, check_names, is_whole, plain_labels
 from spectral_irt.responses.reading.layout import Wide
 from spectral_irt.responses.reading.people import Sheet
 from spectral_irt.responses.reading.tables import LEAST_ROWS, Table
@@ -26,6 +27,7 @@ def wide_sheets(
     report: Callable[[float], None],
     *,
     first_number: int,
+    orient: str,
 ) -> Iterator[Sheet]:
     """The rows of wide tables, stacked; columns with the same name are one. Rows without labels are numbered."""
     labelled = [layout.label is not None or table.row_labels is not None for table, layout in _both(tables, layouts)]
@@ -39,7 +41,7 @@ def wide_sheets(
     )
     number = first_number
     for index, (table, layout) in enumerate(_both(tables, layouts)):
-        sheets = _TableSheets(table, layout, columns, text)
+        sheets = _TableSheets(table, layout, columns, text, orient)
         for sheet, done in sheets.read(number):
             number += len(sheet.labels)
             yield sheet
@@ -77,11 +79,12 @@ class Slab:
 class _TableSheets:
     """One wide table, cut into sheets of about a block's worth of values."""
 
-    def __init__(self, table: Table, layout: Wide, columns: ItemIndex, text: bool) -> None:
+    def __init__(self, table: Table, layout: Wide, columns: ItemIndex, text: bool, orient: str) -> None:
         self.table = table
         self.layout = layout
         self.text = text
-        self.labels = [table.columns[k] for k in layout.columns]
+        self.orient = orient
+        self.labels = [item_label(table.columns[k]) for k in layout.columns]
         self.codes = columns.codes(self.labels)
         self.dtype = _common_type(table, layout.columns)
 
@@ -129,7 +132,9 @@ class _TableSheets:
         else:
             slab, rows = self._without_empty_rows(slab, rows)
             assert slab.labels is not None
-            labels = plain_labels(slab.labels, text=self.text, name=f"{self.table.name}: column {self._label_name()}")
+            labels = plain_labels(slab.labels, text=self.text, name=self._where())
+            if self.orient == "users":
+                check_names(labels, self._where(), rows)
         row = slab.rows_of_values(np.arange(slab.height))
         column = slab.columns_of_values(np.arange(len(self.labels)))
 
@@ -138,9 +143,9 @@ class _TableSheets:
 
         return Sheet(labels, row, self.codes[column], slab.values, place)
 
-    def _label_name(self) -> str:
+    def _where(self) -> str:
         assert self.layout.label is not None
-        return repr(str(self.table.columns[self.layout.label]))
+        return f"{self.table.name}: column {str(self.table.columns[self.layout.label])!r}"
 
     def _row_labels(self, height: int, start: int, number: int) -> pl.Series:
         if self.table.row_labels is not None:
@@ -150,17 +155,13 @@ class _TableSheets:
     def _without_empty_rows(self, slab: Slab, rows: NDArray[Any]) -> tuple[Slab, NDArray[Any]]:
         """Spreadsheets leave rows of nothing at the end; a row of answers without a label is an error."""
         assert slab.labels is not None
-        nameless = slab.labels.is_null().to_numpy()
-        if not nameless.any():
+        bare = slab.labels.is_null().to_numpy()
+        if not bare.any():
             return slab, rows
-        answered = slab.values.is_not_null().to_numpy() & slab.rows_of_values(nameless)
+        answered = slab.values.is_not_null().to_numpy() & slab.rows_of_values(bare)
         if answered.any():
-            row = slab.rows_of_values(rows)[answered].min()
-            raise ReadError(
-                f"{self.table.name}: row {row:,} has answers but column {self._label_name()}, which labels the rows, "
-                "is empty there. Fill it in."
-            )
-        return slab.keep(~nameless), rows[~nameless]
+            raise nobody(self._where(), np.unique(slab.rows_of_values(rows)[answered]).tolist())
+        return slab.keep(~bare), rows[~bare]
 
 
 def _common_type(table: Table, columns: Sequence[int]) -> Any:

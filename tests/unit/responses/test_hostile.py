@@ -1,0 +1,224 @@
+"""Input that used to end in a traceback, a panic, or hours of work: a sentence, in bounded time and memory."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from spectral_irt import SpectralRasch
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError
+from spectral_irt.responses import Responses, read_responses, responses_from_frame
+
+HUGE = 10**400
+
+
+def test_a_number_of_401_digits(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(f'{{"id": "x", "responses": {{"a": {HUGE}, "b": 1}}}}\n{{"id": "y", "responses": {{"a": 1}}}}\n')
+    with pytest.raises(ResponseValueError, match=r"column 'a', row 1 holds 10{59}\.\.\. \(401 characters\)"):
+        read_responses(file)
+    with pytest.raises(ResponseValueError, match="not a finite number"):
+        read_responses(file, threshold=0.5)
+    file.write_text(f'{{"user": {HUGE}, "item": "a", "response": 1}}\n')
+    assert read_responses(file).users.tolist() == [str(HUGE)]
+    with pytest.raises(ResponseValueError):
+        Responses.from_wide([[HUGE, 0], [1, 0]])
+    with pytest.raises(ResponseValueError):
+        responses_from_frame(pd.DataFrame({"a": [HUGE, 0.5], "b": [0, 1]}))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"id": "x", "id": "z", "a": 1, "b": 0}',
+        '{"id": "x", "a": 1, "a": 0, "b": 0}',
+        '{"id": "x", "responses": {"a": 1, "b": 0, "a": 0}}',
+        '{"user": "x", "item": "a", "response": 1, "response": 0}',
+    ],
+)
+def test_a_field_twice_in_a_line(line: str, tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(f"\n{line}\n")
+    with pytest.raises(ReadError, match=r"line 2 has the field '(id|a|response)' more than once"):
+        read_responses(file, duplicates="last")
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonlines", "ndjson"])
+def test_json_lines_by_any_name(ending: str, tmp_path: Path) -> None:
+    file = tmp_path / f"a.{ending}"
+    file.write_text('{"id": "x", "a": 1, "b": 0}\n{"id": "y", "a": 0, "b": 1}\n')
+    assert read_responses(file).users.tolist() == ["x", "y"]
+
+
+# ------------------------------------------------------------------------------------------- dataframes
+
+
+def test_a_column_without_a_name_is_an_item() -> None:
+    table = pd.DataFrame([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
+    table.columns = pd.Index([None, "a", "b"], dtype=object)
+    for read in (Responses.from_wide, responses_from_frame):
+        assert read(table).items.tolist() == ["None", "a", "b"]
+    assert SpectralRasch().fit(table).item_labels_.tolist() == ["None", "a", "b"]
+
+
+def test_columns_of_several_levels() -> None:
+    table = pd.DataFrame([[1, 0], [0, 1]], columns=pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")]))
+    for read in (Responses.from_wide, responses_from_frame, SpectralRasch().fit):
+        with pytest.raises(ReadError, match=r"several levels, as in \('x', 'a'\) \(MultiIndex\).* Join them first"):
+            read(table)
+
+
+def test_rows_of_several_levels_are_labels() -> None:
+    rows = pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")])
+    table = pd.DataFrame([[1, 0], [0, 1]], columns=["a", "b"], index=rows)
+    assert Responses.from_wide(table).users.tolist() == [("x", "a"), ("x", "b")]
+
+
+@pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_arrow_with_repeated_columns(opened: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    table = pa.table([["x", "y"], [1, 0], [0, 1], [1, 1]], names=["id", "é", "b", "é"])
+    file = tmp_path / "a.arrow"
+    with opened(str(file), table.schema) as out:
+        out.write_table(table)
+    with pytest.raises(ReadError, match=r"a\.arrow: column names must differ; repeated: 'é'"):
+        read_responses(file)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream])
+def test_arrow_that_is_cut_short(opened: Any, tmp_path: Path) -> None:
+    file = tmp_path / "whole.arrow"
+    table = pa.table({"id": ["x", "y"], "a": [1, 0], "b": [0, 1]})
+    with opened(str(file), table.schema) as out:
+        out.write_table(table)
+    assert read_responses(file).n_items == 2
+    data = file.read_bytes()
+    cut = tmp_path / "cut.arrow"
+    for size in (9, 12, 17, 40, 90, 200):
+        cut.write_bytes(data[:size])
+        with pytest.raises(SpectralIrtError):
+            read_responses(cut)
+
+
+# ------------------------------------------------------------------------------------------ blank lines
+
+READ = """
+import resource, sys, time
+from spectral_irt.errors import ReadError
+from spectral_irt.responses import read_responses
+import polars
+before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+try:
+    print(read_responses(sys.argv[1]))
+except ReadError as error:
+    print(error)
+print(round(time.process_time() - start), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "start", "line", "said"),
+    [
+        ("a.csv", "", "\n", "a.csv.gz holds nothing but blank lines."),
+        ("a.csv", "", "\r\n", "a.csv.gz holds nothing but blank lines."),
+        ("a.csv", "", "  \n", "a.csv.gz holds nothing but blank lines."),
+        ("a.jsonl", "", "\n", "a.jsonl.gz holds nothing but blank lines."),
+        ("a.csv", "id,q1,q2\na,1,0\nb,0,1\n", "\n", "Responses(2 users x 2 items, 4 responses, 50.0 % right)"),
+        ("a.jsonl", '{"id":"a","q1":1,"q2":0}\n', "\n", "Responses(1 users x 2 items, 2 responses, 50.0 % right)"),
+    ],
+)
+def test_512_mb_of_blank_lines(name: str, start: str, line: str, said: str, tmp_path: Path) -> None:
+    file = tmp_path / f"{name}.gz"
+    piece = line.encode() * ((1 << 20) // len(line))
+    with gzip.open(file, "wb", compresslevel=1) as out:
+        out.write(start.encode())
+        for _ in range(512):
+            out.write(piece)
+    done = subprocess.run(
+        [sys.executable, "-c", READ, str(file)], capture_output=True, text=True, check=True, timeout=120
+    )
+    sentence, numbers = done.stdout.strip().splitlines()
+    seconds, megabytes = map(int, numbers.split())
+    assert sentence == said
+    assert seconds < 60
+    assert megabytes < 200
+
+
+def test_blank_lines_between_records(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    file.write_text("\n  \n\nid,q1,q2\n\na,1,0\n \n\r\nb,0,1\n\n")
+    np.testing.assert_array_equal(read_responses(file).to_dense(), [[1, 0], [0, 1]])
+    file.write_text("id,q1,q2\n\na,1,0\n\nb,0\n")
+    with pytest.raises(ReadError, match="line 5 has 2 values; the header has 3 columns"):
+        read_responses(file)
+
+
+# ------------------------------------------------------------------------------ what is shared stays whole
+
+
+def test_threads_share_responses() -> None:
+    rng = np.random.default_rng(5)
+    answers = (rng.random((400, 6)) < 0.5).astype(float)
+    wrong: list[BaseException] = []
+
+    for _ in range(30):
+        block = Responses.from_wide(answers).blocks[0]
+        barrier = threading.Barrier(8)
+
+        def work(block: Any = block, barrier: Any = barrier) -> None:
+            barrier.wait()
+            try:
+                right, not_right = block.halves(6)
+                assert right.nnz + not_right.nnz == block.n_responses
+            except BaseException as error:
+                wrong.append(error)
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
+        threads = [threading.Thread(target=work) for _ in range(8)]
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        finally:
+            sys.setswitchinterval(interval)
+    assert not wrong, wrong[:3]
+
+
+def test_a_block_seen_with_more_items() -> None:
+    block = Responses.from_wide([[1, 0, 1, 0, 1]]).blocks[0]
+    assert block.pattern(5).shape == (2, 5)
+    assert block.pattern(9).shape == (2, 9)
+    assert [half.shape for half in block.halves(5)] == [(1, 5)] * 2
+    assert [half.shape for half in block.halves(9)] == [(1, 9)] * 2
+
+
+def test_what_was_learned_cannot_be_changed() -> None:
+    responses = Responses.from_wide([[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]])
+    fit = SpectralRasch().fit(responses)
+    learned = {name: value for name, value in vars(fit).items() if isinstance(value, np.ndarray)}
+    assert {"item_counts_", "item_scores_", "item_labels_", "difficulty_"} <= set(learned)
+    for name, array in {**learned, "counts": responses.counts, "item_counts": responses.item_counts}.items():
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = array[0]
+        assert name
+
+
+def test_probabilities_of_a_table_of_answers() -> None:
+    answers = [[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]]
+    fit = SpectralRasch().fit(answers)
+    assert fit.predict_proba([0.0, 1.0]).shape == (2, 3)
+    assert fit.predict_proba(0.5).shape == (1, 3)
+    for table in (answers, np.array(answers), pd.DataFrame(answers), Responses.from_wide(answers)):
+        with pytest.raises(OptionError, match=r"takes abilities, one number per person.* fit\.persons\(answers\)"):
+            fit.predict_proba(table)  # type: ignore[arg-type]
