@@ -107,7 +107,10 @@ def test_new_people_are_scored(cli: Cli, bank: Path, method: str) -> None:
     done = cli("score", "new.csv", "--bank", bank, "-o", "scores.csv", "--ability", method)
     assert (done.code, done.err) == (0, "")
     rows = read_csv("scores.csv")
-    expected = person_columns(Bank.load(bank).to_fit(), read_responses("new.csv"), method)
+    people = Bank.load(bank).population
+    assert people is not None
+    prior = {"prior_mean": people.mean, "prior_sd": people.sd} if method == "eap" else {}
+    expected = person_columns(Bank.load(bank).to_fit(), read_responses("new.csv"), method, **prior)
     assert list(rows[0]) == list(expected)
     np.testing.assert_array_equal(numbers(rows, "ability"), expected["ability"])
     np.testing.assert_array_equal(numbers(rows, "se"), expected["se"])
@@ -301,7 +304,7 @@ def test_a_bank_is_updated_in_place(cli: Cli, bank: Path, method: str) -> None:
     assert "2 items are new in the bank: 'q10', 'q11'" in text
     assert "The bank is in bank." in text
     assert sorted(os.listdir(bank)) == sorted(["bank.json", *(path.name for path in bank.glob("*.parquet"))])
-    assert len(os.listdir(bank)) == 4
+    assert len(os.listdir(bank)) == 3
 
 
 def test_the_same_data_again_are_refused(cli: Cli, bank: Path) -> None:
@@ -310,14 +313,45 @@ def test_the_same_data_again_are_refused(cli: Cli, bank: Path) -> None:
     before = contents(bank)
     for file in ("old.csv", "new.csv"):
         refused(cli("update", bank, file), "these very data are in the bank already", "The bank is unchanged")
-    old = pl.read_csv("old.csv")
-    pl.concat([old.head(30), pl.read_csv(write("more.csv", 7))]).write_csv("mixed.csv")
-    refused(cli("update", bank, "mixed.csv"), "30 of 430 users are in the bank already", "--repeats skip")
     assert contents(bank) == before
-    done = cli("update", bank, "mixed.csv", "--repeats", "skip")
+
+
+def test_people_are_recognized_with_a_salt_only(cli: Cli) -> None:
+    old = pl.read_csv(write("old.csv", 1))
+    pl.concat([old.head(30), pl.read_csv(write("more.csv", 7))]).write_csv("mixed.csv")
+    done = cli("fit", "old.csv", "--bank", "plain", "-o", "out")
+    sentence = "cannot see whether somebody's answers are added twice"
+    assert sentence in " ".join(done.out.split())
+    assert any(sentence in finding["sentence"] for finding in json.loads(Path("out/fit.json").read_text())["findings"])
+    refused(cli("update", "plain", "mixed.csv", "--repeats", "skip"), "--repeats skip", "--salt-file")
+    done = cli("update", "plain", "mixed.csv")
+    assert done.code == 0
+    assert sentence in " ".join(done.out.split())
+
+    refused(cli("fit", "old.csv", "--salt-file", "salt"), "--bank DIR")
+    refused(cli("fit", "old.csv", "--bank", "bank", "--salt-file", "bank/salt"), "lies in the bank")
+    assert cli("fit", "old.csv", "--bank", "bank", "--salt-file", "salt").code == 0
+    assert Path("salt").stat().st_mode & 0o777 == 0o600
+    secret = Path("salt").read_text().strip()
+    assert all(secret.encode() not in content for content in contents(Path("bank")).values())
+    assert (bytes.fromhex(secret) not in content for content in contents(Path("bank")).values())
+    before = contents(Path("bank"))
+    salted = ("--salt-file", "salt")
+    refused(cli("update", "bank", "mixed.csv", *salted), "30 of 430 users are in the bank already", "--repeats skip")
+    refused(cli("update", "bank", "mixed.csv"), "--salt-file")
+    refused(cli("update", "bank", "mixed.csv", "--salt-file", "other"), "not the salt", "'other' does not exist")
+    assert not Path("other").exists()
+    Path("short").write_text("12345")
+    refused(cli("update", "bank", "mixed.csv", "--salt-file", "short"), "fewer than 16 can be guessed")
+    assert contents(Path("bank")) == before
+    done = cli("update", "bank", "mixed.csv", "--repeats", "skip", *salted)
     assert done.code == 0
     assert "30 of 430 users are in the bank already" in " ".join(done.out.split())
-    assert Bank.load(bank).n_users == 1200
+    assert sentence not in " ".join(done.out.split())
+    assert Bank.load("bank").n_users == 800
+    names = [f"more{k}" for k in range(400)]
+    everything = b"".join(contents(Path("bank")).values())
+    assert not any(name.encode() in everything for name in names if len(name) > 5)
 
 
 def test_another_place_keeps_the_old_bank(cli: Cli, bank: Path) -> None:
