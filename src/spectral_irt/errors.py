@@ -130,6 +130,10 @@ class OutputError(SpectralIrtError, OSError):
     """Results cannot be written."""
 
 
+class StaleBankError(OutputError):
+    """The bank on disk is not the one that was read: saving would undo what somebody else has saved."""
+
+
 class ConvergenceWarning(_Said, UserWarning):
     """An iteration stopped before it reached its tolerance."""
 

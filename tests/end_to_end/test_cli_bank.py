@@ -107,7 +107,10 @@ def test_new_people_are_scored(cli: Cli, bank: Path, method: str) -> None:
     done = cli("score", "new.csv", "--bank", bank, "-o", "scores.csv", "--ability", method)
     assert (done.code, done.err) == (0, "")
     rows = read_csv("scores.csv")
-    expected = person_columns(Bank.load(bank).to_fit(), read_responses("new.csv"), method)
+    people = Bank.load(bank).population
+    assert people is not None
+    prior = {"prior_mean": people.mean, "prior_sd": people.sd} if method == "eap" else {}
+    expected = person_columns(Bank.load(bank).to_fit(), read_responses("new.csv"), method, **prior)
     assert list(rows[0]) == list(expected)
     np.testing.assert_array_equal(numbers(rows, "ability"), expected["ability"])
     np.testing.assert_array_equal(numbers(rows, "se"), expected["se"])
@@ -301,7 +304,7 @@ def test_a_bank_is_updated_in_place(cli: Cli, bank: Path, method: str) -> None:
     assert "2 items are new in the bank: 'q10', 'q11'" in text
     assert "The bank is in bank." in text
     assert sorted(os.listdir(bank)) == sorted(["bank.json", *(path.name for path in bank.glob("*.parquet"))])
-    assert len(os.listdir(bank)) == 4
+    assert len(os.listdir(bank)) == 3
 
 
 def test_the_same_data_again_are_refused(cli: Cli, bank: Path) -> None:
@@ -310,14 +313,45 @@ def test_the_same_data_again_are_refused(cli: Cli, bank: Path) -> None:
     before = contents(bank)
     for file in ("old.csv", "new.csv"):
         refused(cli("update", bank, file), "these very data are in the bank already", "The bank is unchanged")
-    old = pl.read_csv("old.csv")
-    pl.concat([old.head(30), pl.read_csv(write("more.csv", 7))]).write_csv("mixed.csv")
-    refused(cli("update", bank, "mixed.csv"), "30 of 430 users are in the bank already", "--repeats skip")
     assert contents(bank) == before
-    done = cli("update", bank, "mixed.csv", "--repeats", "skip")
+
+
+def test_people_are_recognized_with_a_salt_only(cli: Cli) -> None:
+    old = pl.read_csv(write("old.csv", 1))
+    pl.concat([old.head(30), pl.read_csv(write("more.csv", 7))]).write_csv("mixed.csv")
+    done = cli("fit", "old.csv", "--bank", "plain", "-o", "out")
+    sentence = "cannot see whether somebody's answers are added twice"
+    assert sentence in " ".join(done.out.split())
+    assert any(sentence in finding["sentence"] for finding in json.loads(Path("out/fit.json").read_text())["findings"])
+    refused(cli("update", "plain", "mixed.csv", "--repeats", "skip"), "--repeats skip", "--salt-file")
+    done = cli("update", "plain", "mixed.csv")
+    assert done.code == 0
+    assert sentence in " ".join(done.out.split())
+
+    refused(cli("fit", "old.csv", "--salt-file", "salt"), "--bank DIR")
+    refused(cli("fit", "old.csv", "--bank", "bank", "--salt-file", "bank/salt"), "lies in the bank")
+    assert cli("fit", "old.csv", "--bank", "bank", "--salt-file", "salt").code == 0
+    assert Path("salt").stat().st_mode & 0o777 == 0o600
+    secret = Path("salt").read_text().strip()
+    assert all(secret.encode() not in content for content in contents(Path("bank")).values())
+    assert (bytes.fromhex(secret) not in content for content in contents(Path("bank")).values())
+    before = contents(Path("bank"))
+    salted = ("--salt-file", "salt")
+    refused(cli("update", "bank", "mixed.csv", *salted), "30 of 430 users are in the bank already", "--repeats skip")
+    refused(cli("update", "bank", "mixed.csv"), "--salt-file")
+    refused(cli("update", "bank", "mixed.csv", "--salt-file", "other"), "not the salt", "'other' does not exist")
+    assert not Path("other").exists()
+    Path("short").write_text("12345")
+    refused(cli("update", "bank", "mixed.csv", "--salt-file", "short"), "fewer than 16 can be guessed")
+    assert contents(Path("bank")) == before
+    done = cli("update", "bank", "mixed.csv", "--repeats", "skip", *salted)
     assert done.code == 0
     assert "30 of 430 users are in the bank already" in " ".join(done.out.split())
-    assert Bank.load(bank).n_users == 1200
+    assert sentence not in " ".join(done.out.split())
+    assert Bank.load("bank").n_users == 800
+    names = [f"more{k}" for k in range(400)]
+    everything = b"".join(contents(Path("bank")).values())
+    assert not any(name.encode() in everything for name in names if len(name) > 5)
 
 
 def test_another_place_keeps_the_old_bank(cli: Cli, bank: Path) -> None:
@@ -378,3 +412,94 @@ def test_an_interrupt_at_the_very_end_comes_too_late(cli: Cli, bank: Path, monke
     assert Path("out/fit.json").exists()
     assert Bank.load("newer").n_users == 400
     assert Bank.load(bank).n_users == 800
+
+
+# ------------------------------------------------------------------------------- items added to a bank
+
+
+def test_a_bank_that_is_anchor_and_target_keeps_its_other_items(cli: Cli, bank: Path) -> None:
+    before = Bank.load(bank)
+    write("s2.csv", 5, items=8, first=6)  # q6 to q13: four of the bank, four new
+    done = cli("fit", "s2.csv", "--anchors", bank, "--bank", bank)
+    assert (done.code, done.err) == (0, "")
+    after = Bank.load(bank)
+    assert after.items.tolist() == [f"q{k}" for k in range(14)]
+    np.testing.assert_array_equal(after.difficulty[:10], before.difficulty)
+    np.testing.assert_array_equal(after.se[:10], before.se)
+    assert after.n.tolist() == [400] * 6 + [800] * 4 + [400] * 4
+    assert after.status.tolist() == ["ok"] * 14
+    assert not after.anchored.any()
+    truth = np.linspace(-1.5, 1.5, 20)
+    shift = before.difficulty.mean() - truth[:10].mean()
+    assert np.max(np.abs(after.difficulty[10:] - truth[10:14] - shift) / after.se[10:]) < 4
+    assert after.n_users == 800
+    assert [data.how for data in after.data] == ["fit", "anchored fit"]
+    refused(cli("fit", "s2.csv", "--anchors", bank, "--bank", bank), "these very data are in the bank already")
+    write("s3.csv", 6, items=14)
+    assert cli("update", bank, "s3.csv").code == 0  # and the enlarged bank goes on
+    moved = Bank.load(bank).difficulty - after.difficulty
+    assert np.max(np.abs(moved) / after.se) < 3
+    assert cli("fit", "s2.csv", "--anchors", bank, "--bank", "other").code == 0  # another bank has what is in s2
+    assert Bank.load("other").n_items == 8
+
+
+def test_one_person_under_the_population_of_the_bank(cli: Cli, bank: Path) -> None:
+    Path("one.csv").write_text("user," + ",".join(f"q{k}" for k in range(8)) + "\nann,1,1,1,1,1,1,0,0\n")
+    done = cli("score", "one.csv", "--bank", bank, "--ability", "eap", "-o", "out")
+    assert (done.code, done.err) == (0, "")
+    (ann,) = read_csv("out/persons.csv")
+    assert 0.5 < float(ann["se"]) < 0.9
+    record = json.loads(Path("out/score.json").read_text())
+    assert record["population"]["users"] == 400
+    assert "estimated from 400 people" in " ".join(done.out.split())
+    done = cli("score", "one.csv", "--bank", bank, "--ability", "eap", "-o", "s.csv", "--population", "-1,0.5")
+    assert float(read_csv("s.csv")[0]["ability"]) < float(ann["ability"])
+    for wrong in ("1", "0,0", "a,b", "nan,1", "0,inf"):
+        refused(
+            cli("score", "one.csv", "--bank", bank, "--ability", "eap", "--population", wrong), "--population 0.5,1.2"
+        )
+    refused(cli("score", "one.csv", "--bank", bank, "--population", "0,1"), "--ability eap")
+    table = pl.read_csv("old.csv").head(20)
+    table.write_csv("few.csv")
+    assert cli("fit", "few.csv", "--bank", "few").code == 0  # too few for a population
+    refused(cli("score", "one.csv", "--bank", "few", "--ability", "eap"), "1 person", "--population", "--ability wle")
+
+
+def test_people_on_two_scales_are_not_ranked_together(cli: Cli) -> None:
+    one, two = pl.read_csv(write("a.csv", 1, items=6)), pl.read_csv(write("b.csv", 2, items=6, first=10))
+    both = pl.concat([one, two], how="diagonal")
+    both.write_csv("both.csv")
+    assert cli("fit", "both.csv", "--bank", "bank").code == 0
+    both.filter(pl.col("user").is_in(["a1", "a2", "a3", "b1", "b2"])).write_csv("some.csv")
+    done = cli("score", "some.csv", "--bank", "bank", "-o", "s.csv")
+    assert done.code == 0
+    assert [row["scale"] for row in read_csv("s.csv")] == ["1", "1", "1", "2", "2"]
+    text = " ".join(done.out.split())
+    assert "on 2 scales that no answers link" in text
+    people = [
+        line
+        for line in done.out.splitlines()
+        if line.split() and any(n in line.split() for n in ("a1", "a2", "a3", "b1", "b2"))
+    ]
+    order = [next(word for word in line.split() if word[0] in "ab" and word[1:].isdigit())[0] for line in people]
+    assert order == ["a", "a", "a", "b", "b"]  # one after the other, each under its heading
+    assert "scale 1" in done.out
+    assert "scale 2" in done.out
+
+
+@pytest.mark.parametrize("how", ["nested", "resealed"])
+def test_a_hostile_bank_is_refused_in_a_sentence(cli: Cli, bank: Path, how: str) -> None:
+    write("new.csv", 3)
+    manifest = bank / "bank.json"
+    if how == "nested":
+        manifest.write_text("[" * 100_000 + "]" * 100_000)
+    else:
+        record = json.loads(manifest.read_text())
+        del record["sha256"]
+        record["scale"]["unit"] = "wide"
+        manifest.write_bytes(store._sealed(record)[0])
+    before = contents(bank)
+    for command in (("score", "new.csv", "--bank", bank), ("update", bank, "new.csv"), ("link", bank, bank)):
+        refused(cli(*command))
+    refused(cli("fit", "new.csv", "--anchors", bank))
+    assert contents(bank) == before

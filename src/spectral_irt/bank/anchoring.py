@@ -216,18 +216,29 @@ def anchored_fit(responses: Any, anchors: Any, **options: Any) -> AnchoredRasch:
 def match_anchors(anchors: Anchors, responses: Responses) -> tuple[NDArray[np.int64], list[Finding]]:
     """For every item of the data the place of its anchor, or -1; and a note on anchors that are not in the data."""
     place = positions(responses.items, anchors.items)
+    again = responses.items[positions(responses.items, anchors.left_out) >= 0]
     if not (place >= 0).any():
+        loose = f" ({listed(again)} had no difficulty of their own on that scale)" if len(again) else ""
         raise OptionError(
             f"{responses.source}: none of its items ({listed(responses.items)}) is among the anchors, which are "
-            f"{listed(anchors.items) or 'none at all'}; the scale would hang in the air. Check the labels."
+            f"{listed(anchors.items) or 'none at all'}{loose}; the scale would hang in the air. Check the labels."
         )
+    notes = []
+    if len(again):
+        verb = "item is" if len(again) == 1 else "items are"
+        sentence = (
+            f"{len(again):,} {verb} not used as anchors, for where the anchors come from their difficulty rests on the "
+            f"prior alone or on another scale: {listed(again)}."
+        )
+        left = tuple(again.tolist())
+        notes.append(Finding("anchors_left_out", "warning", sentence, "They are estimated anew.", left))
     missing = np.setdiff1d(np.arange(len(anchors.items)), place)
     if not len(missing):
-        return place, []
+        return place, notes
     names = anchors.items[missing]
     verb = "anchor is not in the data and does" if len(names) == 1 else "anchors are not in the data and do"
     sentence = f"{len(names):,} {verb} nothing: {listed(names)}."
-    return place, [Finding("unused_anchors", "note", sentence, "", tuple(names.tolist()))]
+    return place, [*notes, Finding("unused_anchors", "note", sentence, "", tuple(names.tolist()))]
 
 
 def plan_prior(

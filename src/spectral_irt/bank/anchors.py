@@ -5,13 +5,14 @@ from __future__ import annotations
 import csv
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spectral_irt.bank.bank import LOGITS, Bank, Calibration, Scale
+from spectral_irt.bank.groups import on_scale
 from spectral_irt.bank.labels import label_array
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.estimators.base import RaschEstimator
@@ -24,20 +25,25 @@ FAR = 50.0  # logits; nobody's anchors are there unless they are on another scal
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Items with given difficulties in logits, and the standard errors these have (NaN: unknown)."""
+    """Items with given difficulties in logits, and the standard errors these have (NaN: unknown).
+
+    `left_out` are items that come with a difficulty and anchor nothing: it rests on the prior, or on another scale.
+    """
 
     items: Labels
     difficulty: Floats
     se: Floats
     scale: Scale = LOGITS
     source: str = "the anchors"
+    left_out: Labels = field(default_factory=lambda: label_array([]))
 
 
 def as_anchors(anchors: Any) -> Anchors:
     """Anchors from a bank, a fitted estimator, a mapping label -> difficulty, or a file.
 
     A folder is a bank; any other path is a CSV file with columns `item` and `difficulty` (and `se`, if it has one), in
-    logits: `items.csv` of a fit will do.
+    logits: `items.csv` of a fit will do. Where a status is known (bank, fit, or a column `status`), only items with the
+    status "ok" or "anchored" are anchors: the others rest on the prior, or are on another scale.
     """
     if isinstance(anchors, Anchors):
         return anchors
@@ -47,12 +53,14 @@ def as_anchors(anchors: Any) -> Anchors:
     if isinstance(anchors, Calibration):
         anchors = anchors.bank
     if isinstance(anchors, Bank):
-        known = anchors.known
-        return Anchors(anchors.items[known], anchors.difficulty[known], anchors.se[known], anchors.scale, "the bank")
+        good, out = anchors.known & on_scale(anchors.status), anchors.known & ~on_scale(anchors.status)
+        bank = anchors
+        return Anchors(bank.items[good], bank.difficulty[good], bank.se[good], bank.scale, "the bank", bank.items[out])
     if isinstance(anchors, RaschEstimator):
         anchors._require_fit()
-        known = np.isfinite(anchors.difficulty_)
-        return Anchors(anchors.item_labels_[known], anchors.difficulty_[known], anchors.se_[known])
+        known, placed = np.isfinite(anchors.difficulty_), on_scale(anchors.status_)
+        good, out = known & placed, anchors.item_labels_[known & ~placed]
+        return Anchors(anchors.item_labels_[good], anchors.difficulty_[good], anchors.se_[good], left_out=out)
     if isinstance(anchors, Mapping):
         values = list(anchors.values())
         wrong = [label for label, value in anchors.items() if not _is_number(value)]
@@ -86,12 +94,16 @@ def _read(path: Path) -> Anchors:
         raise ReadError(f"{str(path)!r} needs a heading with the columns item and difficulty; {has}.")
     values: dict[str, tuple[float, float]] = {}
     clash: list[str] = []
+    left_out: dict[str, None] = {}
     for number, row in enumerate(rows, start=2):
         label, text = unguarded(row["item"] or ""), (row["difficulty"] or "").strip()
         if not text:
             continue  # an item without an estimate anchors nothing
         if not _is_number(text):
             raise ReadError(f"{str(path)!r}, line {number}: the difficulty of item {label!r} is {text!r}, no number.")
+        if row.get("status") and not on_scale(np.array([row["status"]]))[0]:
+            left_out[label] = None
+            continue
         se = row.get("se") or ""
         one = (float(text), float(se) if _is_number(se) else np.nan)
         if values.setdefault(label, one)[0] != one[0]:
@@ -102,7 +114,8 @@ def _read(path: Path) -> Anchors:
             "line for each item."
         )
     numbers = np.array(list(values.values())).reshape(-1, 2)
-    return _checked(Anchors(label_array(list(values)), numbers[:, 0], numbers[:, 1], source=str(path)))
+    found = Anchors(label_array(list(values)), numbers[:, 0], numbers[:, 1], source=str(path))
+    return _checked(replace(found, left_out=label_array(list(left_out))))
 
 
 def _checked(anchors: Anchors) -> Anchors:

@@ -11,8 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.bank.evidence import NO_PRIOR, Prior, diagonal_of, matrix_is_affordable, score_and_information
+from spectral_irt.bank.groups import groups_of, is_measured, on_scale
 from spectral_irt.bank.labels import in_words_of, same_labels
-from spectral_irt.bank.people import Hashes, fingerprints
+from spectral_irt.bank.people import NO_RECOGNITION, Hashes, Salt, digest_of, nobody
+from spectral_irt.bank.population import Population
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import Z95, RaschEstimator, make_table
 from spectral_irt.responses import Finding, Responses, as_responses
@@ -22,7 +24,7 @@ from spectral_irt.responses.responses import Labels
 if TYPE_CHECKING:
     from spectral_irt.bank.linking import Link
 
-ITEM_COLUMNS = ("difficulty", "se", "status", "n", "score", "information", "anchored")
+ITEM_COLUMNS = ("difficulty", "se", "status", "n", "n_right", "information", "anchored", "group")
 
 
 @dataclass(frozen=True)
@@ -60,9 +62,21 @@ class DataSet:
     how: str
 
     @classmethod
-    def of(cls, responses: Responses, how: str) -> DataSet:
-        source = responses.source
-        return cls(responses.digest(), source, responses.n_users, responses.n_items, responses.n_responses, how)
+    def of(cls, responses: Responses, how: str, salt: Salt | None = None) -> DataSet:
+        counts = responses.n_users, responses.n_items, responses.n_responses
+        return cls(digest_of(responses, salt), responses.source, *counts, how)
+
+    def is_in(self, bank: Bank, responses: Responses) -> DataSet | None:
+        """These data as the bank has them already, as far as it can tell."""
+        plain = DataSet.of(responses, self.how)
+        for old in bank.data:
+            same = old.users, old.items, old.responses
+            if old.digest and (
+                old.digest == self.digest != plain.digest
+                or (old.digest == plain.digest and same == (plain.users, plain.items, plain.responses))
+            ):
+                return old
+        return None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -78,12 +92,15 @@ class Bank:
     difficulty, se : float arrays
         In logits, whatever the scale; larger = harder; NaN without an estimate.
     status : array of str
-    n, score : int arrays
+    n, n_right : int arrays
         How many answers each item has had, and how many right.
     information : float array
         What the answers told about each item.
     anchored : bool array
         Items whose difficulty was fixed, not estimated. An update leaves them where they are.
+    group : int array
+        Which items are on one scale: items of different groups are linked by no answers. 0 is the group whose items
+        have the status "ok".
     scale : Scale
         How difficulties and abilities are reported.
     estimator, settings : str, mapping
@@ -96,10 +113,14 @@ class Bank:
     matrix : float array or None
         The information matrix, kept for up to 2,000 items: what `update` needs where test forms hang together by few
         items.
-    users : uint64 array, users x 2
-        Fingerprints of the users, by which `update` knows those it has seen.
+    population : Population or None
+        Mean and standard deviation of the abilities of the people it was calibrated with; the prior of "eap".
+    users, salt_check : uint64 array, users x 2, and str
+        Keyed hashes by which `update` knows people again, and by which it knows the salt; empty without a salt.
     version : str
         Of the package that made it.
+    origin : (str, str) or None
+        The folder it was read from or saved to, and the checksum it had there: `save` replaces no other.
 
     Examples
     --------
@@ -117,9 +138,10 @@ class Bank:
     se: Floats
     status: NDArray[Any]
     n: Ints
-    score: Ints
+    n_right: Ints
     information: Floats
     anchored: NDArray[np.bool_]
+    group: Ints
     estimator: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     scale: Scale = LOGITS
@@ -127,8 +149,11 @@ class Bank:
     findings: tuple[Finding, ...] = ()
     prior: Prior = NO_PRIOR
     matrix: Floats | None = None
-    users: Hashes = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
+    population: Population | None = None
+    users: Hashes = field(default_factory=nobody)
+    salt_check: str = ""
     version: str = ""
+    origin: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         for name in ("items", *ITEM_COLUMNS):
@@ -161,6 +186,16 @@ class Bank:
         return np.isfinite(self.difficulty)
 
     @property
+    def measured(self) -> NDArray[np.bool_]:
+        """Items that answers have placed, not the prior alone."""
+        return self.known & is_measured(self.status)
+
+    @property
+    def n_groups(self) -> int:
+        """How many groups of items there are that nothing links."""
+        return len(np.unique(self.group[self.measured]))
+
+    @property
     def measure(self) -> Floats:
         """Difficulties as they are reported."""
         return self.scale.measure(self.difficulty)
@@ -175,8 +210,8 @@ class Bank:
             "ci_low": difficulty - Z95 * se,
             "ci_high": difficulty + Z95 * se,
             "n": self.n,
-            "score": self.score,
-            "p_value": np.divide(self.score, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0),
+            "score": self.n_right,
+            "p_value": np.divide(self.n_right, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0),
             "status": self.status,
             "information": self.information,
             "anchored": self.anchored,
@@ -197,7 +232,11 @@ class Bank:
     # --------------------------------------------------------------------------------------- on disk
 
     def save(self, folder: str | Path) -> Path:
-        """Write the bank to a folder, complete or not at all; a bank that was there is replaced."""
+        """Write the bank to a folder, complete or not at all; a bank that was there is replaced.
+
+        A bank that was loaded from this folder, or saved there before, replaces only what it was then: if somebody
+        else has saved another since, that is an error, and theirs stays.
+        """
         from spectral_irt.bank.store import save
 
         return save(self, folder)
@@ -212,9 +251,9 @@ class Bank:
     # ------------------------------------------------------------------------------------- new banks
 
     @classmethod
-    def from_fit(cls, fit: RaschEstimator, responses: Any) -> Bank:
-        """The bank of a fitted estimator; `responses` are what it was fitted to."""
-        return to_bank(fit, responses)
+    def from_fit(cls, fit: RaschEstimator, responses: Any, salt: Any = None) -> Bank:
+        """The bank of a fitted estimator; see `to_bank`."""
+        return to_bank(fit, responses, salt)
 
     def rescale(
         self,
@@ -254,12 +293,31 @@ class Bank:
         return replace(self, scale=Scale(float(mean - per_logit * values.mean()), float(per_logit)))
 
     def update(
-        self, responses: Any, method: str = "stream", *, repeats: str = "error", threads: int | None = None
+        self,
+        responses: Any,
+        method: str = "stream",
+        *,
+        repeats: str = "error",
+        salt: Any = None,
+        threads: int | None = None,
     ) -> Bank:
         """The bank after new answers, by people old or new, to items old or new; see `bank.updating.update`."""
         from spectral_irt.bank.updating import update
 
-        return update(self, responses, method, repeats=repeats, threads=threads)
+        return update(self, responses, method, repeats=repeats, salt=salt, threads=threads)
+
+    def score(
+        self,
+        responses: Any,
+        ability: str = "wle",
+        *,
+        population: tuple[float, float] | None = None,
+        ignore_unknown: bool = False,
+    ) -> Any:
+        """The people who gave these answers as a table, each with an ability; see `bank.scoring.score`."""
+        from spectral_irt.bank.scoring import score
+
+        return score(self, responses, ability, population=population, ignore_unknown=ignore_unknown).table()
 
     def link(self, other: Bank | RaschEstimator, method: str = "robust") -> Link:
         """How to bring another calibration to this bank's scale; see `bank.linking.link`."""
@@ -278,7 +336,7 @@ class Calibration(RaschEstimator):
         self.bank = bank
         self.difficulty_, self.se_, self.status_ = bank.difficulty, bank.se, bank.status
         self.information_, self.anchored_ = bank.information, bank.anchored
-        self.item_labels_, self.item_counts_, self.item_scores_ = bank.items, bank.n, bank.score
+        self.item_labels_, self.item_counts_, self.item_scores_ = bank.items, bank.n, bank.n_right
         self.n_iter_, self.residual_, self.findings_ = 0, 0.0, bank.findings
         self.frame_kind_ = None
         self.n_features_in_ = bank.n_items
@@ -290,11 +348,21 @@ class Calibration(RaschEstimator):
         )
 
 
-def to_bank(fit: RaschEstimator, responses: Any) -> Bank:
-    """The bank of this calibration; `responses` are what it was fitted to."""
+def to_bank(fit: RaschEstimator, responses: Any, salt: Any = None) -> Bank:
+    """The bank of this calibration.
+
+    Parameters
+    ----------
+    responses : Responses, array or dataframe
+        What it was fitted to.
+    salt : bytes or path, optional
+        A secret of yours, or a file with one (made if it does not exist): with it updates recognize people who come
+        again. Without it, the default, the bank keeps nothing about single people. The salt itself is never kept.
+    """
     fit._require_fit()
     if isinstance(fit, Calibration):
         return fit.bank
+    secret = Salt.of(salt)
     answers = as_responses(responses, threshold=getattr(fit, "threshold", None))
     _check_same(fit, answers)
     regularization = getattr(fit, "regularization_", None)
@@ -304,23 +372,35 @@ def to_bank(fit: RaschEstimator, responses: Any) -> Bank:
     if matrix_is_affordable(answers):
         matrix = information_matrix(answers, fit.difficulty_)
     anchored = getattr(fit, "anchored_", np.zeros(answers.n_items, dtype=bool))
+    measured = known & is_measured(fit.status_)
+    group = np.zeros(answers.n_items, dtype=np.int64)
+    if not on_scale(fit.status_)[measured].all():
+        group = groups_of(answers, np.where(measured & on_scale(fit.status_), 0, -1), measured)
+    population = None
+    if not group[measured].any():  # on scales that nothing links there is no common population
+        population = Population.of(answers, np.where(measured, fit.difficulty_, np.nan))
+    if secret is not None:
+        secret = secret.keep()
     return Bank(
         items=fit.item_labels_,
         difficulty=fit.difficulty_,
         se=np.where(anchored, getattr(fit, "anchor_se_", np.nan), fit.se_),
         status=fit.status_,
         n=fit.item_counts_,
-        score=fit.item_scores_,
+        n_right=fit.item_scores_,
         information=np.where(known, _information(fit, matrix), 0.0),
         anchored=anchored,
+        group=group,
         estimator=type(fit).__name__,
         settings=settings_of(fit),
         scale=getattr(fit, "scale_", LOGITS),
-        data=(DataSet.of(answers, "fit"),),
-        findings=fit.findings_,
+        data=(DataSet.of(answers, "fit", secret),),
+        findings=fit.findings_ if secret else (*fit.findings_, NO_RECOGNITION),
         prior=Prior(float(getattr(fit, "prior_mean_", 0.0)), float(alpha)) if alpha else NO_PRIOR,
         matrix=matrix,
-        users=fingerprints(answers),
+        population=population,
+        users=secret.fingerprints(answers) if secret else nobody(),
+        salt_check=secret.check if secret else "",
         version=_version(),
     )
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, Calibration, Scale
 from spectral_irt.bank.evidence import Prior
+from spectral_irt.bank.groups import on_scale
 from spectral_irt.errors import BankError, check_option, listed, option
 from spectral_irt.estimators.base import RaschEstimator, make_table
 from spectral_irt.responses import Finding
@@ -88,6 +89,9 @@ class Link:
     def apply(self, bank: Bank | RaschEstimator) -> Bank:
         """The bank b on a's scale. The uncertainty of the link is not added to the items' standard errors."""
         bank = _bank(bank)
+        people = bank.population
+        if people is not None:
+            people = replace(people, mean=self.shift + self.slope * people.mean, sd=self.slope * people.sd)
         return replace(
             bank,
             difficulty=self.shift + self.slope * bank.difficulty,
@@ -95,6 +99,7 @@ class Link:
             information=bank.information / self.slope**2,
             matrix=None if bank.matrix is None else bank.matrix / self.slope**2,
             prior=Prior(self.shift + self.slope * bank.prior.mean, bank.prior.precision / self.slope**2),
+            population=people,
             scale=self.scale,
             findings=(*bank.findings, self.finding),
         )
@@ -113,6 +118,7 @@ def link(a: Bank | RaschEstimator, b: Bank | RaschEstimator, method: str = "robu
 
     Notes
     -----
+    Only items with the status "ok" or "anchored" on both sides count: others rest on a prior, or are on another scale.
     An item has drifted when its difference is more than 2.7 robust standard deviations from the median of all: the
     standard deviation is 0.74 times the distance of the quartiles, or the item's own standard error where that is
     larger, so that neither items that agree by luck nor items measured badly make others look bad.
@@ -180,10 +186,10 @@ class _Side:
 
     @classmethod
     def of(cls, calibration: Bank | RaschEstimator) -> _Side:
-        """The items of a calibration that have an estimate of their own or an anchor."""
+        """The items of a calibration that have an estimate of their own, or an anchor, on its scale."""
         fit: Any = calibration.to_fit() if isinstance(calibration, Bank) else calibration
         fit._require_fit()
-        known = np.isfinite(fit.difficulty_)
+        known = np.isfinite(fit.difficulty_) & on_scale(fit.status_)
         scale = calibration.scale if isinstance(calibration, Bank) else getattr(fit, "scale_", Scale())
         return cls(fit.item_labels_[known], fit.difficulty_[known], np.nan_to_num(fit.se_[known]), scale)
 

@@ -2,7 +2,8 @@
 
 Tables have a piece of their checksum in their name, so a new bank never writes over the tables of the old one;
 `bank.json` is put in place last, in one step. Whatever happens in between, the folder holds the old bank, whole, or
-the new one. Nothing is ever unpickled.
+the new one. One writer at a time replaces a bank (`locking.py`), and only the bank that it had read. Nothing is ever
+unpickled.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import re
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,13 @@ import numpy as np
 
 from spectral_irt.bank.bank import Bank, DataSet, Scale
 from spectral_irt.bank.evidence import Prior
+from spectral_irt.bank.groups import groups_of_old
 from spectral_irt.bank.labels import decoded, encoded, readable
-from spectral_irt.errors import BankError, OutputError, Words, listed
+from spectral_irt.bank.locking import LOCK, locked
+from spectral_irt.bank.people import NO_RECOGNITION, in_no_order, nobody, trace
+from spectral_irt.bank.population import Population
+from spectral_irt.bank.schema import SchemaError, check_record, check_tables
+from spectral_irt.errors import BankError, OutputError, StaleBankError, Words, listed
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
 from spectral_irt.writing import draft_beside, remove_leftovers
@@ -35,8 +41,16 @@ if TYPE_CHECKING:
 
 MANIFEST = "bank.json"
 KIND = "spectral-irt bank"
-FORMAT_VERSION = 1
-_TABLE = re.compile(r"(items|users|information)\.[0-9a-f]{12}\.parquet")
+FORMAT_VERSION = 2  # 1 had fingerprints of people that told who they were and what they answered
+OURS = re.compile(r"(items|users|information)\.[0-9a-f]{12}\.parquet|\.[0-9a-f]{12}\.partial")
+TRIES = 20  # at reading a bank that others keep replacing meanwhile
+
+OLD_FINGERPRINTS = Finding(
+    "old_fingerprints",
+    "warning",
+    "This bank was written by an earlier version, with fingerprints from which names and answers can be found out.",
+    "They are gone when it is saved again; treat older copies of it like the answers themselves.",
+)
 
 # ---------------------------------------------------------------------------------------------- saving
 
@@ -46,45 +60,67 @@ def save(bank: Bank, folder: str | Path) -> Path:
     target = Path(folder)
     remove_leftovers(target.parent)
     remove_leftovers(target)
-    old = _files_of_old(target)
+    new = _old_files(target) is None
     tables = {name: _parquet(frame) for name, frame in _tables(bank).items()}
     named = {name: (f"{name}.{_sha(content)[:12]}.parquet", content) for name, content in tables.items()}
     files = {name: {"file": file, "sha256": _sha(content)} for name, (file, content) in named.items()}
-    manifest = _sealed({**_record(bank), "tables": files})
+    manifest, seal = _sealed({**_record(bank), "tables": files})
     try:
-        if old is None:
+        if new:
             _write_new(target, dict(named.values()), manifest)
         else:
-            _replace(target, dict(named.values()), manifest, old)
+            with locked(target):
+                old = _old_files(target) or set()
+                _check_not_stale(bank, target)
+                _replace(target, dict(named.values()), manifest, old)
+    except OutputError:
+        raise
     except OSError as error:
         raise OutputError(
             f"the bank {str(target)!r} cannot be written: {error.strerror or error}. "
-            f"{'Nothing was written.' if old is None else 'The bank that was there is unchanged.'}"
+            f"{'Nothing was written.' if new else 'The bank that was there is unchanged.'}"
         ) from error
+    object.__setattr__(bank, "origin", (str(target.resolve()), seal))
     return target
 
 
-def _files_of_old(target: Path) -> set[str] | None:
-    """Names of the files of the bank in this place; None if there is nothing. What is no bank is not written over."""
+def _old_files(target: Path) -> set[str] | None:
+    """Names of the tables of the bank in this place; None if there is nothing. What is no bank is not written over."""
     if not target.exists() and not target.is_symlink():
         return None
     if not target.is_dir():
         raise OutputError(f"{str(target)!r} is a file, not a folder; choose another place. Nothing was written.")
-    present = sorted(path.name for path in target.iterdir())
+    present = sorted(path.name for path in target.iterdir() if path.name != LOCK)
     if not present:
         return set()
     try:
         found = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
         ours = found["kind"] == KIND
         names = {entry["file"] for entry in found["tables"].values()}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         ours = False
     if not ours:
         raise OutputError(
             f"{str(target)!r} is a folder with other files ({listed(present)}), not a bank; choose another place. "
             "Nothing was written."
         )
-    return {name for name in names if isinstance(name, str) and Path(name).name == name}
+    return {name for name in names if isinstance(name, str) and OURS.fullmatch(name)}
+
+
+def _check_not_stale(bank: Bank, target: Path) -> None:
+    """A bank that was read here, or saved here, replaces only that very bank."""
+    if bank.origin is None or bank.origin[0] != str(target.resolve()):
+        return
+    try:
+        now = json.loads((target / MANIFEST).read_text(encoding="utf-8")).get("sha256")
+    except FileNotFoundError:
+        return
+    if now != bank.origin[1]:
+        raise StaleBankError(
+            f"the bank {str(target)!r} has changed since it was loaded: somebody else has saved it meanwhile, and what "
+            "they added would be lost. Load it again and repeat the update, or save to another folder. The bank that "
+            "is there is unchanged."
+        )
 
 
 def _write_new(target: Path, files: Mapping[str, bytes], manifest: bytes) -> None:
@@ -97,13 +133,21 @@ def _write_new(target: Path, files: Mapping[str, bytes], manifest: bytes) -> Non
             _put(draft / name, content)
         _put(draft / MANIFEST, manifest)
         os.rename(draft, target)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(draft, ignore_errors=True)
+        if isinstance(error, OSError) and target.exists():
+            raise OutputError(
+                f"the bank {str(target)!r} has just been written by another program, and is left as it is. Nothing was "
+                "written."
+            ) from error
         raise
 
 
 def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes, old: set[str]) -> None:
-    """New tables beside the old ones; the manifest changes in one step, and then the old tables go."""
+    """New tables beside the old ones; the manifest changes in one step, and then the old tables go.
+
+    With them goes what a writer left who was killed on the way: whoever holds the lock is the only one.
+    """
     try:
         for name, content in files.items():
             _put(target / name, content)
@@ -113,16 +157,10 @@ def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes, old: set
             with suppress(OSError):
                 (target / name).unlink(missing_ok=True)
         raise
-    for name in (old | _tables_in(target)) - set(files):
-        with suppress(OSError):
-            (target / name).unlink(missing_ok=True)
-
-
-def _tables_in(target: Path) -> set[str]:
-    """Every table in the folder, those included that a process left which was killed before its bank was complete."""
-    with suppress(OSError):
-        return {path.name for path in target.iterdir() if _TABLE.fullmatch(path.name)}
-    return set()
+    for path in list(target.iterdir()):
+        if OURS.fullmatch(path.name) and path.name not in files:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
 
 
 def _put(path: Path, content: bytes) -> None:
@@ -143,10 +181,10 @@ def _sha(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _sealed(record: Mapping[str, Any]) -> bytes:
-    """The record as JSON, with a checksum of everything else in it. ASCII only: any label survives any editor."""
-    sealed = {**record, "sha256": _sha(_canonical(record))}
-    return (json.dumps(sealed, indent=2, allow_nan=False) + "\n").encode("ascii")
+def _sealed(record: Mapping[str, Any]) -> tuple[bytes, str]:
+    """The record as JSON with a checksum of everything else in it, and that. ASCII only: labels survive any editor."""
+    seal = _sha(_canonical(record))
+    return (json.dumps({**record, "sha256": seal}, indent=2, allow_nan=False) + "\n").encode("ascii"), seal
 
 
 def _canonical(record: Mapping[str, Any]) -> bytes:
@@ -162,6 +200,8 @@ def _record(bank: Bank) -> dict[str, Any]:
         "settings": dict(bank.settings),
         "scale": asdict(bank.scale),
         "prior": asdict(bank.prior),
+        "population": None if bank.population is None else asdict(bank.population),
+        "salt_check": bank.salt_check,
         "counts": {"items": bank.n_items, "users": bank.n_users, "responses": int(bank.n.sum())},
         "data": [asdict(data) for data in bank.data],
         "findings": [finding.to_dict() for finding in bank.findings],
@@ -192,13 +232,15 @@ def _tables(bank: Bank) -> dict[str, pl.DataFrame]:
         "se": pl.Series(bank.se, nan_to_null=True, dtype=pl.Float64),
         "status": pl.Series([str(word) for word in bank.status], dtype=pl.String),
         "n": pl.Series(bank.n, dtype=pl.Int64),
-        "score": pl.Series(bank.score, dtype=pl.Int64),
+        "score": pl.Series(bank.n_right, dtype=pl.Int64),
         "information": pl.Series(bank.information, dtype=pl.Float64),
         "anchored": pl.Series(bank.anchored, dtype=pl.Boolean),
+        "group": pl.Series(bank.group, dtype=pl.Int64),
     }
     tables = {"items": pl.DataFrame(columns)}
-    users = np.ascontiguousarray(bank.users)
-    tables["users"] = pl.DataFrame({"user": pl.Series(users[:, 0]), "answers": pl.Series(users[:, 1])})
+    if bank.salt_check:
+        users = np.ascontiguousarray(in_no_order(bank.users))
+        tables["users"] = pl.DataFrame({"user": pl.Series(users[:, 0]), "answers": pl.Series(users[:, 1])})
     if bank.matrix is not None:
         row, column = np.nonzero(np.tril(bank.matrix))
         entries = {"row": row.astype(np.int32), "column": column.astype(np.int32), "value": bank.matrix[row, column]}
@@ -216,22 +258,44 @@ def _parquet(frame: pl.DataFrame) -> bytes:
 
 
 def load(folder: str | Path) -> Bank:
-    """The bank in this folder, every file checked."""
+    """The bank in this folder, every file and every value checked."""
     place = Path(folder)
-    record = _manifest(place)
+    for k in range(TRIES):
+        record, seal = _manifest(place)
+        try:
+            return _understood(place, record, seal)
+        except _MissingTable:
+            if k == TRIES - 1 or _manifest(place)[1] == seal:
+                raise
+            # otherwise it has been replaced between two looks: look again
+    raise AssertionError
+
+
+class _MissingTable(BankError):
+    """A table that the manifest names is not there."""
+
+
+def _understood(place: Path, record: dict[str, Any], seal: str) -> Bank:
+    version = record["format_version"]
     try:
+        check_record(record, version)
         tables = {name: _table(place, entry) for name, entry in record["tables"].items()}
-        return _bank(record, tables)
+        check_tables(tables, record["counts"], version)
+        return _bank(record, tables, (str(place.resolve()), seal))
     except BankError:
         raise
-    except Exception as error:  # a sealed manifest that lies; nothing of it is used
+    except SchemaError as error:  # a sealed manifest that lies; nothing of it is used
+        raise BankError(f"the bank {str(place)!r} {error}. Restore it from a copy, or calibrate again.") from error
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of a Parquet reader
+            raise
         raise BankError(
-            f"the bank {str(place)!r} cannot be understood ({type(error).__name__}: {error}). Restore it from a copy, "
-            "or calibrate again."
+            f"the bank {str(place)!r} cannot be understood ({type(error).__name__}: {str(error)[:200]}). Restore it "
+            "from a copy, or calibrate again."
         ) from error
 
 
-def _manifest(place: Path) -> dict[str, Any]:
+def _manifest(place: Path) -> tuple[dict[str, Any], str]:
     if not os.path.exists(place):
         raise BankError(f"there is no bank at {str(place)!r}; check the path.")
     path = place / MANIFEST
@@ -245,23 +309,24 @@ def _manifest(place: Path) -> dict[str, Any]:
         record = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise BankError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(path) from error
     if not isinstance(record, dict) or record.get("kind") != KIND:
         raise BankError(f"{str(place)!r} is not a bank of spectral-irt: its {MANIFEST} says something else.")
-    if record.get("format_version") != FORMAT_VERSION:
+    version = record.get("format_version")
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise BankError(
-            f"the bank {str(place)!r} has format version {record.get('format_version')!r}, and this version of "
-            f"spectral-irt reads version {FORMAT_VERSION}. Load it with the version that made it "
-            f"({record.get('package_version')}), or calibrate again."
+            f"the bank {str(place)!r} has format version {repr(version)[:20]}, and this version of spectral-irt reads "
+            f"versions 1 to {FORMAT_VERSION}. Load it with the version that made it "
+            f"({str(record.get('package_version'))[:20]}), or calibrate again."
         )
     seal = record.pop("sha256", None)
     try:
         if seal != _sha(_canonical(record)):
             raise _damaged(path)
-    except ValueError as error:  # NaN, which JSON does not have
+    except (ValueError, RecursionError) as error:  # NaN, which JSON does not have
         raise _damaged(path) from error
-    return record
+    return record, seal
 
 
 def _table(place: Path, entry: Mapping[str, str]) -> pl.DataFrame:
@@ -274,7 +339,7 @@ def _table(place: Path, entry: Mapping[str, str]) -> pl.DataFrame:
     try:
         content = path.read_bytes()
     except FileNotFoundError as error:
-        raise BankError(
+        raise _MissingTable(
             f"the bank {str(place)!r} is not complete: {name!r} is missing. Restore it from a copy, or calibrate again."
         ) from error
     except OSError as error:
@@ -291,28 +356,42 @@ def _damaged(path: Path) -> BankError:
     )
 
 
-def _bank(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame]) -> Bank:
-    items, users = tables["items"], tables["users"]
+def _bank(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin: tuple[str, str]) -> Bank:
+    items, old = tables["items"], record["format_version"] == 1
     status = np.empty(len(items), dtype=object)
     status[:] = items["status"].to_list()
+    matrix = _matrix(tables.get("information"), len(items))
+    data = tuple(DataSet(**data) for data in record["data"])
+    findings = tuple(Finding(**{**one, "items": tuple(one["items"])}) for one in record["findings"])
+    users = nobody()
+    if old:  # what it has about single people is left where it is
+        data = tuple(replace(one, digest=trace(one.digest, one.users)) for one in data)
+        named = ("known_users", "repeated_users")
+        findings = (*(one for one in findings if one.code not in named), NO_RECOGNITION, OLD_FINGERPRINTS)
+    elif "users" in tables:
+        users = np.stack([tables["users"]["user"].to_numpy(), tables["users"]["answers"].to_numpy()], axis=1)
     return Bank(
         items=decoded(items["label"].to_list()),
         difficulty=items["difficulty"].to_numpy().astype(float),
         se=items["se"].to_numpy().astype(float),
         status=status,
         n=items["n"].to_numpy(),
-        score=items["score"].to_numpy(),
+        n_right=items["score"].to_numpy(),
         information=items["information"].to_numpy(),
         anchored=items["anchored"].to_numpy(),
+        group=groups_of_old(status, matrix) if old else items["group"].to_numpy(),
         estimator=record["estimator"],
         settings=record["settings"],
         scale=Scale(**record["scale"]),
-        data=tuple(DataSet(**data) for data in record["data"]),
-        findings=tuple(Finding(**{**one, "items": tuple(one["items"])}) for one in record["findings"]),
+        data=data,
+        findings=findings,
         prior=Prior(**record["prior"]),
-        matrix=_matrix(tables.get("information"), len(items)),
-        users=np.stack([users["user"].to_numpy(), users["answers"].to_numpy()], axis=1),
+        population=Population(**record["population"]) if record.get("population") else None,
+        matrix=matrix,
+        users=users,
+        salt_check=record.get("salt_check", ""),
         version=record["package_version"],
+        origin=origin,
     )
 
 

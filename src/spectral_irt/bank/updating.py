@@ -29,12 +29,13 @@ from spectral_irt.bank.evidence import (
     score_and_information,
     solve,
 )
+from spectral_irt.bank.groups import groups_of
 from spectral_irt.bank.labels import label_array
-from spectral_irt.bank.people import Hashes, fingerprints, numbered
+from spectral_irt.bank.people import NO_RECOGNITION, SALT, Hashes, Salt, nobody, numbered
 from spectral_irt.chain.anchored import Known, solve_grounded, tied
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, prior_precision
 from spectral_irt.engines import LocalEngine
-from spectral_irt.errors import BankError, DesignError, check_option, listed, option
+from spectral_irt.errors import BankError, DesignError, OptionError, check_option, listed, option
 from spectral_irt.persons.align import align
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
@@ -53,7 +54,13 @@ WEAK = 1.5  # variance of an item over 1 / information from which its ties are w
 
 
 def update(
-    bank: Bank, responses: Any, method: str = "stream", *, repeats: str = "error", threads: int | None = None
+    bank: Bank,
+    responses: Any,
+    method: str = "stream",
+    *,
+    repeats: str = "error",
+    salt: Any = None,
+    threads: int | None = None,
 ) -> Bank:
     """The bank after these answers; items it does not have come in at the mean, with a weak prior.
 
@@ -66,7 +73,11 @@ def update(
         some passes more.
     repeats : "error", "skip" or "keep"
         What to do with users who are in the bank already with the very same answers: refuse the update (default),
-        leave these users out, or count them again. Data that are in the bank as a whole are refused in any case.
+        leave these users out, or count them again. Without a salt nobody is recognized. Data that are in the bank as a
+        whole are refused in any case (of 30 people or more, or with a salt).
+    salt : bytes or path, optional
+        The secret by which the bank recognizes people; see `to_bank`. A bank that has one asks for it, unless
+        repeats="keep".
     threads : int, optional
 
     Notes
@@ -76,10 +87,20 @@ def update(
     """
     check_option("method", method, METHODS)
     check_option("repeats", repeats, REPEATS)
+    secret = _salt(bank, salt, repeats)
     given = as_responses(responses, threshold=bank.settings.get("threshold"))
-    dataset, answers = DataSet.of(given, method), bank.in_my_words(given)
-    users = fingerprints(answers)
-    fresh, findings = _without_repeats(bank, answers, dataset, users, repeats)
+    dataset, answers = DataSet.of(given, method, secret), bank.in_my_words(given)
+    old = dataset.is_in(bank, given)
+    if old is not None:
+        raise BankError(
+            f"{answers.source}: these very data are in the bank already ({old.source}, {old.users:,} users, "
+            f"{old.responses:,} responses, by {old.how}); they would count twice. The bank is unchanged."
+        )
+    users, fresh = nobody(), np.ones(answers.n_users, dtype=bool)
+    findings = [NO_RECOGNITION]
+    if secret is not None:
+        users = secret.fingerprints(answers)
+        fresh, findings = _without_repeats(bank, answers, users, repeats)
     if not fresh.all():
         answers, users = answers.take_users(fresh), users[fresh]
         dataset = replace(dataset, users=answers.n_users, responses=answers.n_responses)
@@ -89,22 +110,46 @@ def update(
     aligned = align(whole.items, answers)
     job = _Job(whole, known, aligned if threads is None else aligned.using(LocalEngine(threads)))
     after = job.stream() if method == "stream" else job.refit()
-    return job.finish(after, dataset, users, findings)
+    updated = job.finish(after, dataset, users, findings)
+    if secret is None:
+        return updated
+    secret.keep()
+    return replace(updated, salt_check=secret.check)
 
 
 # ----------------------------------------------------------------------------------------- seen before?
 
 
+def _salt(bank: Bank, salt: Any, repeats: str) -> Salt | None:
+    """The secret of this update; what the bank has, and what is wanted, must go with it."""
+    secret = Salt.of(salt)
+    if secret is None:
+        if repeats == "skip":
+            raise OptionError(
+                option("repeats", "skip"), " leaves out people who are recognized, which needs ", SALT, "."
+            )
+        if bank.salt_check and repeats != "keep":
+            raise BankError(
+                "the bank recognizes people by a salt, and none was given. Give ",
+                SALT,
+                ", or say ",
+                option("repeats", "keep"),
+                " to count everybody, seen before or not. The bank is unchanged.",
+            )
+        return None
+    if bank.salt_check and secret.check != bank.salt_check:
+        missing = f" ({str(secret.path)!r} does not exist)" if secret.path is not None else ""
+        raise BankError(
+            f"this is not the salt that the bank was made with{missing}, so nobody would be recognized. Give that "
+            "one. The bank is unchanged."
+        )
+    return secret
+
+
 def _without_repeats(
-    bank: Bank, answers: Responses, dataset: DataSet, users: Hashes, repeats: str
+    bank: Bank, answers: Responses, users: Hashes, repeats: str
 ) -> tuple[NDArray[np.bool_], list[Finding]]:
     """Which users to count, and what to say about the others."""
-    for old in bank.data:
-        if old.digest == dataset.digest:
-            raise BankError(
-                f"{answers.source}: these very data are in the bank already ({old.source}, {old.users:,} users, "
-                f"{old.responses:,} responses, by {old.how}); they would count twice. The bank is unchanged."
-            )
     fresh = np.ones(answers.n_users, dtype=bool)
     said = answers.counts > 0
     again = np.isin(users[:, 1], bank.users[:, 1]) & said
@@ -113,18 +158,17 @@ def _without_repeats(
     accident = SAME_AGAIN * min(int(said.sum()), len(bank.users)) if anonymous else 1
     suspicious = number >= max(accident, 1)
     if suspicious and repeats != "keep":
-        names = listed(answers.users[again])
         noun = "user is" if number == 1 else "users are"
         if repeats == "error":
             raise BankError(
                 f"{answers.source}: {number:,} of {answers.n_users:,} {noun} in the bank already with the very same "
-                f"answers: {names}. They would count twice. Say ",
+                f"answers: {listed(answers.users[again])}. They would count twice. Say ",
                 option("repeats", "skip"),
                 " to leave them out, or ",
                 option("repeats", "keep"),
                 " if they are other people. The bank is unchanged.",
             )
-        sentence = f"{number:,} of {answers.n_users:,} {noun} in the bank already with the same answers: {names}."
+        sentence = f"{number:,} of {answers.n_users:,} {noun} in the bank already with the same answers."
         fresh = ~again
         return fresh, [Finding("repeated_users", "note", sentence, "They are left out.")]
     known = 0 if anonymous else int((np.isin(users[:, 0], bank.users[:, 0]) & said).sum())
@@ -178,7 +222,8 @@ def _with_new_items(bank: Bank, answers: Responses) -> tuple[Bank, NDArray[np.bo
         se=longer(bank.se, np.nan),
         status=longer(bank.status, "no responses"),
         n=longer(bank.n, 0),
-        score=longer(bank.score, 0),
+        n_right=longer(bank.n_right, 0),
+        group=longer(bank.group, 0),
         information=np.where(known, longer(bank.information, 0.0), 0.0),
         anchored=longer(bank.anchored, False),
         matrix=matrix,
@@ -267,14 +312,14 @@ class _Job:
     def finish(self, state: _State, dataset: DataSet, users: Hashes, findings: list[Finding]) -> Bank:
         """The new bank: prior settled, scale kept, standard errors, counts, status."""
         bank, information = self.bank, diagonal_of(state.information)
-        n, score = bank.n + self.answers.item_counts, bank.score + self.answers.item_scores
+        n, right = bank.n + self.answers.item_counts, bank.n_right + self.answers.item_scores
         prior, beta = self._settled(state, information)
         if not self.grounded:
             drift = float((beta - bank.difficulty)[self.known].mean())
             beta = beta - drift
             prior = replace(prior, mean=prior.mean - drift) if prior.precision else NO_PRIOR
         variance = self._variance(state.information, prior)
-        status = self._status(n, score)
+        status, group = self._status(n, right)
         findings = [*findings, *self._findings(status, variance * (information + prior.precision), prior)]
         return replace(
             bank,
@@ -282,7 +327,8 @@ class _Job:
             se=np.where(bank.anchored, bank.se, np.sqrt(variance)),
             status=status,
             n=n,
-            score=score,
+            n_right=right,
+            group=group,
             information=information,
             prior=prior,
             matrix=state.information if state.information.ndim == 2 else None,
@@ -325,18 +371,24 @@ class _Job:
         usual = float(np.median(ratio[good])) if good.any() else 1.0
         return after * np.where(good, ratio, usual)
 
-    def _status(self, n: NDArray[np.int64], score: NDArray[np.int64]) -> NDArray[Any]:
+    def _status(self, n: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """A word about each item, and its group: new answers link groups, and may bring new ones."""
         now = examine(self.answers).status()
         status = np.full(len(n), "ok", dtype=object)
-        for word in ("apart", "no information"):
-            status[(self.bank.status == word) & (now != "ok")] = word
-            status[~self.known & (now == word)] = word
-        status[self.active & ~self.known & ~tied(self.answers, self.known)] = "apart"
-        status[score == n] = "all right"
-        status[score == 0] = "all wrong"
+        status[(self.bank.status == "no information") & (now != "ok")] = "no information"
+        status[~self.known & (now == "no information")] = "no information"
+        status[right == n] = "all right"
+        status[right == 0] = "all wrong"
         status[n == 0] = "no responses"
+        measured = status == "ok"
+        group = self.bank.group
+        old = measured & self.known
+        loose = measured & ~self.known & ~tied(self.answers, self.known)
+        if loose.any() or group[old].any():
+            group = groups_of(self.answers, np.where(old, group, -1), measured)
+            status[measured & (group > 0)] = "apart"
         status[self.bank.anchored] = "anchored"
-        return status
+        return status, group
 
     def _findings(self, status: NDArray[Any], inflation: Floats, prior: Prior) -> list[Finding]:
         out = []
@@ -370,7 +422,15 @@ class _Job:
         return out
 
 
-_OUTDATED = ("regularization", "weak_links", "known_users", "repeated_users", "new_items")
+_OUTDATED: tuple[str, ...] = (
+    "regularization",
+    "weak_links",
+    "known_users",
+    "repeated_users",
+    "new_items",
+    "no_recognition",
+)
+_OUTDATED += ("old_fingerprints",)
 
 
 def _batches(answers: Responses, seen: int) -> Iterator[Responses]:

@@ -19,8 +19,17 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
-from spectral_irt.chain.covariance import _contributions, _omega, _rates, _squared, signed_sums
+from spectral_irt.chain.covariance import (
+    _contributions,
+    _in_slices,
+    _matrix,
+    _omega,
+    _rates,
+    _squared,
+    signed_sums,
+)
 from spectral_irt.chain.operator import Chain, ItemChain, Part
 from spectral_irt.chain.regularization import log_mean_weight
 from spectral_irt.chain.stationary import SMALL, Stationary, stationary
@@ -201,27 +210,35 @@ def grounded_errors(solved: Grounded, method: str, seed: int = 0) -> GroundedErr
     "dense" forms the matrices, and lets the free items follow when an anchored item is set free. "one-pass" takes J for
     its diagonal, and the free items' common shift apart; "multiplier" corrects that by random probes. Both measure
     displacements with the free items held.
+
+    Set free, anchored item a has the mass pi_a' with pi_a' d_a = inflow, of which the part `follow` (at pi_a) comes
+    back to it by way of the free items and grows with pi_a. So pi_a' / pi_a = (inflow - follow) / (outflow - follow).
+    Slope and noise of its equation, and hence its standard error, are taken there, not at the anchor: off by three
+    logits the slope at the anchor is twenty times too small or too large.
     """
     known, data, pi = solved.known, solved.data, np.exp(solved.beta)
     free = ~known.fixed
     diagonal = solved.information + np.where(free, known.precision, 0)
     into = data.inflow(pi)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        apart = np.log(into) - np.log(pi * data.rates)
+    out = pi * data.rates
     if method == "dense":
-        se, stiffness, noise = _dense(solved, pi, diagonal)
+        se, follow, noise = _dense(solved, pi, diagonal)
+        follow = np.where(follow < np.minimum(into, out), follow, 0.0)
     else:
         rough = _Rough.of(solved, pi, diagonal)
         omega, cross, common = data.parts.sum(_spread, pi, rough.shift)
         variance = (omega + _meat(known, solved.information, omega)) * rough.scale**2 + 2 * rough.scale * cross + common
         if method == "multiplier" and free.any():
             variance = np.maximum(variance + _correction(solved, pi, rough, seed), 0.05 * variance)
-        se, stiffness, noise = np.sqrt(np.maximum(variance, 0)), diagonal, omega
+        se, follow = np.sqrt(np.maximum(variance, 0)), np.zeros(len(pi))
+        on_wrong = data.parts.sum(_spread_on_wrong, pi)
+        noise = _Noise(on_wrong, np.zeros(len(pi)), omega - on_wrong)
     with np.errstate(divide="ignore", invalid="ignore"):
-        displacement = apart * (pi * data.rates) / stiffness
-        displacement_se = np.sqrt(np.maximum(noise, 0)) / stiffness
+        displacement = np.log(into - follow) - np.log(out - follow)
+        growth = np.exp(displacement)
+        displacement_se = np.sqrt(np.maximum(noise.at(growth), 0)) / (into - follow)
     # A single anchor has nothing to be displaced from: set free, the whole scale would move with it.
-    measured = known.fixed & np.isfinite(displacement) & (stiffness > 1e-9 * diagonal) & (known.fixed.sum() > 1)
+    measured = known.fixed & np.isfinite(displacement) & (out - follow > 1e-9 * diagonal) & (known.fixed.sum() > 1)
     return GroundedErrors(
         np.where(free, se, 0.0),
         np.where(measured, displacement, np.nan),
@@ -235,8 +252,23 @@ def _meat(known: Known, information: Floats, omega: Floats) -> Floats:
     return np.where(prior > 0, prior + np.maximum(information - omega, 0), 0)
 
 
-def _dense(solved: Grounded, pi: Floats, diagonal: Floats) -> tuple[Floats, Floats, Floats]:
-    """Standard errors of the free items; stiffness and squared noise of each anchored item once the free ones follow.
+@dataclass(frozen=True, eq=False)
+class _Noise:
+    """Squared noise of each anchored item's equation, when its pi grows by a factor: constant + f linear + f^2 square.
+
+    On wrong answers its contributions do not depend on its own pi, on right ones they are proportional to it.
+    """
+
+    constant: Floats
+    linear: Floats
+    square: Floats
+
+    def at(self, growth: Floats) -> Floats:
+        return self.constant + growth * self.linear + growth**2 * self.square
+
+
+def _dense(solved: Grounded, pi: Floats, diagonal: Floats) -> tuple[Floats, Floats, _Noise]:
+    """Standard errors of the free items; what comes back to each anchored item, and its noise, once these follow.
 
     With L = J_AF J_FF^-1 the free items answer to a change of anchored item a, whose own equation then has the slope
     J_aa - L_a J_Fa and the noise g_a - L_a g_F.
@@ -248,17 +280,32 @@ def _dense(solved: Grounded, pi: Floats, diagonal: Floats) -> tuple[Floats, Floa
     jacobian = -np.where(both, (flows + flows.T) / 2, flows.T)
     jacobian[np.diag_indices(m)] = diagonal
     omega = data.parts.sum(_omega, pi)
-    stiffness, noise, se = diagonal.copy(), np.diag(omega).copy(), np.zeros(m)
+    wrong = data.parts.sum(_omega_on_wrong, pi)
+    right = omega - wrong
+    # Between right and wrong answers of one item there is nothing: nobody gave both.
+    constant, linear, square = np.diag(wrong).copy(), np.zeros(m), np.diag(right).copy()
+    follow, se = np.zeros(m), np.zeros(m)
     if len(free):
         inverse = np.linalg.inv(jacobian[np.ix_(free, free)])
         lever = jacobian[np.ix_(fixed, free)] @ inverse
-        stiffness[fixed] -= np.einsum("af,fa->a", lever, jacobian[np.ix_(free, fixed)])
+        follow[fixed] = np.einsum("af,fa->a", lever, jacobian[np.ix_(free, fixed)])
         moved = lever @ omega[np.ix_(free, free)]
-        noise[fixed] += np.einsum("af,af->a", lever, moved - 2 * omega[np.ix_(fixed, free)])
+        constant[fixed] += np.einsum("af,af->a", lever, moved - 2 * wrong[np.ix_(fixed, free)])
+        linear[fixed] = np.einsum("af,af->a", lever, -2 * right[np.ix_(fixed, free)])
         meat = omega[np.ix_(free, free)]
         meat[np.diag_indices(len(free))] += _meat(solved.known, solved.information, np.diag(omega))[free]
         se[free] = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", inverse, meat, inverse, optimize=True), 0))
-    return se, stiffness, noise
+    return se, follow, _Noise(constant, linear, square)
+
+
+def _omega_on_wrong(part: Part, pi: Floats) -> Floats:
+    """Omega with its rows' contributions from wrong answers only: sum_l g_li [l wrong on i] g_lj."""
+
+    def product(piece: Part) -> Floats:
+        wrong = sparse.diags_array(_contributions(piece, pi)[0]) @ piece.wrong
+        return np.asarray((wrong.T @ _matrix(piece, pi)).toarray())
+
+    return _in_slices(part, product)
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,6 +361,11 @@ def _spread(part: Part, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floa
     omega = _squared(wrong) @ won**2 + pi**2 * (_squared(right) @ lost**2)
     cross = wrong @ (won * common) - pi * (right @ (lost * common))
     return omega, cross, np.array(common @ common)
+
+
+def _spread_on_wrong(part: Part, pi: Floats) -> Floats:
+    """Sums over users who were wrong of g_li^2."""
+    return np.asarray(_squared(part.wrong_t) @ _contributions(part, pi)[0] ** 2)
 
 
 def _correction(solved: Grounded, pi: Floats, rough: _Rough, seed: int) -> Floats:

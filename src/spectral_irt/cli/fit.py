@@ -89,11 +89,12 @@ class Job:
             raise OptionError(
                 f"--anchors goes with the spectral estimator and ability weights; leave out {', '.join(said)}."
             )
-        return AnchoredRasch(self.analysis.anchors, **parameters)
+        return AnchoredRasch(self._enlarged or self.analysis.anchors, **parameters)
 
     # -------------------------------------------------------------------------------------- the work
 
     def _calibrate(self, estimator: RaschEstimator) -> Results:
+        from spectral_irt.bank.people import NO_RECOGNITION
         from spectral_irt.cli.analysis import analyse
 
         times = [time.perf_counter()]
@@ -107,6 +108,8 @@ class Job:
             del estimator._progress
             times.append(time.perf_counter())
             results = analyse(responses, fit, self.analysis, self.output, groups, progress.say)
+            if self.analysis.bank is not None and self.analysis.salt_file is None:
+                results.findings.append(NO_RECOGNITION)
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in fit.findings_):  # that says the same, once
             for warning in heard:
@@ -119,7 +122,7 @@ class Job:
 
     def _places(self) -> tuple[list[Path], list[Path]]:
         """Where everything goes but the bank, the record last; and which old files that makes stale."""
-        from spectral_irt.cli.output import TABLES, refuse_bank_place, result_paths
+        from spectral_irt.cli.output import TABLES, refuse_bank_place, refuse_salt_place, result_paths
 
         wanted = self.analysis
         exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim) if path is not None]
@@ -144,6 +147,7 @@ class Job:
                     "one of them. Nothing was written."
                 )
             refuse_bank_place(wanted.bank)
+            refuse_salt_place(wanted.salt_file, wanted.bank)
         return places, stale
 
     def _write(self, draft: Path, target: Path, results: Results) -> None:
@@ -190,9 +194,22 @@ class Job:
 
     def _bank_of(self, results: Results) -> Bank:
         from spectral_irt.bank import Scale, to_bank
+        from spectral_irt.bank.merging import merged
 
-        bank = to_bank(results.fit, results.responses)
-        return replace(bank, scale=results.scale or Scale(), findings=tuple(results.findings))
+        wanted = self.analysis
+        bank = to_bank(results.fit, results.responses, wanted.salt_file)
+        bank = replace(bank, scale=results.scale or Scale(), findings=tuple(results.findings))
+        return bank if self._enlarged is None else merged(self._enlarged, bank, results.responses, wanted.salt_file)
+
+    @functools.cached_property
+    def _enlarged(self) -> Bank | None:
+        """The bank that is both anchor and target, as it was before the work: its other items stay in it."""
+        from spectral_irt.bank import Bank
+
+        anchors, target = self.analysis.anchors, self.analysis.bank
+        if anchors is None or target is None or not Path(anchors).is_dir() or not target.is_dir():
+            return None
+        return Bank.load(target) if Path(anchors).samefile(target) else None
 
 
 @with_options(Reading, Fitting, Analysis)

@@ -289,6 +289,14 @@ class Analysis:
         Path | None,
         _exports(parser=place, metavar="DIR", help="Keep the calibration, for score, link, update and --anchors."),
     ] = None
+    salt_file: Annotated[
+        Path | None,
+        _exports(
+            metavar="FILE",
+            help="With --bank: your secret by which updates recognize people who come again; made if it does not "
+            "exist. Without it the bank keeps nothing about single people.",
+        ),
+    ] = None
 
     def check(self, output: Path | None) -> None:
         """Refuse at once what could only fail after the work, and what would do nothing."""
@@ -302,6 +310,8 @@ class Analysis:
             raise OptionError("--bootstrap is about the fit of items; leave out --no-fit.")
         if self.sample is not None and self.bootstrap is None:
             raise OptionError("--sample takes people for --bootstrap; say how many data sets with --bootstrap 200.")
+        if self.salt_file is not None and self.bank is None:
+            raise OptionError("--salt-file is for a bank; say where to keep it with --bank DIR.")
         if self.rank is not None and output is None:
             raise OptionError("--rank writes a table beside items.csv; say where with -o DIR.")
         if self.scale is not None and output is None and not (self.ifile or self.pfile or self.bank):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import OutputError, listed
+from spectral_irt.errors import OptionError, OutputError, listed
 from spectral_irt.responses.reading.spreadsheet import guarded
 
 if TYPE_CHECKING:
@@ -82,6 +82,16 @@ def refuse_bank_place(folder: Path) -> None:
             f"{str(folder)!r} is a folder with other files ({present}), not a bank; choose another place. Nothing was "
             "written."
         )
+
+
+def refuse_salt_place(salt: Path | None, *banks: Path | None) -> None:
+    """An error when the salt would be in a bank: who gets the bank must not get the salt."""
+    for bank in banks:
+        if salt is not None and bank is not None and salt.resolve().is_relative_to(bank.resolve()):
+            raise OptionError(
+                f"the salt file {str(salt)!r} lies in the bank {str(bank)!r}, and would be given away with it; keep it "
+                "elsewhere."
+            )
 
 
 # --------------------------------------------------------------------------------------- kinds of files

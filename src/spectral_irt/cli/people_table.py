@@ -14,8 +14,25 @@ if TYPE_CHECKING:
     from spectral_irt.cli.analysis import Columns
 
 
+SHOW_SCALES = 3  # scales whose people are shown, where no answers link the items
+
+
 def choose(persons: Columns) -> list[tuple[str, list[int]]]:
-    """Which people to show, under which heading."""
+    """Which people to show, under which heading; those on different scales never in one order."""
+    scales = sorted({str(scale) for scale in persons.get("scale", np.empty(0)) if scale}, key=int)
+    if len(scales) < 2:
+        return _choose(persons)
+    groups = []
+    for scale in scales[:SHOW_SCALES]:
+        there = np.flatnonzero(persons["scale"] == scale)
+        some = {name: values[there] for name, values in persons.items()}
+        for name, rows in _choose(some):
+            head = f"scale {scale}" + (f": {name}" if name else "")
+            groups.append((head, there[rows].tolist()))
+    return groups
+
+
+def _choose(persons: Columns) -> list[tuple[str, list[int]]]:
     ability = persons["ability"]
     known = np.flatnonzero(~np.isnan(ability))
     ablest = known[np.argsort(-ability[known], kind="stable")]

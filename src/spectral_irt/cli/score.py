@@ -11,13 +11,12 @@ import typer
 from spectral_irt.cli.options import Ability, Files, Reading, with_options
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
-from spectral_irt.errors import BankError, check_option, listed
+from spectral_irt.errors import OptionError, check_option
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.analysis import Columns
-    from spectral_irt.inference.reliability import Reliability
-    from spectral_irt.responses import Finding, Responses
+    from spectral_irt.bank.scoring import Scores
+    from spectral_irt.responses import Responses
 
 RECORD = "score.json"
 KINDS = (".csv", ".parquet")
@@ -45,14 +44,24 @@ def score(
         ),
     ] = None,
     ability: Ability = "wle",
+    population: Annotated[
+        str | None,
+        typer.Option(
+            "--population",
+            metavar="MEAN,SD",
+            show_default=False,
+            help="The people that --ability eap takes these for, in logits; by default those of the calibration.",
+        ),
+    ] = None,
     ignore_unknown: Annotated[
         bool, typer.Option("--ignore-unknown", help="Leave out answers to items that the bank has not.")
     ] = False,
 ) -> None:
     """Score people with the items of a bank: how able each is, how sure that is, and how regular the answers are.
 
-    Only items that the bank knows count, matched by their labels. On a bank with a
-    scale (fit --scale) the measures on that scale come with the logits.
+    Only items that answers have placed in the bank count, matched by their labels.
+    On a bank with a scale (fit --scale) the measures on that scale come with the
+    logits.
 
     \b
     Examples
@@ -60,10 +69,12 @@ def score(
       spectral-irt score new.csv --bank mybank -o scores.csv
     """
     from spectral_irt.bank import Bank
+    from spectral_irt.bank.scoring import score as scored
     from spectral_irt.cli.output import result_paths, write_csv, write_json, write_parquet
     from spectral_irt.writing import all_or_nothing, naming
 
     check_option("ability", ability, ("wle", "ml", "eap"))
+    people = mean_and_sd(population, ability)
     targets: list[Path] = []
     stale: list[Path] = []
     if output is not None and output.suffix.lower() in KINDS and not output.is_dir():
@@ -75,72 +86,40 @@ def score(
         with Progress() as progress:
             responses = reading.read_any(files, progress)
             progress.say("abilities")
-            persons, found, findings = scores(known, responses, ability, ignore_unknown)
+            found = scored(known, responses, ability, population=people, ignore_unknown=ignore_unknown)
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 if target.suffix.lower() == ".json":
-                    record = score_record(bank, known, responses, persons, found, findings, ability, files, reading)
+                    record = score_record(bank, known, responses, found, ability, files, reading)
                     write_json(draft, record)
                 else:
-                    (write_csv if target.suffix.lower() == ".csv" else write_parquet)(draft, persons)
-    show(known, bank, responses, persons, found, findings, output, targets)
+                    (write_csv if target.suffix.lower() == ".csv" else write_parquet)(draft, found.persons)
+    show(known, bank, responses, found, output, targets)
 
 
-def scores(
-    bank: Bank, responses: Responses, ability: str, ignore_unknown: bool
-) -> tuple[Columns, Reliability, list[Finding]]:
-    """The people as columns, their reliability, and what is odd."""
-    from spectral_irt.cli.analysis import with_measures
-    from spectral_irt.inference.reliability import reliability
-    from spectral_irt.persons.align import align
-    from spectral_irt.persons.table import person_columns
-
-    if not responses.n_responses:
-        raise BankError(f"{responses.source}: there is no answer in it, so nobody can be scored.")
-    fit = bank.to_fit()
-    named = bank.in_my_words(responses)
-    aligned = align(fit, named, ignore_unknown)
-    persons = person_columns(fit, aligned, ability)
-    if not persons["n"].any():
-        raise BankError(
-            f"{responses.source}: none of the items answered has a difficulty in the bank, so nobody can be scored."
-        )
-    if not bank.scale.is_logits:
-        persons = with_measures(persons, "ability", bank.scale)
-    return persons, reliability(fit, aligned, ability), [*responses.notes, *_findings(bank, named, persons)]
-
-
-def _findings(bank: Bank, responses: Responses, persons: Columns) -> list[Finding]:
-    from spectral_irt.responses import Finding
-    from spectral_irt.responses.labels import positions
-
-    out = []
-    place = positions(responses.items, bank.items)
-    unknown = responses.items[place < 0]
-    if len(unknown):
-        noun = "item is" if len(unknown) == 1 else "items are"
-        sentence = f"{len(unknown):,} {noun} not in the bank, and the answers to them do not count: {listed(unknown)}."
-        out.append(Finding("unknown_items", "warning", sentence, "", tuple(unknown.tolist())))
-    bare = responses.items[(place >= 0) & ~bank.known[place] & (responses.item_counts > 0)]
-    if len(bare):
-        noun = "item has" if len(bare) == 1 else "items have"
-        sentence = f"{len(bare):,} {noun} no difficulty in the bank, and the answers do not count: {listed(bare)}."
-        out.append(Finding("items_without_difficulty", "warning", sentence, "", tuple(bare.tolist())))
-    empty = responses.users[persons["n"] == 0]
-    if len(empty):
-        noun = "person has" if len(empty) == 1 else "people have"
-        sentence = f"{len(empty):,} {noun} no answer that counts: {listed(empty)}."
-        out.append(Finding("no_answers", "note", sentence, "They stay in the table, with the prior's ability or none."))
-    return out
+def mean_and_sd(text: str | None, ability: str) -> tuple[float, float] | None:
+    """What `--population` says."""
+    if text is None:
+        return None
+    if ability != "eap":
+        raise OptionError(f"--population is for --ability eap; --ability {ability} needs none. Leave it out.")
+    try:
+        mean, sd = (float(part) for part in text.split(","))
+        if not (abs(mean) < float("inf") and 0 < sd < float("inf")):
+            raise ValueError
+    except ValueError:
+        raise OptionError(
+            f"--population is {text!r}; it is a mean and a standard deviation above zero, in logits, as in "
+            "--population 0.5,1.2."
+        ) from None
+    return mean, sd
 
 
 def score_record(
     folder: Path,
     bank: Bank,
     responses: Responses,
-    persons: Columns,
-    found: Reliability,
-    findings: list[Finding],
+    found: Scores,
     ability: str,
     files: list[str],
     reading: Reading,
@@ -158,9 +137,10 @@ def score_record(
         "counts": counts_of(responses),
         "data_digest": responses.digest(),
         "scale": None if bank.scale.is_logits else asdict(bank.scale),
-        "persons": persons_record(persons, ability),
-        "reliability": found.to_dict(),
-        "findings": [finding_record(finding) for finding in findings],
+        "population": None if found.population is None else asdict(found.population),
+        "persons": persons_record(found.persons, ability),
+        "reliability": None if found.reliability is None else found.reliability.to_dict(),
+        "findings": [finding_record(finding) for finding in found.findings],
     }
 
 
@@ -168,9 +148,7 @@ def show(
     bank: Bank,
     folder: Path,
     responses: Responses,
-    persons: Columns,
-    found: Reliability,
-    findings: list[Finding],
+    found: Scores,
     output: Path | None,
     targets: list[Path],
 ) -> None:
@@ -183,13 +161,20 @@ def show(
 
     out = console()
     show_source(out, responses)
-    say(out, person_table(persons, out.width))
+    say(out, person_table(found.persons, out.width))
     say(out)
     what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_users:,} people"
-    show_lines(out, [("people", people(found)), ("bank", what)])
-    if findings:
+    lines = [("bank", what)]
+    if found.reliability is not None:
+        lines.insert(0, ("people", people(found.reliability)))
+    if found.population is not None:
+        prior = found.population
+        whose = f"estimated from {prior.users:,} people" if prior.users else "as given"
+        lines.append(("prior", f"population with mean {prior.mean:z.2f} and sd {prior.sd:.2f}, {whose}"))
+    show_lines(out, lines)
+    if found.findings:
         say(out)
-        show_findings(out, findings)
+        show_findings(out, found.findings)
     say(out)
     if output is None:
         say(out, Text("Nothing was saved; add -o FILE for all people."))

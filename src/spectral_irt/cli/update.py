@@ -10,7 +10,7 @@ import typer
 from spectral_irt.cli.options import Files, Reading, offered, with_options
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
-from spectral_irt.errors import check_option
+from spectral_irt.errors import StaleBankError, check_option
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
@@ -39,9 +39,18 @@ def update(
             metavar="error|skip|keep",
             autocompletion=offered("error|skip|keep"),
             show_default=False,
-            help="People who are in the bank with the very same answers: refuse (default), leave out, or count again.",
+            help="People who are in the bank with the very same answers: refuse (default), leave out, or count again. "
+            "They are recognized with --salt-file only.",
         ),
     ] = "error",
+    salt_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            show_default=False,
+            help="Your secret by which people who come again are recognized; made if it does not exist.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -60,7 +69,7 @@ def update(
     """Update a bank with new answers, of new people, to its items and to new ones. The old answers are not needed.
 
     The scale stays. The bank is replaced when the new one is complete, and not
-    otherwise.
+    otherwise. Updates at the same time follow one another.
 
     \b
     Examples
@@ -68,7 +77,7 @@ def update(
       spectral-irt update mybank log/*.parquet --method refit -o mybank-new
     """
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.output import refuse_bank_place
+    from spectral_irt.cli.output import refuse_bank_place, refuse_salt_place
     from spectral_irt.writing import refuse_inputs, uninterrupted, written
 
     check_option("method", method, ("stream", "refit"))
@@ -77,14 +86,21 @@ def update(
     if output is not None:
         refuse_bank_place(output)
     refuse_inputs([place], reading.inputs(files))
+    refuse_salt_place(salt_file, bank, place)
     before = Bank.load(bank)
     with Progress() as progress:
         responses = reading.read_any(files, progress)
-        progress.say("updating the bank")
-        after = before.update(responses, method, repeats=repeats, threads=threads)
-    with uninterrupted():
-        after.save(place)
-        written.append(place)
+        while True:
+            progress.say("updating the bank")
+            after = before.update(responses, method, repeats=repeats, salt=salt_file, threads=threads)
+            try:
+                with uninterrupted():
+                    after.save(place)
+                    written.append(place)
+                break
+            except StaleBankError:  # another update was quicker: ours comes after it
+                progress.say("the bank has changed meanwhile; reading it again")
+                before = Bank.load(bank)
     show(before, after, responses, place)
 
 
@@ -116,7 +132,10 @@ def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
     if known.any():
         lines.append(("median se", f"{np.median(old_se[known]):.3f} before, {np.median(new_se[known]):.3f} after"))
     show_lines(out, lines)
-    fresh = [*responses.notes, *(finding for finding in after.findings if finding not in before.findings)]
+    always = ("no_recognition",)
+    fresh = [finding for finding in after.findings if finding not in before.findings or finding.code in always]
+    fresh = [*responses.notes, *fresh]
+    fresh += [finding for finding in before.findings if finding.code == "old_fingerprints"]
     if fresh:
         say(out)
         show_findings(out, fresh)

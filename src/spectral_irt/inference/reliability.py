@@ -142,7 +142,13 @@ class Reliability:
 
 
 def reliability(
-    fit: RaschEstimator, responses: Any = None, method: str = "wle", *, ignore_unknown: bool = False
+    fit: RaschEstimator,
+    responses: Any = None,
+    method: str = "wle",
+    *,
+    prior_mean: float | None = None,
+    prior_sd: float | None = None,
+    ignore_unknown: bool = False,
 ) -> Reliability:
     """Separation and reliability of persons and items, KR-20, and targeting.
 
@@ -152,6 +158,8 @@ def reliability(
     responses : Responses, array or dataframe
     method : "wle", "ml" or "eap"
         Of the abilities. Winsteps and eRm use maximum likelihood.
+    prior_mean, prior_sd : float, optional
+        The prior of "eap"; estimated from the responses unless given.
     ignore_unknown : bool
         Leave out answers to items that the calibration does not have; by default they are an error.
 
@@ -169,7 +177,8 @@ def reliability(
     answers = scored(fit, responses, "reliability", ignore_unknown)
     beta = fit.difficulty_
     ml = abilities(answers, beta, "ml")
-    found = ml if method == "ml" else abilities(answers, beta, method)
+    prior = {"prior_mean": prior_mean, "prior_sd": prior_sd}
+    found = ml if method == "ml" else abilities(answers, beta, method, **prior)
     mixed = (found.n > 0) & ~found.extreme
     infit = person_mean_squares(answers, beta, found.ability).infit
     person_infit = np.sqrt(np.fmax(infit, 1))

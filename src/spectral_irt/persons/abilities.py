@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.persons.newton import Answers, cached_runs, solve
-from spectral_irt.persons.posterior import fit_prior, posterior_moments
+from spectral_irt.persons.posterior import NARROWEST, fit_prior, posterior_moments
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
 
 METHODS = ("wle", "ml", "eap")
+FEW = 30  # people from whom no population is estimated when they seem not to differ at all
+COLLAPSED = 1.01 * NARROWEST  # the estimate of a spread that these people do not show
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +138,15 @@ def _population(responses: Responses, beta: Floats, mean: float | None, sd: floa
         ability, error, n, _ = responses.gather(_posterior, beta, mean, sd)
         return ability[n > 0], error[n > 0]
 
-    return fit_prior(moments, mean, sd)
+    found = fit_prior(moments, mean, sd)
+    people = int(np.count_nonzero(responses.counts))
+    if sd is None and found[1] <= COLLAPSED and 0 < people < FEW:
+        who = "1 person is" if people == 1 else f"{people:,} people are"
+        raise OptionError(
+            f"{responses.source}: {who} too few to estimate the population that 'eap' needs. Give its mean and "
+            "standard deviation (prior_mean and prior_sd), or take 'wle', which needs none."
+        )
+    return found
 
 
 # ------------------------------------------------------------------------------ one set of items, every score

@@ -190,3 +190,57 @@ def test_a_bank_of_an_anchored_fit_holds_both_kinds() -> None:
     assert bank.anchored.sum() == 2
     assert bank.estimator == "AnchoredRasch"
     assert np.isnan(bank.se[:2]).all()
+
+
+@pytest.mark.parametrize("se", ["dense", "one-pass"])
+@pytest.mark.parametrize("moved", [3.0, -3.0])
+def test_displacement_of_a_far_anchor_has_the_error_it_says(moved: float, se: str) -> None:
+    """Three logits harder or easier, with 50 people: found every time, and the standard error is the spread.
+
+    Over R trials the spread has a standard error of 1 / sqrt(2 (R - 1)) of itself; 4 of these, and a tenth for the
+    error's own bias with 50 people.
+    """
+    trials, beta, item = 60, np.linspace(-1.5, 1.5, 16), 6
+    truth = beta.copy()
+    truth[item] = 0.0
+    anchors = {k: float(beta[k]) for k in range(0, 16, 2)} | {item: -moved}
+    rng = np.random.default_rng(11)
+    found, errors, flagged = [], [], 0
+    for _ in range(trials):
+        theta = rng.normal(size=50)
+        data = (rng.random((50, 16)) < 1 / (1 + np.exp(truth - theta[:, None]))).astype(float)
+        fit = anchored_fit(data, anchors, se=se, threads=1)
+        found.append(fit.displacement_[item])
+        errors.append(fit.displacement_se_[item])
+        flagged += any(item in one.items for one in fit.findings_ if one.code == "displaced_anchors")
+    assert flagged == trials
+    spread = float(np.std(found, ddof=1))
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(spread, rel=4 / np.sqrt(2 * (trials - 1)) + 0.1)
+    if se == "dense":  # "one-pass" holds the free items where they are, and so sees a little less
+        assert np.mean(found) == pytest.approx(moved, abs=4 * spread / np.sqrt(trials) + 0.1)
+    else:
+        assert np.mean(found) == pytest.approx(moved, rel=0.15)
+
+
+def test_only_items_with_a_measured_difficulty_are_anchors(tmp_path: Path) -> None:
+    """Items that everybody got right, or that nothing links, are estimated anew, and named."""
+    rng = np.random.default_rng(5)
+    first = np.full((400, 10), np.nan)
+    first[:300, :7] = rng.random((300, 7)) < 0.6
+    first[:300, 6] = 1  # everybody's
+    first[300:, 7:] = rng.random((100, 3)) < 0.5  # a group of its own
+    old = SpectralRasch().fit(first)
+    bank = old.to_bank(first)  # type: ignore[attr-defined]
+    assert bank.status.tolist() == ["ok"] * 6 + ["all right"] + ["apart"] * 3
+    second = (rng.random((300, 10)) < 0.6).astype(float)
+    items = tmp_path / "items.csv"
+    rows = zip(old.item_labels_, old.difficulty_, old.status_, strict=True)
+    items.write_text("item,difficulty,status\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows))
+    for anchors in (bank, old, str(items)):
+        fit = anchored_fit(second, anchors)
+        assert fit.anchored_.tolist() == [True] * 6 + [False] * 4
+        assert np.abs(fit.difficulty_[6]) < 2  # and not at -5 or so
+        (finding,) = [one for one in fit.findings_ if one.code == "anchors_left_out"]
+        assert finding.items == (6, 7, 8, 9)
+    with pytest.raises(OptionError, match="had no difficulty of their own on that scale"):
+        anchored_fit(Responses.from_wide(second[:, 6:9], items=[6, 7, 8]), bank)

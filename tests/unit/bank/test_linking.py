@@ -20,9 +20,10 @@ def bank_of(difficulty: np.ndarray, se: float = 0.1, first: int = 0) -> Bank:
         se=np.full(m, se),
         status=np.full(m, "ok", dtype=object),
         n=np.full(m, 400),
-        score=np.full(m, 200),
+        n_right=np.full(m, 200),
         information=np.full(m, 1 / se**2),
         anchored=np.zeros(m, dtype=bool),
+        group=np.zeros(m, dtype=np.int64),
         estimator="test",
     )
 

@@ -36,8 +36,11 @@ def pieces(responses: Responses, number: int = 10) -> list[Responses]:
     return [responses.take_users(np.sort(part)) for part in np.array_split(order, number)]
 
 
-def bank_of(responses: Responses, **options: Any) -> Bank:
-    return Bank.from_fit(SpectralRasch(**options).fit(responses), responses)
+SALT = b"a secret of sixteen bytes or more"
+
+
+def bank_of(responses: Responses, salt: bytes | None = None, **options: Any) -> Bank:
+    return Bank.from_fit(SpectralRasch(**options).fit(responses), responses, salt)
 
 
 def distance(bank: Bank, fit: RaschEstimator) -> float:
@@ -61,7 +64,7 @@ def test_ten_pieces_are_as_good_as_all_at_once(design: str, method: str) -> None
     assert np.sqrt(np.mean(((bank.difficulty - fit.difficulty_) / fit.se_) ** 2)) < CLOSE  # same scale, too
     assert np.median(bank.se / fit.se_) == pytest.approx(1, abs=0.05)
     assert np.array_equal(bank.n, responses.item_counts)
-    assert np.array_equal(bank.score, responses.item_scores)
+    assert np.array_equal(bank.n_right, responses.item_scores)
     assert bank.n_users == n
     assert [data.how for data in bank.data] == ["fit"] + 9 * [method]
 
@@ -198,40 +201,42 @@ def test_the_same_data_again(two: tuple[Bank, Responses, Responses]) -> None:
     with pytest.raises(BankError, match="these very data are in the bank already"):
         bank.update(first)
     updated = bank.update(second)
-    for repeats in ("error", "skip", "keep"):
+    for repeats in ("error", "keep"):
         with pytest.raises(BankError, match="these very data"):
             updated.update(second, repeats=repeats)
 
 
 def test_the_same_users_in_other_company(two: tuple[Bank, Responses, Responses]) -> None:
-    bank, first, second = two
+    _, first, second = two
+    bank = bank_of(first, SALT)
     mixed = pieces(named(simulate.rasch(400, 12, seed=12).responses), 1)[0]  # everybody, in another order
     with pytest.raises(BankError, match=r"200 of 400 users are in the bank already.*repeats='skip'"):
-        bank.update(mixed)
-    skipped = bank.update(mixed, repeats="skip")
+        bank.update(mixed, salt=SALT)
+    skipped = bank.update(mixed, repeats="skip", salt=SALT)
     assert np.array_equal(skipped.n, bank.n + second.item_counts)
-    np.testing.assert_allclose(skipped.difficulty, bank.update(second).difficulty, atol=0.02)
+    np.testing.assert_allclose(skipped.difficulty, bank.update(second, salt=SALT).difficulty, atol=0.02)
     assert "repeated_users" in [finding.code for finding in skipped.findings]
-    kept = bank.update(mixed, repeats="keep")
+    kept = bank.update(mixed, repeats="keep", salt=SALT)
     assert np.array_equal(kept.n, bank.n + mixed.item_counts)
     with pytest.raises(DesignError, match="no new response"):
-        bank.update(first.take_users(np.arange(100)), repeats="skip")
+        bank.update(first.take_users(np.arange(100)), repeats="skip", salt=SALT)
 
 
 def test_known_users_with_new_answers_are_noted(two: tuple[Bank, Responses, Responses]) -> None:
-    bank, first, second = two
+    _, first, second = two
+    bank = bank_of(first, SALT)
     renamed = replace(second, users=first.users)
-    assert "known_users" in [finding.code for finding in bank.update(renamed).findings]
+    assert "known_users" in [finding.code for finding in bank.update(renamed, salt=SALT).findings]
 
 
 def test_numbered_users_are_no_repeats_by_accident() -> None:
     """With five items and no names the same row often has the same answers; only the same file is suspicious."""
     a, b = simulate.rasch(300, 5, seed=13).responses, simulate.rasch(300, 5, seed=14).responses
-    bank = bank_of(a)
-    bank.update(b)
+    bank = bank_of(a, SALT)
+    bank.update(b, salt=SALT)
     longer = Responses.from_wide(np.vstack([a.to_dense(), b.to_dense()]))
     with pytest.raises(BankError, match=r"3\d\d of 600 users"):
-        bank.update(longer)
+        bank.update(longer, salt=SALT)
 
 
 def test_updates_that_say_nothing(two: tuple[Bank, Responses, Responses]) -> None:

@@ -1,0 +1,77 @@
+"""One writer at a time: a lock file in the bank's folder, held while the bank is replaced, and gone afterwards.
+
+A process that dies gives its lock back with its files, so that a lock file left behind locks nobody out.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from spectral_irt.errors import OutputError
+
+LOCK = ".lock"
+PATIENCE = 30.0  # seconds; replacing a bank takes a fraction of one
+PAUSE = 0.02
+
+try:
+    import fcntl
+
+    def _lock(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+except ImportError:  # Windows
+    import msvcrt
+
+    def _lock(file: int) -> None:
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+
+
+_BUSY = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
+
+
+@contextmanager
+def locked(folder: Path, patience: float = PATIENCE) -> Iterator[None]:
+    """Hold the lock of this folder; another writer is waited for, up to `patience` seconds."""
+    path = folder / LOCK
+    deadline = time.monotonic() + patience
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            _lock(file)
+            if _is(file, path):
+                break
+        except OSError as error:
+            if error.errno not in _BUSY:
+                break  # a file system without locks: the comparison before replacing must do
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+        if time.monotonic() > deadline:
+            raise OutputError(
+                f"another program is writing the bank {str(folder)!r}, and has been for {patience:g} seconds; try "
+                "again when it is done. The bank that was there is unchanged."
+            )
+        time.sleep(PAUSE)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()  # while it is locked: whoever waits sees that this is no longer the file of that name
+        os.close(file)
+        with suppress(OSError):
+            if os.name == "nt":  # an open file cannot be removed there
+                path.unlink()
+
+
+def _is(file: int, path: Path) -> bool:
+    """Whether this open file is still the one of that name: the writer before may have removed it."""
+    try:
+        return os.path.samestat(os.fstat(file), os.stat(path))
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,161 @@
+"""What a bank on disk must look like: every value is checked before it is used, whoever wrote it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectral_irt.errors import listed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+LONGEST_STATUS = 40  # characters
+FARTHEST = 1e4  # logits: no answers put an item there
+
+
+class SchemaError(ValueError):
+    """What is wrong, in words that follow the name of the bank."""
+
+
+def _number(low: float = -math.inf, *, above: bool = False) -> Callable[[Any], bool]:
+    def good(x: Any) -> bool:
+        if isinstance(x, bool) or not isinstance(x, int | float) or abs(x) > 1e300:
+            return False
+        return math.isfinite(x) and (x > low if above else x >= low)
+
+    return good
+
+
+def _count(x: Any) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool) and 0 <= x < 2**63
+
+
+def _text(x: Any) -> bool:
+    return isinstance(x, str)
+
+
+def _plain(x: Any) -> bool:
+    return x is None or isinstance(x, str | int | float | bool)
+
+
+def _settings(x: Any) -> bool:
+    return isinstance(x, dict) and all(map(_plain, x.values()))
+
+
+def _labels(x: Any) -> bool:
+    return isinstance(x, list) and all(map(_plain, x))
+
+
+RECORD: dict[str, Any] = {
+    "estimator": _text,
+    "package_version": _text,
+    "settings": _settings,
+    "scale": {"mean": _number(), "unit": _number(0, above=True)},
+    "prior": {"mean": _number(), "precision": _number(0)},
+    "counts": {"items": _count, "users": _count, "responses": _count},
+    "data": [{"digest": _text, "source": _text, "users": _count, "items": _count, "responses": _count, "how": _text}],
+    "findings": [
+        {
+            "code": _text,
+            "severity": lambda x: x in ("note", "warning", "error"),
+            "sentence": _text,
+            "remedy": _text,
+            "items": _labels,
+        }
+    ],
+}
+SINCE_2: dict[str, Any] = {
+    "population": ({"mean": _number(), "sd": _number(0, above=True), "users": _count}, None),
+    "salt_check": _text,
+}
+
+
+def check_record(record: Mapping[str, Any], version: int) -> None:
+    """The manifest: every entry there, of its kind, finite and within its bounds."""
+    for name, wanted in {**RECORD, **(SINCE_2 if version > 1 else {})}.items():
+        _check(record.get(name), wanted, name)
+    tables = record.get("tables")
+    if not isinstance(tables, dict) or not {"items"} <= set(tables) <= {"items", "users", "information"}:
+        raise SchemaError("names other tables than items, users and information")
+    for name, entry in tables.items():
+        _check(entry, {"file": _text, "sha256": _text}, f"tables.{name}")
+
+
+def _check(value: Any, wanted: Any, name: str) -> None:
+    if isinstance(wanted, tuple):
+        if value is None:
+            return
+        wanted = wanted[0]
+    if isinstance(wanted, dict):
+        if not isinstance(value, dict) or set(value) != set(wanted):
+            raise SchemaError(f"has no {name!r} with {', '.join(wanted)}")
+        for key, inner in wanted.items():
+            _check(value[key], inner, f"{name}.{key}")
+    elif isinstance(wanted, list):
+        if not isinstance(value, list):
+            raise SchemaError(f"has no list {name!r}")
+        for k, one in enumerate(value):
+            _check(one, wanted[0], f"{name}[{k}]")
+    elif not wanted(value):
+        raise SchemaError(f"has {repr(value)[:40]} as {name!r}, which cannot be")
+
+
+# ------------------------------------------------------------------------------------------------- tables
+
+ITEMS = {"item": "String", "label": "String", "difficulty": "Float64", "se": "Float64", "status": "String"}
+ITEMS |= {"n": "Int64", "score": "Int64", "information": "Float64", "anchored": "Boolean"}
+USERS = {"user": "UInt64", "answers": "UInt64"}
+INFORMATION = {"row": "Int32", "column": "Int32", "value": "Float64"}
+
+
+def check_tables(tables: Mapping[str, pl.DataFrame], counts: Mapping[str, int], version: int) -> None:
+    """The tables: the columns and kinds they should have, numbers finite and in order, of one length."""
+    items = tables["items"]
+    _columns("items", items, ITEMS | ({"group": "Int64"} if version > 1 else {}))
+    _full("items", items, [name for name in items.columns if name not in ("difficulty", "se")])
+    m = len(items)
+    if counts["items"] != m or counts["responses"] != int(items["n"].sum()):
+        raise SchemaError("says of itself another number of items or responses than its table has")
+    difficulty, se = items["difficulty"].to_numpy(), items["se"].to_numpy()
+    with np.errstate(invalid="ignore"):
+        _all("difficulty", items, np.isnan(difficulty) | (np.abs(difficulty) < FARTHEST))
+        _all("se", items, np.isnan(se) | ((se >= 0) & np.isfinite(se)))
+        _all("information", items, items["information"].is_finite().to_numpy() & (items["information"] >= 0).to_numpy())
+    _all("score", items, ((items["score"] >= 0) & (items["score"] <= items["n"])).to_numpy())
+    _all("status", items, items["status"].str.len_chars().is_between(1, LONGEST_STATUS).to_numpy())
+    if version > 1:
+        _all("group", items, ((items["group"] >= 0) & (items["group"] <= m)).to_numpy())
+    if items["label"].n_unique() != m:
+        raise SchemaError("has the same item more than once")
+    if "users" in tables:
+        _columns("users", tables["users"], USERS)
+        _full("users", tables["users"], list(USERS))
+    if "information" in tables:
+        entries = tables["information"]
+        _columns("information", entries, INFORMATION)
+        _full("information", entries, list(INFORMATION))
+        row, column = entries["row"].to_numpy(), entries["column"].to_numpy()
+        if not (np.all((column >= 0) & (column <= row) & (row < m)) and entries["value"].is_finite().all()):
+            raise SchemaError("has an information matrix with impossible entries")
+
+
+def _columns(name: str, table: pl.DataFrame, wanted: Mapping[str, str]) -> None:
+    found = {column: str(kind) for column, kind in table.schema.items()}
+    if found != dict(wanted):
+        raise SchemaError(f"has a table {name!r} with other columns than {', '.join(wanted)}")
+
+
+def _full(name: str, table: pl.DataFrame, columns: list[str]) -> None:
+    empty = [column for column in columns if table[column].null_count()]
+    if empty:
+        raise SchemaError(f"lacks values in {listed(empty)} of its table {name!r}")
+
+
+def _all(column: str, items: pl.DataFrame, good: Any) -> None:
+    if not good.all():
+        bad = items.filter(~np.asarray(good))
+        raise SchemaError(f"has an impossible {column} for {listed(bad['item'].to_list())} ({bad[column][0]})")
