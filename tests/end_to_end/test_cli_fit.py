@@ -356,10 +356,12 @@ def test_the_largest_component_alone(cli: Cli) -> None:
 def test_check_prints_the_findings_and_nothing_else(cli: Cli, lsat: Path) -> None:
     done = cli("check", lsat)
     assert done.code == 0
-    assert done.out.startswith("note  301 of 1,000 users")
+    assert done.out.startswith("note  Taken for items: 5 columns 'item1', 'item2'")
+    assert "note  301 of 1,000 users" in done.out
     rows = "\n".join("1,0,0\n0,1,0\n0,0,1\n1,1,0" for _ in range(10))
     Path("fine.csv").write_text(f"q1,q2,q3\n{rows}\n")
-    assert cli("check", "fine.csv").out == "Nothing odd.\n"
+    out = cli("check", "fine.csv").out
+    assert out == "note  Taken for items: 3 columns 'q1', 'q2', 'q3'. People are numbered.\nNothing odd.\n"
 
 
 def test_check_finds_weak_links(cli: Cli) -> None:

@@ -99,12 +99,6 @@ def test_every_command_that_reads_says_so(cli: Callable[..., Any], school: Path,
         assert "Left out of the items: 2 columns 'gender', 'class'" in one_line(done.out), command
 
 
-def test_nothing_odd(cli: Callable[..., Any], lsat: Path) -> None:
-    out = one_line(cli("check", lsat).out)
-    assert "Taken for items: 5 columns" in out
-    assert "People are labeled by column 'student'." in out
-
-
 def test_nobody(cli: Callable[..., Any], tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("user,item,response\nNA,q1,1\nann,q1,0\nNA,q2,1\nann,q2,1\n")
     done = cli("fit", "a.csv")

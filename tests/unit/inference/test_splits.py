@@ -122,8 +122,8 @@ def test_bad_splits():
         divide(data, ["a", "b", "a"])
     with pytest.raises(OptionError, match=r"shape \(7, 2\)"):
         divide(data, np.zeros((7, 2)))
-    with pytest.raises(OptionError, match=r"none of the 2 users in the groups \('0', '1'\) is in the data \(0, 1, 2"):
-        divide(data, {"0": "a", "1": "b"})
+    with pytest.raises(OptionError, match=r"none of the 2 users in the groups \('x', 'y'\) is in the data \(0, 1, 2"):
+        divide(data, {"x": "a", "y": "b"})
 
 
 def test_split_members():

@@ -125,6 +125,7 @@ print(round(time.process_time() - start), (resource.getrusage(resource.RUSAGE_SE
 """
 
 
+@pytest.mark.slow  # some seconds each
 @pytest.mark.parametrize(
     ("name", "start", "line", "said"),
     [
