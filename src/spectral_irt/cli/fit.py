@@ -37,7 +37,7 @@ class Job:
     read: Callable[[Progress], Responses]
     fitting: Fitting = field(default_factory=Fitting)
     analysis: Analysis = field(default_factory=Analysis)
-    read_groups: Callable[[], Groups] | None = None
+    read_groups: Callable[[], list[Groups]] | None = None
     output: Path | None = None
     parquet: bool = False
     files: tuple[str, ...] = ()
@@ -86,7 +86,7 @@ class Job:
 
         times = [time.perf_counter()]
         with Progress() as progress:
-            groups = self.read_groups() if self.read_groups is not None else None
+            groups = self.read_groups() if self.read_groups is not None else []
             responses = self.read(progress)
             times.append(time.perf_counter())
             estimator._progress = progress.say
@@ -219,12 +219,12 @@ def fit(
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
     read_groups = None
-    if analysis.group is not None or analysis.group_file is not None:
+    if analysis.group or analysis.group_file is not None:
         from spectral_irt.cli.groups import read_groups as find
 
-        read_groups = functools.partial(find, analysis.group, analysis.group_file, files, reading)
         if analysis.group_file is None:
-            reading = replace(reading, ignore=[*reading.ignore, str(analysis.group)])
+            reading = replace(reading, ignore=[*reading.ignore, *(analysis.group or [])])
+        read_groups = functools.partial(find, analysis.group or [], analysis.group_file, files, reading)
     job = Job(
         read=lambda progress: reading.read(files, progress),
         fitting=fitting,

@@ -7,8 +7,9 @@ With p_i = 1 / (1 + exp(beta_i - theta)) over the items that a user answered, s 
 The first two terms are the likelihood; J / (2 V) is Warm's correction of its bias, and the last a normal prior. Each
 evaluation is one walk over the answers; some thousand of them go through all iterations while in the cache.
 
-Warm's correction is the derivative of log(V) / 2, so that his estimate maximises a weighted likelihood, L sqrt(V). Where
-no item lies near, V is small, and the weighted likelihood may have a maximum on either side: the higher one is taken.
+Warm's correction is the derivative of log(V) / 2, so that his estimate maximizes a weighted likelihood, L sqrt(V).
+Where no item lies near, V is small, and the weighted likelihood may have a maximum on either side: the higher one is
+taken.
 """
 
 from __future__ import annotations
