@@ -11,6 +11,8 @@ import spectral_irt
 
 ROOMS = [
     "errors",
+    "model",
+    "numerics",
     "responses",
     "engines",
     "chain",

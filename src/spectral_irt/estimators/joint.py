@@ -13,16 +13,9 @@ from spectral_irt.chain.weights import prox_ability
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import ConvergenceWarning
 from spectral_irt.estimators.base import Estimate, RaschEstimator
-from spectral_irt.estimators.support import (
-    DENSE_ITEMS,
-    answered,
-    by_item,
-    by_user,
-    centred_inverse,
-    gram,
-    keep_estimable,
-    start_difficulty,
-)
+from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, by_user, keep_estimable, start_difficulty
+from spectral_irt.model import sigmoid
+from spectral_irt.numerics import centred_inverse, gram
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 
@@ -64,7 +57,7 @@ def solve_abilities(part: Part, beta: Floats) -> tuple[Part, Floats, Floats, Flo
     theta = part.theta
     score = block.scores.astype(float)
     for _ in range(100):
-        p = 1 / (1 + np.exp(b - theta[user]))
+        p = sigmoid(theta[user] - b)
         v = p * (1 - p)
         information = by_user(block, v)
         move = np.clip((score - by_user(block, p)) / information, -2, 2)
@@ -72,7 +65,7 @@ def solve_abilities(part: Part, beta: Floats) -> tuple[Part, Floats, Floats, Flo
         if np.abs(move).max(initial=0) < ABILITY_TOL:
             break
     x = theta[user] - b
-    p = 1 / (1 + np.exp(-x))
+    p = sigmoid(x)
     v = p * (1 - p)
     information = by_user(block, v)
     m = len(beta)

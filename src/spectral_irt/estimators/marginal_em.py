@@ -17,7 +17,8 @@ from spectral_irt.estimators.population import (
     normal_population,
     normalised,
 )
-from spectral_irt.estimators.support import Anderson
+from spectral_irt.model import sigmoid
+from spectral_irt.numerics import Anderson
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
 
@@ -139,7 +140,7 @@ def _free_weights(
 
     def gradient(beta: Floats, log_weights: Floats) -> tuple[float, Floats, Floats]:
         counts, users, loglik = engine.sum(expected_counts, responses.blocks, beta, Population(nodes, log_weights))
-        p = 1 / (1 + np.exp(beta[:, None] - nodes))
+        p = sigmoid(nodes - beta[:, None])
         slope = np.concatenate([(counts * p).sum(axis=1) - score, users - users.sum() * np.exp(log_weights)])
         own = np.concatenate([(counts * p * (1 - p)).sum(axis=1), users.sum() * np.exp(log_weights)])
         return float(loglik), slope, own
@@ -169,7 +170,7 @@ def _free_weights(
 def _item_step(beta: Floats, counts: Floats, score: Floats, nodes: Floats) -> Floats:
     """The M step of every item at once: sum_k counts_ik P(right | node_k) = score_i, by Newton's method."""
     for _ in range(5):
-        p = 1 / (1 + np.exp(beta[:, None] - nodes))
+        p = sigmoid(nodes - beta[:, None])
         slope = np.einsum("ik,ik->i", counts, p * (1 - p))
         excess = np.einsum("ik,ik->i", counts, p) - score
         move = np.clip(excess / np.maximum(slope, 1e-10), -1, 1)

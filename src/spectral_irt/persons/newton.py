@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.weights import CACHED, LOGISTIC_VARIANCE
+from spectral_irt.chain.weights import CACHED
+from spectral_irt.model import prox
 from spectral_irt.responses.block import Floats, Ints, fill_scaled
 from spectral_irt.responses.pack import user_chunks
 
@@ -160,7 +161,7 @@ def _start(answers: Answers, beta: Floats) -> tuple[Floats, Floats, Floats]:
     b = beta[answers.items]
     mean = answers.sums(b) / n
     spread = np.maximum(answers.sums(b * b) / n - mean**2, 0)
-    theta = mean + np.sqrt(1 + spread / LOGISTIC_VARIANCE) * np.log((s + 0.4) / (n - s + 0.4))
+    theta = prox(mean, spread, np.log((s + 0.4) / (n - s + 0.4)))
     beyond = np.log(2 * n + 2)
     low = np.minimum.reduceat(b, answers.indptr[:-1]) - beyond
     high = np.maximum.reduceat(b, answers.indptr[:-1]) + beyond

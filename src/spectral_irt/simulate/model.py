@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectral_irt.errors import OptionError
+from spectral_irt.model import sigmoid
 from spectral_irt.responses.block import Block, Floats
 from spectral_irt.responses.pack import Repeats, pack
 from spectral_irt.responses.responses import Responses
@@ -50,7 +51,7 @@ class Simulated:
         for block in self.responses.blocks:
             theta = np.repeat(self.ability[start : start + block.n_users], block.counts)
             x = self.slopes[block.items] * (theta - self.difficulty[block.items])
-            total += np.bincount(block.items, weights=_right(x) * _right(-x), minlength=len(total))
+            total += np.bincount(block.items, weights=sigmoid(x) * sigmoid(-x), minlength=len(total))
             start += block.n_users
         return self.slopes**2 * total
 
@@ -135,19 +136,13 @@ def rasch(
     start = 0
     for counts, items in plan.shown(for_design, n_users, n_items):
         x = a[items] * (np.repeat(theta[start : start + len(counts)], counts) - beta[items])
-        wrong = for_answers.random(len(items)) >= _right(x)
+        wrong = for_answers.random(len(items)) >= sigmoid(x)
         slots = 2 * items
         slots += wrong
         blocks += pack(limits_of(counts), slots, duplicates="error", repeats=Repeats())
         start += len(counts)
     responses = Responses(tuple(blocks), np.arange(n_items), np.arange(n_users), source=f"simulated data ({plan})")
     return Simulated(responses, beta, theta, a, plan)
-
-
-def _right(x: Floats) -> Floats:
-    """P(right) = 1 / (1 + exp(-x)), in the form that neither overflows nor cancels at either end."""
-    small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, small) / (1.0 + small)
 
 
 def _as_parameters(name: str, values: ArrayLike, size: int) -> Floats:
