@@ -12,7 +12,8 @@ from spectral_irt import Responses, SpectralRasch, simulate
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.persons import abilities, align, person_mean_squares, persons, score_abilities, score_table
+from spectral_irt.persons import abilities, align, newton, person_mean_squares, persons, score_abilities, score_table
+from spectral_irt.persons.newton import Answers, solve
 
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -8.0])
 
@@ -291,3 +292,75 @@ def test_items_without_difficulty():
     assert len(fit.score_table()) == 6
     with pytest.raises(OptionError, match="items without a difficulty: 2"):
         fit.score_table(items=[1, 2])
+
+
+# ------------------------------------------------------------- two maxima of Warm's weighted likelihood
+
+
+def weighted_likelihood(theta, beta, score):
+    """log L + log(V) / 2 at every theta."""
+    away = theta[:, None] - beta
+    p = 1 / (1 + np.exp(-away))
+    return score * theta - np.logaddexp(0, away).sum(axis=1) + np.log((p * (1 - p)).sum(axis=1)) / 2
+
+
+def people_beside_gaps(seed, n=400):
+    """Few items in two or three clusters far apart, and any score."""
+    rng = np.random.default_rng(seed)
+    for _ in range(n):
+        centers = np.cumsum(rng.uniform(3, 14, rng.integers(2, 4)))
+        beta = np.concatenate([c + rng.normal(0, 0.4, rng.integers(1, 5)) for c in centers])
+        yield rng.permutation(beta - beta.mean()), int(rng.integers(0, len(beta) + 1))
+
+
+def test_warm_takes_the_higher_of_two_maxima():
+    """Against a grid: it returned the minimum between them for one in seven people of this kind."""
+    people = list(people_beside_gaps(1))
+    beta = np.concatenate([b for b, _ in people])
+    ends = np.cumsum([len(b) for b, _ in people])
+    answers = Answers(
+        np.concatenate([[0], ends]).astype(np.int32),
+        np.arange(len(beta), dtype=np.int32),
+        np.array([score for _, score in people]),
+    )
+    theta, information = solve(answers, beta, warm=True)
+    several = 0
+    for k, (b, score) in enumerate(people):
+        grid = np.linspace(b.min() - 6, b.max() + 6, 20_001)
+        height = weighted_likelihood(grid, b, score)
+        peaks = np.flatnonzero((height[1:-1] > height[:-2]) & (height[1:-1] > height[2:])) + 1
+        several += len(peaks) > 1
+        assert weighted_likelihood(theta[k : k + 1], b, score)[0] >= height.max() - 1e-7
+        assert np.min(np.abs(theta[k] - grid[peaks])) < 2 * (grid[1] - grid[0])
+        p = 1 / (1 + np.exp(b - theta[k]))
+        assert information[k] == pytest.approx((p * (1 - p)).sum(), rel=1e-5)
+    assert several > 60
+
+
+def test_of_two_equal_maxima_the_lower_ability():
+    """Items at -5 and 5, one of them right: both sides are as likely, and zero is the least likely between them."""
+    found = abilities(Responses.from_wide([[1, 0], [0, 1]]), np.array([-5.0, 5.0])).ability
+    assert found[0] == found[1]
+    assert found[0] < -3
+
+
+def test_abilities_rise_with_the_score_across_gaps():
+    for seed in range(20):
+        beta = next(people_beside_gaps(seed))[0]
+        assert (np.diff(score_abilities(beta)[0]) > 0).all()
+
+
+def test_no_gap_that_makes_two_maxima_is_overlooked(monkeypatch):
+    """The screen of users against scanning all of them."""
+    rng = np.random.default_rng(5)
+    beta = rng.normal(0, 4, 60)
+    tables = [rng.choice(60, rng.integers(2, 9), replace=False) for _ in range(3000)]
+    indptr = np.concatenate([[0], np.cumsum([len(t) for t in tables])]).astype(np.int32)
+    scores = np.array([rng.integers(0, len(t) + 1) for t in tables])
+    answers = Answers(indptr, np.concatenate(tables).astype(np.int32), scores)
+    screened = solve(answers, beta, warm=True)
+    everybody = np.arange(len(tables))
+    chosen = newton._beside_a_gap(answers, beta)
+    assert 0 < len(chosen) < len(tables) / 2
+    monkeypatch.setattr(newton, "_beside_a_gap", lambda answers, beta: everybody)
+    np.testing.assert_allclose(solve(answers, beta, warm=True)[0], screened[0], atol=1e-6)

@@ -12,6 +12,8 @@ import spectral_irt
 ROOMS = [
     "errors",
     "writing",
+    "model",
+    "numerics",
     "engines",
     "responses",
     "chain",

@@ -31,10 +31,7 @@ def merged(bank: Bank, new: Bank, responses: Responses, salt: Any = None) -> Ban
             f"{old.how}); they would count twice. Keep the new calibration as another bank. Nothing was written."
         )
     if bank.salt_check and (secret is None or secret.check != bank.salt_check):
-        raise OptionError(
-            "the bank recognizes people by a salt; give the one it was made with (salt=, --salt-file FILE). Nothing was "
-            "written."
-        )
+        raise OptionError("the bank recognizes people by a salt; give the one it was made with. Nothing was written.")
     place = positions(new.items, bank.items)
     fresh = place < 0
     m = bank.n_items + int(fresh.sum())

@@ -26,6 +26,7 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.operator import Chain, ItemChain, Part
+from spectral_irt.numerics import centred_inverse
 from spectral_irt.responses.block import Floats, csr
 
 SE_METHODS = ("auto", "dense", "one-pass", "multiplier", "none")
@@ -151,7 +152,7 @@ def covariance(balance: Balance) -> Floats:
 
 
 def _inverse(balance: Balance) -> Floats:
-    """J^+ = (J + c 11^T / m)^-1 - 11^T / (c m), with the prior centred: alpha acts on beta - mean."""
+    """J^+, with the prior centred: alpha acts on beta - mean."""
     m = len(balance.pi)
     flows = _flows(balance)
     jacobian = -(flows + flows.T) / 2 if balance.even else -flows.T
@@ -160,8 +161,7 @@ def _inverse(balance: Balance) -> Floats:
     if alpha.any():
         jacobian[np.diag_indices(m)] += alpha
         jacobian -= np.outer(alpha, alpha) / alpha.sum()
-    c = np.trace(jacobian) / m
-    return np.linalg.inv(jacobian + c / m) - 1 / (c * m)
+    return centred_inverse(jacobian)
 
 
 def _flows(balance: Balance) -> Floats:

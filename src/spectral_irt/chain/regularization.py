@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.pairs import NU_RULES, check_strength
-from spectral_irt.chain.weights import LOGISTIC_VARIANCE, WEIGHTINGS
+from spectral_irt.chain.weights import WEIGHTINGS
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option, option
+from spectral_irt.model import LOGISTIC_VARIANCE
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import Design, describe_split

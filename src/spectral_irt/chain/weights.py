@@ -15,13 +15,11 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.errors import check_option
+from spectral_irt.model import prox
 from spectral_irt.responses.block import Block, Floats, fill_scaled
 from spectral_irt.responses.pack import user_chunks
 
 WEIGHTINGS = ("ability", "users", "pairs")
-
-# PROX (Cohen 1979): a logistic distribution is close to a normal one with this variance, 1.7^2.
-LOGISTIC_VARIANCE = 2.89
 
 CACHED = 16_384  # answers whose numbers fit in a core's cache together
 
@@ -46,7 +44,7 @@ def prox_ability(block: Block, beta: Floats) -> Floats:
     variance = np.maximum(square - mean**2, 0)
     ok = block.informative
     odds = np.divide(block.scores, block.counts - block.scores, out=np.ones(block.n_users), where=ok)
-    theta = mean + np.sqrt(1 + variance / LOGISTIC_VARIANCE) * np.log(odds)
+    theta = prox(mean, variance, np.log(odds))
     return np.where(ok, theta, 0.0)
 
 

@@ -45,8 +45,7 @@ class Results:
     reliability: Reliability | None = None
     item_fit: Columns | None = None
     model_test: WaldTest | None = None
-    dif: Differential | None = None
-    group: str | None = None
+    dif: dict[str, Differential] = field(default_factory=dict)  # by the column of the groups
     ranking: Columns | None = None
     error_over_floor: float | None = None
     scale: Scale | None = None
@@ -59,9 +58,17 @@ class Results:
             "items": self._with_measures(self.fit.item_columns(), "difficulty"),
             "persons": None if self.persons is None else self._with_measures(self.persons, "ability"),
             "item_fit": self.item_fit,
-            "dif": None if self.dif is None else self.dif.contrasts,
+            "dif": self._contrasts() if self.dif else None,
             "ranking": self.ranking,
         }
+
+    def _contrasts(self) -> Columns:
+        """The rows of every grouping, with the column that it goes by."""
+        tables = [
+            {"grouping": np.full(len(one.contrasts["item"]), column, dtype=object), **one.contrasts}
+            for column, one in self.dif.items()
+        ]
+        return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
     def _with_measures(self, columns: Columns, name: str) -> Columns:
         return columns if self.scale is None else with_measures(columns, name, self.scale)
@@ -73,7 +80,7 @@ def with_measures(columns: Columns, name: str, scale: Scale) -> Columns:
 
 
 def analyse(
-    responses: Responses, fit: RaschEstimator, wanted: Analysis, output: Path | None, groups: Groups | None, tell: Tell
+    responses: Responses, fit: RaschEstimator, wanted: Analysis, output: Path | None, groups: list[Groups], tell: Tell
 ) -> Results:
     """Everything that is wanted after a fit."""
     results = Results(responses, fit, findings=list(fit.findings_))
@@ -84,11 +91,11 @@ def analyse(
     if _fit_is_wanted(results, wanted, quick or output is not None):
         _add_item_fit(results, wanted, tell)
         _add_model_test(results, tell)
-    if groups is not None:
-        tell("comparing groups")
-        results.dif = fit.dif(responses, groups.of(responses))
-        results.group = groups.column
-        results.findings += results.dif.findings
+    for grouping in groups:
+        tell(f"comparing groups by {grouping.column}")
+        found = fit.dif(responses, grouping.of(responses))
+        results.dif[grouping.column] = found
+        results.findings += found.findings
     if wanted.rank is not None:
         from spectral_irt.inference.ranking import ranking_columns
 

@@ -36,7 +36,7 @@ class Job:
     read: Callable[[Progress], Responses]
     fitting: Fitting = field(default_factory=Fitting)
     analysis: Analysis = field(default_factory=Analysis)
-    read_groups: Callable[[], Groups] | None = None
+    read_groups: Callable[[], list[Groups]] | None = None
     output: Path | None = None
     parquet: bool = False
     files: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class Job:
 
         times = [time.perf_counter()]
         with Progress() as progress:
-            groups = self.read_groups() if self.read_groups is not None else None
+            groups = self.read_groups() if self.read_groups is not None else []
             responses = self.read(progress)
             times.append(time.perf_counter())
             estimator._progress = progress.say
@@ -251,12 +251,12 @@ def job_of(
 ) -> Job:
     """What the options of the command mean."""
     read_groups = None
-    if analysis.group is not None or analysis.group_file is not None:
+    if analysis.group or analysis.group_file is not None:
         from spectral_irt.cli.groups import read_groups as find
 
-        read_groups = functools.partial(find, analysis.group, analysis.group_file, files, reading)
         if analysis.group_file is None:
-            reading = replace(reading, ignore=[*reading.ignore, str(analysis.group)])
+            reading = replace(reading, ignore=[*reading.ignore, *(analysis.group or [])])
+        read_groups = functools.partial(find, analysis.group or [], analysis.group_file, files, reading)
     return Job(
         read=lambda progress: reading.read(files, progress),
         fitting=fitting,
@@ -265,11 +265,17 @@ def job_of(
         output=output,
         parquet=parquet,
         files=tuple(files),
-        inputs=tuple(
-            path for path in (*reading.inputs(files), analysis.group_file, analysis.anchors) if path is not None
-        ),
+        inputs=_inputs(files, reading, analysis),
         reading=reading.said(),
     )
+
+
+def _inputs(files: Sequence[str], reading: Reading, analysis: Analysis) -> tuple[str, ...]:
+    """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""
+    inputs = [*reading.inputs(files), analysis.group_file]
+    if analysis.bank is None or analysis.anchors is None or Path(analysis.anchors).resolve() != analysis.bank.resolve():
+        inputs.append(analysis.anchors)
+    return tuple(str(path) for path in inputs if path is not None)
 
 
 def show(results: Results, job: Job) -> None:

@@ -40,8 +40,8 @@ class Groups:
         return found
 
 
-def read_groups(column: str | None, group_file: str | None, files: Sequence[str], reading: Reading) -> Groups:
-    """The groups that `--group` and `--group-file` mean; `files` and `reading` are about the answers."""
+def read_groups(columns: Sequence[str], group_file: str | None, files: Sequence[str], reading: Reading) -> list[Groups]:
+    """The groups that `--group` (one for each column) and `--group-file` mean; the rest is about the answers."""
     from spectral_irt.responses.reading.files import find_files, source_name
     from spectral_irt.responses.reading.tables import polars_errors_named
 
@@ -49,13 +49,16 @@ def read_groups(column: str | None, group_file: str | None, files: Sequence[str]
         raise OptionError("--group names a column, and with --orient items a column is a person; use --group-file.")
     found = find_files([group_file] if group_file is not None else list(files))
     source = source_name(found)
+    groups = []
     with polars_errors_named(source):
-        if group_file is not None:
-            column, pieces = _of_people(found, column, reading.user)
+        if group_file is None:
+            for column in dict.fromkeys(columns):
+                groups.append(_gathered(column, source, _of_answers(found, column, columns, reading)))
         else:
-            assert column is not None
-            pieces = _of_answers(found, column, reading)
-        return _gathered(column, source, pieces)
+            for asked in dict.fromkeys(columns) or [None]:
+                column, pieces = _of_people(found, asked, reading.user)
+                groups.append(_gathered(column, source, pieces))
+    return groups
 
 
 Pieces = Iterator[tuple["pl.Series", "pl.Series"]]  # labels of people, and their groups, as text
@@ -161,8 +164,8 @@ def _open(file: File) -> Table:
 # ----------------------------------------------------------------------------------- in the answers
 
 
-def _of_answers(files: list[File], column: str, reading: Reading) -> Pieces:
-    """The column's values in the files of answers, long or wide."""
+def _of_answers(files: list[File], column: str, columns: Sequence[str], reading: Reading) -> Pieces:
+    """The column's values in the files of answers, long or wide; no other of the `columns` is an item either."""
     from spectral_irt.responses.reading.json_lines import is_long, open_json
     from spectral_irt.responses.reading.layout import Asked, Long, find_layout, position_of
 
@@ -172,7 +175,7 @@ def _of_answers(files: list[File], column: str, reading: Reading) -> Pieces:
         reading.item,
         reading.response,
         reading.orient,
-        (*reading.ignore, column),
+        tuple(reading.ignore),
         tuple(reading.items),
     )
     number = 1
@@ -185,7 +188,7 @@ def _of_answers(files: list[File], column: str, reading: Reading) -> Pieces:
                     yield users, groups
                 continue
         table = _open(file)
-        group = position_of(table, "group", column)
+        group = {name: position_of(table, "group", name) for name in columns}[column]
         layout = find_layout(table, asked)
         people = layout.user if isinstance(layout, Long) else layout.label
         assert group is not None

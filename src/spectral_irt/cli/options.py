@@ -248,9 +248,10 @@ class Analysis:
         _analysis(metavar="NUMBER", min=2, help="People to take at random for --bootstrap, where there are very many."),
     ] = None
     group: Annotated[
-        str | None,
+        list[str] | None,
         _analysis(
-            metavar="COLUMN", help="Are items as hard for one group of people as for another? By this column: dif.csv."
+            metavar="COLUMN",
+            help="Are items as hard for one group of people as for another? By this column: dif.csv. May be repeated.",
         ),
     ] = None
     group_file: Annotated[

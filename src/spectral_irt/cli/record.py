@@ -60,7 +60,7 @@ def fit_record(
         "reliability": None if results.reliability is None else results.reliability.to_dict(),
         "item_fit": None if results.item_fit is None else _item_fit_record(results.item_fit, results.bootstrap),
         "model_test": None if results.model_test is None else _test_record(results.model_test),
-        "dif": None if results.dif is None else _dif_record(results.dif, results.group),
+        "dif": _one_or_all([_dif_record(dif, column) for column, dif in results.dif.items()]),
         "findings": [finding_record(finding) for finding in results.findings],
         "seconds": {name: round(value, 4) for name, value in seconds.items()},
     }
@@ -117,7 +117,12 @@ def _test_record(test: WaldTest) -> dict[str, Any]:
     }
 
 
-def _dif_record(dif: Differential, column: str | None) -> dict[str, Any]:
+def _one_or_all(records: list[dict[str, Any]]) -> Any:
+    """The record of the one grouping, as it has always been; the list of several."""
+    return records if len(records) > 1 else records[0] if records else None
+
+
+def _dif_record(dif: Differential, column: str) -> dict[str, Any]:
     flags = dif.items["class"]
     return {
         "column": column,

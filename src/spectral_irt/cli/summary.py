@@ -33,9 +33,9 @@ def summary(results: Results) -> list[tuple[str, str]]:
         lines.append(("people", people(results.reliability)))
     if results.item_fit is not None:
         lines.append(("fit", _fit(results)))
-    if results.dif is not None:
-        sentences = [found.sentence for found in results.dif.findings if found.code in SAID]
-        lines.append(("groups", f"{results.group}: {' '.join(sentences)}"))
+    for column, dif in results.dif.items():
+        sentences = [found.sentence for found in dif.findings if found.code in SAID]
+        lines.append(("groups", f"{column}: {' '.join(sentences)}"))
     return lines
 
 

@@ -24,7 +24,8 @@ from spectral_irt.estimators.information import (
     solve,
 )
 from spectral_irt.estimators.patterns import distinct, merge, split_in_parts
-from spectral_irt.estimators.support import centred_inverse, gram, keep_estimable, start_difficulty
+from spectral_irt.estimators.support import keep_estimable, start_difficulty
+from spectral_irt.numerics import centred_inverse, gram
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Block, Floats
 

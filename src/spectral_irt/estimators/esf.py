@@ -38,11 +38,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.model import prox, sigmoid
 from spectral_irt.responses.block import Floats, Ints
 
 # What is left out is below exp(-37) = 1e-16 of what is kept.
 NEGLIGIBLE = 37.0
-PROX = 2.89  # 1.7^2: a normal with standard deviation 1.7 is closest to the logistic
 TIGHT = 1e-12  # of a score, where theta must be exact
 BALANCED = 10  # right and wrong answers, each, that the saddlepoint needs to be good to three digits
 
@@ -57,9 +57,9 @@ def tilt(b: Floats, counts: Ints, scores: Ints, *, tight: bool = False) -> Float
     low, high = b.min(axis=0) + logit, np.where(inside, b, -np.inf).max(axis=0) + logit
     mean = np.where(inside, b, 0.0).sum(axis=0) / counts
     spread = (np.where(inside, b - mean, 0.0) ** 2).sum(axis=0) / counts
-    theta = np.clip(mean + np.sqrt(1 + spread / PROX) * logit, low, high)
+    theta = np.clip(prox(mean, spread, logit), low, high)
     for _ in range(100):
-        p = _probability(b - theta)
+        p = sigmoid(theta - b)
         missing = scores - p.sum(axis=0)
         variance = (p * (1 - p)).sum(axis=0)
         allowed = TIGHT * counts if tight else 0.05 * np.sqrt(np.maximum(variance, 0.04))
@@ -70,12 +70,6 @@ def tilt(b: Floats, counts: Ints, scores: Ints, *, tight: bool = False) -> Float
             newton = theta + missing / variance
         theta = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
     return theta
-
-
-def _probability(x: Floats) -> Floats:
-    """1 / (1 + exp(x))."""
-    with np.errstate(over="ignore"):
-        return 1 / (1 + np.exp(x))
 
 
 def contour(variance: Floats, counts: Ints, scores: Ints) -> tuple[Ints, Ints]:
@@ -128,7 +122,7 @@ def tilted(b: Floats, counts: Ints, scores: Ints) -> Tilted:
     """Set up the contour sum of each column of difficulties, with its log gamma_s."""
     theta = tilt(b, counts, scores)
     x = b - theta
-    p, q = _probability(x), _probability(-x)
+    p, q = sigmoid(-x), sigmoid(x)
     v = p * q
     period, used = contour(v.sum(axis=0), counts, scores)
     k = np.arange(int(used.max()))[:, None]
@@ -160,7 +154,7 @@ def saddlepoint(b: Floats, counts: Ints, scores: Ints) -> tuple[Floats, Floats]:
     """
     theta = tilt(b, counts, scores, tight=True)
     x = b - theta
-    p, q = _probability(x), _probability(-x)
+    p, q = sigmoid(-x), sigmoid(x)
     v = p * q
     total = np.maximum(v.sum(axis=0), np.finfo(float).tiny)
     lean = q - p

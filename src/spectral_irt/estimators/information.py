@@ -22,7 +22,7 @@ from scipy import sparse
 from spectral_irt.engines import Prepared
 from spectral_irt.estimators.esf import tilted
 from spectral_irt.estimators.patterns import Part, Tile
-from spectral_irt.estimators.support import gram
+from spectral_irt.numerics import gram
 from spectral_irt.responses.block import Floats, Ints
 
 DENSE_ITEMS = 5_000  # 200 MB for a matrix; beyond, standard errors come from random multipliers

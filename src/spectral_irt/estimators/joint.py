@@ -11,16 +11,9 @@ from spectral_irt.chain.weights import prox_ability
 from spectral_irt.engines import Prepared
 from spectral_irt.errors import MORE_ITERATIONS, ConvergenceWarning, Words
 from spectral_irt.estimators.base import Estimate, RaschEstimator
-from spectral_irt.estimators.support import (
-    DENSE_ITEMS,
-    answered,
-    by_item,
-    by_user,
-    centred_inverse,
-    gram,
-    keep_estimable,
-    start_difficulty,
-)
+from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, by_user, keep_estimable, start_difficulty
+from spectral_irt.model import sigmoid
+from spectral_irt.numerics import centred_inverse, gram
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 
@@ -62,7 +55,7 @@ def solve_abilities(part: Part, beta: Floats) -> tuple[Part, tuple[Floats, Float
     theta = part.theta
     score = block.scores.astype(float)
     for _ in range(100):
-        p = 1 / (1 + np.exp(b - theta[user]))
+        p = sigmoid(theta[user] - b)
         v = p * (1 - p)
         information = by_user(block, v)
         move = np.clip((score - by_user(block, p)) / information, -2, 2)
@@ -70,7 +63,7 @@ def solve_abilities(part: Part, beta: Floats) -> tuple[Part, tuple[Floats, Float
         if np.abs(move).max(initial=0) < ABILITY_TOL:
             break
     x = theta[user] - b
-    p = 1 / (1 + np.exp(-x))
+    p = sigmoid(x)
     v = p * (1 - p)
     information = by_user(block, v)
     m = len(beta)

@@ -16,7 +16,8 @@ from spectral_irt.estimators.population import (
     normal_population,
     normalised,
 )
-from spectral_irt.estimators.support import Anderson
+from spectral_irt.model import sigmoid
+from spectral_irt.numerics import Anderson
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
 
@@ -136,7 +137,7 @@ def _free_weights(
 
     def gradient(beta: Floats, log_weights: Floats) -> tuple[float, Floats, Floats]:
         counts, users, loglik = responses.sum(expected_counts, beta, Population(nodes, log_weights))
-        p = 1 / (1 + np.exp(beta[:, None] - nodes))
+        p = sigmoid(nodes - beta[:, None])
         slope = np.concatenate([(counts * p).sum(axis=1) - score, users - users.sum() * np.exp(log_weights)])
         own = np.concatenate([(counts * p * (1 - p)).sum(axis=1), users.sum() * np.exp(log_weights)])
         return float(loglik), slope, own
@@ -166,7 +167,7 @@ def _free_weights(
 def _item_step(beta: Floats, counts: Floats, score: Floats, nodes: Floats) -> Floats:
     """The M step of every item at once: sum_k counts_ik P(right | node_k) = score_i, by Newton's method."""
     for _ in range(5):
-        p = 1 / (1 + np.exp(beta[:, None] - nodes))
+        p = sigmoid(nodes - beta[:, None])
         slope = np.einsum("ik,ik->i", counts, p * (1 - p))
         excess = np.einsum("ik,ik->i", counts, p) - score
         move = np.clip(excess / np.maximum(slope, 1e-10), -1, 1)

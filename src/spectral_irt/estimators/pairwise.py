@@ -13,15 +13,9 @@ from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import count_weights
 from spectral_irt.errors import ConvergenceWarning, Words, check_option, option
 from spectral_irt.estimators.base import Estimate, RaschEstimator
-from spectral_irt.estimators.support import (
-    DENSE_ITEMS,
-    answered,
-    by_item,
-    centred_inverse,
-    gram,
-    keep_estimable,
-    start_difficulty,
-)
+from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, keep_estimable, start_difficulty
+from spectral_irt.model import sigmoid
+from spectral_irt.numerics import centred_inverse, gram
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats
 
@@ -114,7 +108,7 @@ class _Pairs:
         return by_item(self.right, weights, m) + by_item(self.wrong, weights, m)
 
     def _curvature(self, beta: Floats) -> Floats:
-        p = 1 / (1 + np.exp(beta[self.right] - beta[self.wrong]))
+        p = sigmoid(beta[self.wrong] - beta[self.right])
         return self.y.data * p * (1 - p)
 
 
@@ -146,7 +140,7 @@ def user_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_array:
         i = np.repeat(ones[before[start] : before[stop]], wrong[row])
         offset = np.arange(len(i)) - np.repeat(np.cumsum(wrong[row]) - wrong[row], wrong[row])
         j = np.repeat(block.split[row], wrong[row]) + offset
-        share = 1 / (1 + np.exp(beta[block.items[j]] - beta[block.items[i]]))  # pi_i / (pi_i + pi_j)
+        share = sigmoid(beta[block.items[i]] - beta[block.items[j]])  # pi_i / (pi_i + pi_j)
         share *= np.repeat(weight[row], wrong[row])
         low, high = block.indptr[start], block.indptr[stop]
         out[low:high] += np.bincount(j - low, weights=share, minlength=high - low)

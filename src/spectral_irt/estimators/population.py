@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.estimators.support import DENSE_ITEMS, answered, gram, user_slices
+from spectral_irt.estimators.support import DENSE_ITEMS, answered, user_slices
+from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
 

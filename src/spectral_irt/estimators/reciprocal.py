@@ -15,7 +15,8 @@ from scipy import sparse
 from spectral_irt.chain.pairs import pair_counts
 from spectral_irt.errors import NAMED, DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, RaschEstimator
-from spectral_irt.estimators.support import gram, user_slices
+from spectral_irt.estimators.support import user_slices
+from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, csr
 from spectral_irt.responses.design import examine

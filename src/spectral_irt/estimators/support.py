@@ -1,4 +1,4 @@
-"""What several estimators share: where they start, which items they can estimate, and two numerical tools."""
+"""What several estimators share: where they start, which items they can estimate, and sums over answers."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from spectral_irt.responses.design import Mask, estimable, examine
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
 # error comes from its own information alone.
 DENSE_ITEMS = 5000
-
-WINDOW = 8  # differences that Anderson's acceleration looks back on
 
 
 def start_difficulty(responses: Responses) -> Floats:
@@ -55,52 +53,7 @@ def keep_estimable(responses: Responses) -> Kept:
     return Kept(rest, mask, design.status(), findings + also)
 
 
-# ------------------------------------------------------------------------- numerical tools
-
-
-class Anderson:
-    """Anderson's acceleration of a fixed-point iteration x <- F(x): the next point from the last few points and images.
-
-    The caller decides whether the point is any good, and calls `forget` when it is not.
-    """
-
-    def __init__(self, window: int = WINDOW) -> None:
-        self.window = window
-        self.forget()
-
-    def forget(self) -> None:
-        self._points: list[Floats] = []
-        self._errors: list[Floats] = []
-
-    def next(self, x: Floats, image: Floats) -> Floats:
-        self._points = [*self._points[-self.window :], x]
-        self._errors = [*self._errors[-self.window :], image - x]
-        if len(self._points) == 1:
-            return image
-        steps = np.diff(np.stack(self._points, axis=1), axis=1)
-        changes = np.diff(np.stack(self._errors, axis=1), axis=1)
-        gamma = np.linalg.lstsq(changes, self._errors[-1], rcond=1e-10)[0]
-        return image - (steps + changes) @ gamma
-
-
-def centred_inverse(matrix: Floats) -> Floats:
-    """Pseudo-inverse of a symmetric matrix whose rows add to zero: the covariance of mean-centred difficulties."""
-    m = len(matrix)
-    c = np.trace(matrix) / m
-    return np.linalg.inv(matrix + c / m) - 1 / (c * m)
-
-
-def gram(matrix: sparse.csr_array) -> Floats:
-    """matrix^T matrix as a dense array: by dense slices when most cells are filled, sparse otherwise."""
-    rows, m = matrix.shape
-    if matrix.nnz < 0.2 * rows * m:
-        return (matrix.T @ matrix).toarray()
-    total = np.zeros((m, m))
-    size = max(1, 4_000_000 // m)
-    for start in range(0, rows, size):
-        part = matrix[start : start + size].toarray()
-        total += part.T @ part
-    return total
+# --------------------------------------------------------------------- sums over answers
 
 
 def user_slices(block: Block, limit: int) -> Iterator[tuple[int, int]]:

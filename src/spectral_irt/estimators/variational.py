@@ -10,7 +10,8 @@ import numpy as np
 from spectral_irt.engines import Prepared
 from spectral_irt.errors import MORE_ITERATIONS, ConvergenceWarning
 from spectral_irt.estimators.base import Estimate, RaschEstimator
-from spectral_irt.estimators.support import Anderson, by_item, by_user, start_difficulty
+from spectral_irt.estimators.support import by_item, by_user, start_difficulty
+from spectral_irt.numerics import Anderson
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import examine

@@ -21,6 +21,7 @@ from spectral_irt.experiments.figures import gap_figure
 from spectral_irt.experiments.results import summarize
 from spectral_irt.experiments.trials import Row, Task, generator
 from spectral_irt.inference.bounds import least_difference, spread
+from spectral_irt.model import sigmoid
 from spectral_irt.responses.block import Floats
 from spectral_irt.simulate import Simulated, rasch
 
@@ -115,8 +116,8 @@ def terms(data: Simulated, p: float) -> Row:
 def expected_counts(data: Simulated) -> Floats:
     """Y*_ij = sum over the users who saw both of P(i right) P(j wrong)."""
     shown = np.isfinite(data.responses.to_dense())
-    right = np.where(shown, 1 / (1 + np.exp(data.difficulty[None, :] - data.ability[:, None])), 0.0)
-    wrong = np.where(shown, 1 / (1 + np.exp(data.ability[:, None] - data.difficulty[None, :])), 0.0)
+    right = np.where(shown, sigmoid(data.ability[:, None] - data.difficulty[None, :]), 0.0)
+    wrong = np.where(shown, sigmoid(data.difficulty[None, :] - data.ability[:, None]), 0.0)
     counts = right.T @ wrong
     np.fill_diagonal(counts, 0)
     return counts

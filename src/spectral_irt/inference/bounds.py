@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from spectral_irt.errors import OptionError, option
 from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.model import sigmoid
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.persons.align import align
 from spectral_irt.responses import Block, Responses
@@ -79,12 +80,7 @@ def least_difference(difficulty: ArrayLike, ability: ArrayLike) -> float:
     0.25
     """
     beta, theta = np.asarray(difficulty, dtype=float), np.asarray(ability, dtype=float)
-    return float(np.min(_sigmoid(theta - beta.max()) * _sigmoid(beta.min() - theta)))
-
-
-def _sigmoid(x: Floats) -> Floats:
-    small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, small) / (1 + small)
+    return float(np.min(sigmoid(theta - beta.max()) * sigmoid(beta.min() - theta)))
 
 
 # ------------------------------------------------------------------------------------------- upper bounds
@@ -224,7 +220,7 @@ def information(responses: Responses, difficulty: ArrayLike, ability: ArrayLike)
 
 def _information(block: Block, theta: Floats, beta: Floats) -> Floats:
     x = np.repeat(theta, block.counts) - beta[block.items]
-    weight = np.nan_to_num(_sigmoid(x) * _sigmoid(-x))
+    weight = np.nan_to_num(sigmoid(x) * sigmoid(-x))
     return np.bincount(block.items, weights=weight, minlength=len(beta)).astype(np.float64)
 
 

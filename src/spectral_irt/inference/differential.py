@@ -154,7 +154,7 @@ def differential(
     note = _add_mantel_haenszel(contrasts, centred, split, focal)
     items = _overall(centred, level)
     name = split.names[({*range(split.n_groups)} - {*focal}).pop()]
-    findings += [*found.findings, *note, *_finding(items, centred)]
+    findings += [*found.findings, *note, *_finding(items, contrasts, centred, level)]
     return Differential(contrasts, items, test, centred, name, found.items[chosen], tuple(findings))
 
 
@@ -348,20 +348,29 @@ def _overall(groups: Subgroups, level: float) -> Columns:
     }
 
 
-def _finding(items: Columns, groups: Subgroups) -> list[Finding]:
+def _finding(items: Columns, contrasts: Columns, groups: Subgroups, level: float) -> list[Finding]:
+    """What both tables say, over all groups and against the reference, in a sentence."""
     names = listed(groups.names)
-    differs = items["flagged"]
     m = len(groups.items)
+    flagged, letter = (np.vstack([items[k], contrasts[k].reshape(-1, m)]) for k in ("flagged", "class"))
+    differs = flagged.any(axis=0)
     if not differs.any():
-        sentence = (
-            f"None of {m:,} items works differently between the groups {names} by more than a class A difference."
-        )
+        seen = (letter != "A").any(axis=0)
+        sentence = f"None of {m:,} items works differently between the groups {names} by more than "
+        if not seen.any():
+            sentence += "a class A difference."
+        else:
+            sentence += (
+                f"chance allows: {int(seen.sum()):,} in class B or C when looked at alone "
+                f"({listed(groups.items[seen])}), none with a p below {level:g} once adjusted for asking of all."
+            )
         return [Finding("no_differential_items", "note", sentence)]
     by_size = np.flatnonzero(differs)[np.argsort(-items["delta"][differs], kind="stable")]
+    large = (flagged & (letter == "C")).any(axis=0)
     parts = [
         f"class {c}: {listed(groups.items[chosen])}"
         for c in "CB"
-        if len(chosen := by_size[items["class"][by_size] == c])
+        if len(chosen := by_size[large[by_size] == (c == "C")])
     ]
     one = len(by_size) == 1
     return [

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError
+from spectral_irt.model import sigmoid
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
 
@@ -60,7 +61,7 @@ def marginal_probability(difficulty: Floats, mu: float, sigma: float) -> Floats:
     """E sigmoid(theta - beta_i) over theta ~ N(mu, sigma^2)."""
     nodes, weights = np.polynomial.hermite_e.hermegauss(NODES)
     theta = mu + sigma * nodes
-    p = 1 / (1 + np.exp(np.clip(difficulty[:, None] - theta[None, :], -700, 700)))
+    p = sigmoid(np.clip(theta[None, :] - difficulty[:, None], -700, 700))
     return p @ (weights / weights.sum())
 
 

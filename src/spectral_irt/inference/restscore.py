@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.weights import LOGISTIC_VARIANCE
 from spectral_irt.errors import OptionError, option
 from spectral_irt.estimators.base import RaschEstimator, make_table
 from spectral_irt.estimators.given_score import conditional_probabilities
 from spectral_irt.inference.tails import two_sided
+from spectral_irt.model import prox
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.persons.table import scored
 from spectral_irt.responses import Block, Responses
@@ -141,12 +141,11 @@ def _positions(block: Block, difficulty: Floats) -> tuple[NDArray[Any], ...]:
     n = each(block.counts) - 1
     starts = block.indptr[:-1]
     mean = (each(np.add.reduceat(b, starts)) - b) / n
-    spread = (each(np.add.reduceat(b * b, starts)) - b * b) / n - mean**2
-    stretch = np.sqrt(1 + np.maximum(spread, 0) / LOGISTIC_VARIANCE)
+    spread = np.maximum((each(np.add.reduceat(b * b, starts)) - b * b) / n - mean**2, 0)
     measures = []
     for less in (1, 0):
         rest = np.clip(each(block.scores) - less, 0, n)
-        measures.append(np.round(mean + stretch * np.log((rest + 0.5) / (n - rest + 0.5)), DIGITS))
+        measures.append(np.round(prox(mean, spread, np.log((rest + 0.5) / (n - rest + 0.5))), DIGITS))
     return block.items, block.right(), conditional_probabilities(block, difficulty), measures[0], measures[1]
 
 

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, listed
+from spectral_irt.model import prox
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.labels import positions
 
 SPLITS = ("median", "mean", "ability", "scores")
-PROX = 2.89  # 1.7^2: a normal with standard deviation 1.7 is closest to the logistic
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ def _by_ability(responses: Responses, difficulty: Floats) -> Split:
 
 
 def _rough_ability(block: Block, difficulty: Floats) -> Floats:
-    """PROX: mean(beta) + sqrt(1 + var(beta) / 2.89) logit(s / n) over the user's items; half an answer each way."""
+    """PROX over the user's items, with half an answer each way."""
     known = np.isfinite(difficulty)
     beta = np.where(known, difficulty, 0.0)
     pattern = block.pattern(len(beta))
@@ -160,7 +160,7 @@ def _rough_ability(block: Block, difficulty: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(n > 0, total / n, 0.0)
         variance = np.where(n > 0, np.maximum(square / n - mean**2, 0.0), 0.0)
-    return mean + np.sqrt(1 + variance / PROX) * np.log((s + 0.5) / (n - s + 0.5))
+    return prox(mean, variance, np.log((s + 0.5) / (n - s + 0.5)))
 
 
 # --------------------------------------------------------------------------------------- by label

@@ -30,6 +30,7 @@ from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.splits import divide
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
 from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
+from spectral_irt.numerics import centred_inverse
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.labels import positions
@@ -200,7 +201,7 @@ def joint_statistic(difficulty: Floats, covariances: tuple[Floats, ...]) -> floa
     if len(others) == 1:
         d = difficulty[0] - difficulty[1]
         return float(d @ _solve(first + others[0], d))
-    precision = [_inverse(v) for v in covariances]
+    precision = [centred_inverse(v) for v in covariances]
     b = _solve(sum(precision), sum(p @ x for p, x in zip(precision, difficulty, strict=True)))
     return float(sum((x - b) @ p @ (x - b) for p, x in zip(precision, difficulty, strict=True)))
 
@@ -210,9 +211,3 @@ def _solve(v: Any, d: Any) -> Floats:
     m = len(v)
     x = np.linalg.solve(v + np.trace(v) / m**2, d - d.mean())
     return x - x.mean()
-
-
-def _inverse(v: Floats) -> Floats:
-    m = len(v)
-    c = np.trace(v) / m
-    return np.linalg.inv(v + c / m) - 1 / (c * m)

@@ -6,6 +6,10 @@ With p_i = 1 / (1 + exp(beta_i - theta)) over the items that a user answered, s 
 
 The first two terms are the likelihood; J / (2 V) is Warm's correction of its bias, and the last a normal prior. Each
 evaluation is one walk over the answers; some thousand of them go through all iterations while in the cache.
+
+Warm's correction is the derivative of log(V) / 2, so that his estimate maximizes a weighted likelihood, L sqrt(V).
+Where no item lies near, V is small, and the weighted likelihood may have a maximum on either side: the higher one is
+taken.
 """
 
 from __future__ import annotations
@@ -15,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.weights import CACHED, LOGISTIC_VARIANCE
+from spectral_irt.chain.weights import CACHED
+from spectral_irt.model import prox
 from spectral_irt.responses.block import Floats, Ints, fill_scaled
 from spectral_irt.responses.pack import user_chunks
 
@@ -38,6 +43,13 @@ class Answers:
     indptr: NDArray[np.int32]
     items: NDArray[np.int32]
     scores: Ints
+
+    def take(self, users: Ints) -> Answers:
+        """The answers of these users, who may repeat."""
+        counts = self.counts[users]
+        indptr = np.concatenate([[0], np.cumsum(counts)])
+        place = np.repeat(self.indptr[users] - indptr[:-1], counts) + np.arange(indptr[-1])
+        return Answers(indptr.astype(np.int32), self.items[place], self.scores[users])
 
     @property
     def counts(self) -> Ints:
@@ -78,14 +90,33 @@ def solve(
         wrong -inf, and no information.
     """
     n, s = answers.counts, answers.scores
-    pi = np.exp(beta)
     theta, low, high = _start(answers, beta)
     if precision:
         # sum p never exceeds n, so the pull of the prior ends within n / precision of its mean.
         low, high = np.minimum(low, mean) - n / precision, np.maximum(high, mean) + n / precision
     endless = np.zeros(len(n), dtype=bool) if warm or precision else (s == 0) | (s == n)
-    done = endless.copy()
-    information = np.zeros(len(n))
+    theta, information = _climb(answers, beta, theta, low, high, endless, warm, mean, precision)
+    if warm and not precision:
+        _take_higher(answers, beta, theta, information, low, high)
+    theta[endless] = np.where(s[endless] > 0, np.inf, -np.inf)
+    information[endless] = 0
+    return theta, information
+
+
+def _climb(
+    answers: Answers,
+    beta: Floats,
+    theta: Floats,
+    low: Floats,
+    high: Floats,
+    settled: NDArray[np.bool_],
+    warm: bool,
+    mean: float = 0.0,
+    precision: float = 0.0,
+) -> tuple[Floats, Floats]:
+    """Newton's steps from `theta`; one that would leave the bracket is replaced by its middle. `settled` users stay."""
+    s, pi, done = answers.scores, np.exp(beta), settled.copy()
+    information = np.zeros(len(s))
     p, v = np.empty(len(answers.items)), np.empty(len(answers.items))
     for _ in range(MOST_STEPS):
         with np.errstate(over="ignore"):
@@ -117,8 +148,6 @@ def solve(
         done |= np.abs(step) <= STEP
         if done.all():
             break
-    theta[endless] = np.where(s[endless] > 0, np.inf, -np.inf)
-    information[endless] = 0
     return theta, information
 
 
@@ -132,8 +161,95 @@ def _start(answers: Answers, beta: Floats) -> tuple[Floats, Floats, Floats]:
     b = beta[answers.items]
     mean = answers.sums(b) / n
     spread = np.maximum(answers.sums(b * b) / n - mean**2, 0)
-    theta = mean + np.sqrt(1 + spread / LOGISTIC_VARIANCE) * np.log((s + 0.4) / (n - s + 0.4))
+    theta = prox(mean, spread, np.log((s + 0.4) / (n - s + 0.4)))
     beyond = np.log(2 * n + 2)
     low = np.minimum.reduceat(b, answers.indptr[:-1]) - beyond
     high = np.maximum.reduceat(b, answers.indptr[:-1]) + beyond
     return np.clip(theta, low, high), low, high
+
+
+# ------------------------------------------------------------------- two maxima of the weighted likelihood
+
+# With t = q - p and weights v / V, the slope of the equation is (Var(t) - 2 mean(v)) / 2 - V. Between two maxima it is
+# positive somewhere. That takes items on both sides and none near: a gap of 4.126 logits (2 asinh(sqrt(1.5)) either
+# way) when there is one item on each side, and a wider one when there are more. There V < 1/2, so that the expected
+# score is within 1 of the number k of items below the gap; and at a root it is within 1/2 of the observed score.
+GAP = 4.0
+MOST_BINS = 60
+SCAN = 0.2  # logits between the points at which the equation is looked at
+EQUAL = 1e-9  # of two maxima this close in log-likelihood the lower ability is taken, whatever rounding says
+
+
+def _take_higher(answers: Answers, beta: Floats, theta: Floats, information: Floats, low: Floats, high: Floats) -> None:
+    """Write the higher maximum of the weighted likelihood to `theta`, where there may be more than one."""
+    users = _beside_a_gap(answers, beta)
+    if not len(users):
+        return
+    mine = answers.take(users)
+    points = int(np.ceil(np.max(high[users] - low[users]) / SCAN))
+    step = (high[users] - low[users]) / points
+    owner, left = [], []
+    before = np.ones(len(users), dtype=bool)  # the equation is positive at the lower end of the bracket
+    for k in range(1, points + 1):
+        after = _pull(mine, beta, low[users] + k * step) > 0
+        fell = np.flatnonzero(before & ~after)
+        owner.append(fell)
+        left.append(low[users[fell]] + (k - 1) * step[fell])
+        before = after
+    who, start = np.concatenate(owner), np.concatenate(left)
+    theirs = mine.take(who)
+    stop = start + step[who]
+    found, known = _climb(theirs, beta, (start + stop) / 2, start, stop, np.zeros(len(who), dtype=bool), True)
+    height = _weighted_likelihood(theirs, beta, found)
+    order = np.lexsort((found, who))
+    best: dict[int, int] = {}
+    for k in order.tolist():
+        one = int(who[k])
+        if one not in best or height[k] > height[best[one]] + EQUAL:
+            best[one] = k
+    chosen = np.array(list(best.values()), dtype=np.int64)
+    theta[users[who[chosen]]], information[users[who[chosen]]] = found[chosen], known[chosen]
+
+
+def _beside_a_gap(answers: Answers, beta: Floats) -> Ints:
+    """Users who answered nothing within a gap, and as many right as there are items below it, or one more or less."""
+    b = beta[answers.items]
+    least = b.min()
+    if b.max() - least < GAP:
+        return np.empty(0, dtype=np.int64)
+    users = np.arange(len(answers.scores))
+    if b.max() - least < MOST_BINS - 2:
+        # A bit for every logit in which a user has an item; a gap leaves three in a row empty.
+        bits = np.bitwise_or.reduceat(np.left_shift(1, (b - least).astype(np.int64)), answers.indptr[:-1])
+        filled = bits | bits << 1 | bits << 2
+        users = np.flatnonzero((filled + (filled & -filled)) & filled)  # a single run of ones adds up to one bit
+    if not len(users):
+        return users
+    some = answers.take(users)
+    person = np.repeat(np.arange(len(users)), some.counts)
+    b = beta[some.items]
+    b = b[np.lexsort((b, person))]  # the persons stay where they are
+    below = np.arange(1, len(b)) - some.indptr[person[1:]]
+    wide = (np.diff(b) >= GAP) & (below > 0) & (np.abs(some.scores[person[1:]] - below) <= 1)
+    return users[np.unique(person[1:][wide])]
+
+
+def _probabilities(answers: Answers, beta: Floats, theta: Floats) -> Floats:
+    p = np.empty(len(answers.items))
+    with np.errstate(over="ignore"):
+        answers.fill(np.exp(-theta), np.exp(beta), p)
+    return 1 / (1 + p)
+
+
+def _pull(answers: Answers, beta: Floats, theta: Floats) -> Floats:
+    """The left side of Warm's equation."""
+    p = _probabilities(answers, beta, theta)
+    v = p * (1 - p)
+    return answers.scores - answers.sums(p) + answers.sums(v * (1 - 2 * p)) / (2 * answers.sums(v))
+
+
+def _weighted_likelihood(answers: Answers, beta: Floats, theta: Floats) -> Floats:
+    """log L + log(V) / 2, but for a part that does not depend on theta."""
+    p = _probabilities(answers, beta, theta)
+    away = np.logaddexp(0, np.repeat(theta, answers.counts) - beta[answers.items])
+    return answers.scores * theta - answers.sums(away) + np.log(answers.sums(p * (1 - p))) / 2

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spectral_irt.estimators.support import Anderson
+from spectral_irt.numerics import Anderson
 from spectral_irt.persons.newton import Answers, solve
 from spectral_irt.responses.block import Floats
 

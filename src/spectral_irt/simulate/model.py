@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectral_irt.errors import OptionError, Words, option
+from spectral_irt.model import sigmoid
 from spectral_irt.responses.block import Block, Floats
 from spectral_irt.responses.pack import Repeats, pack
 from spectral_irt.responses.responses import Responses
@@ -129,7 +130,7 @@ def rasch(
     start = 0
     for counts, items in plan.shown(for_design, n_users, n_items):
         x = a[items] * (np.repeat(theta[start : start + len(counts)], counts) - beta[items])
-        wrong = for_answers.random(len(items)) >= _right(x)
+        wrong = for_answers.random(len(items)) >= sigmoid(x)
         slots = 2 * items
         slots += wrong
         blocks += pack(limits_of(counts), slots, duplicates="error", repeats=Repeats())
@@ -140,13 +141,7 @@ def rasch(
 
 def _information(block: Block, ability: Floats, difficulty: Floats, slopes: Floats) -> Floats:
     x = slopes[block.items] * (np.repeat(ability, block.counts) - difficulty[block.items])
-    return np.bincount(block.items, weights=_right(x) * _right(-x), minlength=len(difficulty)).astype(np.float64)
-
-
-def _right(x: Floats) -> Floats:
-    """P(right) = 1 / (1 + exp(-x)), in the form that neither overflows nor cancels at either end."""
-    small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1.0, small) / (1.0 + small)
+    return np.bincount(block.items, weights=sigmoid(x) * sigmoid(-x), minlength=len(difficulty)).astype(np.float64)
 
 
 def _as_parameters(name: str, values: ArrayLike, size: int) -> Floats:

@@ -231,3 +231,41 @@ def test_a_difference_of_six_tenths_is_found_and_classed():
     # delta is -2.35 x 0.57 on average with a standard error of 0.25 or more, so class A comes up by chance
     assert np.mean(np.isin(classes, ["B", "C"])) > 0.8
     assert np.mean(false) < 0.5
+
+
+def test_what_is_said_agrees_with_the_tables():
+    """With many items some are in class B or C by chance: then "nothing above class A" is not true."""
+    seen, quiet = 0, 0
+    for seed in range(12):
+        data = simulate.rasch(160, 20, seed=seed).responses
+        found = SpectralRasch(regularization=0).fit(data).dif(data, np.arange(160) % 2)
+        classes, flagged = found.contrasts["class"], found.contrasts["flagged"] | found.items["flagged"]
+        said = next(one for one in found.findings if one.code.endswith("differential_items"))
+        assert (said.code == "differential_items") == flagged.any()
+        if flagged.any():
+            continue
+        larger = np.unique(found.contrasts["item"][classes != "A"])
+        if len(larger):
+            seen += 1
+            assert "class A" not in said.sentence
+            assert f"{len(larger)} in class B or C" in said.sentence
+        else:
+            quiet += 1
+            assert said.sentence.endswith("by more than a class A difference.")
+    assert seen >= 3
+    assert quiet >= 1
+
+
+def test_a_row_that_is_flagged_is_named():
+    """Against the reference alone a difference may be sure that is none over all groups taken together."""
+    data = simulate.rasch(1200, 10, seed=3)
+    groups = np.arange(1200) % 6
+    table = data.responses.to_dense()
+    rng = np.random.default_rng(0)
+    table[groups == 5, 4] = np.where(rng.random(200) < 0.2, 1 - table[groups == 5, 4], table[groups == 5, 4])
+    for seed in range(6):
+        order = np.random.default_rng(seed).permutation(6)
+        found = SpectralRasch(regularization=0).fit(table).dif(table, order[groups])
+        rows = {item for item, flag in zip(found.contrasts["item"], found.contrasts["flagged"], strict=True) if flag}
+        said = next((one for one in found.findings if one.code == "differential_items"), None)
+        assert rows <= set(said.items if said else ())

@@ -1,0 +1,59 @@
+"""Numerical tools against their dense, obvious versions."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from spectral_irt import numerics
+from spectral_irt.numerics import Anderson, centred_inverse, gram
+
+
+@pytest.mark.parametrize("m", [2, 5, 40])
+def test_centred_inverse_is_the_pseudo_inverse(m):
+    rng = np.random.default_rng(m)
+    flows = rng.random((m, m))
+    flows = flows + flows.T
+    laplacian = np.diag(flows.sum(axis=1)) - flows
+    found = centred_inverse(laplacian)
+    np.testing.assert_allclose(found, np.linalg.pinv(laplacian), atol=1e-12)
+    np.testing.assert_allclose(found.sum(axis=0), 0, atol=1e-12)
+
+
+def test_centred_inverse_of_a_matrix_that_is_not_symmetric():
+    """Rows and columns add to zero: the balance of a chain at its solution."""
+    rng = np.random.default_rng(0)
+    turn = np.roll(np.eye(6), 1, axis=1) * 0.3
+    flows = rng.random((6, 6))
+    flows = flows + flows.T + turn
+    balance = np.diag(flows.sum(axis=1)) - flows.T
+    np.testing.assert_allclose(centred_inverse(balance), np.linalg.pinv(balance), atol=1e-12)
+
+
+@pytest.mark.parametrize("filled", [0.0, 0.05, 0.9])
+def test_gram_is_the_product(filled, monkeypatch):
+    monkeypatch.setattr(numerics, "SLICE", 70)  # slices of ten rows
+    rng = np.random.default_rng(1)
+    dense = rng.normal(size=(57, 7)) * (rng.random((57, 7)) < filled)
+    np.testing.assert_allclose(gram(sparse.csr_array(dense)), dense.T @ dense, atol=1e-12)
+
+
+def test_anderson_solves_a_linear_iteration_in_as_many_steps_as_it_has_directions():
+    rng = np.random.default_rng(2)
+    matrix = np.diag([0.9, 0.8, -0.7, 0.95]) + 0.02 * rng.normal(size=(4, 4))
+    shift = rng.normal(size=4)
+    exact = np.linalg.solve(np.eye(4) - matrix, shift)
+    x, speed = np.zeros(4), Anderson()
+    for _ in range(6):
+        x = speed.next(x, matrix @ x + shift)
+    np.testing.assert_allclose(x, exact, atol=1e-9)
+    plain = np.zeros(4)
+    for _ in range(6):
+        plain = matrix @ plain + shift
+    assert np.abs(plain - exact).max() > 0.1
+
+
+def test_anderson_forgets():
+    speed = Anderson()
+    speed.next(np.array([0.0]), np.array([1.0]))
+    speed.forget()
+    assert speed.next(np.array([5.0]), np.array([7.0])).tolist() == [7.0]
