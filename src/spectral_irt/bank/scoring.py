@@ -108,15 +108,16 @@ def _population(
         return bank.population
     if bank.n_groups > 1:
         raise OptionError(
-            "the bank has items on several scales that no answers link, and so no common population. Give population, "
-            "or take ability='wle', which needs none."
+            "the bank has items on several scales that no answers link, and so no common population. Give one "
+            "(--population MEAN,SD), or take ability='wle', which needs none."
         )
     found = Population.of(aligned, fit.difficulty_, engine)
     if found is None:
         raise OptionError(
             f"{aligned.source}: ability='eap' needs a population. The bank has none, and from {aligned.n_users:,} "
             f"{'person' if aligned.n_users == 1 else 'people'} it cannot be estimated (it takes {FEWEST} or more, who "
-            "differ). Give its mean and sd with population, or take ability='wle', which needs none."
+            "differ). Give its mean and sd with population (--population MEAN,SD), or take ability='wle', which needs "
+            "none."
         )
     return found
 
