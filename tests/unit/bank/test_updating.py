@@ -14,7 +14,7 @@ from spectral_irt.errors import BankError, DesignError, OptionError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.responses import Responses
 
-CLOSE = 0.2  # standard errors, root mean square: what issue 4 asks for
+CLOSE = 0.2  # standard errors, root mean square: an update is as good as a fit to all
 
 DESIGNS: dict[str, tuple[int, int | None, dict[str, Any]]] = {
     "complete": (5000, 60, {}),

@@ -116,6 +116,6 @@ def test_three_updates_at_the_same_time_eight_times(folder: Path) -> None:
         bank = Bank.load(folder)
         assert bank.n_users == 300 + 300 * (turn + 1)
         assert int(bank.n.sum()) == 8 * bank.n_users
-    assert sorted(data.source for data in bank.data[1:]) == sorted(str(place / f"{k}.csv") for k in range(24))
+    assert sorted(data.source for data in bank.data[1:]) == sorted(f"{k}.csv" for k in range(24))
     assert len(os.listdir(folder)) == 3
     assert sorted(os.listdir(place)) == sorted(["bank", *(f"{k}.csv" for k in range(24))])
