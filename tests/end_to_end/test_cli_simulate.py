@@ -93,7 +93,7 @@ def test_a_fit_finds_the_truth_again(cli: Cli) -> None:
         ("-o a.csv --items 5 --design sampled --p 2", ["--p is 2", "at most 1"]),
         ("-o a.csv --items 5 --design popularity", ["needs --responses"]),
         ("-o a.csv --items 5 --design popularity --responses 9", ["--responses is 9", "give 2,000 to 5,000"]),
-        ("-o a.csv --items 5 --p 0.5", ["no parameter p", "takes"]),
+        ("-o a.csv --items 5 --p 0.5", ["no parameter --p", "takes"]),
         ("-o a.csv --items 5 --seed -1", ["--seed is -1"]),
         ("-o a.csv --items 5 --ability-sd -1", ["--ability-sd is -1"]),
         ("--items 5", ["'--output'", "spectral-irt simulate --help"]),

@@ -43,4 +43,5 @@ def loaded_by(statement: str) -> set[str]:
     ],
 )
 def test_nothing_heavy_is_loaded(statement: str) -> None:
-    assert not HEAVY & loaded_by(statement)
+    ours = loaded_by(statement) - loaded_by("import numpy, scipy.sparse")  # old versions of scipy load more
+    assert not HEAVY & ours

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.errors import OptionError, SpectralIrtError, option
+from spectral_irt.errors import OptionError, SpectralIrtError, Words, option
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.holdout import TEN_PRIORS, evaluate, split_users
 from spectral_irt.responses import Responses
@@ -90,7 +90,8 @@ def _row(
             fit = make().fit(data)
     except (SpectralIrtError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
         seconds = time.perf_counter() - start
-        said = error.args[0] if isinstance(error, SpectralIrtError) else " ".join(str(error).split())
+        shell = error.for_shell() if isinstance(error, SpectralIrtError) else str(error)
+        said = Words(" ".join(str(error).split()), " ".join(shell.split()))
         sentence = said or type(error).__name__
         return Comparison(name, nan, nan, nan, nan, nan, 0, seconds, nan, sentence)
     seconds = time.perf_counter() - start

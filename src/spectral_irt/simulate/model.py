@@ -111,7 +111,7 @@ def rasch(
     if n_items is None and difficulty is not None:
         n_items = np.size(difficulty)
     if n_items is None:
-        raise OptionError("n_items is missing; say how many items there are.")
+        raise OptionError(option("n_items"), " is missing; say how many items there are.")
     n_items = as_count("n_items", n_items, most=MOST_ITEMS)
     plan.check(n_users, n_items)
 
