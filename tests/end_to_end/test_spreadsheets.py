@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from tables import read_csv
 
+from end_to_end.tables import read_csv
 from spectral_irt import read_responses
 
 Cli = Callable[..., Any]

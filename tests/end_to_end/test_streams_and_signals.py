@@ -275,7 +275,8 @@ run()
 # --------------------------------------------------------------------------------- a full disk in `reproduce`
 
 
-@pytest.mark.parametrize("largest", [30, 400, 12_000])
+@pytest.mark.slow
+@pytest.mark.parametrize("largest", [30, 12_000])
 def test_a_full_disk_in_reproduce(tmp_path: Path, largest: int) -> None:
     """No file may grow beyond a size: trials, a table or the figure fails half-way, as on a full disk."""
 

@@ -87,6 +87,5 @@ class Progress:
     def _update(self) -> None:
         if self._display is not None:
             total = None if self._share is None else 1.0  # None: a bar that only shows life
-            self._display.update(
-                self._task, description=self._text, total=total, completed=min(self._share or 0.0, ALMOST)
-            )
+            self._display.tasks[0].total = total  # `update` takes None for "as before"
+            self._display.update(self._task, description=self._text, completed=min(self._share or 0.0, ALMOST))
