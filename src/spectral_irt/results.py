@@ -46,11 +46,21 @@ class Results:
 
         return score_table(_fit(self), items)
 
-    def reliability(self, responses: Any = None, method: str = "wle", *, ignore_unknown: bool = False) -> Reliability:
+    def reliability(
+        self,
+        responses: Any = None,
+        method: str = "wle",
+        *,
+        prior_mean: float | None = None,
+        prior_sd: float | None = None,
+        ignore_unknown: bool = False,
+    ) -> Reliability:
         """Separation and reliability of persons and items; see `spectral_irt.reliability`."""
         from spectral_irt.inference.reliability import reliability
 
-        return reliability(_fit(self), responses, method, ignore_unknown=ignore_unknown)
+        return reliability(
+            _fit(self), responses, method, prior_mean=prior_mean, prior_sd=prior_sd, ignore_unknown=ignore_unknown
+        )
 
     def test_information(self, theta: ArrayLike | None = None, items: Sequence[Any] | None = None) -> Any:
         """The test information function; see `spectral_irt.inference.reliability.test_information`."""
@@ -153,11 +163,11 @@ class Results:
 
         return ranking(_fit(self), by, top, seed=seed)
 
-    def to_bank(self, responses: Any) -> Bank:
+    def to_bank(self, responses: Any, salt: Any = None) -> Bank:
         """The bank of this calibration; `responses` are what it was fitted to."""
         from spectral_irt.bank.bank import to_bank
 
-        return to_bank(_fit(self), responses)
+        return to_bank(_fit(self), responses, salt)
 
 
 def _fit(self: Results) -> RaschEstimator:

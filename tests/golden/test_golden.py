@@ -20,6 +20,7 @@ RUNS = {
     "anchored": [str(REFERENCE / "booklets24.csv"), "--anchors", str(HERE / "anchors.csv")],
 }
 CLOSE = 1e-10
+MENDED = ("displacement", "displacement_se")  # of anchors: 0.1 took them at the wrong place
 RENAMED: dict[str, str] = {}  # columns that have another name today
 
 
@@ -39,6 +40,8 @@ def test_tables(run: tuple[Path, Path], table: str) -> None:
     old, new = pl.read_csv(before, infer_schema_length=None), pl.read_csv(after, infer_schema_length=None)
     assert old.height == new.height
     for name in old.columns:
+        if table == "items" and name in MENDED:
+            continue
         column = new[RENAMED.get(name, name)]
         if old[name].dtype.is_float():
             a, b = old[name].to_numpy(), column.cast(pl.Float64).to_numpy()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, option
 from spectral_irt.persons.abilities import COLLAPSED, abilities
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
@@ -28,7 +28,7 @@ class Population:
     def given(cls, mean_and_sd: tuple[float, float]) -> Population:
         mean, sd = (float(number) for number in mean_and_sd)
         if not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
-            raise OptionError(f"population is {mean:g},{sd:g}; it is a mean and a standard deviation above zero.")
+            raise OptionError(option("population"), f" is {mean:g},{sd:g}; it is a mean and a standard deviation above zero.")
         return cls(mean, sd)
 
     @classmethod

@@ -66,7 +66,9 @@ def score(
     """
     check_option("ability", ability, METHODS)
     if population is not None and ability != "eap":
-        raise OptionError(f"ability is {ability!r}, which has no population; leave out population, or say 'eap'.")
+        raise OptionError(
+            option("ability"), f" is {ability!r}, which has no population; leave out ", option("population"), "."
+        )
     given = as_responses(responses, threshold=bank.settings.get("threshold"))
     if not given.n_responses:
         raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
