@@ -28,7 +28,9 @@ class Population:
     def given(cls, mean_and_sd: tuple[float, float]) -> Population:
         mean, sd = (float(number) for number in mean_and_sd)
         if not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
-            raise OptionError(option("population"), f" is {mean:g},{sd:g}; it is a mean and a standard deviation above zero.")
+            raise OptionError(
+                option("population"), f" is {mean:g},{sd:g}; it is a mean and a standard deviation above zero."
+            )
         return cls(mean, sd)
 
     @classmethod

@@ -9,7 +9,6 @@ from spectral_irt.chain.pairs import pair_counts
 from spectral_irt.chain.regularization import IMAGINARY, REACH, plan_regularization, prior_precision
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.weights import count_weights
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.pairwise import PairwiseRasch
 from spectral_irt.estimators.spectral import spectral_difficulty
@@ -209,7 +208,6 @@ def test_the_strongest_and_the_weakest_that_are_allowed(value, weighting):
 
 def test_an_unknown_weighting_is_an_error_everywhere():
     data: Responses = simulate.rasch(50, 5, seed=1).responses
-    engine = LocalEngine(1)
     plan = plan_regularization(examine(data), 0, 0.0, "differed", "users")
     calls = [
         lambda: SpectralRasch(weighting="persons").fit(data),
@@ -217,9 +215,9 @@ def test_an_unknown_weighting_is_an_error_everywhere():
         lambda: spectral_difficulty(data, weighting="persons"),
         lambda: pair_counts(data, weighting="persons"),
         lambda: count_weights(data.blocks[0], "persons"),
-        lambda: ItemChain.counting(data.blocks, 5, "persons", engine),
+        lambda: ItemChain.counting(data, "persons"),
         lambda: plan_regularization(examine(data), 0, 0.0, "differed", "persons"),
-        lambda: Rounds(data, "persons", plan, np.ones(5), engine, tol=1e-9, max_passes=9, tell=print).solve(),
+        lambda: Rounds(data, "persons", plan, np.ones(5), tol=1e-9, max_passes=9, tell=print).solve(),
     ]
     for call in calls:
         with pytest.raises(OptionError, match=r"weighting is 'persons'; it can be .*'(users|pairs)'"):
