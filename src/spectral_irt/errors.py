@@ -166,3 +166,19 @@ def check_option(name: str, value: object, allowed: Iterable[object]) -> None:
         values = [repr(one) for one in allowed if one is not None]
         none = Words("None, ", "") if None in allowed else ""
         raise OptionError(option(name), f" is {value!r}; it can be ", none, f"{', '.join(values)}.")
+
+
+def printable(text: object) -> str:
+    r"""The text with control characters spelled out, so that it stays on its line and moves no cursor.
+
+    >>> print(printable("two\nlines, a bell \a and a colour \x1b[31m"))
+    two\nlines, a bell \x07 and a colour \x1b[31m
+    """
+    return "".join(c if c.isprintable() or c in _SPACES else _escaped(c) for c in str(text))
+
+
+_SPACES = "\u00a0\u3000\u200d"  # not printable by Python's count, and harmless
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")

@@ -1,7 +1,9 @@
 """The public names; `spectral_irt` hands them out when one is asked for."""
 
 from spectral_irt import datasets, persons, simulate
+from spectral_irt.analysis import Analysis
 from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit, link
+from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.joint import JointRasch
 from spectral_irt.estimators.marginal import MarginalRasch
@@ -9,15 +11,17 @@ from spectral_irt.estimators.pairwise import PairwiseRasch
 from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch, spectral_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
-from spectral_irt.inference.item_fit import item_fit
-from spectral_irt.inference.model_tests import andersen, differential, martin_loef, wald_by_item
-from spectral_irt.inference.reliability import reliability
-from spectral_irt.inference.restscore import item_restscore
+from spectral_irt.inference.model_tests import andersen, martin_loef, wald_by_item
 from spectral_irt.responses import Finding, Responses, read_responses, responses_from_frame
 
+load = Bank.load
+read = read_responses
+
 __all__ = [
+    "Analysis",
     "AnchoredRasch",
     "Bank",
+    "Calibration",
     "ChoppinRasch",
     "ConditionalRasch",
     "EigenvectorRasch",
@@ -26,19 +30,18 @@ __all__ = [
     "MarginalRasch",
     "PairwiseRasch",
     "Responses",
+    "Scale",
     "SpectralRasch",
     "VariationalRasch",
     "anchored_fit",
     "andersen",
     "datasets",
-    "differential",
-    "item_fit",
-    "item_restscore",
     "link",
+    "load",
     "martin_loef",
     "persons",
+    "read",
     "read_responses",
-    "reliability",
     "responses_from_frame",
     "simulate",
     "spectral_difficulty",

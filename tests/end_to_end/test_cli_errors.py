@@ -17,8 +17,8 @@ import pytest
 from scipy import sparse
 
 from spectral_irt import SpectralRasch, simulate
+from spectral_irt.analysis.folder import RESULTS
 from spectral_irt.cli import output
-from spectral_irt.cli.output import RESULTS
 from spectral_irt.errors import ReadError, SpectralIrtError
 
 Cli = Callable[..., Any]

@@ -17,13 +17,13 @@ import pytest
 
 import spectral_irt
 from spectral_irt import Finding, SpectralRasch, datasets, simulate
+from spectral_irt.analysis.record import NAMED_ITEMS, finding_record
 from spectral_irt.cli.main import main
-from spectral_irt.cli.record import NAMED_ITEMS, finding_record
 from spectral_irt.responses.read import read_responses
 
 Cli = Callable[..., Any]
 
-HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_value", "status"]
+HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_correct", "status"]
 
 # Everything a label may hold: scripts, separators, quotes, line breaks, markup of several kinds, control characters.
 LABELS = [

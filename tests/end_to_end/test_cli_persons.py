@@ -16,8 +16,7 @@ import pytest
 from end_to_end.tables import numbers, read_csv, record
 from spectral_irt import SpectralRasch, datasets, simulate
 from spectral_irt.cli import analysis as after
-from spectral_irt.cli.analysis import judged
-from spectral_irt.inference.item_fit import item_fit_columns
+from spectral_irt.inference.item_fit import item_fit_columns, judged
 from spectral_irt.persons.table import person_columns
 from spectral_irt.responses import Responses
 from spectral_irt.responses.read import read_responses
@@ -72,7 +71,7 @@ def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -
     cli("simulate", "-o", "a.csv", "--users", 500, "--items", 20, "--seed", 1)
     out = cli("fit", "a.csv", "-o", "out").out
     data = read_responses("a.csv")
-    expected = SpectralRasch().fit(data).reliability(data)  # type: ignore[attr-defined]
+    expected = SpectralRasch().fit(data).analyse(data).reliability()  # type: ignore[attr-defined]
     found = record()
     assert found["reliability"]["persons"]["reliability"] == expected.persons.reliability
     assert found["reliability"]["kr20"] == expected.kr20

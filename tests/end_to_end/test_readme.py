@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spectral_irt.cli.output import RESULTS
+from spectral_irt.analysis.folder import RESULTS
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -117,7 +117,7 @@ def test_ability_of_a_perfect_score():
     table = simulate.rasch(200, 6, seed=1).responses.to_dense()
     table[0] = 1
     fit = SpectralRasch().fit(table)
-    wle, ml = fit.persons(table), fit.persons(table, method="ml")
+    wle, ml = fit.analyse(table).persons(), fit.analyse(table).persons(method="ml")
     assert 1 < wle["ability"][0] < 6
     assert wle["se"][0] > 1
     assert wle["extreme"][0]

@@ -51,7 +51,7 @@ def test_given_their_estimates(case):
 
 def test_with_our_own_estimates(case):
     name, answers = case
-    table = ConditionalRasch().fit(answers).item_fit(answers)
+    table = ConditionalRasch().fit(answers).analyse(answers).item_fit()
     theirs = erm(name, "itemfit")
     columns = {"outfit": "outfit_msq", "infit": "infit_msq", "outfit_z": "outfit_t", "infit_z": "infit_t"}
     for mine, column in columns.items():

@@ -42,7 +42,7 @@ def test_sep_rel_given_their_estimates(case):
 
 def test_sep_rel_with_our_own_estimates(case):
     _, answers, others = case
-    found = ConditionalRasch().fit(answers).reliability(answers)
+    found = ConditionalRasch().fit(answers).analyse(answers).reliability()
     assert abs(found.sep_rel - others["eRm_SepRel"]["sep_rel"]) < OWN
 
 

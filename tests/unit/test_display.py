@@ -9,8 +9,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from spectral_irt.cli.display import LEAST_LABEL, item_table, plain_table, room_for, shortened
 from spectral_irt.cli.people_table import person_table
+from spectral_irt.display import LEAST_LABEL, item_table, plain_table, room_for, shortened
 
 FAMILIES = {
     "numbered": [f"item-{k}" for k in range(100001, 100021)],
@@ -59,7 +59,7 @@ def columns_of(labels: list[str]) -> dict[str, np.ndarray]:
         "ci_low": values - 0.2,
         "ci_high": values + 0.2,
         "n": np.full(n, 123456),
-        "p_value": np.full(n, 0.5),
+        "p_correct": np.full(n, 0.5),
         "status": np.array(["ok"] * n, dtype=object),
     }
 

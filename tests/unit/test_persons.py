@@ -9,11 +9,11 @@ from scipy.optimize import brentq
 
 from dense import AWKWARD, probabilities
 from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt.ability import Answers, solve
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.persons import abilities, align, newton, person_mean_squares, persons, score_abilities, score_table
-from spectral_irt.persons.newton import Answers, solve
 
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -8.0])
 
@@ -181,7 +181,7 @@ def calibrated():
 
 def test_table(calibrated):
     fit, responses = calibrated
-    table = fit.persons(responses)
+    table = fit.analyse(responses).persons()
     head = ["user", "n", "score", "ability", "se", "extreme", "infit", "outfit", "infit_z", "outfit_z"]
     assert table.columns == head
     assert len(table) == 400
@@ -192,7 +192,7 @@ def test_table(calibrated):
     assert len(extreme)
     assert extreme["ability"].is_finite().all()
     assert extreme["infit"].is_nan().all()
-    by_ml = fit.persons(responses, method="ml").filter(found.extreme)
+    by_ml = fit.analyse(responses).persons(method="ml").filter(found.extreme)
     assert by_ml["ability"].is_infinite().all()
     assert by_ml["se"].is_infinite().all()
 
@@ -200,8 +200,8 @@ def test_table(calibrated):
 def test_table_of_the_kind_that_came_in():
     frame = pd.DataFrame(simulate.rasch(50, 5, seed=1).responses.to_dense(), columns=list("abcde"))
     fit = SpectralRasch().fit(frame)
-    assert isinstance(fit.persons(frame), pd.DataFrame)
-    assert isinstance(fit.score_table(), pd.DataFrame)
+    assert isinstance(fit.analyse(frame).persons(), pd.DataFrame)
+    assert isinstance(fit.calibration_.score_table(), pd.DataFrame)
 
 
 def test_people_who_were_not_in_the_calibration(calibrated):
@@ -211,7 +211,7 @@ def test_people_who_were_not_in_the_calibration(calibrated):
     dense[:, 3] = np.nan
     order = np.array([7, 1, 11, 0, 2, 10, 4, 6, 5, 9, 8])
     other = Responses.from_wide(dense[:, order], items=order.tolist())
-    here, there = fit.persons(Responses.from_wide(dense)), fit.persons(other)
+    here, there = fit.analyse(Responses.from_wide(dense)).persons(), fit.analyse(other).persons()
     np.testing.assert_allclose(there["ability"], here["ability"], rtol=0, atol=1e-12)
     aligned = align(fit, other)
     np.testing.assert_array_equal(aligned.to_dense(), dense)
@@ -226,29 +226,29 @@ def test_unknown_items(calibrated):
     with pytest.raises(
         OptionError, match=r"6 items are not in the calibration: 'x1', 'x2', .* and 1 more.*ignore_unknown"
     ):
-        fit.persons(new)
-    table = fit.persons(new, ignore_unknown=True)
+        fit.analyse(new).persons()
+    table = fit.analyse(new).persons(ignore_unknown=True)
     assert table["n"].to_list() == [2]
     nothing = Responses.from_wide([[1, 0]], items=["x", "y"])
     with pytest.raises(OptionError, match="none of its 2 items"):
-        fit.persons(nothing, ignore_unknown=True)
+        fit.analyse(nothing).persons(ignore_unknown=True)
     text = Responses.from_wide([[1, 0]], items=["0", "1"])
     numbers = Responses.from_wide([[1, 0]], items=[0, 1])
-    assert fit.persons(text).equals(fit.persons(numbers))  # 0 is "0"
+    assert fit.analyse(text).persons().equals(fit.analyse(numbers).persons())  # 0 is "0"
 
 
 def test_score_table(calibrated):
     fit, responses = calibrated
-    table = fit.score_table()
+    table = fit.calibration_.score_table()
     assert table.equals(score_table(fit))
-    found = fit.persons(responses)
+    found = fit.analyse(responses).persons()
     for score, ability, se in found.select("score", "ability", "se").unique().iter_rows():
         assert abs(table["ability"][score] - ability) < 1e-9
         assert abs(table["se"][score] - se) < 1e-6
-    ml = fit.persons(responses, method="ml")
+    ml = fit.analyse(responses).persons(method="ml")
     for score, ability in ml.select("score", "ability").unique().iter_rows():
         assert ability == table["ability_ml"][score] or abs(ability - table["ability_ml"][score]) < 1e-9
-    form = fit.score_table(items=[4, 2, 9])
+    form = fit.calibration_.score_table(items=[4, 2, 9])
     np.testing.assert_allclose(form["ability"], score_abilities(fit.difficulty_[[4, 2, 9]])[0])
 
 
@@ -268,19 +268,19 @@ def test_errors(calibrated):
     with pytest.raises(OptionError, match=r"persons needs the responses.*fit.persons\(responses\)"):
         fit.persons()
     with pytest.raises(NotFittedError):
-        SpectralRasch().persons(responses)
+        SpectralRasch().analyse(responses).persons()
     with pytest.raises(OptionError, match="'wle', 'ml', 'eap'"):
-        fit.persons(responses, method="mle")
+        fit.analyse(responses).persons(method="mle")
     with pytest.raises(OptionError, match="has no prior"):
-        fit.persons(responses, prior_sd=1.0)
+        fit.analyse(responses).persons(prior_sd=1.0)
     with pytest.raises(OptionError, match="above zero"):
-        fit.persons(responses, method="eap", prior_sd=0)
+        fit.analyse(responses).persons(method="eap", prior_sd=0)
     with pytest.raises(OptionError, match="12 items"):
         abilities(responses, np.zeros(3))
     with pytest.raises(OptionError, match="unknown items 'z'"):
-        fit.score_table(items=["z"])
+        fit.calibration_.score_table(items=["z"])
     with pytest.raises(OptionError, match="more than once"):
-        fit.score_table(items=[1, 1])
+        fit.calibration_.score_table(items=[1, 1])
 
 
 def test_items_without_difficulty():
@@ -288,10 +288,10 @@ def test_items_without_difficulty():
     table[:, 2] = 1
     fit = ConditionalRasch().fit(table)
     assert np.isnan(fit.difficulty_[2])
-    assert set(fit.persons(table)["n"]) == {5}
-    assert len(fit.score_table()) == 6
+    assert set(fit.analyse(table).persons()["n"]) == {5}
+    assert len(fit.calibration_.score_table()) == 6
     with pytest.raises(OptionError, match="items without a difficulty: 2"):
-        fit.score_table(items=[1, 2])
+        fit.calibration_.score_table(items=[1, 2])
 
 
 # ------------------------------------------------------------- two maxima of Warm's weighted likelihood

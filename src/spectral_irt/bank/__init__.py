@@ -1,8 +1,8 @@
 """A calibration kept: saved, anchored to, linked, rescaled, updated, exported."""
 
 from spectral_irt.bank.anchoring import AnchoredRasch, anchored_fit
-from spectral_irt.bank.bank import Bank, DataSet, Scale, to_bank
+from spectral_irt.bank.bank import Bank, DataSet, to_bank
 from spectral_irt.bank.linking import Link, link
 from spectral_irt.bank.updating import update
 
-__all__ = ["AnchoredRasch", "Bank", "DataSet", "Link", "Scale", "anchored_fit", "link", "to_bank", "update"]
+__all__ = ["AnchoredRasch", "Bank", "DataSet", "Link", "anchored_fit", "link", "to_bank", "update"]

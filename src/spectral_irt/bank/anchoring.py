@@ -16,12 +16,13 @@ from spectral_irt.chain.pairs import check_strength
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, Regularization, prior_precision
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.errors import DesignError, OptionError, check_option, listed, option
-from spectral_irt.estimators.base import Estimate, RaschEstimator, make_table
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import Design, examine
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.responses import Labels
+from spectral_irt.tables import make_table
 
 DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")
 DISPLACED_Z = 1.96  # and more than chance explains
@@ -65,11 +66,6 @@ class AnchoredRasch(RaschEstimator):
     [0.0, 1.8, 2.5, 1.4, 0.7]
     """
 
-    anchored_: NDArray[np.bool_]
-    displacement_: Floats
-    displacement_se_: Floats
-    anchor_se_: Floats
-
     def __init__(
         self,
         anchors: Any = None,
@@ -91,12 +87,11 @@ class AnchoredRasch(RaschEstimator):
         self.threshold = threshold
         self.random_state = random_state
 
-    def _estimate(self, responses: Responses) -> Estimate:
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         check_option("se", self.se, SE_METHODS)
         if self.anchors is None:
             raise OptionError("anchors is missing; give a bank, a mapping from item to difficulty, or a file.")
         anchors = as_anchors(self.anchors)
-        tell = self._progress or (lambda text: None)
         place, notes = match_anchors(anchors, responses)
         design = examine(responses)
         fixed = place >= 0
@@ -142,18 +137,17 @@ class AnchoredRasch(RaschEstimator):
             solved.passes,
             found.residual if found else 0.0,
             findings=tuple(findings),
-            extra={
+            information=full["information"],
+            regularization=replace(plan, mean=prior_mean),
+            se_method=method,
+            solver=found.method if found else "none",
+            contraction=contraction,
+            scale=anchors.scale,
+            further={
                 "anchored": fixed,
-                "anchor_se": np.where(fixed, anchors.se[place], np.nan),
                 "displacement": full["displacement"],
                 "displacement_se": full["displacement_se"],
-                "information": full["information"],
-                "regularization": plan,
-                "prior_mean": prior_mean,
-                "contraction": contraction,
-                "solver": found.method if found else "none",
-                "se_method": method,
-                "scale": anchors.scale,
+                "anchor_se": np.where(fixed, anchors.se[place], np.nan),
             },
         )
 
@@ -179,18 +173,26 @@ class AnchoredRasch(RaschEstimator):
             plan = replace(plan, alpha=float(solved.known.precision[free]))
         return solved, plan, mean
 
-    def item_columns(self) -> dict[str, NDArray[Any]]:
-        """The columns of `items()`: those of every estimator, and what is said of the anchors."""
-        return {
-            **super().item_columns(),
-            "anchored": self.anchored_,
-            "displacement": self.displacement_,
-            "displacement_se": self.displacement_se_,
-        }
+    @property
+    def anchored_(self) -> NDArray[np.bool_]:
+        return self._learned.anchored
+
+    @property
+    def displacement_(self) -> Floats:
+        """The difficulty that an anchored item would have if it alone were set free, minus its anchor."""
+        return self._learned.further["displacement"]
+
+    @property
+    def displacement_se_(self) -> Floats:
+        return self._learned.further["displacement_se"]
+
+    @property
+    def anchor_se_(self) -> Floats:
+        """The standard errors that the anchors had where they come from."""
+        return self._learned.further["anchor_se"]
 
     def displacements(self) -> Any:
         """The anchored items as a table: `item, anchor, free, displacement, se, z`."""
-        self._require_fit()
         chosen = self.anchored_
         displacement, se = self.displacement_[chosen], self.displacement_se_[chosen]
         anchor = self.difficulty_[chosen]
@@ -202,7 +204,7 @@ class AnchoredRasch(RaschEstimator):
             "se": se,
             "z": displacement / se,
         }
-        return make_table(columns, self.frame_kind_)
+        return make_table(columns, self._learned.frame_kind)
 
 
 def anchored_fit(responses: Any, anchors: Any, **options: Any) -> AnchoredRasch:

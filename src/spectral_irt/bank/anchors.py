@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.bank.bank import LOGITS, Bank, Calibration, Scale
+from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.groups import on_scale
 from spectral_irt.bank.labels import label_array
+from spectral_irt.calibration import LOGITS, Calibration, Scale
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.reading.spreadsheet import unguarded
 from spectral_irt.responses.responses import Labels
+from spectral_irt.spreadsheet import unguarded
 
 FAR = 50.0  # logits; nobody's anchors are there unless they are on another scale
 
@@ -50,17 +51,12 @@ def as_anchors(anchors: Any) -> Anchors:
     if isinstance(anchors, str | Path):
         path = Path(anchors).expanduser()
         return as_anchors(Bank.load(path)) if os.path.isdir(path) or not os.path.lexists(path) else _read(path)
-    if isinstance(anchors, Calibration):
-        anchors = anchors.bank
-    if isinstance(anchors, Bank):
-        good, out = anchors.known & on_scale(anchors.status), anchors.known & ~on_scale(anchors.status)
-        bank = anchors
-        return Anchors(bank.items[good], bank.difficulty[good], bank.se[good], bank.scale, "the bank", bank.items[out])
-    if isinstance(anchors, RaschEstimator):
-        anchors._require_fit()
-        known, placed = np.isfinite(anchors.difficulty_), on_scale(anchors.status_)
-        good, out = known & placed, anchors.item_labels_[known & ~placed]
-        return Anchors(anchors.item_labels_[good], anchors.difficulty_[good], anchors.se_[good], left_out=out)
+    if isinstance(anchors, Bank | Calibration | RaschEstimator):
+        source = "the bank" if isinstance(anchors, Bank) else "the anchors"
+        made = calibration_of(anchors)
+        placed = on_scale(made.status)
+        good, out = made.known & placed, made.labels[made.known & ~placed]
+        return Anchors(made.labels[good], made.difficulty[good], made.se[good], made.scale, source, out)
     if isinstance(anchors, Mapping):
         values = list(anchors.values())
         wrong = [label for label, value in anchors.items() if not _is_number(value)]

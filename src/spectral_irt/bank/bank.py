@@ -10,44 +10,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.bank.evidence import NO_PRIOR, Prior, diagonal_of, matrix_is_affordable, score_and_information
+from spectral_irt.bank.evidence import NO_PRIOR, Prior, matrix_is_affordable, score_and_information
 from spectral_irt.bank.groups import groups_of, is_measured, on_scale
 from spectral_irt.bank.labels import in_words_of, same_labels
 from spectral_irt.bank.people import NO_RECOGNITION, Hashes, Salt, digest_of, nobody
 from spectral_irt.bank.population import Population
+from spectral_irt.calibration import LOGITS, Z95, Calibration, Provenance, Scale
 from spectral_irt.errors import BankError, OptionError, listed
-from spectral_irt.estimators.base import Z95, RaschEstimator, make_table
+from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.responses import Labels
+from spectral_irt.tables import make_table
 
 if TYPE_CHECKING:
     from spectral_irt.bank.linking import Link
 
 ITEM_COLUMNS = ("difficulty", "se", "status", "n", "n_right", "information", "anchored", "group")
-
-
-@dataclass(frozen=True)
-class Scale:
-    """How logits are reported: mean + unit * logit. `mean` is what a logit of 0 becomes."""
-
-    mean: float = 0.0
-    unit: float = 1.0
-
-    @property
-    def is_logits(self) -> bool:
-        return self.mean == 0 and self.unit == 1
-
-    def measure(self, logits: ArrayLike) -> Floats:
-        """Difficulties or abilities as they are reported."""
-        return self.mean + self.unit * np.asarray(logits, dtype=float)
-
-    def width(self, logits: ArrayLike) -> Floats:
-        """Standard errors, shifts and other distances as they are reported."""
-        return self.unit * np.asarray(logits, dtype=float)
-
-
-LOGITS = Scale()
 
 
 @dataclass(frozen=True)
@@ -83,7 +62,7 @@ class DataSet:
 class Bank:
     """A saved calibration.
 
-    Make one with `fit.to_bank(responses)` or `Bank.from_fit(fit, responses)`; keep it with `save` and `load`. A bank
+    Make one with `Bank.from_fit(fit, responses)`; keep it with `save` and `load`. A bank
     is never changed: `update`, `rescale` and a link give a new one.
 
     Attributes
@@ -126,7 +105,7 @@ class Bank:
     --------
     >>> from spectral_irt import SpectralRasch, datasets
     >>> answers = datasets.load_lsat()
-    >>> bank = SpectralRasch().fit(answers).to_bank(answers)
+    >>> bank = Bank.from_fit(SpectralRasch().fit(answers), answers)
     >>> bank
     <Bank: 5 items, 1,000 users, 5,000 responses, difficulty -1.2... to 1.24 logits>
     >>> bank.rescale(mean=500, unit=50).measure.round().tolist()
@@ -211,7 +190,7 @@ class Bank:
             "ci_high": difficulty + Z95 * se,
             "n": self.n,
             "score": self.n_right,
-            "p_value": np.divide(self.n_right, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0),
+            "p_correct": np.divide(self.n_right, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0),
             "status": self.status,
             "information": self.information,
             "anchored": self.anchored,
@@ -221,9 +200,22 @@ class Bank:
         """The items as a dataframe, on the scale of the bank."""
         return make_table(self.item_columns(), frame_kind)
 
-    def to_fit(self) -> RaschEstimator:
-        """The bank as a fitted estimator, in logits: it scores people, tests fit, predicts."""
-        return Calibration(self)
+    @property
+    def calibration(self) -> Calibration:
+        """The calibration that the bank keeps; with responses it makes an `Analysis`."""
+        return Calibration(
+            labels=self.items,
+            thresholds=self.difficulty,
+            threshold_se=self.se,
+            status=self.status,
+            n=self.n,
+            score=self.n_right,
+            item_information=self.information,
+            scale=self.scale,
+            findings=self.findings,
+            provenance=Provenance(estimator=self.estimator, settings=self.settings, version=self.version),
+            further={"anchored": self.anchored} if self.anchored.any() else {},
+        )
 
     def in_my_words(self, responses: Responses) -> Responses:
         """The responses with items called as in this bank, where labels differ by their type alone (1 and "1")."""
@@ -251,7 +243,7 @@ class Bank:
     # ------------------------------------------------------------------------------------- new banks
 
     @classmethod
-    def from_fit(cls, fit: RaschEstimator, responses: Any, salt: Any = None) -> Bank:
+    def from_fit(cls, fit: Calibration | RaschEstimator, responses: Any, salt: Any = None) -> Bank:
         """The bank of a fitted estimator; see `to_bank`."""
         return to_bank(fit, responses, salt)
 
@@ -319,90 +311,74 @@ class Bank:
 
         return score(self, responses, ability, population=population, ignore_unknown=ignore_unknown).table()
 
-    def link(self, other: Bank | RaschEstimator, method: str = "robust") -> Link:
+    def link(self, other: Bank | Calibration | RaschEstimator, method: str = "robust") -> Link:
         """How to bring another calibration to this bank's scale; see `bank.linking.link`."""
         from spectral_irt.bank.linking import link
 
         return link(self, other, method)
 
 
-class Calibration(RaschEstimator):
-    """A bank as a fitted estimator. It is fitted to nothing further: see `anchored_fit` and `Bank.update` for that."""
-
-    threads = None
-    threshold = None
-
-    def __init__(self, bank: Bank) -> None:
-        self.bank = bank
-        self.difficulty_, self.se_, self.status_ = bank.difficulty, bank.se, bank.status
-        self.information_, self.anchored_ = bank.information, bank.anchored
-        self.item_labels_, self.item_counts_, self.item_scores_ = bank.items, bank.n, bank.n_right
-        self.n_iter_, self.residual_, self.findings_ = 0, 0.0, bank.findings
-        self.frame_kind_ = None
-        self.n_features_in_ = bank.n_items
-
-    def fit(self, data: Any, y: object = None) -> Any:
-        raise OptionError(
-            "this is a bank, fitted already; use anchored_fit(responses, bank) to calibrate new items on its scale, or "
-            "bank.update(responses)."
-        )
-
-
-def to_bank(fit: RaschEstimator, responses: Any, salt: Any = None) -> Bank:
+def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any = None) -> Bank:
     """The bank of this calibration.
 
     Parameters
     ----------
+    calibration : Calibration, or fitted estimator
     responses : Responses, array or dataframe
         What it was fitted to.
     salt : bytes or path, optional
         A secret of yours, or a file with one (made if it does not exist): with it updates recognize people who come
         again. Without it, the default, the bank keeps nothing about single people. The salt itself is never kept.
     """
-    fit._require_fit()
-    if isinstance(fit, Calibration):
-        return fit.bank
+    made = calibration_of(calibration)
     secret = Salt.of(salt)
-    answers = as_responses(responses, threshold=getattr(fit, "threshold", None))
-    _check_same(fit, answers)
-    regularization = getattr(fit, "regularization_", None)
-    alpha = getattr(regularization, "alpha", 0.0) if getattr(regularization, "kind", "") == "virtual item" else 0.0
-    matrix = None
-    known = np.isfinite(fit.difficulty_)
-    if matrix_is_affordable(answers):
-        matrix = information_matrix(answers, fit.difficulty_)
-    anchored = getattr(fit, "anchored_", np.zeros(answers.n_items, dtype=bool))
-    measured = known & is_measured(fit.status_)
+    answers = as_responses(responses, threshold=made.provenance.settings.get("threshold"))
+    _check_same(made, answers)
+    matrix = information_matrix(answers, made.difficulty) if matrix_is_affordable(answers) else None
+    measured = made.known & is_measured(made.status)
     group = np.zeros(answers.n_items, dtype=np.int64)
-    if not on_scale(fit.status_)[measured].all():
-        group = groups_of(answers, np.where(measured & on_scale(fit.status_), 0, -1), measured)
+    if not on_scale(made.status)[measured].all():
+        group = groups_of(answers, np.where(measured & on_scale(made.status), 0, -1), measured)
     population = None
     if not group[measured].any():  # on scales that nothing links there is no common population
-        population = Population.of(answers, np.where(measured, fit.difficulty_, np.nan))
+        population = Population.of(answers, np.where(measured, made.difficulty, np.nan))
     if secret is not None:
         secret = secret.keep()
+    prior = made.prior if made.prior is not None and made.prior.kind == "virtual item" else None
+    silent = secret is None and NO_RECOGNITION not in made.findings
     return Bank(
-        items=fit.item_labels_,
-        difficulty=fit.difficulty_,
-        se=np.where(anchored, getattr(fit, "anchor_se_", np.nan), fit.se_),
-        status=fit.status_,
-        n=fit.item_counts_,
-        n_right=fit.item_scores_,
-        information=np.where(known, _information(fit, matrix), 0.0),
-        anchored=anchored,
+        items=made.labels,
+        difficulty=made.difficulty,
+        se=np.where(made.anchored, made.further.get("anchor_se", np.nan), made.se),
+        status=made.status,
+        n=made.n,
+        n_right=made.score,
+        information=np.where(made.known, np.nan_to_num(made.item_information), 0.0),
+        anchored=made.anchored,
         group=group,
-        estimator=type(fit).__name__,
-        settings=settings_of(fit),
-        scale=getattr(fit, "scale_", LOGITS),
+        estimator=made.provenance.estimator,
+        settings=made.provenance.settings,
+        scale=made.scale,
         data=(DataSet.of(answers, "fit", secret),),
-        findings=fit.findings_ if secret else (*fit.findings_, NO_RECOGNITION),
-        prior=Prior(float(getattr(fit, "prior_mean_", 0.0)), float(alpha)) if alpha else NO_PRIOR,
+        findings=(*made.findings, NO_RECOGNITION) if silent else made.findings,
+        prior=NO_PRIOR if prior is None else Prior(prior.mean, prior.alpha),
         matrix=matrix,
         population=population,
         users=secret.fingerprints(answers) if secret else nobody(),
         salt_check=secret.check if secret else "",
-        version=_version(),
+        version=made.provenance.version,
     )
+
+
+def calibration_of(given: Any) -> Calibration:
+    """The calibration itself, or that of a bank or a fitted estimator."""
+    if isinstance(given, Calibration):
+        return given
+    if isinstance(given, Bank):
+        return given.calibration
+    if isinstance(given, RaschEstimator):
+        return given._learned
+    raise OptionError(f"a calibration, a bank or a fitted estimator is needed here, not a {type(given).__name__}.")
 
 
 def information_matrix(responses: Responses, difficulty: Floats) -> Floats:
@@ -414,33 +390,11 @@ def information_matrix(responses: Responses, difficulty: Floats) -> Floats:
     return full
 
 
-def _information(fit: RaschEstimator, matrix: Floats | None) -> Floats:
-    own = getattr(fit, "information_", None)
-    if isinstance(own, np.ndarray) and own.shape == fit.difficulty_.shape:
-        return np.nan_to_num(own)
-    if matrix is not None:
-        return diagonal_of(matrix)
-    with np.errstate(divide="ignore"):
-        return np.nan_to_num(1 / fit.se_**2, posinf=0.0)
-
-
-def _check_same(fit: RaschEstimator, responses: Responses) -> None:
-    if same_labels(fit.item_labels_, responses.items) and np.array_equal(fit.item_counts_, responses.item_counts):
+def _check_same(made: Calibration, responses: Responses) -> None:
+    if same_labels(made.labels, responses.items) and np.array_equal(made.n, responses.item_counts):
         return
     raise BankError(
         f"{responses.source}: these are not the responses that the calibration was fitted to "
-        f"({responses.n_items:,} items: {listed(responses.items)}; the calibration has {len(fit.item_labels_):,}: "
-        f"{listed(fit.item_labels_)}). Give to_bank the same responses as fit."
+        f"({responses.n_items:,} items: {listed(responses.items)}; the calibration has {made.n_items:,}: "
+        f"{listed(made.labels)}). Give to_bank the same responses as fit."
     )
-
-
-def settings_of(fit: RaschEstimator) -> dict[str, Any]:
-    """The estimator's parameters in types that JSON has; what has none is described."""
-    plain = str | int | float | bool | None
-    return {name: value if isinstance(value, plain) else repr(value)[:200] for name, value in fit.get_params().items()}
-
-
-def _version() -> str:
-    from spectral_irt import __version__
-
-    return __version__

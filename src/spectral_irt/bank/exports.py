@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.bank.bank import Bank, Scale
+from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.labels import readable
+from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import OptionError, OutputError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.reading.spreadsheet import guarded
+from spectral_irt.spreadsheet import guarded
 
 Columns = Mapping[str, NDArray[Any]]
 STYLES = ("csv", "tab", "fixed")
@@ -72,25 +73,23 @@ ITEM_STATUS = {
 
 
 def ifile(
-    items: Bank | RaschEstimator | Columns, fit: Any = None, *, scale: Scale | None = None
+    items: Bank | Calibration | RaschEstimator | Columns, fit: Any = None, *, scale: Scale | None = None
 ) -> dict[str, NDArray[Any]]:
     """The items as the columns of Winsteps' IFILE=.
 
     Parameters
     ----------
-    items : Bank, fitted estimator, or columns
+    items : Bank, Calibration, fitted estimator, or columns
         Columns are those of `fit.items()`: item, difficulty, se, n, score, status, in logits.
     fit : columns or table, optional
-        What `fit.item_fit(responses)` gives: infit, outfit and so on. What is not known is left empty.
+        What `study.item_fit()` gives: infit, outfit and so on. What is not known is left empty.
     scale : Scale, optional
         How to report; a bank's own by default, logits otherwise.
     """
-    if isinstance(items, Bank):
-        scale = scale or items.scale
-        items = items.to_fit()
-    anchored = getattr(items, "anchored_", None)
-    own: Columns = items.item_columns() if isinstance(items, RaschEstimator) else items
-    return _file(own, fit, scale or Scale(), anchored=anchored)
+    if isinstance(items, Mapping):
+        return _file(items, fit, scale or Scale())
+    made = calibration_of(items)
+    return _file(made.item_columns(), fit, scale or made.scale, anchored=made.anchored)
 
 
 def pfile(persons: Any, fit: Any = None, *, scale: Scale | None = None, wle: bool = True) -> dict[str, NDArray[Any]]:
@@ -99,7 +98,7 @@ def pfile(persons: Any, fit: Any = None, *, scale: Scale | None = None, wle: boo
     Parameters
     ----------
     persons : columns or table
-        What `fit.persons(responses)` gives: user, n, score, ability, se, and fit statistics if it has them.
+        What `study.persons()` gives: user, n, score, ability, se, and fit statistics if it has them.
     fit : columns or table, optional
         Further fit statistics.
     scale : Scale, optional
@@ -258,19 +257,17 @@ def _fixed(columns: Columns, cells: Mapping[str, list[str]], title: str) -> str:
 # ------------------------------------------------------------------------------------------------ catsim
 
 
-def catsim_items(items: Bank | RaschEstimator) -> tuple[Floats, NDArray[Any]]:
+def catsim_items(items: Bank | Calibration | RaschEstimator) -> tuple[Floats, NDArray[Any]]:
     """The items as catsim has them, and their labels: columns a = 1, b = difficulty in logits, c = 0, d = 1.
 
     Items without a difficulty are left out, so the rows have labels of their own.
     """
-    fit = items.to_fit() if isinstance(items, Bank) else items
-    fit._require_fit()
-    known = np.isfinite(fit.difficulty_)
-    b = fit.difficulty_[known]
-    return np.stack([np.ones_like(b), b, np.zeros_like(b), np.ones_like(b)], axis=1), fit.item_labels_[known]
+    made = calibration_of(items)
+    b = made.difficulty[made.known]
+    return np.stack([np.ones_like(b), b, np.zeros_like(b), np.ones_like(b)], axis=1), made.labels[made.known]
 
 
-def catsim_text(items: Bank | RaschEstimator) -> str:
+def catsim_text(items: Bank | Calibration | RaschEstimator) -> str:
     """`catsim_items` as CSV: item, a, b, c, d."""
     table, labels = catsim_items(items)
     names = ['"' + guarded(name).replace('"', '""') + '"' for name in readable(labels)]

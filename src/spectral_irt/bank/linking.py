@@ -8,15 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.bank.bank import Bank, Calibration, Scale
+from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.evidence import Prior
 from spectral_irt.bank.groups import on_scale
+from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import BankError, check_option, listed, option
-from spectral_irt.estimators.base import RaschEstimator, make_table
+from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.responses import Labels
+from spectral_irt.tables import make_table
 
 METHODS = ("mean", "mean-sigma", "robust")
 FEWEST = {"mean": 2, "mean-sigma": 3, "robust": 3}
@@ -86,7 +88,7 @@ class Link:
         remedy = "" if self.method == "robust" else robust
         return Finding("linked", "warning", sentence, remedy, tuple(drifted.tolist()))
 
-    def apply(self, bank: Bank | RaschEstimator) -> Bank:
+    def apply(self, bank: Bank | Calibration | RaschEstimator) -> Bank:
         """The bank b on a's scale. The uncertainty of the link is not added to the items' standard errors."""
         bank = _bank(bank)
         people = bank.population
@@ -105,7 +107,9 @@ class Link:
         )
 
 
-def link(a: Bank | RaschEstimator, b: Bank | RaschEstimator, method: str = "robust") -> Link:
+def link(
+    a: Bank | Calibration | RaschEstimator, b: Bank | Calibration | RaschEstimator, method: str = "robust"
+) -> Link:
     """Bring calibration b to the scale of calibration a by the items they share.
 
     Parameters
@@ -185,21 +189,17 @@ class _Side:
     scale: Scale
 
     @classmethod
-    def of(cls, calibration: Bank | RaschEstimator) -> _Side:
+    def of(cls, calibration: Bank | Calibration | RaschEstimator) -> _Side:
         """The items of a calibration that have an estimate of their own, or an anchor, on its scale."""
-        fit: Any = calibration.to_fit() if isinstance(calibration, Bank) else calibration
-        fit._require_fit()
-        known = np.isfinite(fit.difficulty_) & on_scale(fit.status_)
-        scale = calibration.scale if isinstance(calibration, Bank) else getattr(fit, "scale_", Scale())
-        return cls(fit.item_labels_[known], fit.difficulty_[known], np.nan_to_num(fit.se_[known]), scale)
+        made = calibration_of(calibration)
+        known = made.known & on_scale(made.status)
+        return cls(made.labels[known], made.difficulty[known], np.nan_to_num(made.se[known]), made.scale)
 
 
-def _bank(calibration: Bank | RaschEstimator) -> Bank:
-    if isinstance(calibration, Calibration):
-        return calibration.bank
+def _bank(calibration: Bank | Calibration | RaschEstimator) -> Bank:
     if isinstance(calibration, Bank):
         return calibration
-    raise BankError("a link is applied to a bank; make one with fit.to_bank(responses).")
+    raise BankError("a link is applied to a bank; make one with Bank.from_fit(fit, responses).")
 
 
 def _robust_z(difference: Floats, se: Floats) -> Floats:

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.bank.bank import Bank, Calibration
+from spectral_irt.analysis import Analysis
+from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.population import FEWEST, Population
 from spectral_irt.errors import BankError, OptionError, check_option, listed, option
-from spectral_irt.estimators.base import make_table
-from spectral_irt.inference.reliability import Reliability, reliability
+from spectral_irt.inference.reliability import Reliability
 from spectral_irt.persons.abilities import METHODS
 from spectral_irt.persons.align import align
-from spectral_irt.persons.table import person_columns
 from spectral_irt.responses import Block, Finding, Responses, as_responses
-from spectral_irt.responses.block import Ints
+from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
+from spectral_irt.tables import make_table
 
 Columns = dict[str, NDArray[Any]]
 
@@ -74,31 +74,32 @@ def score(
         raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
     named = bank.in_my_words(given)
     aligned = align(bank.items, named, ignore_unknown)
-    difficulty = np.where(bank.measured, bank.difficulty, np.nan)
-    fit = Calibration(replace(bank, difficulty=difficulty))
-    prior: dict[str, Any] = {}
-    people = None
-    if ability == "eap":
-        people = _population(bank, aligned, fit, population)
-        prior = {"prior_mean": people.mean, "prior_sd": people.sd}
+    measured = np.where(bank.measured, bank.difficulty, np.nan)
+    people = _population(bank, aligned, measured, population) if ability == "eap" else None
     if bank.n_groups < 2:
-        persons = person_columns(fit, aligned, ability, **prior)
-        found: Reliability | None = reliability(fit, aligned, ability, **prior)
+        study = _study(bank, measured, aligned, ability, people)
+        persons = study.person_columns()
+        found: Reliability | None = study.reliability()
         findings: list[Finding] = []
     else:
-        persons, findings = _by_group(fit, aligned, ability, prior)
+        persons, findings = _by_group(bank, measured, aligned, ability, people)
         found = None
     if not persons["n"].any():
         raise BankError(
             f"{given.source}: none of the items answered has a difficulty in the bank, so nobody can be scored."
         )
-    if not bank.scale.is_logits:
-        persons["measure"] = bank.scale.measure(persons["ability"])
-        persons["measure_se"] = bank.scale.width(persons["se"])
     return Scores(persons, people, found, [*_findings(bank, named, persons), *findings], given.frame_kind)
 
 
-def _population(bank: Bank, aligned: Responses, fit: Calibration, given: tuple[float, float] | None) -> Population:
+def _study(bank: Bank, difficulty: Floats, aligned: Responses, ability: str, people: Population | None) -> Analysis:
+    """The people under these difficulties of the bank's items; NaN leaves an item out."""
+    calibration = bank.calibration.replace(thresholds=difficulty)
+    return Analysis(
+        calibration, aligned, ability=ability, population=None if people is None else (people.mean, people.sd)
+    )
+
+
+def _population(bank: Bank, aligned: Responses, measured: Floats, given: tuple[float, float] | None) -> Population:
     """The prior of "eap": as given, the bank's, or for a bank without one that of many people."""
     if given is not None:
         return Population.given(given)
@@ -112,7 +113,7 @@ def _population(bank: Bank, aligned: Responses, fit: Calibration, given: tuple[f
             option("ability", "wle"),
             ", which needs none.",
         )
-    found = Population.of(aligned, fit.difficulty_)
+    found = Population.of(aligned, measured)
     if found is None:
         raise OptionError(
             f"{aligned.source}: ",
@@ -132,18 +133,18 @@ def _population(bank: Bank, aligned: Responses, fit: Calibration, given: tuple[f
 
 
 def _by_group(
-    fit: Calibration, aligned: Responses, ability: str, prior: dict[str, Any]
+    bank: Bank, measured: Floats, aligned: Responses, ability: str, people: Population | None
 ) -> tuple[Columns, list[Finding]]:
     """Everybody scored with the items of one group: that of most of their answers."""
-    number = int(fit.bank.group.max()) + 1
-    group = np.where(np.isfinite(fit.difficulty_), fit.bank.group, -1)
+    number = int(bank.group.max()) + 1
+    group = np.where(np.isfinite(measured), bank.group, -1)
     counts = aligned.gather(_answers_by_group, group, number)
     home = np.argmax(counts, axis=1)
     columns: Columns = {}
     for g in np.unique(home):
         chosen = np.flatnonzero(home == g)
-        there = Calibration(replace(fit.bank, difficulty=np.where(group == g, fit.difficulty_, np.nan)))
-        some = person_columns(there, aligned.take_users(chosen), ability, **prior)
+        there = np.where(group == g, measured, np.nan)
+        some = _study(bank, there, aligned.take_users(chosen), ability, people).person_columns()
         for name, values in some.items():
             columns.setdefault(name, np.zeros(aligned.n_users, dtype=values.dtype))[chosen] = values
     scale = np.array([str(g + 1) for g in home], dtype=object)

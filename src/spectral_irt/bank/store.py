@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.bank.bank import Bank, DataSet, Scale
+from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.evidence import Prior
 from spectral_irt.bank.groups import groups_of_old
 from spectral_irt.bank.labels import decoded, encoded, readable
@@ -31,6 +31,7 @@ from spectral_irt.bank.locking import LOCK, locked
 from spectral_irt.bank.people import NO_RECOGNITION, in_no_order, nobody, trace
 from spectral_irt.bank.population import Population
 from spectral_irt.bank.schema import SchemaError, check_record, check_tables
+from spectral_irt.calibration import Scale
 from spectral_irt.errors import BankError, OutputError, StaleBankError, Words, listed
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats

@@ -46,6 +46,7 @@ class Regularization:
     estimated: bool = False
     nu: float = 0.0
     rule: str = ""
+    mean: float = 0.0
 
     def __str__(self) -> str:
         if self.kind == "virtual item":

@@ -17,11 +17,9 @@ from scipy import sparse
 from spectral_irt.errors import check_option
 from spectral_irt.model import prox
 from spectral_irt.responses.block import Block, Floats, fill_scaled
-from spectral_irt.responses.pack import user_chunks
+from spectral_irt.responses.pack import CACHED, user_chunks
 
 WEIGHTINGS = ("ability", "users", "pairs")
-
-CACHED = 16_384  # answers whose numbers fit in a core's cache together
 
 
 def count_weights(block: Block, weighting: str) -> Floats:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import warnings
 
 from spectral_irt.cli.fit import job_of
-from spectral_irt.cli.options import Analysis, Files, Fitting, Output, Parquet, Reading, with_options
+from spectral_irt.cli.options import Files, Fitting, Output, Parquet, Reading, Wanted, with_options
 from spectral_irt.cli.progress import Progress
 
 # Enough to measure how well the items are connected; no difficulty is reported.
 ROUGH = 1e-6
 
 
-@with_options(Reading, Fitting, Analysis)
+@with_options(Reading, Fitting, Wanted)
 def check(
     files: Files,
     reading: Reading,
     fitting: Fitting,
-    analysis: Analysis,
+    wanted: Wanted,
     output: Output = None,
     parquet: Parquet = False,
 ) -> None:
@@ -31,11 +31,11 @@ def check(
       spectral-irt check answers.csv
       spectral-irt check log/*.parquet --item task --response correct
     """
-    from spectral_irt.cli.display import console, show_findings
+    from spectral_irt.display import console, show_findings
     from spectral_irt.engines import LocalEngine
     from spectral_irt.estimators.spectral import spectral_difficulty
 
-    job = job_of(files, reading, fitting, analysis, output, parquet)
+    job = job_of(files, reading, fitting, wanted, output, parquet)
     job.checked()
     with Progress() as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -54,8 +54,8 @@ def compare(
       spectral-irt compare ratings.parquet --above-mean wrong -o compared.csv
       spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
-    from spectral_irt.cli.output import write_csv
     from spectral_irt.inference.compare import compare as run
+    from spectral_irt.tables import write_csv
     from spectral_irt.writing import all_or_nothing, naming
 
     names = [name.strip() for name in estimators.split(",") if name.strip()]
@@ -100,8 +100,8 @@ def show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> N
     from rich.table import Table
     from rich.text import Text
 
-    from spectral_irt.cli.display import console, say, show_findings
-    from spectral_irt.cli.errors import printable
+    from spectral_irt.display import console, say, show_findings
+    from spectral_irt.errors import printable
 
     out = console()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")

@@ -55,10 +55,10 @@ def list_datasets(
     """
     from rich.text import Text
 
-    from spectral_irt.cli.display import console, say
-    from spectral_irt.cli.errors import printable
     from spectral_irt.datasets import available
     from spectral_irt.datasets.locating import VARIABLE, data_path
+    from spectral_irt.display import console, say
+    from spectral_irt.errors import printable
 
     sources = available(directory)
     out = console()
@@ -74,7 +74,7 @@ def _entry(source: Source, width: int) -> Text:
     """What there is to know of one dataset, on a few lines. Addresses and paths stay on one line, to be copied."""
     from rich.text import Text
 
-    from spectral_irt.cli.errors import printable
+    from spectral_irt.errors import printable
 
     entry = Text(source.name, style="bold cyan")
     entry.append(f"  {source.title}", style="not bold default")

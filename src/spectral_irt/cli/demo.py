@@ -25,5 +25,5 @@ def demo(
     from spectral_irt import datasets
 
     job = Job(read=lambda progress: datasets.load_lsat(), output=output)
-    show(job.run(), job)
+    show(*job.run(), job)
     typer.echo("With your own answers: spectral-irt fit answers.csv -o results")

@@ -8,27 +8,11 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from spectral_irt.errors import ConvergenceWarning, SpectralIrtError, listed
+from spectral_irt.errors import ConvergenceWarning, SpectralIrtError, listed, printable
 from spectral_irt.writing import reason_of, written
 
 OK, INTERNAL, BAD_INPUT = 0, 1, 2
 INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
-
-
-def printable(text: object) -> str:
-    r"""The text with control characters spelled out, so that it stays on its line and moves no cursor.
-
-    >>> print(printable("two\nlines, a bell \a and a colour \x1b[31m"))
-    two\nlines, a bell \x07 and a colour \x1b[31m
-    """
-    return "".join(c if c.isprintable() or c in _SPACES else _escaped(c) for c in str(text))
-
-
-_SPACES = "\u00a0\u3000\u200d"  # not printable by Python's count, and harmless
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
 
 
 def complain(kind: str, sentence: str, colour: int = 31) -> None:

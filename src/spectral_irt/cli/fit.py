@@ -11,20 +11,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from spectral_irt.cli.options import Analysis, Files, Fitting, Output, Parquet, Reading, with_options
+from spectral_irt.cli.options import Files, Fitting, Output, Parquet, Reading, Wanted, with_options
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from spectral_irt.analysis import Analysis, Parts
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.analysis import Results
     from spectral_irt.cli.groups import Groups
     from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.responses import Responses
+    from spectral_irt.tables import Columns
 
 WINSTEPS_STYLES = {".csv": "csv", ".tsv": "tab", ".tab": "tab", ".txt": "fixed"}
 
@@ -35,7 +34,7 @@ class Job:
 
     read: Callable[[Progress], Responses]
     fitting: Fitting = field(default_factory=Fitting)
-    analysis: Analysis = field(default_factory=Analysis)
+    wanted: Wanted = field(default_factory=Wanted)
     read_groups: Callable[[], list[Groups]] | None = None
     output: Path | None = None
     parquet: bool = False
@@ -44,8 +43,9 @@ class Job:
     reading: dict[str, Any] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
+    results: dict[str, Columns] = field(default_factory=dict)
 
-    def run(self) -> Results:
+    def run(self) -> tuple[Analysis, Parts]:
         """Read, fit, analyse, and write the results where places were named."""
         from spectral_irt.writing import all_or_nothing
 
@@ -55,20 +55,20 @@ class Job:
         with all_or_nothing(
             targets,
             inputs=self.inputs,
-            folders=[] if self.analysis.bank is None else [self.analysis.bank],
+            folders=[] if self.wanted.bank is None else [self.wanted.bank],
             stale=stale,
             last=lambda: [save() for save in keep],
         ) as drafts:
-            results = self._calibrate(estimator)
+            study, parts = self._calibrate(estimator)
             for draft, target in zip(drafts, targets, strict=True):
-                self._write(draft, target, results)
-            if self.analysis.bank is not None:
-                keep.append(functools.partial(self._bank_of(results).save, self.analysis.bank))
-        return results
+                self._write(draft, target, study, parts)
+            if self.wanted.bank is not None:
+                keep.append(functools.partial(self._bank_of(study, parts).save, self.wanted.bank))
+        return study, parts
 
     def checked(self) -> RaschEstimator:
         """The estimator; an error when the options do not go together, or when one of them would do nothing."""
-        self.analysis.check(self.output)
+        self.wanted.check(self.output)
         if self.parquet and self.output is None:
             raise OptionError("--parquet is about the tables that are written; say where with -o DIR.")
         return self._estimator()
@@ -77,7 +77,7 @@ class Job:
         from spectral_irt.estimators.by_name import make_estimator
 
         parameters = self.fitting.parameters()
-        if self.analysis.anchors is None:
+        if self.wanted.anchors is None:
             return make_estimator(self.fitting.estimator, parameters)
         from spectral_irt.bank import AnchoredRasch
 
@@ -89,42 +89,61 @@ class Job:
             raise OptionError(
                 f"--anchors goes with the spectral estimator and ability weights; leave out {', '.join(said)}."
             )
-        return AnchoredRasch(self._enlarged or self.analysis.anchors, **parameters)
+        return AnchoredRasch(self._enlarged or self.wanted.anchors, **parameters)
 
     # -------------------------------------------------------------------------------------- the work
 
-    def _calibrate(self, estimator: RaschEstimator) -> Results:
-        from spectral_irt.bank.people import NO_RECOGNITION
-        from spectral_irt.cli.analysis import analyse
+    def _calibrate(self, estimator: RaschEstimator) -> tuple[Analysis, Parts]:
+        from spectral_irt.analysis.summary import part_lines
 
+        exports = self.wanted.ifile or self.wanted.pfile
         times = [time.perf_counter()]
         with Progress() as progress:
             groups = self.read_groups() if self.read_groups is not None else []
             responses = self.read(progress)
             times.append(time.perf_counter())
-            estimator._progress = progress.say
             with warnings.catch_warnings(record=True) as heard:
-                fit = estimator.fit(responses)
-            del estimator._progress
+                estimator.fit(responses, progress=progress.say)
             times.append(time.perf_counter())
-            results = analyse(responses, fit, self.analysis, self.output, groups, progress.say)
-            if self.analysis.bank is not None and self.analysis.salt_file is None:
-                results.findings.append(NO_RECOGNITION)
+            study = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
+            parts = self._parts(study, groups)
+            scale = self.wanted.mean_and_sd()
+            study = study if scale is None else study.rescale(*scale)
+            part_lines(study, parts)
+            self.results = study.tables(parts) if self.output is not None or exports else {}
         times.append(time.perf_counter())
-        if not any(finding.code == "not_converged" for finding in fit.findings_):  # that says the same, once
+        if not any(finding.code == "not_converged" for finding in estimator.findings_):  # that says the same, once
             for warning in heard:
                 warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
         steps = [after - before for before, after in itertools.pairwise(times)]
         self.seconds = {**dict(zip(("read", "fit", "analysis"), steps, strict=True)), "total": times[-1] - times[0]}
-        return results
+        return study, parts
+
+    def _parts(self, study: Analysis, groups: list[Groups]) -> Parts:
+        """Which parts of the analysis were asked for, or go without saying."""
+        from spectral_irt.bank.people import NO_RECOGNITION
+
+        wanted = self.wanted
+        parts = study.parts(
+            persons=True if wanted.persons is None and wanted.pfile is not None else wanted.persons,
+            fit=True if wanted.fit is None and (wanted.bootstrap or wanted.ifile is not None) else wanted.fit,
+            writing=self.output is not None,
+            bootstrap=wanted.bootstrap or 0,
+            sample=wanted.sample,
+            top=wanted.rank,
+            groups={one.column: one.of(study.responses) for one in groups},
+        )
+        silent = wanted.bank is not None and wanted.salt_file is None
+        return replace(parts, notes=(*parts.notes, NO_RECOGNITION)) if silent else parts
 
     # -------------------------------------------------------------------------------------- the files
 
     def _places(self) -> tuple[list[Path], list[Path]]:
         """Where everything goes but the bank, the record last; and which old files that makes stale."""
-        from spectral_irt.cli.output import TABLES, refuse_bank_place, refuse_salt_place, result_paths
+        from spectral_irt.analysis.folder import TABLES, result_paths
+        from spectral_irt.cli.bank_places import refuse_bank_place, refuse_salt_place
 
-        wanted = self.analysis
+        wanted = self.wanted
         exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim) if path is not None]
         for path in (wanted.ifile, wanted.pfile):
             if path is not None and path.suffix.lower() not in WINSTEPS_STYLES:
@@ -150,74 +169,75 @@ class Job:
             refuse_salt_place(wanted.salt_file, wanted.bank)
         return places, stale
 
-    def _write(self, draft: Path, target: Path, results: Results) -> None:
-        from spectral_irt.cli.output import RECORD, write_csv, write_json, write_parquet
-        from spectral_irt.cli.record import fit_record
+    def _write(self, draft: Path, target: Path, study: Analysis, parts: Parts) -> None:
+        from spectral_irt.analysis.folder import RECORD
+        from spectral_irt.tables import write_csv, write_json, write_parquet
         from spectral_irt.writing import naming
 
         with naming(target):
-            if target in (self.analysis.ifile, self.analysis.pfile, self.analysis.catsim):
-                draft.write_text(self._export(target, results), encoding="utf-8", newline="")
+            if target in (self.wanted.ifile, self.wanted.pfile, self.wanted.catsim):
+                draft.write_text(self._export(target, study), encoding="utf-8", newline="")
                 return
             if target.name == RECORD:
-                record = fit_record(
-                    results,
-                    estimator=self.fitting.estimator,
-                    ability=self.analysis.ability,
-                    files=self.files,
-                    reading=self.reading,
-                    outputs=[*self.written, RECORD],
-                    seconds=self.seconds,
-                )
-                write_json(draft, record)
+                write_json(draft, self._record(study, parts))
+            elif target.stem not in self.results:
+                draft.unlink()
+                return
             else:
-                columns = results.tables()[target.stem]
-                if columns is None:
-                    draft.unlink()
-                    return
-                (write_csv if target.suffix == ".csv" else write_parquet)(draft, columns)
+                (write_csv if target.suffix == ".csv" else write_parquet)(draft, self.results[target.stem])
             self.written.append(target.name)
 
-    def _export(self, target: Path, results: Results) -> str:
+    def _record(self, study: Analysis, parts: Parts) -> dict[str, Any]:
+        """The record of the analysis, and what only the command knows."""
+        from spectral_irt.analysis.folder import RECORD
+
+        record = study.record(parts)
+        record["outputs"] = [*self.written, RECORD]
+        record["estimator"] = self.fitting.estimator
+        record["input"] |= {"files": list(self.files), "reading": self.reading}
+        return {**record, "seconds": {name: round(value, 4) for name, value in self.seconds.items()}}
+
+    def _export(self, target: Path, study: Analysis) -> str:
         """A file for another program."""
         from spectral_irt.bank.exports import catsim_text, ifile, pfile, winsteps_text
 
-        if target == self.analysis.catsim:
-            return catsim_text(results.fit)
-        if target == self.analysis.ifile:
-            columns = ifile(results.fit, results.item_fit, scale=results.scale)
+        scale = study.calibration.scale
+        if target == self.wanted.catsim:
+            return catsim_text(study.calibration)
+        if target == self.wanted.ifile:
+            columns = ifile(study.calibration, self.results["item_fit"], scale=scale)
         else:
-            assert results.persons is not None
-            columns = pfile(results.persons, scale=results.scale, wle=self.analysis.ability == "wle")
-        title = f"spectral-irt, {results.responses.source}" if target.suffix.lower() == ".txt" else ""
+            columns = pfile(study.person_columns(), scale=scale, wle=self.wanted.ability == "wle")
+        title = f"spectral-irt, {study.responses.source}" if target.suffix.lower() == ".txt" else ""
         return winsteps_text(columns, WINSTEPS_STYLES[target.suffix.lower()], title=title)
 
-    def _bank_of(self, results: Results) -> Bank:
-        from spectral_irt.bank import Scale, to_bank
+    def _bank_of(self, study: Analysis, parts: Parts) -> Bank:
+        from spectral_irt.bank import to_bank
         from spectral_irt.bank.merging import merged
 
-        wanted = self.analysis
-        bank = to_bank(results.fit, results.responses, wanted.salt_file)
-        bank = replace(bank, scale=results.scale or Scale(), findings=tuple(results.findings))
-        return bank if self._enlarged is None else merged(self._enlarged, bank, results.responses, wanted.salt_file)
+        calibration = study.calibration.replace(findings=study.findings(parts))
+        bank = to_bank(calibration, study.responses, self.wanted.salt_file)
+        if self._enlarged is None:
+            return bank
+        return merged(self._enlarged, bank, study.responses, self.wanted.salt_file)
 
     @functools.cached_property
     def _enlarged(self) -> Bank | None:
         """The bank that is both anchor and target, as it was before the work: its other items stay in it."""
         from spectral_irt.bank import Bank
 
-        anchors, target = self.analysis.anchors, self.analysis.bank
+        anchors, target = self.wanted.anchors, self.wanted.bank
         if anchors is None or target is None or not Path(anchors).is_dir() or not target.is_dir():
             return None
         return Bank.load(target) if Path(anchors).samefile(target) else None
 
 
-@with_options(Reading, Fitting, Analysis)
+@with_options(Reading, Fitting, Wanted)
 def fit(
     files: Files,
     reading: Reading,
     fitting: Fitting,
-    analysis: Analysis,
+    wanted: Wanted,
     output: Output = None,
     parquet: Parquet = False,
 ) -> None:
@@ -242,98 +262,65 @@ def fit(
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
-    job = job_of(files, reading, fitting, analysis, output, parquet)
-    show(job.run(), job)
+    job = job_of(files, reading, fitting, wanted, output, parquet)
+    show(*job.run(), job)
 
 
 def job_of(
-    files: Sequence[str], reading: Reading, fitting: Fitting, analysis: Analysis, output: Path | None, parquet: bool
+    files: Sequence[str], reading: Reading, fitting: Fitting, wanted: Wanted, output: Path | None, parquet: bool
 ) -> Job:
     """What the options of the command mean."""
     read_groups = None
-    if analysis.group or analysis.group_file is not None:
+    if wanted.group or wanted.group_file is not None:
         from spectral_irt.cli.groups import read_groups as find
 
-        if analysis.group_file is None:
-            reading = replace(reading, ignore=[*reading.ignore, *(analysis.group or [])])
-        read_groups = functools.partial(find, analysis.group or [], analysis.group_file, files, reading)
+        if wanted.group_file is None:
+            reading = replace(reading, ignore=[*reading.ignore, *(wanted.group or [])])
+        read_groups = functools.partial(find, wanted.group or [], wanted.group_file, files, reading)
     return Job(
         read=lambda progress: reading.read(files, progress),
         fitting=fitting,
-        analysis=analysis,
+        wanted=wanted,
         read_groups=read_groups,
         output=output,
         parquet=parquet,
         files=tuple(files),
-        inputs=_inputs(files, reading, analysis),
+        inputs=_inputs(files, reading, wanted),
         reading=reading.said(),
     )
 
 
-def _inputs(files: Sequence[str], reading: Reading, analysis: Analysis) -> tuple[str, ...]:
+def _inputs(files: Sequence[str], reading: Reading, wanted: Wanted) -> tuple[str, ...]:
     """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""
-    inputs = [*reading.inputs(files), analysis.group_file]
-    if analysis.bank is None or analysis.anchors is None or Path(analysis.anchors).resolve() != analysis.bank.resolve():
-        inputs.append(analysis.anchors)
+    inputs = [*reading.inputs(files), wanted.group_file]
+    if wanted.bank is None or wanted.anchors is None or Path(wanted.anchors).resolve() != wanted.bank.resolve():
+        inputs.append(wanted.anchors)
     return tuple(str(path) for path in inputs if path is not None)
 
 
-def show(results: Results, job: Job) -> None:
-    """The table, the analysis in a few lines, how it was done, the findings, and where the results are."""
-    from rich.text import Text
-
-    from spectral_irt.cli.display import console, item_table, say, show_findings, show_source
-    from spectral_irt.cli.summary import SAID, show_summary
+def show(study: Analysis, parts: Parts, job: Job) -> None:
+    """The summary of the analysis, and where the results are."""
+    from spectral_irt.analysis.summary import show_summary
+    from spectral_irt.display import console, say
 
     out = console()
-    show_source(out, results.responses)
-    unicode = (out.encoding or "").lower().startswith("utf")
-    say(out, item_table(results.fit.item_columns(), out.width, unicode=unicode))
-    say(out)
-    show_summary(out, results)
-    say(out, Text(_paragraph(results.fit, job)))
-    said_above = ("regularization", *SAID)
-    shown = [finding for finding in results.findings if finding.code not in said_above]
-    if shown:
-        say(out)
-        show_findings(out, shown)
+    seconds, name = job.seconds, job.fitting.estimator
+    method = "Paper's" if name == "paper" else None
+    times = (
+        f"Read in {seconds['read']:.2f} s, fitted in {seconds['fit']:.2f} s, analyzed in {seconds['analysis']:.2f} s."
+    )
+    show_summary(out, study, parts, method=method, times=times)
     say(out)
     _say_where(out, job)
-
-
-def _paragraph(fit: RaschEstimator, job: Job) -> str:
-    from spectral_irt.cli.errors import printable
-
-    weighting = getattr(fit, "weighting", None)
-    name = job.fitting.estimator
-    method = f"{name.upper() if len(name) < 4 else name.capitalize()} estimate"
-    method += f", {weighting} weights" if weighting else ""
-    if job.analysis.anchors is not None:
-        number = int(np.sum(fit.anchored_))  # type: ignore[attr-defined]
-        method += f", anchored to {number:,} item{'' if number == 1 else 's'}"
-    sentences = [f"{method}: {fit.n_iter_:,} passes over the data, residual {fit.residual_:.0e}."]
-    regularization = getattr(fit, "regularization_", None)
-    if regularization is not None:
-        sentences.append(f"Regularisation: {regularization}.")
-    se_method = getattr(fit, "se_method_", None)
-    if se_method == "none":
-        sentences.append("No standard errors, as asked.")
-    elif se_method is not None:
-        sandwich = "sandwich, " if se_method in ("dense", "one-pass", "multiplier") else ""
-        sentences.append(f"Standard errors: {sandwich}{se_method}.")
-    seconds = job.seconds
-    times = f"Read in {seconds['read']:.2f} s, fitted in {seconds['fit']:.2f} s"
-    sentences.append(f"{times}, analysed in {seconds['analysis']:.2f} s.")
-    return printable(" ".join(sentences))
 
 
 def _say_where(out: Console, job: Job) -> None:
     from rich.text import Text
 
-    from spectral_irt.cli.display import say
-    from spectral_irt.cli.errors import printable
+    from spectral_irt.display import say
+    from spectral_irt.errors import printable
 
-    further = [job.analysis.ifile, job.analysis.pfile, job.analysis.catsim, job.analysis.bank]
+    further = [job.wanted.ifile, job.wanted.pfile, job.wanted.catsim, job.wanted.bank]
     places = [printable(path) for path in further if path is not None]
     if job.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))

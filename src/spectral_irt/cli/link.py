@@ -52,7 +52,8 @@ def link(
       spectral-irt link bank2024 bank2025 -o bank2025-on-2024 --table common.csv
     """
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.output import refuse_bank_place, write_csv, write_parquet
+    from spectral_irt.cli.bank_places import refuse_bank_place
+    from spectral_irt.tables import write_csv, write_parquet
     from spectral_irt.writing import all_or_nothing, naming
 
     if output is not None:
@@ -82,8 +83,8 @@ def show(
     import numpy as np
     from rich.text import Text
 
-    from spectral_irt.cli.display import console, plain_table, say, show_lines
-    from spectral_irt.cli.errors import printable
+    from spectral_irt.display import console, plain_table, say, show_lines
+    from spectral_irt.errors import printable
 
     out = console()
     order = np.lexsort((-np.abs(found.difference), ~found.drift))[:SHOW]

@@ -225,7 +225,7 @@ Ability = Annotated[
 
 
 @dataclass(frozen=True)
-class Analysis:
+class Wanted:
     """What to compute and write beside the difficulties; None leaves a choice to the size of the data."""
 
     persons: Annotated[

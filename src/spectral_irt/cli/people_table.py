@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectral_irt.cli.display import LEAST_LABEL, SHOW_ALL, SHOW_EACH, room_for, shortened
+from spectral_irt.display import LEAST_LABEL, SHOW_ALL, SHOW_EACH, room_for, shortened
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from spectral_irt.cli.analysis import Columns
+    from spectral_irt.tables import Columns
 
 
 SHOW_SCALES = 3  # scales whose people are shown, where no answers link the items

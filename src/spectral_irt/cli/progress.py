@@ -7,7 +7,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.cli.errors import printable
+from spectral_irt.errors import printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Display

@@ -7,11 +7,10 @@ from typing import Annotated, Any
 
 import typer
 
-from spectral_irt.cli.errors import printable
 from spectral_irt.cli.options import offered
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, printable
 from spectral_irt.experiments import NAMES
 
 

@@ -68,9 +68,10 @@ def score(
       spectral-irt fit answers.csv --bank mybank
       spectral-irt score new.csv --bank mybank -o scores.csv
     """
+    from spectral_irt.analysis.folder import result_paths
     from spectral_irt.bank import Bank
     from spectral_irt.bank.scoring import score as scored
-    from spectral_irt.cli.output import result_paths, write_csv, write_json, write_parquet
+    from spectral_irt.tables import write_csv, write_json, write_parquet
     from spectral_irt.writing import all_or_nothing, naming
 
     check_option("ability", ability, ("wle", "ml", "eap"))
@@ -125,8 +126,8 @@ def score_record(
     reading: Reading,
 ) -> dict[str, Any]:
     """score.json: who was scored, and with what."""
-    from spectral_irt.cli.output import PROGRAM
-    from spectral_irt.cli.record import counts_of, finding_record, persons_record, versions
+    from spectral_irt.analysis.folder import PROGRAM
+    from spectral_irt.analysis.record import counts_of, finding_record, persons_record, versions
 
     return {
         "program": PROGRAM,
@@ -154,10 +155,10 @@ def show(
 ) -> None:
     from rich.text import Text
 
-    from spectral_irt.cli.display import console, say, show_findings, show_lines, show_source
-    from spectral_irt.cli.errors import printable
+    from spectral_irt.analysis.summary import people
     from spectral_irt.cli.people_table import person_table
-    from spectral_irt.cli.summary import people
+    from spectral_irt.display import console, say, show_findings, show_lines, show_source
+    from spectral_irt.errors import printable
 
     out = console()
     show_source(out, responses)

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectral_irt.cli.errors import printable
 from spectral_irt.cli.options import offered, with_options
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, printable
 
 if TYPE_CHECKING:
     import polars as pl
@@ -128,7 +127,7 @@ def write_answers(data: Simulated, path: Path, suffix: str) -> None:
 
 def write_truth(data: Simulated, path: Path, suffix: str) -> None:
     """A row for each item: item, difficulty."""
-    from spectral_irt.cli.output import write_csv, write_parquet
+    from spectral_irt.tables import write_csv, write_parquet
 
     columns = {"item": data.responses.items, "difficulty": data.difficulty}
     (write_parquet if suffix == ".parquet" else write_csv)(path, columns)

@@ -77,7 +77,7 @@ def update(
       spectral-irt update mybank log/*.parquet --method refit -o mybank-new
     """
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.output import refuse_bank_place, refuse_salt_place
+    from spectral_irt.cli.bank_places import refuse_bank_place, refuse_salt_place
     from spectral_irt.writing import refuse_inputs, uninterrupted, written
 
     check_option("method", method, ("stream", "refit"))
@@ -108,8 +108,8 @@ def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
     import numpy as np
     from rich.text import Text
 
-    from spectral_irt.cli.display import console, plain_table, say, show_findings, show_lines, show_source
-    from spectral_irt.cli.errors import printable
+    from spectral_irt.display import console, plain_table, say, show_findings, show_lines, show_source
+    from spectral_irt.errors import printable
 
     out = console()
     show_source(out, responses)

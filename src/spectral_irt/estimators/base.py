@@ -1,7 +1,7 @@
-"""What every estimator shares: parameters, `fit`, and a table of items.
+"""What every estimator shares: parameters, `fit`, and the calibration it leaves.
 
 A method file holds a free function that computes and a class that derives from `RaschEstimator` and implements
-`_estimate(responses) -> Estimate`. This class does the rest: it checks the data, keeps labels and counts, and
+`_estimate(responses, tell) -> Estimate`. This class does the rest: it checks the data, makes the `Calibration`, and
 follows scikit-learn's conventions without importing scikit-learn.
 """
 
@@ -11,27 +11,33 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from spectral_irt import __version__
+from spectral_irt.calibration import LOGITS, SMALL, Calibration, Provenance, Scale
+from spectral_irt.chain.regularization import Regularization
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError, listed
 from spectral_irt.responses import Finding, Responses, as_responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.labels import positions
-from spectral_irt.responses.responses import fixed
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.responses import Labels, fixed
 from spectral_irt.responses.usable import check_usable
-from spectral_irt.results import Results
+from spectral_irt.tables import Columns
 
-Z95 = 1.959963984540054  # standard normal quantile at 0.975
+if TYPE_CHECKING:
+    from spectral_irt.analysis import Analysis
+
+Tell = Callable[[str], None]
+
 KEEP_COVARIANCE = 2_000  # items up to which a fit keeps its covariance matrix (32 MB)
 
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """What a method found, one number an item, in the order of the responses' items.
+    """What a method found, one number per item, in the order of the responses' items.
 
     Attributes
     ----------
@@ -42,8 +48,16 @@ class Estimate:
     n_iter, residual : int, float
         Iterations of the method, and how far the solution is from exact (the method says in what measure).
     loglik : float, optional
-        The log-likelihood that the method maximises, if it has one.
+        The log-likelihood that the method maximizes, if it has one.
     findings : tuple of Finding
+    information : float array, optional
+        What the answers tell about each item; by default 1 / se^2.
+    covariance : float array, optional
+        Of the difficulties, items x items, where the method formed it.
+    regularization, se_method, solver, contraction, scale
+        How it was done, for the calibration's record.
+    further : mapping
+        Columns that the table of items has besides the usual ones.
     extra : mapping
         What only this method learns; each entry `name` becomes the attribute `name_` of the fitted estimator.
     """
@@ -55,24 +69,23 @@ class Estimate:
     residual: float
     loglik: float | None = None
     findings: tuple[Finding, ...] = ()
+    information: Floats | None = None
+    covariance: Floats | None = None
+    regularization: Regularization | None = None
+    se_method: str | None = None
+    solver: str | None = None
+    contraction: float | None = None
+    scale: Scale = LOGITS
+    further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-class RaschEstimator(Results):
+class RaschEstimator:
     """Base of all estimators; see `SpectralRasch` for the one to use."""
 
     threads: int | None
     threshold: float | None
-    difficulty_: Floats
-    se_: Floats
-    status_: NDArray[Any]
-    n_iter_: int
-    residual_: float
-    findings_: tuple[Finding, ...]
-    loglik_: float
-
-    # Told in a few words what goes on during `fit`; whoever wants to show that sets it on the instance.
-    _progress: Callable[[str], None] | None = None
+    calibration_: Calibration
 
     # ------------------------------------------------- parameters, as scikit-learn has them
 
@@ -106,7 +119,7 @@ class RaschEstimator(Results):
         )
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "difficulty_")
+        return "calibration_" in vars(self)
 
     def __repr__(self) -> str:
         defaults = inspect.signature(type(self).__init__).parameters
@@ -114,53 +127,80 @@ class RaschEstimator(Results):
         call = f"{type(self).__name__}({', '.join(changed)})"
         if not self.__sklearn_is_fitted__():
             return call
-        known = np.isfinite(self.difficulty_)
-        spread = f"{np.min(self.difficulty_[known]):.2f} to {np.max(self.difficulty_[known]):.2f}"
+        known = self.difficulty_[np.isfinite(self.difficulty_)]
         se = self.se_[np.isfinite(self.se_)]
         median = f", median se {np.median(se):.3f}" if len(se) else ""
-        return f"<{call}: {known.sum():,} items, difficulty {spread}{median}, {self.n_iter_} iterations>"
+        spread = f"{known.min():.2f} to {known.max():.2f}"
+        return f"<{call}: {len(known):,} items, difficulty {spread}{median}, {self.n_iter_} iterations>"
 
     # ------------------------------------------------------------------------------- fit
 
-    def fit(self, data: Any, y: object = None) -> Self:
+    def fit(self, data: Any, y: object = None, *, progress: Tell | None = None) -> Self:
         """Calibrate the items.
 
         Parameters
         ----------
         data : Responses, 2-D array, scipy sparse matrix, or any dataframe
-            One row per user, one column per item; 1 right, 0 wrong, NaN or None not answered. A dataframe may also be
-            long, or have a column of labels: it is read as `responses_from_frame` reads it, and `findings_` tells
+            One row per person, one column per item; 1 right, 0 wrong, NaN or None not answered. A dataframe may also
+            be long, or have a column of labels: it is read as `responses_from_frame` reads it, and `findings_` tells
             which columns were taken for items. What must be said about it (user=, missing=, key=, ...) is said there.
         y : ignored
             Present because scikit-learn's pipelines pass it.
+        progress : callable, optional
+            Told in a few words what is going on.
         """
         responses = as_responses(data, threshold=self.threshold)
         if self.threads is not None:
             responses = responses.using(LocalEngine(self.threads))
         check_usable(responses)
-        estimate = self._estimate(responses)
+        found = self._estimate(responses, progress or (lambda text: None))
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)  # nothing of an earlier fit survives
-        for name in ("difficulty", "se", "status"):
-            setattr(self, f"{name}_", fixed(getattr(estimate, name)))
-        self.n_iter_ = estimate.n_iter
-        self.residual_ = estimate.residual
-        self.findings_ = responses.notes + tuple(estimate.findings)
-        if estimate.loglik is not None:
-            self.loglik_ = estimate.loglik
-        for name, value in estimate.extra.items():
+        self.calibration_ = self._calibration(responses, found)
+        for name, value in found.extra.items():
             setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
-        self.item_labels_ = fixed(responses.items)
-        self.item_counts_ = responses.item_counts
-        self.item_scores_ = responses.item_scores
-        self.frame_kind_ = responses.frame_kind
-        self.n_features_in_ = responses.n_items
         return self
 
-    def _estimate(self, responses: Responses) -> Estimate:
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         raise NotImplementedError
 
-    def _require_fit(self) -> None:
+    def _calibration(self, responses: Responses, found: Estimate) -> Calibration:
+        information = found.information
+        if information is None:
+            with np.errstate(divide="ignore"):
+                information = np.nan_to_num(1 / found.se**2, posinf=0.0)
+        small = found.covariance is not None and len(found.covariance) <= SMALL
+        return Calibration(
+            labels=responses.items,
+            thresholds=found.difficulty,
+            threshold_se=found.se,
+            status=found.status,
+            n=responses.item_counts,
+            score=responses.item_scores,
+            item_information=information,
+            covariance=found.covariance if small else None,
+            scale=found.scale,
+            prior=found.regularization,
+            findings=responses.notes + tuple(found.findings),
+            provenance=Provenance(
+                estimator=type(self).__name__,
+                settings=_plain(self.get_params()),
+                iterations=found.n_iter,
+                residual=found.residual,
+                loglik=found.loglik,
+                se_method=found.se_method,
+                solver=found.solver,
+                contraction=found.contraction,
+                version=__version__,
+            ),
+            further={name: fixed(values) for name, values in found.further.items()},
+            frame_kind=responses.frame_kind,
+        )
+
+    # ------------------------------------------------------------- what was learned: the calibration
+
+    @property
+    def _learned(self) -> Calibration:
         if not self.__sklearn_is_fitted__():
             kinds: tuple[type, ...] = (NotFittedError,)
             if "sklearn" in sys.modules:  # whoever uses scikit-learn may catch its own error
@@ -169,80 +209,113 @@ class RaschEstimator(Results):
                 kinds = (NotFittedError, Theirs)
             error = type("NotFittedError", kinds, {})
             raise error(f"this {type(self).__name__} is not fitted yet; call fit(responses) first.")
+        return self.calibration_
+
+    @property
+    def difficulty_(self) -> Floats:
+        """Larger = harder; NaN without an estimate."""
+        return self._learned.difficulty
+
+    @property
+    def se_(self) -> Floats:
+        return self._learned.se
+
+    @property
+    def status_(self) -> NDArray[Any]:
+        return self._learned.status
+
+    @property
+    def information_(self) -> Floats:
+        """What the answers tell about each item."""
+        return self._learned.item_information
+
+    @property
+    def item_labels_(self) -> Labels:
+        return self._learned.labels
+
+    @property
+    def item_counts_(self) -> Ints:
+        return self._learned.n
+
+    @property
+    def item_scores_(self) -> Ints:
+        return self._learned.score
+
+    @property
+    def n_features_in_(self) -> int:
+        return self._learned.n_items
+
+    @property
+    def n_iter_(self) -> int:
+        return self._learned.provenance.iterations
+
+    @property
+    def residual_(self) -> float:
+        return self._learned.provenance.residual
+
+    @property
+    def findings_(self) -> tuple[Finding, ...]:
+        return self._learned.findings
+
+    @property
+    def loglik_(self) -> float:
+        return _there(self._learned.provenance.loglik, "loglik_")
+
+    @property
+    def regularization_(self) -> Regularization:
+        return _there(self._learned.prior, "regularization_")
+
+    @property
+    def se_method_(self) -> str:
+        return _there(self._learned.provenance.se_method, "se_method_")
+
+    @property
+    def solver_(self) -> str:
+        return _there(self._learned.provenance.solver, "solver_")
+
+    @property
+    def contraction_(self) -> float:
+        return _there(self._learned.provenance.contraction, "contraction_")
 
     # --------------------------------------------------------------------------- results
 
     def items(self) -> Any:
-        """The items as a table: `item, difficulty, se, ci_low, ci_high, n, score, p_value, status`.
+        """The items as a table; see `Calibration.items`."""
+        return self._learned.items()
 
-        Larger difficulty = harder; `ci_low` to `ci_high` is the 95 % interval; `n` users answered, `score` of them
-        right, `p_value` = score / n (the classical item facility). The table is of the dataframe library that the data
-        came in, polars otherwise.
-        """
-        self._require_fit()
-        return make_table(self.item_columns(), self.frame_kind_)
-
-    def item_columns(self) -> dict[str, NDArray[Any]]:
+    def item_columns(self) -> Columns:
         """The columns of `items()`."""
-        self._require_fit()
-        n, score = self.item_counts_, self.item_scores_
-        return {
-            "item": self.item_labels_,
-            "difficulty": self.difficulty_,
-            "se": self.se_,
-            "ci_low": self.difficulty_ - Z95 * self.se_,
-            "ci_high": self.difficulty_ + Z95 * self.se_,
-            "n": n,
-            "score": score,
-            "p_value": np.divide(score, n, out=np.full(len(n), np.nan), where=n > 0),
-            "status": self.status_,
-        }
+        return self._learned.item_columns()
 
     def predict_proba(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
-        """Probability of a right answer: a row for each ability, a column for each item (all of them by default).
+        """Probability of a right answer, abilities x items; see `Calibration.probability`."""
+        return self._learned.probability(abilities, items)
 
-        P(X = 1) = 1 / (1 + exp(difficulty - ability)).
+    def analyse(self, responses: Any, **options: Any) -> Analysis:
+        """The calibration together with responses, those it was fitted to or others: people, fit, tests, groups, files.
+
+        The options are those of `Analysis`.
         """
-        self._require_fit()
-        difficulty = self.difficulty_
-        if items is not None:
-            difficulty = difficulty[self._places_of(items)]
-        theta = _abilities(abilities)
-        with np.errstate(over="ignore"):
-            return 1 / (1 + np.exp(difficulty[None, :] - theta[:, None]))
+        from spectral_irt.analysis import Analysis
 
-    def _places_of(self, items: Sequence[Any]) -> NDArray[np.int64]:
-        """Where these items are among those of the calibration; each must be one of them."""
-        place = positions(items, self.item_labels_)
-        if (place < 0).any():
-            unknown = [label for label, k in zip(items, place, strict=True) if k < 0]
-            raise OptionError(f"unknown items {listed(unknown)}; this calibration has {listed(self.item_labels_)}.")
-        return place
+        calibration = self._learned
+        answers = as_responses(responses, threshold=self.threshold)
+        if self.threads is not None:
+            answers = answers.using(LocalEngine(self.threads))
+        return Analysis(calibration, answers, estimator=self, **options)
 
 
-def _abilities(given: Any) -> Floats:
-    """Abilities as an array; a table of answers, which `predict_proba` takes elsewhere, is refused."""
-    try:
-        theta = np.atleast_1d(np.asarray(given, dtype=float))
-    except (TypeError, ValueError):
-        theta = None
-    if theta is None or theta.ndim > 1:
-        what = type(given).__name__ if theta is None else f"a table of shape {theta.shape}"
-        raise OptionError(
-            f"predict_proba takes abilities, one number per person, not {what}. Abilities of the people who gave these "
-            "answers: fit.persons(answers)."
-        )
-    return theta
+def _there(value: Any, name: str) -> Any:
+    if value is None:
+        raise AttributeError(f"this estimator has no {name}")
+    return value
+
+
+def _plain(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters in types that JSON has; what has none is described."""
+    plain = str | int | float | bool | None
+    return {name: value if isinstance(value, plain) else repr(value)[:200] for name, value in parameters.items()}
 
 
 def _same(a: Any, b: Any) -> bool:
     return type(a) is type(b) and bool(a == b)
-
-
-def make_table(columns: Mapping[str, NDArray[Any]], frame_kind: str | None) -> Any:
-    """A dataframe of the named library (polars by default)."""
-    import narwhals as nw
-
-    plain = {name: values.tolist() if values.dtype == object else values for name, values in columns.items()}
-    kind: Any = frame_kind or "polars"
-    return nw.from_dict(plain, backend=kind).to_native()

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from spectral_irt.engines import Prepared
 from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, option
-from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator
+from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.given_score import conditional_probabilities, pattern_sums
 from spectral_irt.estimators.information import (
     DENSE_ITEMS,
@@ -310,7 +310,6 @@ class ConditionalRasch(RaschEstimator):
     """
 
     kept_: Any
-    se_method_: str
     kept_covariance_: Floats | None
 
     def __init__(
@@ -332,7 +331,7 @@ class ConditionalRasch(RaschEstimator):
         self.threads = threads
         self.threshold = threshold
 
-    def _estimate(self, responses: Responses) -> Estimate:
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         kept = keep_estimable(responses)
         fit = conditional_difficulty(
             kept.responses,
@@ -341,7 +340,7 @@ class ConditionalRasch(RaschEstimator):
             se=self.se,
             tol=self.tol,
             max_iter=self.max_iter,
-            progress=self._progress,
+            progress=tell,
         )
         findings = list(kept.findings)
         size = float(np.max(np.abs(fit.gradient)))
@@ -362,12 +361,9 @@ class ConditionalRasch(RaschEstimator):
             size,
             loglik=fit.loglik,
             findings=tuple(findings),
-            extra={
-                "n_patterns": fit.n_patterns,
-                "se_method": fit.se_method,
-                "kept": kept.mask,
-                "kept_covariance": fit.covariance,
-            },
+            covariance=fit.covariance if kept.mask.all() else None,
+            se_method=fit.se_method,
+            extra={"n_patterns": fit.n_patterns, "kept": kept.mask, "kept_covariance": fit.covariance},
         )
 
     def covariance(self) -> Floats:
@@ -375,11 +371,10 @@ class ConditionalRasch(RaschEstimator):
 
         Kept for up to 2,000 items.
         """
-        self._require_fit()
+        m = self._learned.n_items
         if self.kept_covariance_ is None:
             why = "se='none' was asked for" if self.se_method_ == "none" else f"more than {KEEP_COVARIANCE:,} items"
             raise OptionError(f"this fit kept no covariance matrix ({why}); use se_ instead.")
-        m = len(self.difficulty_)
         full = np.full((m, m), np.nan)
         full[np.ix_(self.kept_, self.kept_)] = self.kept_covariance_
         return full

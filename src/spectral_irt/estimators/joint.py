@@ -10,7 +10,7 @@ import numpy as np
 from spectral_irt.chain.weights import prox_ability
 from spectral_irt.engines import Prepared
 from spectral_irt.errors import MORE_ITERATIONS, ConvergenceWarning, Words
-from spectral_irt.estimators.base import Estimate, RaschEstimator
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, by_user, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centred_inverse, gram
@@ -219,7 +219,7 @@ class JointRasch(RaschEstimator):
         self.threads = threads
         self.threshold = threshold
 
-    def _estimate(self, responses: Responses) -> Estimate:
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         kept = keep_estimable(responses)
         rest = kept.responses
         fit = joint_difficulty(rest, start=start_difficulty(rest), tol=self.tol, max_iter=self.max_iter)

@@ -17,7 +17,7 @@ from spectral_irt.errors import (
     check_option,
     listed,
 )
-from spectral_irt.estimators.base import Estimate, RaschEstimator
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.marginal_em import (
     FREE_STEP,
     NO_SPREAD,
@@ -147,7 +147,7 @@ class MarginalRasch(RaschEstimator):
         if not 0 < self.validation < 1:
             raise OptionError(f"validation is {self.validation!r}; it must be between 0 and 1.")
 
-    def _estimate(self, responses: Responses) -> Estimate:
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         self._check()
         kept = _keep_mixed(responses)
         rest = kept.responses

@@ -12,7 +12,7 @@ from spectral_irt.chain.pairs import PairChain, pair_counts
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import count_weights
 from spectral_irt.errors import ConvergenceWarning, Words, check_option, option
-from spectral_irt.estimators.base import Estimate, RaschEstimator
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centred_inverse, gram
@@ -233,7 +233,7 @@ class PairwiseRasch(RaschEstimator):
         self.threads = threads
         self.threshold = threshold
 
-    def _estimate(self, responses: Responses) -> Estimate:
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         check_option("weighting", self.weighting, WEIGHTINGS)
         check_option("algorithm", self.algorithm, ALGORITHMS)
         kept = keep_estimable(responses)

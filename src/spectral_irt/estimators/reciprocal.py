@@ -14,7 +14,7 @@ from scipy import sparse
 
 from spectral_irt.chain.pairs import pair_counts
 from spectral_irt.errors import NAMED, DesignError, OptionError
-from spectral_irt.estimators.base import Estimate, RaschEstimator
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.support import user_slices
 from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
@@ -150,7 +150,7 @@ class _ReciprocalRasch(RaschEstimator):
     def _solve(self, counts: Floats) -> tuple[Floats, int, float, Influence]:
         raise NotImplementedError
 
-    def _estimate(self, responses: Responses) -> Estimate:
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         counts = complete_counts(responses)
         difficulty, n_iter, residual, influence = self._solve(counts)
         omega = responses.sum(influence_squares, influence)

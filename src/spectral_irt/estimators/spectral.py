@@ -15,7 +15,7 @@ from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weights import WEIGHTINGS
 from spectral_irt.errors import OptionError, check_option, option
-from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator
+from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import estimable, examine
@@ -248,7 +248,7 @@ class SpectralRasch(RaschEstimator):
         """The estimator of the paper's experiments: every pair counts once, nu = 1 on pairs that differed."""
         return cls(weighting="pairs", regularization=0, nu=nu, nu_rule=nu_rule, **options)
 
-    def _solve(self, responses: Responses, se: str) -> SpectralFit:
+    def _solve(self, responses: Responses, se: str, tell: Tell | None = None) -> SpectralFit:
         return spectral_difficulty(
             responses,
             weighting=self.weighting,
@@ -259,11 +259,11 @@ class SpectralRasch(RaschEstimator):
             tol=self.tol,
             max_passes=self.max_iter,
             seed=self.random_state,
-            progress=getattr(self, "_progress", None),
+            progress=tell,
         )
 
-    def _estimate(self, responses: Responses) -> Estimate:
-        fit = self._solve(responses, self.se)
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
+        fit = self._solve(responses, self.se, tell)
         small = fit.covariance is not None and len(fit.covariance) <= KEEP_COVARIANCE
         return Estimate(
             fit.difficulty,
@@ -272,15 +272,13 @@ class SpectralRasch(RaschEstimator):
             fit.passes,
             fit.residual,
             findings=fit.findings,
-            extra={
-                "contraction": fit.contraction,
-                "solver": fit.solver,
-                "se_method": fit.se_method,
-                "regularization": fit.regularization,
-                "information": fit.information,
-                "kept": fit.kept,
-                "kept_covariance": fit.covariance if small else None,
-            },
+            information=fit.information,
+            covariance=fit.covariance if fit.kept.all() else None,
+            regularization=fit.regularization,
+            se_method=fit.se_method,
+            solver=fit.solver,
+            contraction=fit.contraction,
+            extra={"kept": fit.kept, "kept_covariance": fit.covariance if small else None},
         )
 
     def covariance(self, data: Any = None) -> Floats:
@@ -289,8 +287,7 @@ class SpectralRasch(RaschEstimator):
         Dense: meant for up to a few thousand items. A fit keeps its own where the dense sandwich formed it, for up to
         2,000 items (`se_method_` is "dense"). Otherwise give the responses that were fitted, and it is computed anew.
         """
-        self._require_fit()
-        m = len(self.difficulty_)
+        m = self._learned.n_items
         if m > 20_000:
             raise OptionError(f"a covariance matrix of {m:,} items needs {8 * m * m / 1e9:.0f} GB; use se_ instead.")
         matrix = self.kept_covariance_

@@ -9,7 +9,7 @@ import numpy as np
 
 from spectral_irt.engines import Prepared
 from spectral_irt.errors import MORE_ITERATIONS, ConvergenceWarning
-from spectral_irt.estimators.base import Estimate, RaschEstimator
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.support import by_item, by_user, start_difficulty
 from spectral_irt.numerics import Anderson
 from spectral_irt.responses import Block, Finding, Responses
@@ -245,7 +245,7 @@ class VariationalRasch(RaschEstimator):
         self.threads = threads
         self.threshold = threshold
 
-    def _estimate(self, responses: Responses) -> Estimate:
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         design = examine(responses)
         rest = responses.take_items(design.answered) if design.unanswered.any() else responses
         fit = variational_difficulty(rest, start=start_difficulty(rest), tol=self.tol, max_iter=self.max_iter)

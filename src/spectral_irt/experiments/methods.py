@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.calibration import Z95
 from spectral_irt.chain.pairs import pair_counts
 from spectral_irt.chain.regularization import met_groups
 from spectral_irt.errors import DesignError, DisconnectedDesignError
-from spectral_irt.estimators.base import Z95
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.joint import joint_difficulty
 from spectral_irt.estimators.marginal import marginal_difficulty

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.estimators.base import make_table
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.splits import divide
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups
 from spectral_irt.inference.tails import chi2_tail
 from spectral_irt.responses import Finding, as_responses
+from spectral_irt.tables import make_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)

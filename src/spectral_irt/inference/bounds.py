@@ -13,11 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.errors import OptionError, option
-from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.model import sigmoid
-from spectral_irt.persons.abilities import abilities
-from spectral_irt.persons.align import align
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
 
@@ -224,23 +222,21 @@ def _information(block: Block, theta: Floats, beta: Floats) -> Floats:
     return np.bincount(block.items, weights=weight, minlength=len(beta)).astype(np.float64)
 
 
-def error_estimate_over_floor(fit: RaschEstimator, responses: Responses) -> float:
+def error_over_floor(calibration: Calibration, responses: Responses, ability: Floats) -> float:
     """The estimated l2 error over the least possible: sqrt(sum_i se_i^2) / sqrt(floor), both mean-centred.
 
-    1 would be as good as with known abilities; 1.05 to 1.2 is usual, more where users answer few items. Where the fit
-    has a prior of precision alpha, so has the floor: 1 / (I_i + alpha), the bound of van Trees. The floor is taken at
-    the fit's difficulties and Warm's abilities, which makes the ratio right to about 5 % (measured on simulated data);
-    NaN without standard errors.
+    1 would be as good as with known abilities; 1.05 to 1.2 is usual, more where people answer few items. Where the
+    calibration has a prior of precision alpha, so has the floor: 1 / (I_i + alpha), the bound of van Trees. The floor
+    is taken at the estimated difficulties and these abilities; with Warm's the ratio is right to about 5% (measured on
+    simulated data). NaN without standard errors.
     """
-    fit._require_fit()
-    responses = align(fit, responses)
-    theta = abilities(responses, fit.difficulty_).ability
-    told = information(responses, fit.difficulty_, theta)
-    told += getattr(getattr(fit, "regularization_", None), "alpha", 0.0)
-    known = np.isfinite(fit.se_) & (told > 0)
+    se = calibration.se
+    told = information(responses, calibration.difficulty, ability)
+    told += 0.0 if calibration.prior is None else calibration.prior.alpha
+    known = np.isfinite(se) & (told > 0)
     if not known.any():
         return float("nan")
-    return float(np.sqrt((fit.se_[known] ** 2).sum() / floor(told[known], centred=True).value))
+    return float(np.sqrt((se[known] ** 2).sum() / floor(told[known], centred=True).value))
 
 
 def _check(n_users: int, n_items: int, p: float, kappa: float = 0.0, gamma: float = 0.25) -> None:

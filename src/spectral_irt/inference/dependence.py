@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.errors import DesignError, OptionError, listed, option
-from spectral_irt.estimators.base import make_table
 from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
 from spectral_irt.inference.residual_components import Components, residual_components
 from spectral_irt.inference.residual_pairs import ALL_PAIRS, Pairs, pairs_of, residual_matrices
 from spectral_irt.inference.tails import two_sided
 from spectral_irt.persons.abilities import abilities
-from spectral_irt.persons.table import scored
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.tables import make_table
 
 MIN_USERS = 30  # who answered both items of a pair: with fewer, a correlation of 0.35 is chance
 FEWEST = 10  # below, a correlation of 0.6 is chance
@@ -125,8 +125,8 @@ class LocalDependence:
 
 
 def local_dependence(
-    fit: Any,
-    responses: Any = None,
+    calibration: Calibration,
+    responses: Responses,
     *,
     bootstrap: int = 0,
     level: float = 0.05,
@@ -135,15 +135,14 @@ def local_dependence(
     n_components: int = 5,
     sample: int | None = None,
     seed: int = 0,
-    ignore_unknown: bool = False,
+    progress: Callable[[str], None] | None = None,
 ) -> LocalDependence:
     """Yen's Q3 of pairs of items, and principal components of residuals, at Warm's abilities.
 
     Parameters
     ----------
-    fit : a fitted estimator
-    responses : Responses, 2-D array or dataframe
-        Items are matched by label.
+    calibration, responses
+        The responses in the order of the calibration's items.
     bootstrap : int
         Replicates for critical values; 0 (default): none, and rules of thumb instead. 100 is a good number.
     level : float
@@ -157,8 +156,7 @@ def local_dependence(
         Users to take at random: for very large data. The work grows with the square of the answers of a user.
     seed : int
         Of sample and bootstrap.
-    ignore_unknown : bool
-        Leave out answers to items that the calibration does not have; by default they are an error.
+    progress : callable, optional
 
     References
     ----------
@@ -168,15 +166,15 @@ def local_dependence(
     --------
     >>> from spectral_irt import SpectralRasch, datasets
     >>> lsat = datasets.load_lsat()
-    >>> local_dependence(SpectralRasch().fit(lsat), lsat)
+    >>> local_dependence(SpectralRasch().fit(lsat).calibration_, lsat)
     <Local dependence: 10 pairs, mean Q3 -0.234, Q3* 0.097; first component 1.33 items>
     """
-    everyone = answers = scored(fit, responses, "local_dependence", ignore_unknown)
+    everyone = answers = responses
     _check(top, min_users, n_components, sample)
     if sample is not None and sample < answers.n_users:  # the same users that the bootstrap takes
         chosen = np.random.default_rng([seed, 0]).choice(answers.n_users, sample, replace=False)
         answers = answers.take_users(np.sort(chosen))
-    beta = fit.difficulty_
+    beta = calibration.difficulty
     shown = TOP if top is None and answers.n_items > ALL_PAIRS else top
     pairs, components = _look(answers, beta, min_users, shown, n_components)
     if not pairs.n_pairs:
@@ -190,7 +188,7 @@ def local_dependence(
         def summary(again: Responses, difficulty: Floats) -> dict[str, float]:
             return _summary(*_look(again, difficulty, min_users, 1, 1))
 
-        options = {"sample": sample, "seed": seed, "progress": getattr(fit, "_progress", None)}
+        options = {"sample": sample, "seed": seed, "progress": progress}
         limits = _critical(everyone, beta, summary, bootstrap, level, options)
     findings = _findings(pairs, components, limits, level, answers.items)
     star = pairs.largest - pairs.mean

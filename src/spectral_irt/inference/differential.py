@@ -18,15 +18,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.errors import DesignError, OptionError, Words, listed, option
-from spectral_irt.estimators.base import make_table
 from spectral_irt.inference.mantel_haenszel import mantel_haenszel
 from spectral_irt.inference.splits import Split, by_label
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
 from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, holm, two_sided
 from spectral_irt.inference.wald import WaldTest, compare_groups, weighted_spread
-from spectral_irt.responses import Finding, Responses, as_responses
+from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.tables import make_table
 
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
 SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from which it may be class C
@@ -95,8 +96,8 @@ class Differential:
 
 
 def differential(
-    fit: Any,
-    responses: Any,
+    calibration: Calibration,
+    responses: Responses,
     groups: Any,
     *,
     reference: Any = None,
@@ -108,9 +109,9 @@ def differential(
 
     Parameters
     ----------
-    fit : a fitted estimator
+    calibration : Calibration
         The groups are calibrated by its method (`SpectralRasch` or `ConditionalRasch`), without a prior.
-    responses : Responses, 2-D array or dataframe
+    responses : Responses
     groups : array of labels, one a user in order; or mapping from user to label
         None, NaN and "" are users in no group.
     reference : label, optional
@@ -135,15 +136,14 @@ def differential(
     >>> from spectral_irt import SpectralRasch, datasets
     >>> lsat = datasets.load_lsat()
     >>> halves = np.arange(lsat.n_users) % 2
-    >>> differential(SpectralRasch().fit(lsat), lsat, halves)
+    >>> differential(SpectralRasch().fit(lsat).calibration_, lsat, halves)
     <Differential functioning of 5 items (5 A, 0 B, 0 C; 0 flagged); 0 (500 users) | 1 (500 users); p = ...>
     """
     if not 0 < level < 1:
         raise OptionError(f"level is {level}; it must lie between 0 and 1.")
-    data = as_responses(responses, threshold=getattr(fit, "threshold", None))
-    split, findings = _large_enough(data, by_label(data, groups), min_users)
+    split, findings = _large_enough(responses, by_label(responses, groups), min_users)
     focal = _focal_groups(split, reference)
-    found = calibrate_groups(data, split, estimator_like(fit))
+    found = calibrate_groups(responses, split, estimator_like(calibration))
     test = compare_groups(found)
     chosen = _anchor_mask(found, anchors)
     if isinstance(anchors, str) and anchors == "purified":

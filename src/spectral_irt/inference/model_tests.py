@@ -8,7 +8,7 @@
 | Are items as hard for one group of people as for another? | `differential` |
 | Do some items share more than the ability? | `local_dependence`: Q3 and residual components |
 
-`score_split`, `dif` (that is `differential`) and `local_dependence` are also methods of every fitted estimator.
+The first, the last two and more are methods of an `Analysis`: `model_test`, `dif`, `local_dependence`.
 """
 
 from spectral_irt.inference.andersen import AndersenTest, andersen

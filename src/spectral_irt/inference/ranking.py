@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spectral_irt.errors import OptionError, check_option
-from spectral_irt.estimators.base import Z95, RaschEstimator, make_table
+from spectral_irt.calibration import Z95, Calibration
+from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.tables import Columns
 
 ORDERS = ("lower", "difficulty")
 LEVEL = 0.95
@@ -31,9 +30,9 @@ class Ranking:
     order : int array
         Items from the first to the last.
     lower : float array
-        Lower end of the 95 % interval of the difficulty.
+        Lower end of the 95% interval of the difficulty.
     rank_low, rank_high : int arrays
-        95 % interval of the item's rank by difficulty, 1 = hardest.
+        95% interval of the item's rank by difficulty, 1 = hardest.
     p_top : float array
         Probability of belonging to the `top` hardest; NaN without an estimate or standard error.
     top : int
@@ -50,13 +49,17 @@ class Ranking:
     correlated: bool
 
 
-def ranking(fit: RaschEstimator, by: str = "lower", top: int = 10, *, seed: int = 0) -> Any:
+def ranking_columns(
+    calibration: Calibration, covariance: Floats | None, by: str = "lower", top: int = 10, *, seed: int = 0
+) -> Columns:
     """The items from the hardest (best liked, for ratings coded liked = 0) down, and how sure that order is.
 
     Parameters
     ----------
+    covariance : float array, optional
+        Of all items; without it errors of different items are taken as independent.
     by : "lower" or "difficulty"
-        "lower" (default): by the lower end of the 95 % interval, difficulty - 1.96 se. An item that few answered must
+        "lower" (default): by the lower end of the 95% interval, difficulty - 1.96 se. An item that few answered must
         be better by more than chance to come first; measured on four sets of ratings, this finds more of the items
         that are best by their mean rating than the order of the estimates does.
     top : int
@@ -68,91 +71,67 @@ def ranking(fit: RaschEstimator, by: str = "lower", top: int = 10, *, seed: int 
     -------
     table
         `rank, item, difficulty, se, lower, rank_low, rank_high, p_top, n, status`. `rank` counts rows. `rank_low` to
-        `rank_high` is a 95 % interval of the rank that the item has by its true difficulty (1 = hardest), and `p_top`
+        `rank_high` is a 95% interval of the rank that the item has by its true difficulty (1 = hardest), and `p_top`
         the probability that it is among the K hardest; neither depends on `by`. Items without an estimate (nobody
-        answered them; or, without regularisation, everybody right or wrong: `status` says which) come last, with no
+        answered them; or, without regularization, everybody right or wrong: `status` says which) come last, with no
         probability and the interval that says nothing. The estimates of extreme items rest on the prior alone.
 
     Notes
     -----
-    Both come from draws of N(difficulty, covariance): the middle 95 % of an item's ranks, and the share of draws in
-    which it is among the K largest. In simulations the intervals hold the true rank of 95 to 98 % of the items. (They
+    Both come from draws of N(difficulty, covariance): the middle 95% of an item's ranks, and the share of draws in
+    which it is among the K largest. In simulations the intervals hold the true rank of 95 to 98% of the items. (They
     cannot where items are exactly equally hard: these have no true order.) The covariance matrix is used up to 1,000
     items, or where the fit's standard errors needed it; beyond, errors of different items are taken as independent,
     which they nearly are where items are many and well mixed. `rank_items(...).correlated` says which.
-
-    Examples
-    --------
-    >>> from spectral_irt import SpectralRasch, datasets
-    >>> fit = SpectralRasch().fit(datasets.load_lsat())
-    >>> ranking(fit, top=2)["item"].to_list()
-    ['item3', 'item2', 'item4', 'item5', 'item1']
     """
-    columns = ranking_columns(fit, by, top, seed=seed)
-    return make_table(columns, fit.frame_kind_)
-
-
-def ranking_columns(fit: RaschEstimator, by: str = "lower", top: int = 10, *, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """The columns of `ranking`."""
-    found = rank_items(fit, by, top, seed=seed)
+    found = rank_items(calibration, covariance, by, top, seed=seed)
     order = found.order
     return {
         "rank": np.arange(1, len(order) + 1),
-        "item": fit.item_labels_[order],
-        "difficulty": fit.difficulty_[order],
-        "se": fit.se_[order],
+        "item": calibration.labels[order],
+        "difficulty": calibration.difficulty[order],
+        "se": calibration.se[order],
         "lower": found.lower[order],
         "rank_low": found.rank_low[order],
         "rank_high": found.rank_high[order],
         "p_top": found.p_top[order],
-        "n": fit.item_counts_[order],
-        "status": fit.status_[order],
+        "n": calibration.n[order],
+        "status": calibration.status[order],
     }
 
 
-def rank_items(fit: RaschEstimator, by: str = "lower", top: int = 10, *, seed: int = 0) -> Ranking:
-    """The order of a fit's items with rank intervals and probabilities; the parameters are those of `ranking`."""
-    fit._require_fit()
+def rank_items(
+    calibration: Calibration, covariance: Floats | None, by: str = "lower", top: int = 10, *, seed: int = 0
+) -> Ranking:
+    """The order of the items with rank intervals and probabilities; the parameters are those of `ranking_columns`."""
     check_option("by", by, ORDERS)
     if isinstance(top, bool) or top != int(top) or top < 1:
         raise OptionError(f"top is {top!r}; it must be a whole number, 1 or more.")
-    beta, se, m = fit.difficulty_, fit.se_, len(fit.difficulty_)
+    beta, se, m = calibration.difficulty, calibration.se, calibration.n_items
     lower = beta - Z95 * se
     known = np.isfinite(lower)
     if by == "lower" and not known.any():
-        raise OptionError("this fit has no standard errors, so no lower ends; say by='difficulty', or fit with se.")
+        raise OptionError(
+            "there are no standard errors, so no lower ends; say ", option("by", "difficulty"), ", or fit with them."
+        )
     # NaN goes last: items with an estimate and no standard error, those with answers and no estimate, the unanswered.
     value = lower if by == "lower" else beta
-    unanswered = fit.item_counts_ == 0
-    order = np.lexsort((np.arange(m), unanswered, -_or_least(beta), -_or_least(value)))
+    order = np.lexsort((np.arange(m), calibration.n == 0, -_or_least(beta), -_or_least(value)))
 
     rank_low, rank_high, p_top = np.ones(m, dtype=np.int64), np.full(m, m, dtype=np.int64), np.full(m, np.nan)
-    covariance = _covariance(fit, known)
+    among = None if covariance is None else covariance[np.ix_(known, known)]
+    if among is not None and not np.all(np.isfinite(among)):
+        among = None
     if known.any():
         b, s = beta[known], se[known]
         rng = np.random.default_rng(seed)
-        p_top[known] = top_probabilities(b, s, int(top), covariance=covariance, rng=rng)
-        rank_low[known], rank_high[known] = rank_intervals(b, s, covariance=covariance, rng=rng)
-    return Ranking(order, lower, rank_low, rank_high, p_top, int(top), covariance is not None)
+        p_top[known] = top_probabilities(b, s, int(top), covariance=among, rng=rng)
+        rank_low[known], rank_high[known] = rank_intervals(b, s, covariance=among, rng=rng)
+    return Ranking(order, lower, rank_low, rank_high, p_top, int(top), among is not None)
 
 
 def _or_least(values: Floats) -> Floats:
     return np.where(np.isfinite(values), values, -np.inf)
-
-
-def _covariance(fit: RaschEstimator, known: NDArray[np.bool_]) -> Floats | None:
-    """The covariance of the items that have a standard error, where it is cheap or was needed for these."""
-    form = getattr(fit, "covariance", None)
-    if form is None or not known.any():
-        return None
-    if known.sum() > DENSE_ITEMS and getattr(fit, "se_method_", None) != "dense":
-        return None
-    try:
-        matrix = form()
-    except OptionError:  # this fit kept none
-        return None
-    part = matrix[np.ix_(known, known)]
-    return part if np.all(np.isfinite(part)) else None
 
 
 # ------------------------------------------------------------------------------- among the top K

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from spectral_irt.errors import OptionError
-from spectral_irt.estimators.base import RaschEstimator, make_table
-from spectral_irt.inference.fit_statistics import WITH_FIT, item_statistics
-from spectral_irt.persons.abilities import abilities
-from spectral_irt.persons.residuals import person_mean_squares
-from spectral_irt.persons.table import form_difficulty, scored
+from spectral_irt.calibration import Calibration
+from spectral_irt.persons.abilities import Abilities
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
@@ -142,69 +136,54 @@ class Reliability:
 
 
 def reliability(
-    fit: RaschEstimator,
-    responses: Any = None,
-    method: str = "wle",
+    calibration: Calibration,
+    responses: Responses,
+    found: Abilities,
     *,
-    prior_mean: float | None = None,
-    prior_sd: float | None = None,
-    ignore_unknown: bool = False,
+    ml: Abilities,
+    person_infit: Floats,
+    item_infit: Floats,
 ) -> Reliability:
     """Separation and reliability of persons and items, KR-20, and targeting.
 
     Parameters
     ----------
-    fit : fitted estimator
-    responses : Responses, array or dataframe
-    method : "wle", "ml" or "eap"
-        Of the abilities. Winsteps and eRm use maximum likelihood.
-    prior_mean, prior_sd : float, optional
-        The prior of "eap"; estimated from the responses unless given.
-    ignore_unknown : bool
-        Leave out answers to items that the calibration does not have; by default they are an error.
+    calibration, responses
+        The responses in the order of the calibration's items.
+    found : Abilities
+        Winsteps and eRm use maximum likelihood.
+    ml : Abilities
+        By maximum likelihood.
+    person_infit, item_infit : float arrays
+        Mean squares at `found` and at `ml`.
 
     References
     ----------
     Wright & Masters (1982), Rating Scale Analysis, ch. 5; Kuder & Richardson (1937), Psychometrika 2.
-
-    Examples
-    --------
-    >>> from spectral_irt import SpectralRasch, datasets
-    >>> answers = datasets.load_lsat()
-    >>> round(SpectralRasch().fit(answers).reliability(answers).kr20, 3)
-    0.295
     """
-    answers = scored(fit, responses, "reliability", ignore_unknown)
-    beta = fit.difficulty_
-    ml = abilities(answers, beta, "ml")
-    prior = {"prior_mean": prior_mean, "prior_sd": prior_sd}
-    found = ml if method == "ml" else abilities(answers, beta, method, **prior)
+    beta, se, ok = calibration.difficulty, calibration.se, calibration.measured
     mixed = (found.n > 0) & ~found.extreme
-    infit = person_mean_squares(answers, beta, found.ability).infit
-    person_infit = np.sqrt(np.fmax(infit, 1))
-    ok = np.isfinite(beta) & np.isin(fit.status_, WITH_FIT)
-    item_infit = np.sqrt(np.fmax(item_statistics(answers, beta, ml.ability).mean_squares.infit, 1))
     answered = found.n > 0
     eap = None
-    if method == "eap":
+    if found.method == "eap":
         spread, error = found.ability[answered].var(), np.mean(found.se[answered] ** 2)
         eap = float(spread / (spread + error))
     persons = separation(found.ability[mixed], found.se[mixed])
-    items = separation(beta[ok], fit.se_[ok])
+    real, real_items = found.se * np.sqrt(np.fmax(person_infit, 1)), se * np.sqrt(np.fmax(item_infit, 1))
     return Reliability(
         persons=persons,
-        persons_real=separation(found.ability[mixed], (found.se * person_infit)[mixed]),
+        persons_real=separation(found.ability[mixed], real[mixed]),
         persons_with_extremes=separation(found.ability[answered], found.se[answered]),
-        items=items,
-        items_real=separation(beta[ok], (fit.se_ * item_infit)[ok]),
+        items=separation(beta[ok], se[ok]),
+        items_real=separation(beta[ok], real_items[ok]),
         sep_rel=separation(ml.ability[mixed], ml.se[mixed]).reliability,
         eap_reliability=eap,
-        kr20=kr20(answers),
+        kr20=kr20(responses),
         n_persons=int(answered.sum()),
         n_lowest=int(np.sum(found.extreme & (found.score == 0))),
         n_highest=int(np.sum(found.extreme & (found.score > 0))),
         targeting=persons.mean - float(beta[ok].mean()) if ok.any() else float("nan"),
-        method=method,
+        method=found.method,
     )
 
 
@@ -222,59 +201,3 @@ def kr20(responses: Responses) -> float | None:
     if variance == 0:
         return None
     return float(m / (m - 1) * (1 - np.sum(share * (1 - share)) / variance))
-
-
-# --------------------------------------------------------------------------- test information
-
-
-def information(difficulty: Floats, theta: ArrayLike) -> Floats:
-    """sum_i p_i (1 - p_i) at each ability: what the items tell about somebody there.
-
-    >>> information(np.zeros(4), [0.0]).tolist()
-    [1.0]
-    """
-    at = np.atleast_1d(np.asarray(theta, dtype=np.float64))
-    if at.ndim > 1:
-        raise OptionError(f"theta has {at.ndim} dimensions; give one ability or a list of them.")
-    total = np.empty(len(at))
-    rows = max(1, 1_000_000 // max(len(difficulty), 1))
-    for start in range(0, len(at), rows):
-        small = np.exp(-np.abs(difficulty - at[start : start + rows, None]))
-        total[start : start + rows] = (small / (1 + small) ** 2).sum(axis=1)
-    return total
-
-
-def test_information(
-    fit: RaschEstimator,
-    theta: ArrayLike | None = None,  # noqa: PT028
-    items: Sequence[Any] | None = None,  # noqa: PT028
-) -> Any:
-    """The test information function as a table: `ability, information, se`.
-
-    I(theta) = sum_i p_i (1 - p_i), and 1 / sqrt(I) is the standard error of an ability there.
-
-    Parameters
-    ----------
-    fit : fitted estimator
-    theta : array, optional
-        Abilities; by default 121 of them, from two logits below the easiest item to two above the hardest.
-    items : sequence of labels, optional
-        The items of a form; by default all that have a difficulty.
-
-    Examples
-    --------
-    >>> from spectral_irt import SpectralRasch, datasets
-    >>> fit = SpectralRasch().fit(datasets.load_lsat())
-    >>> fit.test_information([0.0])["information"].round(2).to_list()
-    [1.06]
-    """
-    beta = form_difficulty(fit, items)
-    if theta is None:
-        theta = np.linspace(beta.min() - 2, beta.max() + 2, 121)
-    at = np.atleast_1d(np.asarray(theta, dtype=np.float64))
-    found = information(beta, at)
-    with np.errstate(divide="ignore"):
-        return make_table({"ability": at, "information": found, "se": 1 / np.sqrt(found)}, fit.frame_kind_)
-
-
-test_information.__test__ = False  # type: ignore[attr-defined]  # or pytest collects it

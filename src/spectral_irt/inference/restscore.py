@@ -16,15 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.errors import OptionError, option
-from spectral_irt.estimators.base import RaschEstimator, make_table
 from spectral_irt.estimators.given_score import conditional_probabilities
 from spectral_irt.inference.tails import two_sided
 from spectral_irt.model import prox
 from spectral_irt.persons.abilities import answers_with_difficulty
-from spectral_irt.persons.table import scored
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.tables import Columns
 
 MOST_RESPONSES = 10_000_000  # all of an item's answers are needed at once: some 40 bytes each
 DIGITS = 9  # rest measures that agree to so many decimals are ties
@@ -40,22 +40,19 @@ class RestScore:
     se: Floats
 
 
-def item_restscore(
-    fit: RaschEstimator,
-    responses: Any = None,
-    *,
-    sample: int | None = None,
-    seed: int = 0,
-    ignore_unknown: bool = False,
-) -> Any:
-    """Observed and expected item-restscore gamma as a table: `item, n, gamma, gamma_expected, se, z, p`.
+def restscore_columns(
+    calibration: Calibration, responses: Responses, *, sample: int | None = None, seed: int = 0
+) -> Columns:
+    """Does each item go with the rest of the test as the model says? `item, n, gamma, gamma_expected, se, z, p`.
 
     Parameters
     ----------
-    fit : fitted estimator
-    responses : Responses, array or dataframe
+    calibration, responses
+        The responses in the order of the calibration's items.
     sample : int, optional
-        Users to take at random; needed above ten million responses.
+        People to take at random, where there are very many.
+    seed : int
+        Of the sample.
 
     Notes
     -----
@@ -67,33 +64,25 @@ def item_restscore(
     References
     ----------
     Goodman & Kruskal (1963), JASA 58; Kreiner (2011), Applied Psychological Measurement 35, 557-561.
-
-    Examples
-    --------
-    >>> from spectral_irt import SpectralRasch, datasets
-    >>> answers = datasets.load_lsat()
-    >>> SpectralRasch().fit(answers).item_restscore(answers)["gamma"].round(2).to_list()
-    [0.29, 0.26, 0.28, 0.25, 0.26]
     """
-    answers = scored(fit, responses, "item_restscore", ignore_unknown)
-    if sample is not None and sample < answers.n_users:
-        chosen = np.random.default_rng(seed).choice(answers.n_users, sample, replace=False)
-        answers = answers.take_users(np.sort(chosen))
-    if answers.n_responses > MOST_RESPONSES:
+    if sample is not None and sample < responses.n_users:
+        chosen = np.random.default_rng(seed).choice(responses.n_users, sample, replace=False)
+        responses = responses.take_users(np.sort(chosen))
+    if responses.n_responses > MOST_RESPONSES:
         raise OptionError(
             f"item_restscore sorts all answers of an item at once and takes up to {MOST_RESPONSES:,} responses; there "
-            f"are {answers.n_responses:,}. Say ",
+            f"are {responses.n_responses:,}. Say ",
             option("sample", ...),
             ", for example ",
             option("sample", 10_000),
-            " users.",
+            " people.",
         )
-    found = rest_score(answers, fit.difficulty_)
+    found = rest_score(responses, calibration.difficulty)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (found.gamma - found.expected) / found.se
     z[~np.isfinite(z)] = np.nan
-    columns = {
-        "item": fit.item_labels_,
+    return {
+        "item": calibration.labels,
         "n": found.n,
         "gamma": found.gamma,
         "gamma_expected": found.expected,
@@ -101,7 +90,6 @@ def item_restscore(
         "z": z,
         "p": two_sided(z),
     }
-    return make_table(columns, answers.frame_kind)
 
 
 def rest_score(responses: Responses, difficulty: Floats) -> RestScore:

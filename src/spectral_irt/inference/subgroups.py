@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.conditional import ConditionalRasch
@@ -86,20 +87,18 @@ class Subgroups:
 Comparable = ConditionalRasch | SpectralRasch  # estimators with a covariance matrix
 
 
-def estimator_like(fit: Any) -> Comparable:
+def estimator_like(calibration: Calibration) -> Comparable:
     """An estimator without a prior, and with a covariance matrix, for the groups of a comparison.
 
-    Conditional maximum likelihood stays that, with the fit's options; a spectral fit keeps its weighting. For anything
-    else the spectral estimator is used: its sandwich needs no distribution of abilities.
+    Conditional maximum likelihood stays that, with its options; a spectral calibration keeps its weighting. For
+    anything else the spectral estimator is used: its sandwich needs no distribution of abilities.
     """
-    if isinstance(fit, ConditionalRasch):
-        options = fit.get_params()
-        return ConditionalRasch(**{**options, "se": "information" if fit.se == "none" else fit.se})
-    if isinstance(fit, SpectralRasch):
-        return SpectralRasch(
-            weighting=fit.weighting, regularization=0, tol=fit.tol, max_iter=fit.max_iter, threads=fit.threads
-        )
-    return SpectralRasch(regularization=0, threads=getattr(fit, "threads", None))
+    made = calibration.provenance
+    options = dict(made.settings)
+    if made.estimator == "ConditionalRasch":
+        return ConditionalRasch(**{**options, "se": "information" if options["se"] == "none" else options["se"]})
+    kept = ("weighting", "tol", "max_iter") if made.estimator == "SpectralRasch" else ()
+    return SpectralRasch(regularization=0, **{name: options[name] for name in kept})
 
 
 def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Subgroups:
@@ -136,7 +135,7 @@ def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Su
         np.array([fit.difficulty_ for fit in fits]),
         np.array(errors),
         covariances,
-        tuple(float(fit.loglik_) for fit in fits if hasattr(fit, "loglik_")),
+        tuple(made.loglik for made in (fit.calibration_.provenance for fit in fits) if made.loglik is not None),
         everyone,
         responses.items[~kept],
         _describe(make),

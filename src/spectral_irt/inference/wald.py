@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.estimators.base import make_table
+from spectral_irt.calibration import Calibration
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.splits import divide
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
@@ -33,7 +33,7 @@ from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, f_tail, 
 from spectral_irt.numerics import centred_inverse
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.labels import positions
+from spectral_irt.tables import make_table
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,7 +103,7 @@ class WaldTest:
         return make_table(columns, groups.everyone.frame_kind)
 
 
-def score_split(fit: Any, responses: Any, split: Any = "ability") -> WaldTest:
+def score_split(calibration: Calibration, responses: Responses, split: Any = "ability") -> WaldTest:
     """Are items as hard for users of high score as for users of low score? A test of the model for spectral fits.
 
     Keeps its level with any pattern of missing answers, and has the power of Andersen's test against unequal
@@ -111,9 +111,8 @@ def score_split(fit: Any, responses: Any, split: Any = "ability") -> WaldTest:
 
     Parameters
     ----------
-    fit : a fitted estimator
-    responses : Responses, 2-D array or dataframe
-        The data it was fitted to.
+    calibration, responses
+        The data that were calibrated, in the order of the calibration's items.
     split : "ability", "median", "mean", "scores", or labels
         See `divide`. "ability" (default) is "median" on complete data, and fair to users who answered few or hard
         items on any other.
@@ -122,12 +121,11 @@ def score_split(fit: Any, responses: Any, split: Any = "ability") -> WaldTest:
     --------
     >>> from spectral_irt import SpectralRasch, datasets
     >>> lsat = datasets.load_lsat()
-    >>> score_split(SpectralRasch().fit(lsat), lsat, "mean")
+    >>> score_split(SpectralRasch().fit(lsat).calibration_, lsat, "mean")
     <Wald test (spectral (ability weights), sandwich): T = 0.249, df = 4, p = 0.993; ...>
     """
-    data = as_responses(responses, threshold=getattr(fit, "threshold", None))
-    difficulty = aligned_difficulty(fit, data) if isinstance(split, str) and split == "ability" else None
-    return compare_groups(calibrate_groups(data, divide(data, split, difficulty=difficulty), estimator_like(fit)))
+    groups = divide(responses, split, difficulty=calibration.difficulty)
+    return compare_groups(calibrate_groups(responses, groups, estimator_like(calibration)))
 
 
 def wald_by_item(responses: Any, split: Any = "median", *, threads: int | None = None) -> WaldTest:
@@ -145,11 +143,6 @@ def wald_by_item(responses: Any, split: Any = "median", *, threads: int | None =
     make = ConditionalRasch(threads=threads)
     difficulty = make.fit(data).difficulty_ if isinstance(split, str) and split == "ability" else None
     return compare_groups(calibrate_groups(data, divide(data, split, difficulty=difficulty), make))
-
-
-def aligned_difficulty(fit: Any, responses: Responses) -> Floats:
-    """The fit's difficulties in the order of the responses' items; NaN for items it does not know."""
-    return np.append(fit.difficulty_, np.nan)[positions(responses.items, fit.item_labels_)]
 
 
 def compare_groups(groups: Subgroups) -> WaldTest:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.ability import cached_runs, solve
 from spectral_irt.errors import OptionError, check_option, option
-from spectral_irt.persons.newton import Answers, cached_runs, solve
 from spectral_irt.persons.posterior import NARROWEST, fit_prior, posterior_moments
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
@@ -147,23 +147,3 @@ def _population(responses: Responses, beta: Floats, mean: float | None, sd: floa
             "standard deviation (prior_mean and prior_sd), or take 'wle', which needs none."
         )
     return found
-
-
-# ------------------------------------------------------------------------------ one set of items, every score
-
-SCORE_CELLS = 200_000  # scores x items at a time
-
-
-def score_abilities(difficulty: Floats, *, warm: bool = True) -> tuple[Floats, Floats]:
-    """Ability and standard error of every score from 0 to n on a complete set of n items."""
-    m = len(difficulty)
-    ability, se = np.empty(m + 1), np.empty(m + 1)
-    rows = max(1, SCORE_CELLS // max(m, 1))
-    for start in range(0, m + 1, rows):
-        scores = np.arange(start, min(start + rows, m + 1))
-        items = np.tile(np.arange(m, dtype=np.int32), len(scores))
-        answers = Answers(np.arange(len(scores) + 1, dtype=np.int32) * np.int32(m), items, scores)
-        ability[scores], information = solve(answers, difficulty, warm=warm)
-        with np.errstate(divide="ignore"):
-            se[scores] = 1 / np.sqrt(information)
-    return ability, se

@@ -9,15 +9,15 @@ import numpy as np
 from spectral_irt.errors import OptionError, listed, option
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.responses import Labels
 
 
-def align(calibration: Any, responses: Responses, ignore_unknown: bool = False) -> Responses:
+def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Responses:
     """The responses with the items of a calibration, in its order; items are matched by label, 1 as "1".
 
     Parameters
     ----------
-    calibration : fitted estimator, or array of item labels
+    labels : array of item labels
+        Those of the calibration.
     ignore_unknown : bool
         Leave out answers to items that the calibration does not have; by default they are an error.
 
@@ -27,7 +27,7 @@ def align(calibration: Any, responses: Responses, ignore_unknown: bool = False) 
     >>> align(np.array(["a", "b", "c"]), answers).to_dense().tolist()
     [[0.0, 1.0, nan]]
     """
-    labels: Labels = np.asarray(getattr(calibration, "item_labels_", calibration))
+    labels = np.asarray(labels)
     mine, theirs = responses.items.tolist(), labels.tolist()
     if mine == theirs:
         return responses

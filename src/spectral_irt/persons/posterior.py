@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from spectral_irt.ability import Answers, solve
 from spectral_irt.numerics import Anderson
-from spectral_irt.persons.newton import Answers, solve
 from spectral_irt.responses.block import Floats
 
 # Trapezoidal rule in steps of 0.8 standard deviations at the mode: exact to 2 exp(-2 pi^2 / 0.8^2) = 1e-13 for a normal

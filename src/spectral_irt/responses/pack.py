@@ -18,6 +18,7 @@ from spectral_irt.responses.block import BLOCK_RESPONSES, Block, Ints
 
 Duplicates = Literal["error", "first", "last"]
 DUPLICATES = ("error", "first", "last")
+CACHED = 16_384  # answers whose numbers fit in a core's cache together
 
 
 @dataclass

@@ -230,7 +230,7 @@ def test_only_items_with_a_measured_difficulty_are_anchors(tmp_path: Path) -> No
     first[:300, 6] = 1  # everybody's
     first[300:, 7:] = rng.random((100, 3)) < 0.5  # a group of its own
     old = SpectralRasch().fit(first)
-    bank = old.to_bank(first)  # type: ignore[attr-defined]
+    bank = Bank.from_fit(old, first)  # type: ignore[attr-defined]
     assert bank.status.tolist() == ["ok"] * 6 + ["all right"] + ["apart"] * 3
     second = (rng.random((300, 10)) < 0.6).astype(float)
     items = tmp_path / "items.csv"

@@ -21,7 +21,7 @@ def data() -> Responses:
 
 def test_what_a_fit_gives(data: Responses) -> None:
     fit = SpectralRasch().fit(data)
-    bank = fit.to_bank(data)  # type: ignore[attr-defined]
+    bank = Bank.from_fit(fit, data)  # type: ignore[attr-defined]
     assert np.array_equal(bank.difficulty, fit.difficulty_)
     assert np.array_equal(bank.se, fit.se_)
     assert np.array_equal(bank.n, data.item_counts)
@@ -124,7 +124,7 @@ def test_a_bank_scores_people(data: Responses) -> None:
     fit = SpectralRasch().fit(data)
     bank = Bank.from_fit(fit, data)
     calibration = bank.to_fit()
-    assert calibration.persons(data).equals(fit.persons(data))  # type: ignore[attr-defined]
+    assert calibration.analyse(data).persons().equals(fit.analyse(data).persons())  # type: ignore[attr-defined]
     assert np.array_equal(calibration.predict_proba([0.0]), fit.predict_proba([0.0]))
     with pytest.raises(OptionError, match="a bank, fitted already"):
         calibration.fit(data)

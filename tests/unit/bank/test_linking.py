@@ -109,7 +109,7 @@ def test_real_calibrations_of_two_groups() -> None:
     other_data = replace(hard.responses, items=np.arange(10, 30))
     other = SpectralRasch().fit(other_data)
     found = link(one, other)
-    linked = found.apply(other.to_bank(other_data))
+    linked = found.apply(Bank.from_fit(other, other_data))
     truth = beta[10:] - beta[:20].mean()
     assert len(found.item) == 10
     assert np.sqrt(np.mean(((linked.difficulty - truth) / linked.se) ** 2)) < 1.6

@@ -57,7 +57,7 @@ def test_without_a_population_few_people_are_an_error_and_many_are_enough(bank: 
     with pytest.raises(OptionError, match="from 1 person it cannot be estimated"):
         old.score(ONE, "eap")
     with pytest.raises(OptionError, match="1 person is too few to estimate the population"):
-        old.to_fit().persons(ONE, "eap")  # type: ignore[attr-defined]
+        old.to_fit().analyse(ONE).persons("eap")  # type: ignore[attr-defined]
     with pytest.raises(OptionError, match="from 40 people it cannot be estimated"):
         old.score(np.repeat(ONE.to_dense(), 40, axis=0), "eap")  # they do not differ
     many = simulate.rasch(500, 8, difficulty=EIGHT, seed=2).responses

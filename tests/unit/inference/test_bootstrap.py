@@ -86,7 +86,7 @@ def test_table_with_limits():
     slopes[3], slopes[9] = 3.0, 0.3
     responses = simulate.rasch(800, 15, slopes=slopes, seed=2).responses
     fit = SpectralRasch(se="none").fit(responses)
-    table = fit.item_fit(responses, bootstrap=60)
+    table = fit.analyse(responses).item_fit(bootstrap=60)
     assert table.columns[-7:] == [
         *(f"{name}_conditional_{what}" for name in ("infit", "outfit") for what in ("low", "high", "p")),
         "misfit",
@@ -95,7 +95,7 @@ def test_table_with_limits():
     assert table["misfit"][9] == "underfit"
     assert (table["infit_conditional_low"] < 1).all()
     assert (table["infit_conditional_high"] > 1).all()
-    assert table.equals(fit.item_fit(responses, bootstrap=60))
+    assert table.equals(fit.analyse(responses).item_fit(bootstrap=60))
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ def test_good_items_are_flagged_at_the_level():
     outside = {"infit_conditional": [], "outfit_conditional": []}
     for seed in range(12):
         responses = simulate.rasch(1000, 40, design="sampled", p=0.7, seed=500 + seed).responses
-        table = SpectralRasch(se="none").fit(responses).item_fit(responses, bootstrap=100)
+        table = SpectralRasch(se="none").fit(responses).analyse(responses).item_fit(bootstrap=100)
         for name, flags in outside.items():
             flags.append((table[name] < table[f"{name}_low"]) | (table[name] > table[f"{name}_high"]))
     for flags in outside.values():
@@ -119,7 +119,7 @@ def test_items_with_other_slopes_are_flagged():
     flagged = []
     for seed in range(4):
         responses = simulate.rasch(1000, 30, slopes=slopes, seed=700 + seed).responses
-        table = SpectralRasch(se="none").fit(responses).item_fit(responses, bootstrap=100)
+        table = SpectralRasch(se="none").fit(responses).analyse(responses).item_fit(bootstrap=100)
         expected = np.where(slopes == 2, "overfit", "underfit")[slopes != 1]
         flagged.append(table["misfit"].to_numpy()[slopes != 1] == expected)
     assert np.mean(flagged) >= 0.8

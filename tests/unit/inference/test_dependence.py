@@ -45,7 +45,7 @@ def test_correlations_equal_loops(p):
 def test_pairs_are_sorted_and_centred():
     data = simulate.rasch(300, 8, design="sampled", p=0.7, seed=2)
     fit = SpectralRasch().fit(data.responses)
-    found = fit.local_dependence(data.responses)
+    found = fit.analyse(data.responses).local_dependence()
     table = found.table()
     q3 = loop_correlations(residuals(data.responses, fit.difficulty_), 30)[0][np.triu_indices(8, 1)]
     assert found.pairs.mean == pytest.approx(q3.mean())
@@ -54,13 +54,13 @@ def test_pairs_are_sorted_and_centred():
     assert (np.diff(table["z"]) <= 0).all()
     assert table["excess"].sum() == pytest.approx(0, abs=1e-10)
     assert np.isnan(table["p"].to_numpy()).all()
-    assert len(fit.local_dependence(data.responses, top=5).table()) == 5
+    assert len(fit.analyse(data.responses).local_dependence(top=5).table()) == 5
 
 
 def test_components_are_eigenvalues_of_the_correlations():
     data = simulate.rasch(300, 8, seed=3)
     fit = SpectralRasch().fit(data.responses)
-    found = fit.local_dependence(data.responses, n_components=8)
+    found = fit.analyse(data.responses).local_dependence(n_components=8)
     r = loop_correlations(residuals(data.responses, fit.difficulty_, standardised=True), 30)[0]
     np.testing.assert_allclose(found.components.eigenvalues, np.linalg.eigvalsh(r)[::-1], atol=1e-10)
     loadings = found.components.loadings
@@ -71,11 +71,11 @@ def test_components_are_eigenvalues_of_the_correlations():
 def test_many_items_take_another_path_to_the_same(monkeypatch):
     data = simulate.rasch(800, 40, design="sampled", p=0.5, seed=4).responses
     fit = SpectralRasch().fit(data)
-    small = fit.local_dependence(data, top=30)
+    small = fit.analyse(data).local_dependence(top=30)
     for module in (residual_pairs, residual_components, dependence):
         monkeypatch.setattr(module, "ALL_PAIRS", 10)
     monkeypatch.setattr(residual_pairs, "CELLS", 40 * 7)
-    large = fit.local_dependence(data, top=30)
+    large = fit.analyse(data).local_dependence(top=30)
     assert large.pairs.matrix is None
     for name in ("first", "second", "correlation", "n", "z", "mean", "n_pairs", "largest"):
         np.testing.assert_allclose(getattr(large.pairs, name), getattr(small.pairs, name), atol=1e-10)
@@ -84,9 +84,9 @@ def test_many_items_take_another_path_to_the_same(monkeypatch):
 def test_components_of_many_items_on_complete_data(monkeypatch):
     data = simulate.rasch(500, 15, seed=5).responses
     fit = SpectralRasch().fit(data)
-    small = fit.local_dependence(data, n_components=3)
+    small = fit.analyse(data).local_dependence(n_components=3)
     monkeypatch.setattr(residual_components, "ALL_PAIRS", 10)
-    large = fit.local_dependence(data, n_components=3)
+    large = fit.analyse(data).local_dependence(n_components=3)
     # Lanczos leaves out the means of the residuals, which are next to zero.
     np.testing.assert_allclose(large.components.eigenvalues, small.components.eigenvalues, rtol=0.01)
 
@@ -95,7 +95,7 @@ def test_items_without_difficulty_are_left_out():
     table = simulate.rasch(200, 6, seed=6).responses.to_dense()
     table[:, 2] = 1
     fit = SpectralRasch(regularization=0).fit(table)
-    found = fit.local_dependence(table)
+    found = fit.analyse(table).local_dependence()
     assert found.pairs.n_pairs == 10
     assert np.isnan(found.components.loadings[2]).all()
 
@@ -103,7 +103,7 @@ def test_items_without_difficulty_are_left_out():
 def test_average_is_minus_one_over_the_other_items():
     for m in (10, 30):
         data = simulate.rasch(2000, m, seed=7).responses
-        found = SpectralRasch().fit(data).local_dependence(data)
+        found = SpectralRasch().fit(data).analyse(data).local_dependence()
         assert found.pairs.mean == pytest.approx(-1 / (m - 1), rel=0.15)
 
 
@@ -119,7 +119,7 @@ def test_a_dependent_pair_is_found_with_and_without_a_bootstrap():
     table = dependent_data(8)
     fit = SpectralRasch().fit(table)
     for replicates in (0, 39):
-        found = fit.local_dependence(table, bootstrap=replicates)
+        found = fit.analyse(table).local_dependence(bootstrap=replicates)
         rows = found.table()
         assert rows["dependent"].to_list() == [k == 0 for k in range(66)]
         assert (rows["item_1"][0], rows["item_2"][0]) == (3, 8)
@@ -133,7 +133,7 @@ def test_a_dependent_pair_is_found_with_and_without_a_bootstrap():
 def test_a_second_dimension_is_found():
     first, second = (simulate.rasch(1000, 8, seed=seed).responses.to_dense() for seed in (1, 2))
     table = np.hstack([first, second])
-    found = SpectralRasch().fit(table).local_dependence(table, bootstrap=39)
+    found = SpectralRasch().fit(table).analyse(table).local_dependence(bootstrap=39)
     assert found.critical["eigenvalue"].p == pytest.approx(1 / 40)
     assert "second_dimension" in [f.code for f in found.findings]
     loading = found.components.loadings[:, 0]
@@ -144,7 +144,7 @@ def test_a_second_dimension_is_found():
 def test_the_same_seed_gives_the_same_bits():
     data = simulate.rasch(300, 6, seed=9).responses
     fit = SpectralRasch().fit(data)
-    one, two = (fit.local_dependence(data, bootstrap=19, sample=200, seed=3) for _ in range(2))
+    one, two = (fit.analyse(data).local_dependence(bootstrap=19, sample=200, seed=3) for _ in range(2))
     assert one.critical["z"].value == two.critical["z"].value
     assert one.pairs.n.tolist() == [200] * 15
 
@@ -160,11 +160,11 @@ def test_bad_options():
         ({"bootstrap": 3}, "replicates is 3"),
     ]:
         with pytest.raises(OptionError, match=text):
-            fit.local_dependence(data, **options)
+            fit.analyse(data).local_dependence(**options)
     with pytest.raises(OptionError, match="needs the responses"):
         fit.local_dependence()
     with pytest.raises(DesignError, match="no two items have 200 users in common"):
-        fit.local_dependence(data, min_users=200)
+        fit.analyse(data).local_dependence(min_users=200)
     with pytest.raises(OptionError, match="not in the calibration"):
         fit.local_dependence(Responses.from_wide([[1, 0]], items=["x", "y"]))
 
@@ -174,7 +174,7 @@ def test_size_of_the_bootstrap():
     p = []
     for seed in range(100):
         data = simulate.rasch(300, 8, design="sampled", p=0.8, seed=seed).responses
-        found = SpectralRasch(se="none").fit(data).local_dependence(data, bootstrap=19, seed=seed)
+        found = SpectralRasch(se="none").fit(data).analyse(data).local_dependence(bootstrap=19, seed=seed)
         p.append([found.critical[name].p for name in ("q3_star", "z", "eigenvalue")])
     size = np.mean(np.array(p) <= 0.05, axis=0)
     assert (size >= 0.01).all()

@@ -77,7 +77,7 @@ def test_nobody_to_match():
 def test_contrasts_are_differences_of_separate_fits():
     data, groups = two_groups((300, 250), 6, seed=2)
     fit = ConditionalRasch().fit(data)
-    found = fit.dif(data, groups)
+    found = fit.analyse(data).dif(groups)
     first, second = (ConditionalRasch().fit(data.take_users(groups == g)) for g in ("g0", "g1"))
     np.testing.assert_allclose(found.contrasts["contrast"], second.difficulty_ - first.difficulty_, atol=1e-9)
     np.testing.assert_allclose(found.contrasts["se"], np.hypot(first.se_, second.se_), rtol=1e-8)
@@ -90,10 +90,10 @@ def test_contrasts_are_differences_of_separate_fits():
 
 def test_chosen_anchors_are_zero_on_average():
     data, groups = two_groups((300, 250), 6, seed=3)
-    found = SpectralRasch().fit(data).dif(data, groups, anchors=[1, 4])
+    found = SpectralRasch().fit(data).analyse(data).dif(groups, anchors=[1, 4])
     assert found.anchors.tolist() == [1, 4]
     assert found.contrasts["contrast"][[1, 4]].mean() == pytest.approx(0, abs=1e-12)
-    single = SpectralRasch().fit(data).dif(data, groups, anchors=[2]).contrasts
+    single = SpectralRasch().fit(data).analyse(data).dif(groups, anchors=[2]).contrasts
     assert single["contrast"][2] == single["se"][2] == single["z"][2] == 0
     # b_i - b_2 in each group: the variance of a difference.
     fits = [SpectralRasch(regularization=0).fit(data.take_users(groups == g)).covariance() for g in ("g0", "g1")]
@@ -103,7 +103,7 @@ def test_chosen_anchors_are_zero_on_average():
 
 def test_three_groups():
     data, groups = two_groups((400, 400, 400), 8, seed=4, shift=np.eye(8)[5] * 1.2)
-    found = SpectralRasch().fit(data).dif(data, groups)
+    found = SpectralRasch().fit(data).analyse(data).dif(groups)
     assert found.table().shape == (16, 17)
     assert found.overall()["df"].to_list() == [2] * 8
     assert found.items["flagged"].tolist() == [k == 5 for k in range(8)]
@@ -118,7 +118,7 @@ def test_purified_anchors_find_the_right_items():
     shift[:3] = 1.5  # all against the same group: centring on everything would blame the other nine
     data, groups = two_groups((1500, 1500), 12, seed=5, shift=shift)
     fit = SpectralRasch().fit(data)
-    naive, pure = fit.dif(data, groups), fit.dif(data, groups, anchors="purified")
+    naive, pure = fit.analyse(data).dif(groups), fit.analyse(data).dif(groups, anchors="purified")
     assert naive.contrasts["p_bh"][3:].min() < 0.01
     assert pure.contrasts["flagged"].tolist() == [k < 3 for k in range(12)]
     assert pure.anchors.tolist() == list(range(3, 12))
@@ -127,7 +127,7 @@ def test_purified_anchors_find_the_right_items():
 
 def test_sign_and_agreement_with_mantel_haenszel():
     data, groups = two_groups((2000, 2000), 10, seed=6, shift=np.eye(10)[7] * 0.8, mean=-0.7)
-    found = SpectralRasch().fit(data).dif(data, groups).contrasts
+    found = SpectralRasch().fit(data).analyse(data).dif(groups).contrasts
     assert found["contrast"][7] > 0.5
     assert found["delta"][7] < -1
     np.testing.assert_allclose(found["mh_delta"], found["delta"], atol=0.25)
@@ -137,7 +137,7 @@ def test_items_extreme_in_a_group_are_named_and_left_out():
     data, groups = two_groups((200, 200), 6, seed=7)
     table = data.to_dense()
     table[groups == "g1", 3] = 0
-    found = SpectralRasch().fit(table).dif(table, groups)
+    found = SpectralRasch().fit(table).analyse(table).dif(groups)
     assert 3 not in found.contrasts["item"]
     assert "items_not_compared" in [f.code for f in found.findings]
 
@@ -146,14 +146,14 @@ def test_items_extreme_in_a_group_are_named_and_left_out():
 def test_tables_are_of_the_library_that_came_in(frame):
     data, groups = two_groups((100, 100), 4, seed=8)
     table = frame(dict(zip("abcd", data.to_dense().T, strict=True)))
-    found = SpectralRasch().fit(table).dif(table, groups)
+    found = SpectralRasch().fit(table).analyse(table).dif(groups)
     assert isinstance(found.table(), frame)
     assert isinstance(found.overall(), frame)
 
 
 def test_unmatched_users_are_told():
     data = simulate.rasch(400, 30, design="sampled", p=0.4, seed=9).responses
-    found = SpectralRasch().fit(data).dif(data, np.arange(400) % 2)
+    found = SpectralRasch().fit(data).analyse(data).dif(np.arange(400) % 2)
     assert np.isnan(found.contrasts["mh_delta"]).all()
     assert "not_matched" in [f.code for f in found.findings]
     assert np.isfinite(found.contrasts["z"]).all()
@@ -166,22 +166,22 @@ def test_bad_groups():
     data, groups = two_groups((200, 200), 6, seed=10)
     fit = SpectralRasch().fit(data)
     with pytest.raises(DesignError, match="the groups have a single level, 'x'"):
-        fit.dif(data, ["x"] * 400)
+        fit.analyse(data).dif(["x"] * 400)
     with pytest.raises(DesignError, match="no level at all, only missing values"):
-        fit.dif(data, [None] * 400)
+        fit.analyse(data).dif([None] * 400)
     with pytest.raises(OptionError, match="the groups are 399 labels, and the data has 400 users"):
-        fit.dif(data, groups[1:])
+        fit.analyse(data).dif(groups[1:])
     few = np.where(np.arange(400) < 380, "many", "few")
     with pytest.raises(DesignError, match=r"fewer than 30 users .* in 'few' \(\d+\), which leaves 1 of 2 groups"):
-        fit.dif(data, few)
+        fit.analyse(data).dif(few)
     with pytest.raises(OptionError, match="reference is 'z'; the groups are 'g0', 'g1'"):
-        fit.dif(data, groups, reference="z")
+        fit.analyse(data).dif(groups, reference="z")
     with pytest.raises(OptionError, match="99 not among the items compared"):
-        fit.dif(data, groups, anchors=[99])
+        fit.analyse(data).dif(groups, anchors=[99])
     with pytest.raises(OptionError, match="anchors is 'some'"):
-        fit.dif(data, groups, anchors="some")
+        fit.analyse(data).dif(groups, anchors="some")
     with pytest.raises(OptionError, match="level is 5"):
-        fit.dif(data, groups, level=5)
+        fit.analyse(data).dif(groups, level=5)
 
 
 def test_small_groups_and_users_without_one_are_told():
@@ -189,13 +189,15 @@ def test_small_groups_and_users_without_one_are_told():
     labels = groups.astype(object)
     labels[:10] = "tiny"
     labels[10:15] = None
-    found = SpectralRasch().fit(data).dif(data, labels)
+    found = SpectralRasch().fit(data).analyse(data).dif(labels)
     codes = {f.code: f.sentence for f in found.findings}
     assert "5 of 400 users are in no group" in codes["users_without_group"]
     assert "'tiny' (" in codes["small_groups"]
     assert found.groups.names == ("g0", "g1")
     by_user = dict(enumerate(labels))
-    np.testing.assert_array_equal(SpectralRasch().fit(data).dif(data, by_user).contrasts["z"], found.contrasts["z"])
+    np.testing.assert_array_equal(
+        SpectralRasch().fit(data).analyse(data).dif(by_user).contrasts["z"], found.contrasts["z"]
+    )
 
 
 # ------------------------------------------------------------------------------------ size and power
@@ -238,7 +240,7 @@ def test_what_is_said_agrees_with_the_tables():
     seen, quiet = 0, 0
     for seed in range(12):
         data = simulate.rasch(160, 20, seed=seed).responses
-        found = SpectralRasch(regularization=0).fit(data).dif(data, np.arange(160) % 2)
+        found = SpectralRasch(regularization=0).fit(data).analyse(data).dif(np.arange(160) % 2)
         classes, flagged = found.contrasts["class"], found.contrasts["flagged"] | found.items["flagged"]
         said = next(one for one in found.findings if one.code.endswith("differential_items"))
         assert (said.code == "differential_items") == flagged.any()
@@ -265,7 +267,7 @@ def test_a_row_that_is_flagged_is_named():
     table[groups == 5, 4] = np.where(rng.random(200) < 0.2, 1 - table[groups == 5, 4], table[groups == 5, 4])
     for seed in range(6):
         order = np.random.default_rng(seed).permutation(6)
-        found = SpectralRasch(regularization=0).fit(table).dif(table, order[groups])
+        found = SpectralRasch(regularization=0).fit(table).analyse(table).dif(order[groups])
         rows = {item for item, flag in zip(found.contrasts["item"], found.contrasts["flagged"], strict=True) if flag}
         said = next((one for one in found.findings if one.code == "differential_items"), None)
         assert rows <= set(said.items if said else ())

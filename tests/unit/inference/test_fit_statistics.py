@@ -150,7 +150,7 @@ def test_same_bits_whatever_the_threads():
 def test_no_displacement_at_the_conditional_estimate():
     responses = simulate.rasch(500, 12, design="sampled", p=0.7, seed=2).responses
     fit = ConditionalRasch().fit(responses)
-    np.testing.assert_allclose(fit.item_fit(responses)["displacement_conditional"], 0, atol=1e-8)
+    np.testing.assert_allclose(fit.analyse(responses).item_fit()["displacement_conditional"], 0, atol=1e-8)
 
 
 def test_displacement_of_a_moved_item():
@@ -191,19 +191,19 @@ HEAD = [
 def test_table():
     responses = simulate.rasch(300, 8, seed=2).responses
     fit = SpectralRasch().fit(responses)
-    table = fit.item_fit(responses)
+    table = fit.analyse(responses).item_fit()
     assert table.columns == HEAD
     assert table.equals(item_fit(fit, responses))
-    assert not [name for name in fit.item_fit(responses, conditional=False).columns if "conditional" in name]
+    assert not [name for name in fit.analyse(responses).item_fit(conditional=False).columns if "conditional" in name]
     frame = pd.DataFrame(responses.to_dense(), columns=list("abcdefgh"))
-    assert isinstance(SpectralRasch().fit(frame).item_fit(frame), pd.DataFrame)
+    assert isinstance(SpectralRasch().fit(frame).analyse(frame).item_fit(), pd.DataFrame)
 
 
 def test_items_that_were_not_estimated_have_no_fit():
     table = simulate.rasch(300, 8, seed=2).responses.to_dense()
     table[:, 5] = 1
     for estimator in (SpectralRasch(), ConditionalRasch()):
-        found = estimator.fit(table).item_fit(table)
+        found = estimator.fit(table).analyse(table).item_fit()
         assert np.isnan(found["infit"][5])
         assert np.isnan(found["infit_conditional"][5])
         assert np.isfinite(np.delete(found["infit_conditional"].to_numpy(), 5)).all()
@@ -215,7 +215,7 @@ def test_errors():
     with pytest.raises(OptionError, match="item_fit needs the responses"):
         fit.item_fit()
     with pytest.raises(NotFittedError):
-        SpectralRasch().item_fit(responses)
+        SpectralRasch().analyse(responses).item_fit()
     with pytest.raises(OptionError, match="3 items are not in the calibration: 'x', 'y', 'z'"):
         fit.item_fit(Responses.from_wide([[1, 0, 1]], items=["x", "y", "z"]))
 
@@ -230,7 +230,7 @@ def test_conditional_fit_averages_one(m):
     rows = []
     for seed in range(40):
         responses = simulate.rasch(1000, m, design="sampled", p=0.7, seed=seed).responses
-        rows.append(SpectralRasch(se="none").fit(responses).item_fit(responses))
+        rows.append(SpectralRasch(se="none").fit(responses).analyse(responses).item_fit())
     every = {name: np.concatenate([row[name].to_numpy() for row in rows]) for name in HEAD[2:]}
     assert abs(every["infit_conditional"].mean() - 1) < 0.01
     assert abs(every["outfit_conditional"].mean() - 1) < 0.02

@@ -102,7 +102,7 @@ def test_z_is_antisymmetric_in_the_groups():
     data = simulate.rasch(500, 8, seed=5).responses
     half = np.arange(500) % 2
     fit = SpectralRasch().fit(data)
-    one, other = fit.score_split(data, half), fit.score_split(data, 1 - half)
+    one, other = fit.analyse(data).model_test(half), fit.analyse(data).model_test(1 - half)
     np.testing.assert_allclose(one.z, -other.z)
     assert one.statistic == pytest.approx(other.statistic)
     np.testing.assert_allclose(one.item_statistic, one.z**2)
@@ -118,7 +118,7 @@ def test_wald_by_item_is_score_split_of_a_conditional_fit():
 
 def test_three_groups():
     data = simulate.rasch(900, 7, seed=7).responses
-    found = SpectralRasch().fit(data).score_split(data, np.arange(900) % 3)
+    found = SpectralRasch().fit(data).analyse(data).model_test(np.arange(900) % 3)
     assert found.df == 12
     assert found.item_df == 2
     assert np.isnan(found.z).all()
@@ -129,14 +129,16 @@ def test_three_groups():
 def test_other_estimators_are_compared_by_the_spectral_one():
     data = simulate.rasch(500, 8, seed=8).responses
     joint, spectral = JointRasch().fit(data), SpectralRasch().fit(data)
-    assert joint.score_split(data, "median").statistic == pytest.approx(spectral.score_split(data).statistic)
+    assert joint.analyse(data).model_test("median").statistic == pytest.approx(
+        spectral.analyse(data).model_test().statistic
+    )
     assert estimator_like(SpectralRasch(weighting="users")).weighting == "users"
-    assert "sandwich" in repr(joint.score_split(data))
+    assert "sandwich" in repr(joint.analyse(data).model_test())
 
 
 def test_too_few_users_for_so_many_items():
     data = simulate.rasch(120, 70, seed=9).responses
-    found = SpectralRasch().fit(data).score_split(data)
+    found = SpectralRasch().fit(data).analyse(data).model_test()
     assert np.isnan(found.p)
     assert found.findings[-1].code == "no_joint_test"
     assert np.isfinite(found.z).all()
@@ -147,7 +149,7 @@ def test_one_block_or_many():
 
     data = simulate.rasch(400, 10, design="sampled", p=0.7, seed=10).responses
     fit = SpectralRasch().fit(data)
-    one, many = fit.score_split(data), fit.score_split(in_blocks(data, 37))
+    one, many = fit.analyse(data).model_test(), fit.analyse(in_blocks(data, 37)).model_test()
     np.testing.assert_allclose(one.z, many.z, atol=1e-8)
     assert andersen(data).statistic == pytest.approx(andersen(in_blocks(data, 37)).statistic, abs=1e-6)
 
@@ -162,7 +164,7 @@ def test_score_split_keeps_its_size(n, m, options):
     p, items = [], []
     for seed in range(200):
         data = simulate.rasch(n, m, seed=seed, **options).responses
-        found = SpectralRasch(se="none").fit(data).score_split(data)
+        found = SpectralRasch(se="none").fit(data).analyse(data).model_test()
         p.append(found.p)
         items.append(np.mean(found.item_p < 0.05))
     assert LEVEL[0] <= np.mean(np.array(p) < 0.05) <= LEVEL[1]
@@ -176,7 +178,7 @@ def test_score_split_rejects_unequal_slopes(n):
     for seed in range(40):
         slopes = np.exp(0.3 * np.random.default_rng(seed).standard_normal(15))
         data = simulate.rasch(n, 15, slopes=slopes, seed=seed).responses
-        p.append(SpectralRasch(se="none").fit(data).score_split(data).p)
+        p.append(SpectralRasch(se="none").fit(data).analyse(data).model_test().p)
     assert np.mean(np.array(p) < 0.05) > 0.9
 
 

@@ -54,8 +54,8 @@ def calibrated():
 @pytest.mark.parametrize("method", ["wle", "ml", "eap"])
 def test_reliability_is_the_squared_correlation_with_the_truth(calibrated, method):
     fit, data = calibrated
-    found = fit.reliability(data.responses, method=method)
-    truth = np.corrcoef(data.ability, fit.persons(data.responses, method="eap")["ability"])[0, 1] ** 2
+    found = fit.analyse(data.responses).reliability(method=method)
+    truth = np.corrcoef(data.ability, fit.analyse(data.responses).persons(method="eap")["ability"])[0, 1] ** 2
     assert isinstance(found, Reliability)
     value = found.eap_reliability if method == "eap" else found.persons.reliability
     assert abs(value - truth) < 0.03
@@ -70,7 +70,7 @@ def test_reliability_is_the_squared_correlation_with_the_truth(calibrated, metho
 
 def test_how_it_reads(calibrated):
     fit, data = calibrated
-    found = fit.reliability(data.responses)
+    found = fit.analyse(data.responses).reliability()
     text = repr(found)
     assert "persons, real" in text
     assert "KR-20" in text
@@ -84,10 +84,10 @@ def test_how_it_reads(calibrated):
 
 def test_information_table(calibrated):
     fit, _ = calibrated
-    table = fit.test_information([0.0, 1.0])
+    table = fit.calibration_.information([0.0, 1.0])
     assert table.columns == ["ability", "information", "se"]
     np.testing.assert_allclose(table["se"], 1 / np.sqrt(table["information"]))
-    whole = room.test_information(fit)
+    whole = room.calibration_.information(fit)
     assert len(whole) == 121
-    part = fit.test_information([0.0], items=[0, 1])
+    part = fit.calibration_.information([0.0], items=[0, 1])
     np.testing.assert_allclose(part["information"], information(fit.difficulty_[:2], 0.0))

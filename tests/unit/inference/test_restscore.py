@@ -60,10 +60,10 @@ def test_awkward_data_pair_by_pair():
 def test_table():
     answers = datasets.load_lsat()
     fit = SpectralRasch().fit(answers)
-    table = fit.item_restscore(answers)
+    table = fit.analyse(answers).item_restscore()
     assert table.columns == ["item", "n", "gamma", "gamma_expected", "se", "z", "p"]
     assert (table["p"] > 0.05).all()  # LSAT section 6 fits
-    assert fit.item_restscore(answers, sample=200)["n"].max() == 200
+    assert fit.analyse(answers).item_restscore(sample=200)["n"].max() == 200
     with pytest.raises(OptionError, match="needs the responses"):
         fit.item_restscore()
 
@@ -73,7 +73,7 @@ def test_too_many_responses(monkeypatch):
     fit = SpectralRasch().fit(answers)
     monkeypatch.setattr(restscore, "MOST_RESPONSES", 1000)
     with pytest.raises(OptionError, match="sample="):
-        fit.item_restscore(answers)
+        fit.analyse(answers).item_restscore()
 
 
 @pytest.mark.slow
@@ -81,7 +81,7 @@ def test_level():
     z = []
     for seed in range(60):
         responses = simulate.rasch(600, 20, design="sampled", p=0.7, seed=seed).responses
-        z.append(SpectralRasch(se="none").fit(responses).item_restscore(responses)["z"].to_numpy())
+        z.append(SpectralRasch(se="none").fit(responses).analyse(responses).item_restscore()["z"].to_numpy())
     z = np.concatenate(z)
     assert abs(z.mean()) < 0.15
     assert 0.03 < np.mean(np.abs(z) > 1.96) < 0.07

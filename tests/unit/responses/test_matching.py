@@ -63,12 +63,12 @@ class TestEverywhere:
     def test_align_and_persons(self, here: list[Any], there: list[Any]) -> None:
         assert align(np.array(there, dtype=object), lsat(here)).items.tolist() == there
         fit = SpectralRasch().fit(lsat(there))
-        assert fit.persons(lsat(here)).equals(fit.persons(lsat(there)))  # type: ignore[attr-defined]
+        assert fit.analyse(lsat(here)).persons().equals(fit.analyse(lsat(there)).persons())  # type: ignore[attr-defined]
 
     def test_named_items(self, here: list[Any], there: list[Any]) -> None:
         fit = SpectralRasch().fit(lsat(there))
         np.testing.assert_array_equal(fit.predict_proba([0], here[:2]), fit.predict_proba([0], there[:2]))
-        assert fit.score_table(items=here[:3]).equals(fit.score_table(items=there[:3]))  # type: ignore[attr-defined]
+        assert fit.calibration_.score_table(items=here[:3]).equals(fit.calibration_.score_table(items=there[:3]))  # type: ignore[attr-defined]
 
     def test_anchors(self, here: list[Any], there: list[Any]) -> None:
         fit = AnchoredRasch({there[0]: 0.5, there[1]: 0.0}).fit(lsat(here))

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from spectral_irt.errors import ReadError
 from spectral_irt.responses.reading.files import File
 from spectral_irt.responses.reading.raw import RawPiece, check_utf8, end_of_last_record, raw_pieces
-from spectral_irt.responses.reading.spreadsheet import GUARDED, unguarded
 from spectral_irt.responses.reading.tables import (
     HEAD_ROWS,
     Pieces,
@@ -28,6 +27,7 @@ from spectral_irt.responses.reading.tables import (
     check_names_differ,
     polars_errors_named,
 )
+from spectral_irt.spreadsheet import GUARDED, unguarded
 
 SEPARATORS = (",", ";", "\t", "|")
 HEAD_BYTES = 1 << 16

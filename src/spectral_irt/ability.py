@@ -19,10 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.weights import CACHED
 from spectral_irt.model import prox
 from spectral_irt.responses.block import Floats, Ints, fill_scaled
-from spectral_irt.responses.pack import user_chunks
+from spectral_irt.responses.pack import CACHED, user_chunks
 
 STEP = 1e-7  # logits; steps square, so the error left after one of this size is beyond the last digit
 MOST_STEPS = 200  # six are usual; the bracket halves at worst, and no bracket needs more
@@ -253,3 +252,23 @@ def _weighted_likelihood(answers: Answers, beta: Floats, theta: Floats) -> Float
     p = _probabilities(answers, beta, theta)
     away = np.logaddexp(0, np.repeat(theta, answers.counts) - beta[answers.items])
     return answers.scores * theta - answers.sums(away) + np.log(answers.sums(p * (1 - p))) / 2
+
+
+# ------------------------------------------------------------------------------ one set of items, every score
+
+SCORE_CELLS = 200_000  # scores x items at a time
+
+
+def score_abilities(difficulty: Floats, *, warm: bool = True) -> tuple[Floats, Floats]:
+    """Ability and standard error of every score from 0 to n on a complete set of n items."""
+    m = len(difficulty)
+    ability, se = np.empty(m + 1), np.empty(m + 1)
+    rows = max(1, SCORE_CELLS // max(m, 1))
+    for start in range(0, m + 1, rows):
+        scores = np.arange(start, min(start + rows, m + 1))
+        items = np.tile(np.arange(m, dtype=np.int32), len(scores))
+        answers = Answers(np.arange(len(scores) + 1, dtype=np.int32) * np.int32(m), items, scores)
+        ability[scores], information = solve(answers, difficulty, warm=warm)
+        with np.errstate(divide="ignore"):
+            se[scores] = 1 / np.sqrt(information)
+    return ability, se

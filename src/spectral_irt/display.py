@@ -15,8 +15,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from spectral_irt.cli.errors import printable
-from spectral_irt.errors import for_shell
+from spectral_irt.errors import for_shell, printable
 from spectral_irt.responses import Finding, Responses
 
 SHOW_ALL = 15  # a test of so many items is shown whole
@@ -176,7 +175,7 @@ def _texts(shown: Columns) -> dict[str, list[str]]:
         "se": [_number(x, 3) for x in shown["se"].tolist()],
         "95 % interval": [f"{a:.2f} to {b:.2f}" if np.isfinite(a) else "" for a, b in zip(low, high, strict=True)],
         "n": [f"{n:,}" for n in shown["n"].tolist()],
-        "right": [f"{100 * p:.1f} %" if np.isfinite(p) else "" for p in shown["p_value"].tolist()],
+        "right": [f"{100 * p:.1f} %" if np.isfinite(p) else "" for p in shown["p_correct"].tolist()],
     }
 
 

@@ -3,66 +3,62 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, is_dataclass
+from dataclasses import asdict
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectral_irt import __version__
-from spectral_irt.cli.analysis import Columns, Results
-from spectral_irt.cli.output import PROGRAM
+from spectral_irt.analysis.folder import PROGRAM
 from spectral_irt.errors import for_shell
 from spectral_irt.inference.differential import Differential
 from spectral_irt.inference.wald import WaldTest
 from spectral_irt.responses import Finding, Responses
+from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from spectral_irt.analysis.analysis import Analysis
+    from spectral_irt.analysis.parts import Parts
 
 NAMED_ITEMS = 1000  # items that a finding lists; all of them are counted
 
 
-def fit_record(
-    results: Results,
-    *,
-    estimator: str,
-    ability: str,
-    files: Sequence[str],
-    reading: Mapping[str, Any],
-    outputs: Sequence[str],
-    seconds: Mapping[str, float],
-) -> dict[str, Any]:
+def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     """Everything needed to know what a calibration is and to do it again."""
-    responses, fit = results.responses, results.fit
-    regularization = getattr(fit, "regularization_", None)
+    responses, calibration = study.responses, study.calibration
+    made, prior, scale = calibration.provenance, calibration.prior, calibration.scale
+    anchored = int(calibration.anchored.sum())
+    test = study.quick_model_test() if parts.fit else None
     return {
         "program": PROGRAM,
         "versions": versions(),
-        "outputs": list(outputs),
-        "estimator": estimator,
-        "settings": fit.get_params(),
-        "input": {"source": responses.source, "files": list(files), "reading": dict(reading)},
+        "outputs": [],
+        "estimator": made.estimator,
+        "settings": dict(made.settings),
+        "input": {"source": responses.source},
         "counts": {
             **counts_of(responses),
-            "items_with_estimate": int(np.isfinite(fit.difficulty_).sum()),
-            "items_anchored": int(np.sum(getattr(fit, "anchored_", False))),
+            "items_with_estimate": int(calibration.known.sum()),
+            "items_anchored": anchored,
         },
         "data_digest": responses.digest(),
-        "iterations": fit.n_iter_,
-        "residual": fit.residual_,
-        "contraction": getattr(fit, "contraction_", None),
-        "solver": getattr(fit, "solver_", None),
-        "loglik": getattr(fit, "loglik_", None),
-        "regularization": asdict(regularization) if is_dataclass(regularization) else None,  # type: ignore[arg-type]
-        "se_method": getattr(fit, "se_method_", None),
-        "error_over_floor": results.error_over_floor,
-        "scale": None if results.scale is None else asdict(results.scale),
-        "persons": None if results.persons is None else persons_record(results.persons, ability),
-        "reliability": None if results.reliability is None else results.reliability.to_dict(),
-        "item_fit": None if results.item_fit is None else _item_fit_record(results.item_fit, results.bootstrap),
-        "model_test": None if results.model_test is None else _test_record(results.model_test),
-        "dif": _one_or_all([_dif_record(dif, column) for column, dif in results.dif.items()]),
-        "findings": [finding_record(finding) for finding in results.findings],
-        "seconds": {name: round(value, 4) for name, value in seconds.items()},
+        "iterations": made.iterations,
+        "residual": made.residual,
+        "contraction": made.contraction,
+        "solver": made.solver,
+        "loglik": made.loglik,
+        "regularization": None if prior is None else asdict(prior),
+        "se_method": made.se_method,
+        # With anchors there is no common error to compare.
+        "error_over_floor": study.error_over_floor() if parts.persons and not anchored else None,
+        "scale": None if scale.is_logits else asdict(scale),
+        "persons": persons_record(study.person_columns(), study.ability) if parts.persons else None,
+        "reliability": study.reliability().to_dict() if parts.persons else None,
+        "item_fit": _item_fit_record(study, parts) if parts.fit else None,
+        "model_test": None if test is None else _test_record(test),
+        "dif": _one_or_all([_dif_record(dif, column) for column, dif in study.grouped(parts).items()]),
+        "findings": [finding_record(finding) for finding in study.findings(parts)],
     }
 
 
@@ -91,11 +87,12 @@ def persons_record(persons: Columns, ability: str) -> dict[str, Any]:
     }
 
 
-def _item_fit_record(columns: Columns, bootstrap: int) -> dict[str, Any]:
+def _item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
+    columns = study.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
     infit, outfit = columns["infit_conditional"], columns["outfit_conditional"]
     known = np.isfinite(infit)
     return {
-        "bootstrap": bootstrap,
+        "bootstrap": parts.bootstrap,
         "judged": int(known.sum()),
         "underfit": int(np.sum(columns["misfit"] == "underfit")),
         "overfit": int(np.sum(columns["misfit"] == "overfit")),

@@ -1,0 +1,477 @@
+"""Analysis: a calibration and responses together. Whatever is asked is computed once, and from the same numbers."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.analysis.parts import Parts, affordable, test_is_quick
+from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.inference.bounds import error_over_floor
+from spectral_irt.inference.conditional_fit import ConditionalStatistics, conditional_statistics
+from spectral_irt.inference.dependence import MIN_USERS as MIN_PAIRED
+from spectral_irt.inference.dependence import LocalDependence, local_dependence
+from spectral_irt.inference.differential import MIN_USERS, Differential, differential
+from spectral_irt.inference.fit_statistics import ItemStatistics, item_statistics
+from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, item_fit_columns, misfit_findings
+from spectral_irt.inference.ranking import DENSE_ITEMS, ranking_columns
+from spectral_irt.inference.reliability import Reliability, reliability
+from spectral_irt.inference.restscore import restscore_columns
+from spectral_irt.inference.wald import WaldTest, score_split
+from spectral_irt.persons.abilities import Abilities, abilities
+from spectral_irt.persons.align import align
+from spectral_irt.persons.residuals import MeanSquares, person_mean_squares, probabilities
+from spectral_irt.persons.table import person_columns
+from spectral_irt.responses import Block, Finding, as_responses
+from spectral_irt.responses.block import Floats
+from spectral_irt.tables import Columns, make_table
+
+if TYPE_CHECKING:
+    from spectral_irt.estimators.base import RaschEstimator
+
+Tell = Callable[[str], None]
+
+
+class Analysis:
+    """What a calibration says about people, and what their answers say about the calibration.
+
+    Every question is a method; what several of them need (abilities, say) is computed once.
+
+    Parameters
+    ----------
+    calibration : Calibration
+    responses : Responses, array or dataframe
+        Those of the calibration, or others; items are matched by label, here and only here.
+    ability : "wle", "ml" or "eap"
+        How abilities are estimated where a method does not say: Warm's weighted likelihood by default.
+    population : (mean, sd), optional
+        The normal population of "eap"; estimated from the responses unless given.
+    ignore_unknown : bool
+        Leave out answers to items that the calibration does not have; by default they are an error.
+    progress : callable, optional
+        Told in a few words what is being computed.
+    estimator : optional
+        The fitted estimator, which may have kept the covariance of many items.
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> answers = datasets.load_lsat()
+    >>> study = SpectralRasch().fit(answers).analyse(answers)
+    >>> study
+    <Analysis: 1,000 people, 5 items, 5,000 responses>
+    >>> round(study.reliability().kr20, 3)
+    0.295
+    """
+
+    def __init__(
+        self,
+        calibration: Calibration,
+        responses: Any,
+        *,
+        ability: str = "wle",
+        population: tuple[float, float] | None = None,
+        ignore_unknown: bool = False,
+        progress: Tell | None = None,
+        estimator: RaschEstimator | None = None,
+    ) -> None:
+        self.calibration = calibration
+        given = as_responses(responses, threshold=calibration.provenance.settings.get("threshold"))
+        self.responses = align(calibration.labels, given, ignore_unknown)
+        self.ability = ability
+        self.population = population
+        self.tell: Tell = progress or (lambda text: None)
+        self._estimator = estimator
+        self._known: dict[Hashable, Any] = {}
+        self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        r = self.responses
+        return f"<Analysis: {r.n_users:,} people, {r.n_items:,} items, {r.n_responses:,} responses>"
+
+    def _once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+        """What was computed under this key, or is now."""
+        with self._lock:
+            if key not in self._known:
+                self._known[key] = compute()
+            return self._known[key]
+
+    def _table(self, columns: Columns) -> Any:
+        return make_table(columns, self.responses.frame_kind)
+
+    # ------------------------------------------------------------------------------------------ people
+
+    def abilities(self, method: str | None = None) -> Abilities:
+        """The ability of every person as arrays; see `persons` for a table."""
+        method = method or self.ability
+        prior: dict[str, Any] = {}
+        if method == "eap" and self.population is not None:
+            prior = dict(zip(("prior_mean", "prior_sd"), self.population, strict=True))
+
+        def compute() -> Abilities:
+            self.tell(f"abilities ({method})")
+            return abilities(self.responses, self.calibration.difficulty, method, **prior)
+
+        return self._once(("abilities", method), compute)
+
+    def person_fit(self, method: str | None = None) -> MeanSquares:
+        """Infit and outfit of every person as arrays."""
+        method = method or self.ability
+        found = self.abilities(method)
+        return self._once(
+            ("person_fit", method),
+            lambda: person_mean_squares(self.responses, self.calibration.difficulty, found.ability),
+        )
+
+    def persons(self, method: str | None = None) -> Any:
+        """The persons as a table: `user, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
+
+        `n` answers to items with a difficulty, `score` of them right. `extreme`: everything right or everything wrong;
+        the ability is then infinite under "ml", and finite but mostly the method's under the others. `infit` and
+        `outfit` are mean squares at the reported ability (1 = as the model expects, above: erratic, below: too
+        regular), missing for extreme scores. `measure` and `measure_se` follow where there is a scale of report.
+
+        Parameters
+        ----------
+        method : "wle", "ml" or "eap", optional
+            Warm's weighted likelihood, maximum likelihood, or the mean under a normal prior; by default that of the
+            analysis.
+        """
+        return self._table(self.person_columns(method))
+
+    def person_columns(self, method: str | None = None) -> Columns:
+        """The columns of `persons`."""
+        columns = person_columns(self.responses, self.abilities(method), self.person_fit(method))
+        return with_measures(columns, "ability", self.calibration.scale)
+
+    def reliability(self, method: str | None = None) -> Reliability:
+        """How well the items tell persons apart, and persons the items: separation, reliability, KR-20, targeting."""
+        method = method or self.ability
+        return self._once(
+            ("reliability", method),
+            lambda: reliability(
+                self.calibration,
+                self.responses,
+                self.abilities(method),
+                ml=self.abilities("ml"),
+                person_infit=self.person_fit(method).infit,
+                item_infit=self.item_statistics().mean_squares.infit,
+            ),
+        )
+
+    def error_over_floor(self) -> float:
+        """The estimated error of the difficulties over the least possible; see `inference.bounds.error_over_floor`."""
+        return self._once(
+            "floor", lambda: error_over_floor(self.calibration, self.responses, self.abilities("wle").ability)
+        )
+
+    # --------------------------------------------------------------------------------------------- fit
+
+    def item_statistics(self) -> ItemStatistics:
+        """Conventional fit statistics of every item as arrays, at maximum likelihood abilities."""
+
+        def compute() -> ItemStatistics:
+            self.tell("fit of the items")
+            return item_statistics(self.responses, self.calibration.difficulty, self.abilities("ml").ability)
+
+        return self._once("item_statistics", compute)
+
+    def conditional_statistics(self) -> ConditionalStatistics:
+        """Fit statistics of every item given the scores, without abilities, as arrays."""
+
+        def compute() -> ConditionalStatistics:
+            self.tell("fit of the items given the scores")
+            return conditional_statistics(self.responses, self.calibration.difficulty)
+
+        return self._once("conditional_statistics", compute)
+
+    def item_fit(
+        self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0, conditional: bool = True
+    ) -> Any:
+        """The fit of every item as a table, and which items misfit.
+
+        `item, n, infit, infit_z, outfit, outfit_z`, the same conditional on the scores (`infit_conditional, ...`),
+        `point_measure, point_measure_expected, exact_match, exact_match_expected, displacement,
+        displacement_conditional`, and the verdict `misfit`: "underfit" (noisier than the model), "overfit" (steeper),
+        or "".
+
+        Mean squares are 1 when the item fits; above 1 answers are more erratic than the model says, below more
+        regular. Decide by the conditional ones: the conventional ones, at maximum likelihood abilities as in eRm and
+        Winsteps, have a mean below 1. `n` counts answers of people with a mixed score, who alone can tell. An item
+        that was not properly estimated (its status is neither "ok" nor "anchored") has no fit.
+
+        Parameters
+        ----------
+        bootstrap : int
+            Replicates for critical values of the conditional mean squares; 0 (default): none, and the verdict comes
+            from the standardized infit. 200 is a good number. Adds `infit_conditional_low, .._high, .._p`, and the
+            same for outfit.
+        sample : int, optional
+            People to take at random for the bootstrap. With very many people every item is "significantly" off.
+        seed : int
+            Of sample and bootstrap.
+        conditional : bool
+            Compute the conditional statistics too (default); they cost a few times the others.
+        """
+        return self._table(
+            self.item_fit_columns(bootstrap=bootstrap, sample=sample, seed=seed, conditional=conditional)
+        )
+
+    def item_fit_columns(
+        self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0, conditional: bool = True
+    ) -> Columns:
+        """The columns of `item_fit`."""
+
+        def compute() -> Columns:
+            limits = None
+            if bootstrap:
+                limits = bootstrap_limits(
+                    self.responses,
+                    self.calibration.difficulty,
+                    bootstrap,
+                    sample=sample,
+                    seed=seed,
+                    progress=self.tell,
+                )
+            given = self.conditional_statistics() if conditional else None
+            return item_fit_columns(self.calibration, self.item_statistics(), given, limits)
+
+        return self._once(("item_fit", bootstrap, sample, seed, conditional), compute)
+
+    def item_restscore(self, *, sample: int | None = None, seed: int = 0) -> Any:
+        """Does each item go with the rest of the test as the model says? Goodman and Kruskal's gamma as a table."""
+        return self._table(restscore_columns(self.calibration, self.responses, sample=sample, seed=seed))
+
+    def residuals(self) -> Any:
+        """Every answer as a table: `user, item, response, expected, residual, z`, at the abilities of the analysis.
+
+        For small data: a row for each answer.
+        """
+        person, item, right = self.responses.answers()
+        theta = self.abilities().ability
+        p = self.responses.gather(_probabilities, self.calibration.difficulty, persons=(theta,))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            z = (right - p) / np.sqrt(p * (1 - p))
+        return self._table(
+            {
+                "user": self.responses.users[person],
+                "item": self.calibration.labels[item],
+                "response": right.astype(np.int64),
+                "expected": p,
+                "residual": right - p,
+                "z": z,
+            }
+        )
+
+    # ------------------------------------------------------------------------------------------- tests
+
+    def model_test(self, split: Any = "ability") -> WaldTest:
+        """Are items as hard for the less able as for the more able? See `inference.wald.score_split`.
+
+        Parameters
+        ----------
+        split : "ability", "median", "mean", "scores", or labels
+            Into which groups people are divided; a label for each person, or a mapping from person to label.
+        """
+        if isinstance(split, str):
+            return self._once(("model_test", split), lambda: score_split(self.calibration, self.responses, split))
+        return score_split(self.calibration, self.responses, split)
+
+    def quick_model_test(self) -> WaldTest | None:
+        """`model_test` where it takes a moment and the halves can be calibrated on their own; None otherwise."""
+
+        def compute() -> WaldTest | None:
+            if not test_is_quick(self.responses):
+                return None
+            self.tell("less able against more able half")
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                for split in ("ability", "mean"):  # a short test may have only perfect scores above the median
+                    try:
+                        return self.model_test(split)
+                    except DesignError:
+                        pass  # the halves are too thin to be calibrated on their own
+            return None
+
+        return self._once("quick_model_test", compute)
+
+    def dif(
+        self,
+        groups: Any,
+        *,
+        reference: Any = None,
+        anchors: str | Iterable[Any] = "all",
+        min_users: int = MIN_USERS,
+        level: float = LEVEL,
+    ) -> Differential:
+        """Differential item functioning: which items are harder for one group than for another as able.
+
+        The parameters are those of `inference.differential.differential`; `groups` has a label for each person, in
+        their order, or maps persons to labels.
+        """
+        options = {"reference": reference, "anchors": anchors, "min_users": min_users, "level": level}
+        return differential(self.calibration, self.responses, groups, **options)
+
+    def local_dependence(
+        self,
+        *,
+        bootstrap: int = 0,
+        level: float = LEVEL,
+        min_users: int = MIN_PAIRED,
+        top: int | None = None,
+        n_components: int = 5,
+        sample: int | None = None,
+        seed: int = 0,
+    ) -> LocalDependence:
+        """Do some items share more than the ability? Yen's Q3 of pairs, and principal components of residuals.
+
+        The parameters are those of `inference.dependence.local_dependence`.
+        """
+        key = ("local_dependence", bootstrap, level, min_users, top, n_components, sample, seed)
+        return self._once(
+            key,
+            lambda: local_dependence(
+                self.calibration,
+                self.responses,
+                bootstrap=bootstrap,
+                level=level,
+                min_users=min_users,
+                top=top,
+                n_components=n_components,
+                sample=sample,
+                seed=seed,
+                progress=self.tell,
+            ),
+        )
+
+    # ------------------------------------------------------------------------------------------- ranks
+
+    def covariance(self) -> Floats | None:
+        """Covariance of the difficulties where the calibration or its estimator kept it; None otherwise."""
+        if self.calibration.covariance is not None:
+            return self.calibration.covariance
+        form = getattr(self._estimator, "covariance", None)
+        few = int(np.isfinite(self.calibration.se).sum()) <= DENSE_ITEMS
+        if form is None or not (few or self.calibration.provenance.se_method == "dense"):
+            return None
+        try:
+            return self._once("covariance", form)
+        except OptionError:  # none was kept
+            return None
+
+    def ranking(self, by: str | None = None, top: int = 10, *, seed: int = 0) -> Any:
+        """The items from the hardest down, with rank intervals and the chance of being among the `top` hardest.
+
+        By the lower end of the 95% interval where there are standard errors; see `inference.ranking.ranking_columns`.
+        """
+        return self._table(self.ranking_columns(by, top, seed=seed))
+
+    def ranking_columns(self, by: str | None = None, top: int = 10, *, seed: int = 0) -> Columns:
+        """The columns of `ranking`."""
+        chosen = by or ("lower" if np.isfinite(self.calibration.se).any() else "difficulty")
+        return self._once(
+            ("ranking", chosen, top, seed),
+            lambda: ranking_columns(self.calibration, self.covariance(), chosen, top, seed=seed),
+        )
+
+    # -------------------------------------------------------------------------------------------- scale
+
+    def rescale(self, mean: float, sd: float) -> Analysis:
+        """The same analysis, reported on a scale on which these people have this mean and standard deviation."""
+        ability = self.abilities().ability
+        known = ability[np.isfinite(ability)]
+        spread = float(known.std()) if len(known) else 0.0
+        if spread == 0:
+            raise OptionError(f"the people do not differ in ability, so that none can have the scale {mean:g},{sd:g}.")
+        unit = sd / spread
+        other = object.__new__(Analysis)
+        other.__dict__ = {
+            **self.__dict__,
+            "calibration": self.calibration.replace(scale=Scale(mean - unit * float(known.mean()), unit)),
+        }
+        return other
+
+    # ------------------------------------------------------------------- everything: text, tables, files
+
+    def parts(self, *, writing: bool = False, **wanted: Any) -> Parts:
+        """What a summary or the files hold besides the items; `wanted` are fields of `Parts`."""
+        return affordable(self.responses, writing=writing, **wanted)
+
+    def grouped(self, parts: Parts) -> Mapping[str, Differential]:
+        """The comparison of groups for every grouping of the parts."""
+        found = {}
+        for name, labels in parts.groups.items():
+            self.tell(f"comparing groups by {name}")
+            found[name] = self._once(("dif", name), partial(self.dif, labels))
+        return found
+
+    def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
+        """Everything that is odd, in the data and in what was computed from them."""
+        parts = parts or self.parts()
+        found = [*self.calibration.findings, *parts.notes]
+        if parts.fit:
+            columns = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
+            found += misfit_findings(columns, parts.bootstrap)
+        for one in self.grouped(parts).values():
+            found += one.findings
+        return tuple(found)
+
+    def tables(self, parts: Parts | None = None) -> dict[str, Columns]:
+        """The tables that are written, by the names of their files."""
+        parts = parts or self.parts(writing=True)
+        tables = {"items": with_measures(self.calibration.item_columns(), "difficulty", self.calibration.scale)}
+        if parts.persons:
+            tables["persons"] = self.person_columns()
+        if parts.fit:
+            tables["item_fit"] = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
+        if parts.groups:
+            tables["dif"] = _contrasts(self.grouped(parts))
+        if parts.top is not None:
+            tables["ranking"] = self.ranking_columns(top=parts.top)
+        return tables
+
+    def record(self, parts: Parts | None = None) -> dict[str, Any]:
+        """What was computed, how, and what came of it: the content of `fit.json`."""
+        from spectral_irt.analysis.record import fit_record
+
+        return fit_record(self, parts or self.parts(writing=True))
+
+    def summary(self, parts: Parts | None = None, *, width: int = 80) -> str:
+        """The text that `spectral-irt fit` prints."""
+        from spectral_irt.analysis.summary import summary_text
+
+        return summary_text(self, parts or self.parts(), width)
+
+    def write(self, folder: str | Path, parts: Parts | None = None, *, parquet: bool = False) -> list[Path]:
+        """Write the tables as CSV (and Parquet) and `fit.json` to a folder, complete or not at all; their paths."""
+        from spectral_irt.analysis.folder import write_results
+
+        return write_results(self, Path(folder), parts or self.parts(writing=True), parquet=parquet)
+
+
+def with_measures(columns: Columns, name: str, scale: Scale) -> Columns:
+    """The columns with what is reported on another scale after them; logits stay."""
+    if scale.is_logits:
+        return columns
+    return {**columns, "measure": scale.measure(columns[name]), "measure_se": scale.width(columns["se"])}
+
+
+def _contrasts(grouped: Mapping[str, Differential]) -> Columns:
+    """The rows of every grouping, with the column that it goes by."""
+    tables = [
+        {"grouping": np.full(len(one.contrasts["item"]), name, dtype=object), **one.contrasts}
+        for name, one in grouped.items()
+    ]
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+
+
+def _probabilities(block: Block, theta: Floats, difficulty: Floats) -> NDArray[np.float64]:
+    return probabilities(block, difficulty, theta)

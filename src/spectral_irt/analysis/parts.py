@@ -1,0 +1,68 @@
+"""Which parts of an analysis are wanted where everything is shown or written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from spectral_irt.responses import Finding, Responses
+
+QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
+LONG = 2e11  # sum over people of squared answers; beyond, conditional fit takes minutes and must be asked for
+TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the test of the model takes a second or less
+
+TOO_LONG = Finding(
+    "fit_left_out",
+    "note",
+    "The fit of the items was left out, because with so many answers per person it takes long.",
+    "Ask for it (--fit) to have it all the same.",
+)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a summary, a record and the files of an analysis hold besides the items.
+
+    Attributes
+    ----------
+    persons, fit : bool
+        People with reliability; the fit of the items with a test of the model.
+    bootstrap, sample : int, int or None
+        Data sets to simulate for the limits of the fit of each item (0: none), and people to take for them.
+    top : int, optional
+        Items by rank, with the chance of being among so many hardest.
+    groups : mapping
+        Names of groupings to the group of every person.
+    notes : tuple of Finding
+        What to say about what was left out.
+    """
+
+    persons: bool = True
+    fit: bool = True
+    bootstrap: int = 0
+    sample: int | None = None
+    top: int | None = None
+    groups: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Finding, ...] = ()
+
+
+def affordable(
+    responses: Responses, *, persons: bool | None = None, fit: bool | None = None, writing: bool = False, **rest: Any
+) -> Parts:
+    """The parts that were asked for; where nothing was said, those that do not take long or are to be written."""
+    by_default = writing or responses.n_responses <= QUICK
+    notes: tuple[Finding, ...] = ()
+    if fit is None:
+        fit = by_default
+        if fit and float((responses.counts.astype(float) ** 2).sum()) > LONG:
+            fit, notes = False, (TOO_LONG,)
+    return Parts(persons=by_default if persons is None else persons, fit=fit, notes=notes, **rest)
+
+
+def test_is_quick(responses: Responses) -> bool:
+    """Whether the test of the model takes no more than a moment."""
+    return responses.n_items <= TEST_ITEMS and responses.n_responses <= TEST_RESPONSES
+
+
+test_is_quick.__test__ = False  # type: ignore[attr-defined]  # or pytest collects it

@@ -1,0 +1,131 @@
+"""The analysis as text: the items that say most, a line for each part, how it was done, what is odd."""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING
+
+import numpy as np
+from rich.console import Console
+from rich.text import Text
+
+from spectral_irt.display import item_table, say, show_findings, show_lines, show_source
+from spectral_irt.errors import printable
+from spectral_irt.inference.item_fit import LEVEL
+
+if TYPE_CHECKING:
+    from spectral_irt.analysis.analysis import Analysis
+    from spectral_irt.analysis.parts import Parts
+    from spectral_irt.calibration import Calibration
+    from spectral_irt.inference.reliability import Reliability
+
+# Findings that the lines say already.
+SAID = ("regularization", "misfitting_items", "differential_items", "no_differential_items")
+
+METHODS = {
+    "SpectralRasch": "Spectral",
+    "AnchoredRasch": "Spectral",
+    "ConditionalRasch": "CML",
+    "MarginalRasch": "MML",
+    "JointRasch": "JML",
+    "PairwiseRasch": "PML",
+    "VariationalRasch": "VB",
+    "ChoppinRasch": "Choppin",
+    "EigenvectorRasch": "Eigenvector",
+}
+
+
+def summary_text(study: Analysis, parts: Parts, width: int = 80) -> str:
+    """What `show_summary` shows, as plain text."""
+    out = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, color_system=None)
+    show_summary(out, study, parts)
+    return out.file.getvalue()  # type: ignore[attr-defined]
+
+
+def show_summary(out: Console, study: Analysis, parts: Parts, *, method: str | None = None, times: str = "") -> None:
+    """The items, a line or two for each part of the analysis, how it was done, and the findings."""
+    show_source(out, study.responses)
+    unicode = (out.encoding or "").lower().startswith("utf")
+    say(out, item_table(study.calibration.item_columns(), out.width, unicode=unicode))
+    say(out)
+    lines = part_lines(study, parts)
+    if lines:
+        show_lines(out, lines)
+        say(out)
+    say(out, Text(printable(" ".join([how(study.calibration, method), *([times] if times else [])]))))
+    shown = [finding for finding in study.findings(parts) if finding.code not in SAID]
+    if shown:
+        say(out)
+        show_findings(out, shown)
+
+
+def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
+    """What there is to say, under the name of each part."""
+    lines = []
+    if parts.persons:
+        lines.append(("people", people(study.reliability())))
+    if parts.fit:
+        lines.append(("fit", _fit(study, parts)))
+    for column, dif in study.grouped(parts).items():
+        sentences = [found.sentence for found in dif.findings if found.code in SAID]
+        lines.append(("groups", f"{column}: {' '.join(sentences)}"))
+    return lines
+
+
+def how(calibration: Calibration, method: str | None = None) -> str:
+    """How the calibration came about, in a few sentences."""
+    made = calibration.provenance
+    text = f"{method or METHODS.get(made.estimator, made.estimator)} estimate"
+    weighting = made.settings.get("weighting")
+    text += f", {weighting} weights" if weighting else ""
+    anchored = int(calibration.anchored.sum())
+    if anchored:
+        text += f", anchored to {anchored:,} item{'' if anchored == 1 else 's'}"
+    sentences = [f"{text}: {made.iterations:,} passes over the data, residual {made.residual:.0e}."]
+    if calibration.prior is not None:
+        sentences.append(f"Regularization: {calibration.prior}.")
+    if made.se_method == "none":
+        sentences.append("No standard errors, as asked.")
+    elif made.se_method is not None:
+        sandwich = "sandwich, " if made.se_method in ("dense", "one-pass", "multiplier") else ""
+        sentences.append(f"Standard errors: {sandwich}{made.se_method}.")
+    return " ".join(sentences)
+
+
+def people(found: Reliability) -> str:
+    """Reliability, where the people are, and how many are off the scale."""
+    persons, everyone = found.persons, found.persons_with_extremes
+    parts = []
+    if persons.reliability > 0:
+        parts.append(f"reliability {persons.reliability:.2f} (separation {persons.separation:.2f})")
+    elif np.isfinite(persons.reliability):
+        parts.append("reliability 0 (errors exceed the spread)")
+    if found.kr20 is not None:
+        parts.append(f"KR-20 {found.kr20:.2f}")
+    if np.isfinite(everyone.mean):
+        parts.append(f"mean ability {everyone.mean:z.2f}, sd {everyone.sd:.2f}")
+    extreme = found.n_lowest + found.n_highest
+    parts.append(f"{extreme:,} extreme score{'' if extreme == 1 else 's'}")
+    return ", ".join(parts)
+
+
+def _fit(study: Analysis, parts: Parts) -> str:
+    columns = study.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
+    infit = columns["infit_conditional"]
+    known = np.isfinite(infit)
+    if not known.any():
+        return "no item has answers that could misfit"
+    flagged = [found.sentence for found in study.findings(parts) if found.code == "misfitting_items"]
+    if flagged:
+        text = flagged[0].rstrip(".")
+    else:
+        text = f"no item misfits (conditional infit {infit[known].min():.2f} to {infit[known].max():.2f})"
+    test = study.quick_model_test()
+    if test is not None and np.isfinite(test.p):
+        same = "as hard for the less able as for" if test.p >= LEVEL else "not equally hard for the less and"
+        text += f"; items are {same} the more able (p {_p(test.p)})"
+    return text
+
+
+def _p(p: float) -> str:
+    return f"= {p:.2f}" if p >= 0.095 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"

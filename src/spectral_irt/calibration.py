@@ -1,0 +1,338 @@
+"""Calibration: what an estimator found. Numbers per item, frozen, without answers, engine or threads.
+
+An item has one threshold for every step from one category to the next; an item that is right or wrong has one, its
+difficulty. Thresholds lie in one array, item after item (`thresholds`, with `n_thresholds` saying how many each item
+has), so that nothing outside this module needs to know how many numbers belong to an item.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spectral_irt.ability import score_abilities
+from spectral_irt.chain.regularization import Regularization
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.model import sigmoid
+from spectral_irt.responses import Finding
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.labels import positions
+from spectral_irt.responses.responses import Labels, fixed
+from spectral_irt.tables import Columns, make_table
+
+Z95 = 1.959963984540054  # standard normal quantile at 0.975
+MEASURED = ("ok", "anchored")  # status of items whose difficulty rests on their own answers
+SMALL = 25  # items up to which a calibration carries its covariance matrix: 200 bytes per item
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How logits are reported: mean + unit * logit. `mean` is what a logit of 0 becomes."""
+
+    mean: float = 0.0
+    unit: float = 1.0
+
+    @property
+    def is_logits(self) -> bool:
+        return self.mean == 0 and self.unit == 1
+
+    def measure(self, logits: ArrayLike) -> Floats:
+        """Difficulties or abilities as they are reported."""
+        return self.mean + self.unit * np.asarray(logits, dtype=float)
+
+    def width(self, logits: ArrayLike) -> Floats:
+        """Standard errors, shifts and other distances as they are reported."""
+        return self.unit * np.asarray(logits, dtype=float)
+
+
+LOGITS = Scale()
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """How a calibration came about.
+
+    Attributes
+    ----------
+    estimator, settings : str, mapping
+        The class that found it, and its parameters.
+    iterations, residual : int, float
+        Passes or steps, and how far the solution is from exact, in the estimator's own measure.
+    loglik : float, optional
+        The log-likelihood that was maximized, for estimators that have one.
+    se_method, solver, contraction : optional
+        How the standard errors were computed, which solver ran, and how much a pass shrinks the slowest error.
+    version : str
+        Of the package.
+    """
+
+    estimator: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    iterations: int = 0
+    residual: float = 0.0
+    loglik: float | None = None
+    se_method: str | None = None
+    solver: str | None = None
+    contraction: float | None = None
+    version: str = ""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Calibration:
+    """Items with their difficulties, standard errors and status.
+
+    Attributes
+    ----------
+    labels : array of labels
+    thresholds, threshold_se : float arrays
+        One number for every threshold, item after item, in logits; larger = harder, NaN without an estimate.
+    n_thresholds : int array
+        How many thresholds each item has; 1 for every item that is right or wrong.
+    status : array of str
+        "ok", "anchored", or why the number is less than that: "all right", "all wrong", "no information",
+        "no responses", "apart".
+    n, score : int arrays
+        How many people answered each item, and how many right.
+    item_information : float array
+        What the answers tell about each item.
+    covariance : float array, optional
+        Of the difficulties, for up to 25 items; an `Analysis` computes it for more.
+    scale : Scale
+        How difficulties and abilities are reported.
+    prior : Regularization, optional
+        What was added to the data.
+    findings : tuple of Finding
+    provenance : Provenance
+    further : mapping
+        Further columns of `items()` by name, such as the displacement of anchored items.
+    frame_kind : str, optional
+        The dataframe library of the tables: the one that the data came in, polars by default.
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> calibration = SpectralRasch().fit(datasets.load_lsat()).calibration_
+    >>> calibration
+    <Calibration: 5 items, difficulty -1.27 to 1.24 logits, median se 0.074>
+    >>> calibration.probability([0.0], items=["item3"]).round(2).tolist()
+    [[0.22]]
+    """
+
+    labels: Labels
+    thresholds: Floats
+    threshold_se: Floats
+    status: NDArray[Any]
+    n: Ints
+    score: Ints
+    item_information: Floats
+    n_thresholds: Ints | None = None
+    covariance: Floats | None = None
+    scale: Scale = LOGITS
+    prior: Regularization | None = None
+    findings: tuple[Finding, ...] = ()
+    provenance: Provenance = field(default_factory=Provenance)
+    further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    frame_kind: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_thresholds is None:
+            object.__setattr__(self, "n_thresholds", np.ones(len(self.labels), dtype=np.int8))
+        for name in ("labels", "thresholds", "threshold_se", "status", "n", "score", "item_information"):
+            object.__setattr__(self, name, fixed(getattr(self, name)))
+
+    def __repr__(self) -> str:
+        known = self.difficulty[self.known]
+        spread = f", difficulty {known.min():.2f} to {known.max():.2f} logits" if len(known) else ""
+        se = self.se[np.isfinite(self.se)]
+        median = f", median se {np.median(se):.3f}" if len(se) else ""
+        return f"<{type(self).__name__}: {self.n_items:,} items{spread}{median}>"
+
+    # ------------------------------------------------------------------------------------- per item
+
+    @property
+    def n_items(self) -> int:
+        return len(self.labels)
+
+    @property
+    def difficulty(self) -> Floats:
+        """The location of every item: the mean of its thresholds."""
+        return self._per_item(self.thresholds)
+
+    @property
+    def se(self) -> Floats:
+        """Standard error of every difficulty; of an item with one threshold, that threshold's."""
+        return self._per_item(self.threshold_se)
+
+    def _per_item(self, values: Floats) -> Floats:
+        if len(values) == self.n_items:
+            return values
+        counts = np.asarray(self.n_thresholds)
+        return np.add.reduceat(values, np.cumsum(counts) - counts) / counts
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """Items that have a difficulty."""
+        return np.isfinite(self.difficulty)
+
+    @property
+    def measured(self) -> NDArray[np.bool_]:
+        """Items whose difficulty rests on their own answers, or is anchored."""
+        return self.known & np.isin(self.status, MEASURED)
+
+    @property
+    def anchored(self) -> NDArray[np.bool_]:
+        """Items whose difficulty was given, not estimated."""
+        return np.asarray(self.further.get("anchored", np.zeros(self.n_items, dtype=bool)))
+
+    @property
+    def share_right(self) -> Floats:
+        """Right answers as a share of all, the classical facility; NaN without answers."""
+        return np.divide(self.score, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0)
+
+    def positions(self, items: Sequence[Any] | None) -> Ints:
+        """Positions of these items, by label; by default of every item that has a difficulty."""
+        if items is None:
+            return np.flatnonzero(self.known)
+        place = positions(items, self.labels)
+        unknown = [label for label, k in zip(items, place.tolist(), strict=True) if k < 0]
+        if unknown:
+            raise OptionError(f"unknown items {listed(unknown)}; this calibration has {listed(self.labels)}.")
+        return place
+
+    def form(self, items: Sequence[Any] | None) -> Floats:
+        """Difficulties of the items of a form, each named once and all with a difficulty."""
+        place = self.positions(items)
+        if len(np.unique(place)) < len(place):
+            raise OptionError("items names the same item more than once; name each once.")
+        without = self.labels[place[~self.known[place]]]
+        if len(without):
+            raise OptionError(f"items without a difficulty: {listed(without)}. Leave them out of the form.")
+        return self.difficulty[place]
+
+    def replace(self, **changes: Any) -> Self:
+        """The calibration with some of its fields changed."""
+        return replace(self, **changes)
+
+    # --------------------------------------------------------------------------------------- tables
+
+    def items(self) -> Any:
+        """The items as a table: `item, difficulty, se, ci_low, ci_high, n, score, p_correct, status`, and further ones.
+
+        Larger difficulty = harder; `ci_low` to `ci_high` is the 95% interval; `n` people answered, `score` of them
+        right, `p_correct` = score / n (the classical facility). The table is of the dataframe library that the data
+        came in, polars otherwise.
+        """
+        return make_table(self.item_columns(), self.frame_kind)
+
+    def item_columns(self) -> Columns:
+        """The columns of `items()`."""
+        difficulty, se = self.difficulty, self.se
+        return {
+            "item": self.labels,
+            "difficulty": difficulty,
+            "se": se,
+            "ci_low": difficulty - Z95 * se,
+            "ci_high": difficulty + Z95 * se,
+            "n": self.n,
+            "score": self.score,
+            "p_correct": self.share_right,
+            "status": self.status,
+            **{name: values for name, values in self.further.items() if name != "anchor_se"},
+        }
+
+    def probability(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
+        """Probability of a right answer: a row for each ability, a column for each item (all of them by default).
+
+        P(X = 1) = 1 / (1 + exp(difficulty - ability)); NaN for an item without a difficulty.
+        """
+        difficulty = self.difficulty if items is None else self.difficulty[self.positions(items)]
+        return sigmoid(as_abilities(abilities)[:, None] - difficulty[None, :])
+
+    def information(self, theta: ArrayLike | None = None, items: Sequence[Any] | None = None) -> Any:
+        """The test information function as a table: `ability, information, se`.
+
+        I(theta) = sum_i p_i (1 - p_i), and 1 / sqrt(I) is the standard error of an ability there.
+
+        Parameters
+        ----------
+        theta : array, optional
+            Abilities; by default 121 of them, from two logits below the easiest item to two above the hardest.
+        items : sequence of labels, optional
+            The items of a form; by default all that have a difficulty.
+
+        Examples
+        --------
+        >>> from spectral_irt import SpectralRasch, datasets
+        >>> calibration = SpectralRasch().fit(datasets.load_lsat()).calibration_
+        >>> calibration.information([0.0])["information"].round(2).to_list()
+        [1.06]
+        """
+        beta = self.form(items)
+        at = as_abilities(np.linspace(beta.min() - 2, beta.max() + 2, 121) if theta is None else theta)
+        found = test_information(beta, at)
+        with np.errstate(divide="ignore"):
+            return make_table({"ability": at, "information": found, "se": 1 / np.sqrt(found)}, self.frame_kind)
+
+    def score_table(self, items: Sequence[Any] | None = None) -> Any:
+        """From raw score to ability on a complete set of items: `score, ability, se, ability_ml, se_ml`.
+
+        Given the items answered, the score is all that an ability depends on, so this table scores a paper form by
+        hand. `ability` is Warm's weighted likelihood estimate, finite for every score; `ability_ml` the maximum
+        likelihood estimate, infinite for the lowest and the highest.
+
+        Parameters
+        ----------
+        items : sequence of labels, optional
+            The items of the form; by default all that have a difficulty.
+
+        Examples
+        --------
+        >>> from spectral_irt import SpectralRasch, datasets
+        >>> SpectralRasch().fit(datasets.load_lsat()).calibration_.score_table()["score"].to_list()
+        [0, 1, 2, 3, 4, 5]
+        """
+        beta = self.form(items)
+        ability, se = score_abilities(beta)
+        ability_ml, se_ml = score_abilities(beta, warm=False)
+        scores = np.arange(len(beta) + 1)
+        columns = {"score": scores, "ability": ability, "se": se, "ability_ml": ability_ml, "se_ml": se_ml}
+        return make_table(columns, self.frame_kind)
+
+
+def as_abilities(given: Any) -> Floats:
+    """Abilities as an array; a table of answers is refused."""
+    try:
+        theta = np.atleast_1d(np.asarray(given, dtype=float))
+    except (TypeError, ValueError):
+        theta = None
+    if theta is None or theta.ndim > 1:
+        what = type(given).__name__ if theta is None else f"a table of shape {theta.shape}"
+        raise OptionError(
+            f"these are abilities, one number per person, not {what}. Abilities of the people who gave these answers: "
+            "fit.analyse(answers).persons()."
+        )
+    return theta
+
+
+CELLS = 1_000_000  # abilities x items at a time
+
+
+def test_information(difficulty: Floats, theta: Floats) -> Floats:
+    """sum_i p_i (1 - p_i) at each ability: what the items tell about somebody there.
+
+    >>> test_information(np.zeros(4), np.zeros(1)).tolist()
+    [1.0]
+    """
+    total = np.empty(len(theta))
+    rows = max(1, CELLS // max(len(difficulty), 1))
+    for start in range(0, len(theta), rows):
+        small = np.exp(-np.abs(difficulty - theta[start : start + rows, None]))
+        total[start : start + rows] = (small / (1 + small) ** 2).sum(axis=1)
+    return total
+
+
+test_information.__test__ = False  # type: ignore[attr-defined]  # or pytest collects it

@@ -1,0 +1,31 @@
+"""Places for banks and salts: refused before the work when they cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spectral_irt.errors import OptionError, OutputError, listed
+
+
+def refuse_bank_place(folder: Path) -> None:
+    """An error before the work when no bank can be saved in this place."""
+    from spectral_irt.bank.store import MANIFEST
+
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{str(folder)!r} is a file, not a folder; choose another place. Nothing was written.")
+    if folder.is_dir() and any(folder.iterdir()) and not (folder / MANIFEST).exists():
+        present = listed(sorted(path.name for path in folder.iterdir()))
+        raise OutputError(
+            f"{str(folder)!r} is a folder with other files ({present}), not a bank; choose another place. Nothing was "
+            "written."
+        )
+
+
+def refuse_salt_place(salt: Path | None, *banks: Path | None) -> None:
+    """An error when the salt would be in a bank: who gets the bank must not get the salt."""
+    for bank in banks:
+        if salt is not None and bank is not None and salt.resolve().is_relative_to(bank.resolve()):
+            raise OptionError(
+                f"the salt file {str(salt)!r} lies in the bank {str(bank)!r}, and would be given away with it; keep it "
+                "elsewhere."
+            )
