@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -301,6 +302,24 @@ class Calibration:
         scores = np.arange(len(beta) + 1)
         columns = {"score": scores, "ability": ability, "se": se, "ability_ml": ability_ml, "se_ml": se_ml}
         return make_table(columns, self.frame_kind)
+
+    # -------------------------------------------------------------------------------------- on disk
+
+    def save(self, folder: str | Path) -> Path:
+        """Keep the calibration in a folder, as a bank: it scores people, anchors and links.
+
+        A bank made with the responses too (`study.to_bank()`) also knows what updating it needs.
+        """
+        from spectral_irt.bank.bank import without_data
+
+        return without_data(self).save(folder)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Calibration:
+        """The calibration of a bank that was saved; every file is checked, nothing is unpickled."""
+        from spectral_irt.bank.bank import Bank
+
+        return Bank.load(folder).calibration
 
 
 def as_abilities(given: Any) -> Floats:

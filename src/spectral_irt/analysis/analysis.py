@@ -35,6 +35,7 @@ from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns, make_table
 
 if TYPE_CHECKING:
+    from spectral_irt.bank.bank import Bank
     from spectral_irt.estimators.base import RaschEstimator
 
 Tell = Callable[[str], None]
@@ -398,6 +399,18 @@ class Analysis:
             "calibration": self.calibration.replace(scale=Scale(mean - unit * float(known.mean()), unit)),
         }
         return other
+
+    def to_bank(self, salt: Any = None) -> Bank:
+        """A bank of the calibration and of what these responses, which it was fitted to, tell for later updates.
+
+        Parameters
+        ----------
+        salt : bytes or path, optional
+            A secret by which the bank knows people again; see `bank.bank.to_bank`.
+        """
+        from spectral_irt.bank.bank import to_bank
+
+        return to_bank(self.calibration, self.responses, salt)
 
     # ------------------------------------------------------------------- everything: text, tables, files
 

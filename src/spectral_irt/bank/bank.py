@@ -344,8 +344,22 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
         population = Population.of(answers, np.where(measured, made.difficulty, np.nan))
     if secret is not None:
         secret = secret.keep()
-    prior = made.prior if made.prior is not None and made.prior.kind == "virtual item" else None
     silent = secret is None and NO_RECOGNITION not in made.findings
+    return replace(
+        without_data(made),
+        group=group,
+        data=(DataSet.of(answers, "fit", secret),),
+        findings=(*made.findings, NO_RECOGNITION) if silent else made.findings,
+        matrix=matrix,
+        population=population,
+        users=secret.fingerprints(answers) if secret else nobody(),
+        salt_check=secret.check if secret else "",
+    )
+
+
+def without_data(made: Calibration) -> Bank:
+    """The bank of a calibration alone: updating it goes by what is known of each item, and there is no population."""
+    prior = made.prior if made.prior is not None and made.prior.kind == "virtual item" else None
     return Bank(
         items=made.labels,
         difficulty=made.difficulty,
@@ -355,17 +369,12 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
         n_right=made.score,
         information=np.where(made.known, np.nan_to_num(made.item_information), 0.0),
         anchored=made.anchored,
-        group=group,
+        group=np.zeros(made.n_items, dtype=np.int64),
         estimator=made.provenance.estimator,
         settings=made.provenance.settings,
         scale=made.scale,
-        data=(DataSet.of(answers, "fit", secret),),
-        findings=(*made.findings, NO_RECOGNITION) if silent else made.findings,
+        findings=made.findings,
         prior=NO_PRIOR if prior is None else Prior(prior.mean, prior.alpha),
-        matrix=matrix,
-        population=population,
-        users=secret.fingerprints(answers) if secret else nobody(),
-        salt_check=secret.check if secret else "",
         version=made.provenance.version,
     )
 
