@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from spectral_irt.analysis.columns import contrast_columns, residual_columns, with_measures
 from spectral_irt.analysis.parts import Parts, affordable, test_is_quick
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import DesignError, OptionError
@@ -28,9 +28,9 @@ from spectral_irt.inference.restscore import restscore_columns
 from spectral_irt.inference.wald import WaldTest, score_split
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.align import align
-from spectral_irt.persons.residuals import MeanSquares, person_mean_squares, probabilities
+from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
 from spectral_irt.persons.table import person_columns
-from spectral_irt.responses import Block, Finding, as_responses
+from spectral_irt.responses import Finding, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns, make_table
 
@@ -256,21 +256,7 @@ class Analysis:
 
         For small data: a row for each answer.
         """
-        person, item, right = self.responses.answers()
-        theta = self.abilities().ability
-        p = self.responses.gather(_probabilities, self.calibration.difficulty, persons=(theta,))
-        with np.errstate(invalid="ignore", divide="ignore"):
-            z = (right - p) / np.sqrt(p * (1 - p))
-        return self._table(
-            {
-                "user": self.responses.users[person],
-                "item": self.calibration.labels[item],
-                "response": right.astype(np.int64),
-                "expected": p,
-                "residual": right - p,
-                "z": z,
-            }
-        )
+        return self._table(residual_columns(self.calibration, self.responses, self.abilities().ability))
 
     # ------------------------------------------------------------------------------------------- tests
 
@@ -446,7 +432,7 @@ class Analysis:
         if parts.fit:
             tables["item_fit"] = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
         if parts.groups:
-            tables["dif"] = _contrasts(self.grouped(parts))
+            tables["dif"] = contrast_columns(self.grouped(parts))
         if parts.top is not None:
             tables["ranking"] = self.ranking_columns(top=parts.top)
         return tables
@@ -468,23 +454,3 @@ class Analysis:
         from spectral_irt.analysis.folder import write_results
 
         return write_results(self, Path(folder), parts or self.parts(writing=True), parquet=parquet)
-
-
-def with_measures(columns: Columns, name: str, scale: Scale) -> Columns:
-    """The columns with what is reported on another scale after them; logits stay."""
-    if scale.is_logits:
-        return columns
-    return {**columns, "measure": scale.measure(columns[name]), "measure_se": scale.width(columns["se"])}
-
-
-def _contrasts(grouped: Mapping[str, Differential]) -> Columns:
-    """The rows of every grouping, with the column that it goes by."""
-    tables = [
-        {"grouping": np.full(len(one.contrasts["item"]), name, dtype=object), **one.contrasts}
-        for name, one in grouped.items()
-    ]
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-
-
-def _probabilities(block: Block, theta: Floats, difficulty: Floats) -> NDArray[np.float64]:
-    return probabilities(block, difficulty, theta)

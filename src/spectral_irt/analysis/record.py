@@ -104,11 +104,8 @@ def _item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
 def _test_record(test: WaldTest) -> dict[str, Any]:
     groups = test.groups
     return {
+        **test.to_dict(),
         "test": "score-split Wald",
-        "statistic": test.statistic,
-        "df": test.df,
-        "df2": test.df2,
-        "p": test.p,
         "groups": dict(zip(groups.names, groups.sizes.tolist(), strict=True)),
         "items_compared": len(groups.items),
     }

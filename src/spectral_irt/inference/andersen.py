@@ -8,50 +8,33 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.inference.result import Result
 from spectral_irt.inference.splits import divide
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups
 from spectral_irt.inference.tails import chi2_tail
-from spectral_irt.responses import Finding, as_responses
-from spectral_irt.tables import make_table
+from spectral_irt.responses import as_responses
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class AndersenTest:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class AndersenTest(Result):
     """What `andersen` found.
+
+    LR = 2 (sum of the groups' log-likelihoods - log-likelihood of all), with (groups - 1)(items - 1) degrees of
+    freedom. `table()` has every item in every group: `group, item, difficulty, se`.
 
     Attributes
     ----------
-    statistic, df, p : float, int, float
-        LR = 2 (sum of the groups' log-likelihoods - log-likelihood of all), (groups - 1)(items - 1), tail probability.
     loglik : float
-        Conditional log-likelihood of all users together, on the items compared.
+        Conditional log-likelihood of all people together, on the items compared.
     groups : Subgroups
         Difficulties, standard errors and log-likelihood in each group; `groups.left_out`: items not compared.
     """
 
-    statistic: float
-    df: int
-    p: float
+    name = "Andersen's test"
+    symbol = "LR"
+
     loglik: float
     groups: Subgroups
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        return self.groups.findings
-
-    def __repr__(self) -> str:
-        return f"<Andersen's test: LR = {self.statistic:.3f}, df = {self.df}, p = {self.p:.3g}; {self.groups}>"
-
-    def table(self) -> Any:
-        """Difficulty and standard error of every item in every group: `group, item, difficulty, se`."""
-        groups = self.groups
-        columns = {
-            "group": np.repeat(np.array(groups.names, dtype=object), len(groups.items)),
-            "item": np.tile(groups.items, len(groups.names)),
-            "difficulty": groups.difficulty.ravel(),
-            "se": groups.se.ravel(),
-        }
-        return make_table(columns, groups.everyone.frame_kind)
 
 
 def andersen(responses: Any, split: Any = "median", *, threads: int | None = None) -> AndersenTest:
@@ -88,4 +71,19 @@ def andersen(responses: Any, split: Any = "median", *, threads: int | None = Non
     loglik = ConditionalRasch(threads=threads, se="none").fit(groups.everyone).loglik_
     statistic = 2 * (sum(groups.loglik) - loglik)
     df = (len(groups.names) - 1) * (len(groups.items) - 1)
-    return AndersenTest(statistic, df, float(chi2_tail(max(statistic, 0.0), df)), loglik, groups)
+    return AndersenTest(
+        statistic=statistic,
+        df=df,
+        p=float(chi2_tail(max(statistic, 0.0), df)),
+        compared=str(groups),
+        columns={
+            "group": np.repeat(np.array(groups.names, dtype=object), len(groups.items)),
+            "item": np.tile(groups.items, len(groups.names)),
+            "difficulty": groups.difficulty.ravel(),
+            "se": groups.se.ravel(),
+        },
+        frame_kind=data.frame_kind,
+        findings=groups.findings,
+        loglik=loglik,
+        groups=groups,
+    )

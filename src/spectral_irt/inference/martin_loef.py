@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.inference.result import Result
 from spectral_irt.inference.tails import chi2_tail
 from spectral_irt.responses import Responses, as_responses
 from spectral_irt.responses.block import Ints
@@ -18,32 +19,25 @@ from spectral_irt.responses.block import Ints
 ITEM_SPLITS = ("median", "mean")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MartinLoefTest:
-    """What `martin_loef` found.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class MartinLoefTest(Result):
+    """What `martin_loef` found; `table()` says which item is in which set.
 
     Attributes
     ----------
-    statistic, df, p : float, int, float
-    names : tuple of str
-        The sets of items.
-    items : tuple of labels
-        The items of each set.
+    names, items : tuple of str, tuple of labels
+        The sets of items, and the items of each.
     loglik, set_loglik : float, tuple of float
         Conditional log-likelihood of all items together, and of each set on its own.
     """
 
-    statistic: float
-    df: int
-    p: float
+    name = "Martin-Löf's test"
+    symbol = "LR"
+
     names: tuple[str, ...]
     items: tuple[NDArray[Any], ...]
     loglik: float
     set_loglik: tuple[float, ...]
-
-    def __repr__(self) -> str:
-        parts = " | ".join(f"{name} ({len(items)} items)" for name, items in zip(self.names, self.items, strict=True))
-        return f"<Martin-Löf's test: LR = {self.statistic:.3f}, df = {self.df}, p = {self.p:.3g}; {parts}>"
 
 
 def martin_loef(responses: Any, split: Any = "median", *, threads: int | None = None) -> MartinLoefTest:
@@ -86,8 +80,20 @@ def martin_loef(responses: Any, split: Any = "median", *, threads: int | None = 
     total = np.bincount(data.scores)
     statistic = 2 * (_entropy(combined) + sum(each) - _entropy(total) - loglik)
     df = int(np.prod([len(chosen) + 1 for chosen in sets])) - (data.n_items + 1) - (len(sets) - 1)
-    p = float(chi2_tail(max(statistic, 0.0), df))
-    return MartinLoefTest(statistic, df, p, names, tuple(data.items[chosen] for chosen in sets), loglik, each)
+    items = tuple(data.items[chosen] for chosen in sets)
+    sizes = [len(chosen) for chosen in sets]
+    return MartinLoefTest(
+        statistic=statistic,
+        df=df,
+        p=float(chi2_tail(max(statistic, 0.0), df)),
+        compared=" | ".join(f"{name} ({size} items)" for name, size in zip(names, sizes, strict=True)),
+        columns={"item": np.concatenate(items), "set": np.repeat(np.array(names, dtype=object), sizes)},
+        frame_kind=data.frame_kind,
+        names=names,
+        items=items,
+        loglik=loglik,
+        set_loglik=each,
+    )
 
 
 def _require_complete(data: Responses) -> None:

@@ -27,25 +27,26 @@ import numpy as np
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.inference.result import Result
 from spectral_irt.inference.splits import divide
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
 from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
 from spectral_irt.numerics import centred_inverse
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.tables import make_table
+from spectral_irt.tables import Columns
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class WaldTest:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class WaldTest(Result):
     """What `score_split` found.
+
+    The joint statistic is NaN where there are more than 2,000 items, or too few people for so many; df2 is nu - m + 2
+    for sandwiches. `table()` has, item by item, `item, contrast, se, z` (two groups) or `item, statistic`, then
+    `p, p_holm, p_bh`.
 
     Attributes
     ----------
-    statistic, df, p : float, int, float
-        Of all items together; NaN where there are more than 3,000 items, or too few users for so many.
-    df2 : float
-        Degrees of freedom nu - m + 2 of the denominator for sandwiches; infinite for the information.
     z : float array
         Two groups: difficulty in the second minus the first, in standard errors. More: NaN.
     item_statistic, item_df, item_p : float array, int, float array
@@ -54,10 +55,6 @@ class WaldTest:
         Difficulties and standard errors in each group; `groups.left_out`: items not compared.
     """
 
-    statistic: float
-    df: int
-    p: float
-    df2: float
     z: Floats
     item_statistic: Floats
     item_df: int
@@ -65,42 +62,19 @@ class WaldTest:
     groups: Subgroups
 
     @property
-    def findings(self) -> tuple[Finding, ...]:
-        found = self.groups.findings
-        if np.isnan(self.statistic):
-            m, fewest = len(self.groups.items), int(self.groups.informative.min())
-            why = f"the smallest group has {fewest:,} informative users" if fewest < m else "there are so many items"
-            found += (
-                Finding(
-                    "no_joint_test",
-                    "note",
-                    f"The {m:,} items were compared one by one and not all at once, because {why}.",
-                    "Judge by the adjusted p-values of the items (p_holm, p_bh).",
-                ),
-            )
-        return found
+    def sentence(self) -> str:
+        return super().sentence.replace("Test:", f"Wald test ({self.groups.method}):", 1)
 
-    def __repr__(self) -> str:
-        return (
-            f"<Wald test ({self.groups.method}): T = {self.statistic:.3f}, df = {self.df}, p = {self.p:.3g}; "
-            f"{self.groups}>"
-        )
 
-    def table(self) -> Any:
-        """Item by item: `item, contrast, se, z` (two groups) or `item, statistic`, then `p, p_holm, p_bh`."""
-        groups = self.groups
-        columns: dict[str, Any] = {"item": groups.items}
-        if len(groups.names) == 2:
-            columns |= {
-                "contrast": groups.difficulty[1] - groups.difficulty[0],
-                "se": np.hypot(groups.se[0], groups.se[1]),
-                "z": self.z,
-            }
-        else:
-            columns["statistic"] = self.item_statistic
-        p = self.item_p
-        columns |= {"p": p, "p_holm": holm(p), "p_bh": benjamini_hochberg(p)}
-        return make_table(columns, groups.everyone.frame_kind)
+def _not_joint(groups: Subgroups) -> Finding:
+    m, fewest = len(groups.items), int(groups.informative.min())
+    why = f"the smallest group has {fewest:,} informative people" if fewest < m else "there are so many items"
+    return Finding(
+        "no_joint_test",
+        "note",
+        f"The {m:,} items were compared one by one and not all at once, because {why}.",
+        "Judge by the adjusted p-values of the items (p_holm, p_bh).",
+    )
 
 
 def score_split(calibration: Calibration, responses: Responses, split: Any = "ability") -> WaldTest:
@@ -155,7 +129,27 @@ def compare_groups(groups: Subgroups) -> WaldTest:
     item_p = two_sided(z) if n_groups == 2 else chi2_tail(item_statistic, n_groups - 1)
     df = (n_groups - 1) * (m - 1)
     statistic, p, df2 = _joint(groups, df)
-    return WaldTest(statistic, df, p, df2, z, item_statistic, n_groups - 1, item_p, groups)
+    columns: Columns = {"item": groups.items}
+    if n_groups == 2:
+        contrast = groups.difficulty[1] - groups.difficulty[0]
+        columns |= {"contrast": contrast, "se": np.hypot(groups.se[0], groups.se[1]), "z": z}
+    else:
+        columns["statistic"] = item_statistic
+    return WaldTest(
+        statistic=statistic,
+        df=df,
+        p=p,
+        df2=df2,
+        compared=str(groups),
+        columns={**columns, "p": item_p, "p_holm": holm(item_p), "p_bh": benjamini_hochberg(item_p)},
+        frame_kind=groups.everyone.frame_kind,
+        findings=groups.findings + ((_not_joint(groups),) if np.isnan(statistic) else ()),
+        z=z,
+        item_statistic=item_statistic,
+        item_df=n_groups - 1,
+        item_p=item_p,
+        groups=groups,
+    )
 
 
 def _joint(groups: Subgroups, df: int) -> tuple[float, float, float]:
