@@ -98,10 +98,12 @@ class Analysis:
         r = self.responses
         return f"<Analysis: {r.n_users:,} people, {r.n_items:,} items, {r.n_responses:,} responses>"
 
-    def _once(self, key: Hashable, compute: Callable[[], Any]) -> Any:
+    def _once(self, key: Hashable, compute: Callable[[], Any], say: str = "") -> Any:
         """What was computed under this key, or is now."""
         with self._lock:
             if key not in self._known:
+                if say:
+                    self.tell(say)
                 self._known[key] = compute()
             return self._known[key]
 
@@ -116,12 +118,11 @@ class Analysis:
         prior: dict[str, Any] = {}
         if method == "eap" and self.population is not None:
             prior = dict(zip(("prior_mean", "prior_sd"), self.population, strict=True))
-
-        def compute() -> Abilities:
-            self.tell(f"abilities ({method})")
-            return abilities(self.responses, self.calibration.difficulty, method, **prior)
-
-        return self._once(("abilities", method), compute)
+        return self._once(
+            ("abilities", method),
+            lambda: abilities(self.responses, self.calibration.difficulty, method, **prior),
+            say=f"abilities ({method})",
+        )
 
     def person_fit(self, method: str | None = None) -> MeanSquares:
         """Infit and outfit of every person as arrays."""
@@ -178,21 +179,20 @@ class Analysis:
 
     def item_statistics(self) -> ItemStatistics:
         """Conventional fit statistics of every item as arrays, at maximum likelihood abilities."""
-
-        def compute() -> ItemStatistics:
-            self.tell("fit of the items")
-            return item_statistics(self.responses, self.calibration.difficulty, self.abilities("ml").ability)
-
-        return self._once("item_statistics", compute)
+        ml = self.abilities("ml").ability
+        return self._once(
+            "item_statistics",
+            lambda: item_statistics(self.responses, self.calibration.difficulty, ml),
+            say="fit of the items",
+        )
 
     def conditional_statistics(self) -> ConditionalStatistics:
         """Fit statistics of every item given the scores, without abilities, as arrays."""
-
-        def compute() -> ConditionalStatistics:
-            self.tell("fit of the items given the scores")
-            return conditional_statistics(self.responses, self.calibration.difficulty)
-
-        return self._once("conditional_statistics", compute)
+        return self._once(
+            "conditional_statistics",
+            lambda: conditional_statistics(self.responses, self.calibration.difficulty),
+            say="fit of the items given the scores",
+        )
 
     def item_fit(
         self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0, conditional: bool = True
@@ -234,14 +234,8 @@ class Analysis:
         def compute() -> Columns:
             limits = None
             if bootstrap:
-                limits = bootstrap_limits(
-                    self.responses,
-                    self.calibration.difficulty,
-                    bootstrap,
-                    sample=sample,
-                    seed=seed,
-                    progress=self.tell,
-                )
+                options: dict[str, Any] = {"sample": sample, "seed": seed, "progress": self.tell}
+                limits = bootstrap_limits(self.responses, self.calibration.difficulty, bootstrap, **options)
             given = self.conditional_statistics() if conditional else None
             return item_fit_columns(self.calibration, self.item_statistics(), given, limits)
 
@@ -278,7 +272,6 @@ class Analysis:
         def compute() -> WaldTest | None:
             if not test_is_quick(self.responses):
                 return None
-            self.tell("less able against more able half")
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 for split in ("ability", "mean"):  # a short test may have only perfect scores above the median
@@ -288,7 +281,7 @@ class Analysis:
                         pass  # the halves are too thin to be calibrated on their own
             return None
 
-        return self._once("quick_model_test", compute)
+        return self._once("quick_model_test", compute, say="less able against more able half")
 
     def dif(
         self,
@@ -406,11 +399,10 @@ class Analysis:
 
     def grouped(self, parts: Parts) -> Mapping[str, Differential]:
         """The comparison of groups for every grouping of the parts."""
-        found = {}
-        for name, labels in parts.groups.items():
-            self.tell(f"comparing groups by {name}")
-            found[name] = self._once(("dif", name), partial(self.dif, labels))
-        return found
+        return {
+            name: self._once(("dif", name), partial(self.dif, labels), say=f"comparing groups by {name}")
+            for name, labels in parts.groups.items()
+        }
 
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """Everything that is odd, in the data and in what was computed from them."""
