@@ -95,7 +95,7 @@ def score(
     if not bank.scale.is_logits:
         persons["measure"] = bank.scale.measure(persons["ability"])
         persons["measure_se"] = bank.scale.width(persons["se"])
-    return Scores(persons, people, found, [*_findings(bank, named, persons), *findings], given.frame_kind)
+    return Scores(persons, people, found, [*given.notes, *_findings(bank, named, persons), *findings], given.frame_kind)
 
 
 def _population(bank: Bank, aligned: Responses, fit: Calibration, given: tuple[float, float] | None) -> Population:
