@@ -47,6 +47,7 @@ class Job:
 
     def run(self) -> Results:
         """Read, fit, analyse, and write the results where places were named."""
+        from spectral_irt.cli.output import save_bank
         from spectral_irt.writing import all_or_nothing
 
         estimator = self.checked()
@@ -63,7 +64,7 @@ class Job:
             for draft, target in zip(drafts, targets, strict=True):
                 self._write(draft, target, results)
             if self.analysis.bank is not None:
-                keep.append(functools.partial(self._bank_of(results).save, self.analysis.bank))
+                keep.append(functools.partial(save_bank, self._bank_of(results), self.analysis.bank))
         return results
 
     def checked(self) -> RaschEstimator:

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, OutputError, listed
 from spectral_irt.responses.reading.spreadsheet import guarded
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from spectral_irt.bank import Bank
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -82,6 +85,12 @@ def refuse_bank_place(folder: Path) -> None:
             f"{str(folder)!r} is a folder with other files ({present}), not a bank; choose another place. Nothing was "
             "written."
         )
+
+
+def save_bank(bank: Bank, folder: Path) -> None:
+    """Write the bank there; who has to wait for another writer is told so."""
+    with Progress() as progress:
+        bank.save(folder, tell=progress.say)
 
 
 def refuse_salt_place(salt: Path | None, *banks: Path | None) -> None:
