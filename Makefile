@@ -43,7 +43,7 @@ test-quick: $(VENV)/.dev
 $(LOWEST)/.made: pyproject.toml
 	$(call quietly,test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST))
 	$(call quietly,$(LOWEST)/bin/python -m pip --disable-pip-version-check install uv)
-	$(call quietly,$(LOWEST)/bin/uv pip install --python $(LOWEST)/bin/python --resolution lowest-direct -e ".[dev]")
+	$(call quietly,$(LOWEST)/bin/uv pip install --compile-bytecode --python $(LOWEST)/bin/python --resolution lowest-direct -e ".[dev]")
 	@touch $@
 
 test-lowest: $(LOWEST)/.made

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import pty
 import re
 import select
+import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,23 +37,37 @@ class Shown:
         return "\n".join(self.screen)
 
 
-def on_terminal(*args: object, cwd: Path, program: str | None = None, limit: float = 300) -> Shown:
-    """Run `spectral-irt` (or a Python program) with a terminal as its input, output and error."""
+def on_terminal(
+    *args: object,
+    cwd: Path,
+    program: str | None = None,
+    press: tuple[str, bytes] | None = None,
+    size: tuple[int, int] = (WIDTH, HEIGHT),
+    limit: float = 300,
+) -> Shown:
+    """Run `spectral-irt` (or a Python program) with a terminal as its input, output and error.
+
+    `press`: a text, and the keys to press once it is on the screen.
+    """
     ours, theirs = pty.openpty()
     command = [sys.executable, *(["-c", program] if program else ["-m", "spectral_irt"]), *map(str, args)]
     hidden = ("NO_COLOR", "COLUMNS", "LINES", "CI", "GITHUB_ACTIONS", "FORCE_COLOR", "TTY_COMPATIBLE")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
     environment |= {"TERM": "xterm-256color"}
-    import fcntl
-    import struct
-    import termios
-
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", HEIGHT, WIDTH, 0, 0))
-    screen = pyte.Screen(WIDTH, HEIGHT)
+    width, height = size
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+    screen = pyte.Screen(width, height)
     stream = pyte.ByteStream(screen)
     shown = Shown()
     running = subprocess.Popen(
-        command, cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, start_new_session=True
+        command,
+        cwd=cwd,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=environment,
+        start_new_session=True,
+        preexec_fn=lambda: _take(0),
     )
     os.close(theirs)
     end = time.monotonic() + limit
@@ -65,6 +83,9 @@ def on_terminal(*args: object, cwd: Path, program: str | None = None, limit: flo
                 break
             stream.feed(data)
             _look(screen, shown)
+            if press is not None and press[0] in " ".join(screen.display):
+                os.write(ours, press[1])
+                press = None
         shown.code = running.wait(timeout=30)
     finally:
         if running.poll() is None:
@@ -76,11 +97,17 @@ def on_terminal(*args: object, cwd: Path, program: str | None = None, limit: flo
     return shown
 
 
+def _take(terminal: int) -> None:
+    """In the child: this is its terminal, whose Ctrl-C it hears."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a parent in the background ignores it
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+
 def _look(screen: pyte.Screen, shown: Shown) -> None:
     for number, line in enumerate(screen.display):
         found = CLOCK.search(line)
         if found:
             hours, minutes, seconds = map(int, found.groups())
             row = screen.buffer[number]
-            colors = tuple(str(row[k].fg) for k in range(WIDTH))
+            colors = tuple(str(row[k].fg) for k in range(screen.columns))
             shown.progress.append((line.rstrip(), 3600 * hours + 60 * minutes + seconds, colors))

@@ -6,7 +6,7 @@ Labels are data, never markup: every text goes in as `rich.text.Text`, control c
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,14 @@ COLOURS = {"note": "cyan", "warning": "yellow", "error": "bold red"}
 Columns = Mapping[str, NDArray[Any]]
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> NoReturn:
+        """Rich would end the process with code 1; what a reader who goes away means is for the command to say."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
-    return Console(highlight=False, markup=False, emoji=False)
+    return _Console(highlight=False, markup=False, emoji=False)
 
 
 def say(out: Console, *what: RenderableType) -> None:

@@ -20,8 +20,9 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
-from spectral_irt.errors import OptionError, OutputError
+from spectral_irt.errors import OptionError, OutputError, listed
 
 _REMEDIES = {
     errno.ENOSPC: "the disk is full; free some space or choose another place",
@@ -56,7 +57,7 @@ def all_or_nothing(
     The drafts are made at once, so a place that cannot be written shows before the work, not after it. A draft that the
     block removes is a result that did not come about: what was in its place is stale. `stale` files go when the new
     ones come. `last` is something else to be done when all drafts are complete, before they take their places; if it
-    fails, they do not. It may write the banks in `folders`. Nothing of this may be among the `inputs`.
+    fails, they do not. It writes the banks in `folders`. Nothing of this may be among the `inputs`.
     """
     refuse_inputs([*targets, *stale, *folders], inputs)
     if len({os.path.realpath(target) for target in targets}) < len(targets):
@@ -84,13 +85,15 @@ def all_or_nothing(
                     _settle(draft)
             last()
             written.extend(folders)
+            done: list[Path] = [*folders]
             for draft, target in complete:
-                with naming(target):
+                with naming(target, kept_after(done)):
                     os.replace(draft, target)
+                done.append(target)
                 written.append(target)
             missing = [target for draft, target in zip(drafts, targets, strict=True) if (draft, target) not in complete]
             for old in (*stale, *missing):
-                with naming(old):
+                with naming(old, kept_after(done)):
                     old.unlink(missing_ok=True)
             made.clear()
     finally:
@@ -123,18 +126,46 @@ def _settle(draft: Path) -> None:
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
+_put_off: list[dict[int, Any]] = []  # what would answer signals, outside of each `uninterrupted` that we are in
+_heard: list[int] = []  # signals that came within
+
+
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """No signal stops the block, which is meant for moments: what it would have stopped is done."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {stop: signal.signal(stop, lambda *call: None) for stop in STOPS if signal.getsignal(stop) is not None}
+    if not _put_off:
+        _heard.clear()
+    _put_off.append({stop: signal.signal(stop, _hear) for stop in STOPS if signal.getsignal(stop) is not None})
     try:
         yield
     finally:
-        for stop, handler in before.items():
+        for stop, handler in _put_off.pop().items():
             signal.signal(stop, handler)
+
+
+def _hear(number: int, frame: Any) -> None:
+    _heard.append(number)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Within `uninterrupted` a moment of waiting, before anything is done that should not be stopped."""
+    if threading.current_thread() is not threading.main_thread() or not _put_off:
+        yield
+        return
+    outside = _put_off[0]
+    for stop, handler in outside.items():
+        signal.signal(stop, handler)
+    try:
+        while _heard:
+            signal.raise_signal(_heard.pop())
+        yield
+    finally:
+        for stop in outside:
+            signal.signal(stop, _hear)
 
 
 # ----------------------------------------------------------------------------------------------- drafts
@@ -228,6 +259,13 @@ def naming(target: Path, kept: str = "Nothing was written.") -> Iterator[None]:
         if reason is None:
             raise
         raise OutputError(f"{str(target)!r} cannot be written: {reason}. {kept}") from error
+
+
+def kept_after(done: Sequence[Path]) -> str:
+    """What to say of the others when one of several results cannot take its place."""
+    if not done:
+        return "Nothing was written."
+    return f"{listed(map(str, done))} had been written before."
 
 
 def reason_of(error: Exception) -> str | None:

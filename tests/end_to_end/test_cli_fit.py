@@ -18,8 +18,10 @@ import pytest
 import spectral_irt
 from spectral_irt import Finding, SpectralRasch, datasets, simulate
 from spectral_irt.analysis.record import NAMED_ITEMS, finding_record
+from spectral_irt.bank.anchors import as_anchors
 from spectral_irt.cli.main import main
 from spectral_irt.responses.read import read_responses
+from spectral_irt.spreadsheet import unguarded
 
 Cli = Callable[..., Any]
 
@@ -193,9 +195,11 @@ def odd_labels(kind: str) -> Path:
 @pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_labels_come_out_as_they_went_in(cli: Cli, kind: str) -> None:
     assert cli("fit", odd_labels(kind), "-o", "out", "--parquet").code == 0
-    found = [row[0] for row in rows_of(Path("out/items.csv"))[1:]]
+    cells = [row[0] for row in rows_of(Path("out/items.csv"))[1:]]
+    found = [unguarded(cell) for cell in cells]
     assert sorted(found) == sorted(LABELS)
-    assert pl.read_csv("out/items.csv")["item"].to_list() == found
+    assert pl.read_csv("out/items.csv")["item"].to_list() == cells
+    assert as_anchors("out/items.csv").items.tolist() == found  # our own reader
     assert pl.read_parquet("out/items.parquet")["item"].to_list() == found
 
 

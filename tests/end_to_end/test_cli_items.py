@@ -97,6 +97,9 @@ def test_every_command_that_reads_says_so(cli: Callable[..., Any], school: Path,
         done = cli(*command)
         assert done.code == 0, done.err
         assert "Left out of the items: 2 columns 'gender', 'class'" in one_line(done.out), command
+    assert cli("score", school, "--bank", "bank", "-o", "scored").code == 0
+    record = json.loads((tmp_path / "scored" / "score.json").read_text())
+    assert {"items_taken", "attribute_columns"} <= {finding["code"] for finding in record["findings"]}
 
 
 def test_nobody(cli: Callable[..., Any], tmp_path: Path) -> None:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from spectral_irt import Bank
+from spectral_irt.datasets import catalog, opening
 
 Cli = Callable[..., Any]
 
@@ -90,11 +94,27 @@ def test_compare_and_score(cli: Cli, files: None) -> None:
 
 def test_banks(cli: Cli, files: None) -> None:
     for name, command in [
-        ("bank", "fit d.csv --anchors bank --bank"),
         ("bank", "link bank bank2 -o"),
         ("bank2", "link bank bank2 -o"),
     ]:
         refused(cli, command.split(), name, [how for how in NAMES if how != "hard link"])
+
+
+def test_a_bank_that_anchors_and_grows(cli: Cli, files: None) -> None:
+    """`--anchors A --bank A` is no loss: A's items stay, and others join them."""
+    Path("e.csv").write_text(ANSWERS.replace("q2", "new").replace("\na,", "\nz,"))
+    before = Bank.load("bank")
+    for name in ("bank", "./bank", str(Path("bank").absolute())):
+        shutil.rmtree("kept", ignore_errors=True)
+        shutil.copytree("bank", "kept")
+        done = cli("fit", "e.csv", "--anchors", "bank", "--bank", name)
+        assert done.code == 0, done
+        after = Bank.load("bank")
+        assert after.items.tolist() == ["q1", "q2", "q3", "new"]
+        assert after.difficulty[:3].tolist() == before.difficulty.tolist()
+        assert after.n_users == 12
+        shutil.rmtree("bank")
+        shutil.move("kept", "bank")
 
 
 def test_tables_of_a_bank(cli: Cli, files: None) -> None:
@@ -123,13 +143,12 @@ def test_a_folder_of_results(cli: Cli, files: None) -> None:
 
 
 def test_reproduce(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spectral_irt.datasets import opening
-
     Path("data").mkdir()
     Path("data/table1.csv").write_text("somebody's data\n")
-    source = next(one for one in opening.SOURCES if one.layout != "bundled")
-    found = [opening.replace(source, files=("table1.csv",))]
-    monkeypatch.setattr(opening, "SOURCES", found)
+    lsat, another = catalog.source_named("lsat"), next(one for one in catalog.sources() if one.layout != "bundled")
+    found = (lsat, replace(another, files=("table1.csv",)))
+    for module in (catalog, opening):
+        monkeypatch.setattr(module, "sources", lambda: found)
     for place in ("data", "./data", str(Path("data").absolute())):
         done = cli("reproduce", "table1", "--data", "data", "--datasets", "lsat", "--trials", "1", "-o", place)
         assert done.code == 2, done

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -223,15 +223,16 @@ class Bank:
 
     # --------------------------------------------------------------------------------------- on disk
 
-    def save(self, folder: str | Path) -> Path:
+    def save(self, folder: str | Path, *, tell: Callable[[str], None] | None = None) -> Path:
         """Write the bank to a folder, complete or not at all; a bank that was there is replaced.
 
         A bank that was loaded from this folder, or saved there before, replaces only what it was then: if somebody
-        else has saved another since, that is an error, and theirs stays.
+        else has saved another since, that is an error, and theirs stays. While another program is writing it, this
+        one waits; `tell` is told so.
         """
         from spectral_irt.bank.store import save
 
-        return save(self, folder)
+        return save(self, folder, tell)
 
     @classmethod
     def load(cls, folder: str | Path) -> Bank:

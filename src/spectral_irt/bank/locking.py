@@ -8,11 +8,12 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spectral_irt.errors import OutputError
+from spectral_irt.writing import interruptible
 
 LOCK = ".lock"
 PATIENCE = 30.0  # seconds; replacing a bank takes a fraction of one
@@ -35,8 +36,11 @@ _BUSY = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
 
 
 @contextmanager
-def locked(folder: Path, patience: float = PATIENCE) -> Iterator[None]:
-    """Hold the lock of this folder; another writer is waited for, up to `patience` seconds."""
+def locked(folder: Path, patience: float = PATIENCE, tell: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Hold the lock of this folder; another writer is waited for, up to `patience` seconds, unless a signal comes.
+
+    `tell` is told once that there is another writer.
+    """
     path = folder / LOCK
     deadline = time.monotonic() + patience
     while True:
@@ -57,7 +61,11 @@ def locked(folder: Path, patience: float = PATIENCE) -> Iterator[None]:
                 f"another program is writing the bank {str(folder)!r}, and has been for {patience:g} seconds; try "
                 "again when it is done. The bank that was there is unchanged."
             )
-        time.sleep(PAUSE)
+        if tell is not None:
+            tell(f"waiting for another program that is writing the bank {str(folder)!r}")
+            tell = None
+        with interruptible():
+            time.sleep(PAUSE)
     try:
         yield
     finally:

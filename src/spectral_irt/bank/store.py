@@ -15,7 +15,7 @@ import math
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -56,7 +56,7 @@ OLD_FINGERPRINTS = Finding(
 # ---------------------------------------------------------------------------------------------- saving
 
 
-def save(bank: Bank, folder: str | Path) -> Path:
+def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = None) -> Path:
     """Write the bank to this folder; see the module's text for what happens when that fails."""
     target = Path(folder)
     remove_leftovers(target.parent)
@@ -70,7 +70,7 @@ def save(bank: Bank, folder: str | Path) -> Path:
         if new:
             _write_new(target, dict(named.values()), manifest)
         else:
-            with locked(target):
+            with locked(target, tell=tell):
                 old = _old_files(target) or set()
                 _check_not_stale(bank, target)
                 _replace(target, dict(named.values()), manifest, old)

@@ -105,7 +105,8 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     Where hardly an item was answered both right and wrong, no spread is too wide for the answers: a wider prior moves
     the estimates farther out, which asks for a wider one. So 1 / alpha is at most the mean square of the difficulties
     that were measured (each counts I / (I + 1): fully where its standard error is well below a logit) plus the square
-    of the farthest that answers reach beyond them (`REACH`). Ordinary thin data stay far from this bound.
+    of the farthest that answers reach beyond them (`REACH`). A measured one counts as no farther out than that either:
+    the hub of a star is carried off by its leaves. Ordinary thin data stay far from this bound.
     """
     variance = 1 / (information + alpha)
     far = beta / (LOGISTIC_VARIANCE + 1)
@@ -115,7 +116,8 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     share = information * variance - alpha * beyond
     step = (max(share.sum(), 0.0) + IMAGINARY) / (np.sum(beta**2) + IMAGINARY)
     counts = information / (information + 1)
-    measured = (np.sum(counts * beta**2) + IMAGINARY) / (counts.sum() + IMAGINARY)
+    near = np.minimum(beta**2, REACH**2)
+    measured = (np.sum(counts * near) + IMAGINARY) / (counts.sum() + IMAGINARY)
     return float(max(step, 1 / (measured + REACH**2)))
 
 

@@ -1,10 +1,15 @@
-"""Places for banks and salts: refused before the work when they cannot be."""
+"""Places for banks and salts: refused before the work when they cannot be; and a bank put in its place."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, OutputError, listed
+
+if TYPE_CHECKING:
+    from spectral_irt.bank import Bank
 
 
 def refuse_bank_place(folder: Path) -> None:
@@ -29,3 +34,9 @@ def refuse_salt_place(salt: Path | None, *banks: Path | None) -> None:
                 f"the salt file {str(salt)!r} lies in the bank {str(bank)!r}, and would be given away with it; keep it "
                 "elsewhere."
             )
+
+
+def save_bank(bank: Bank, folder: Path) -> None:
+    """Write the bank there; who has to wait for another writer is told so."""
+    with Progress() as progress:
+        bank.save(folder, tell=progress.say)

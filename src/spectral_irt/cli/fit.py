@@ -47,6 +47,7 @@ class Job:
 
     def run(self) -> tuple[Analysis, Parts]:
         """Read, fit, analyse, and write the results where places were named."""
+        from spectral_irt.cli.bank_places import save_bank
         from spectral_irt.writing import all_or_nothing
 
         estimator = self.checked()
@@ -63,7 +64,7 @@ class Job:
             for draft, target in zip(drafts, targets, strict=True):
                 self._write(draft, target, study, parts)
             if self.wanted.bank is not None:
-                keep.append(functools.partial(self._bank_of(study, parts).save, self.wanted.bank))
+                keep.append(functools.partial(save_bank, self._bank_of(study, parts), self.wanted.bank))
         return study, parts
 
     def checked(self) -> RaschEstimator:
@@ -257,7 +258,7 @@ def fit(
       spectral-irt fit choices.csv --key key.csv --missing 9 -o results
     Ratings, above the person's own mean or not; larger = better liked:
       spectral-irt fit ratings.csv --above-mean wrong --rank 25 -o results
-    Are items as hard for one sex as for the other? The column height is not an item:
+    Are items as hard for one sex as for the other? Height is not an item:
       spectral-irt fit answers.csv --group sex --ignore height -o results
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025

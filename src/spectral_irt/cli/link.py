@@ -52,7 +52,7 @@ def link(
       spectral-irt link bank2024 bank2025 -o bank2025-on-2024 --table common.csv
     """
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.bank_places import refuse_bank_place
+    from spectral_irt.cli.bank_places import refuse_bank_place, save_bank
     from spectral_irt.tables import write_csv, write_parquet
     from spectral_irt.writing import all_or_nothing, naming
 
@@ -67,7 +67,7 @@ def link(
 
     def save() -> None:
         for folder in folders:
-            found.apply(second).save(folder)
+            save_bank(found.apply(second), folder)
 
     with all_or_nothing(tables, inputs=[a, b], folders=folders, last=save) as drafts:
         for draft in drafts:

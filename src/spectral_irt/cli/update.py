@@ -95,7 +95,7 @@ def update(
             after = before.update(responses, method, repeats=repeats, salt=salt_file, threads=threads)
             try:
                 with uninterrupted():
-                    after.save(place)
+                    after.save(place, tell=progress.say)
                     written.append(place)
                 break
             except StaleBankError:  # another update was quicker: ours comes after it

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import OptionError, check_option, join, option
-from spectral_irt.estimators.base import RaschEstimator
+
+if TYPE_CHECKING:
+    from spectral_irt.estimators.base import RaschEstimator
 
 
 @dataclass(frozen=True)

@@ -120,6 +120,19 @@ def test_the_prior_of_a_star_stays_within_reach(leaves, people, weighting, two_s
     assert not (fit.status_ == "ok").any()
 
 
+@pytest.mark.parametrize("weighting", ["ability", "users", "pairs"])
+def test_the_hub_of_a_star_is_not_carried_off_by_its_leaves(weighting):
+    """The hub is compared both ways, with few of its leaves; the others only ever lost to it."""
+    rng = np.random.default_rng(1)
+    table = np.full((400, 201), np.nan)
+    table[:, 0] = rng.random(400) < 0.9
+    table[np.arange(400), 1 + np.arange(400) // 2] = rng.random(400) < 0.1
+    fit = SpectralRasch(weighting=weighting).fit(table)
+    assert fit.status_[0] == "ok"
+    assert np.abs(fit.difficulty_).max() < 15
+    assert fit.se_.max() < 10
+
+
 def test_the_bound_is_of_no_consequence_where_difficulties_were_measured():
     beta = np.random.default_rng(3).normal(0, 6, 400)  # a wider spread than any test has
     information = np.full(400, 10.0)

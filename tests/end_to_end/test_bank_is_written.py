@@ -1,0 +1,122 @@
+"""A bank that is being written: another writer is waited for, aloud; what a kill left goes; the last word is true."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spectral_irt import Bank, writing
+from spectral_irt.bank.locking import locked
+from terminal import on_terminal
+
+Cli = Callable[..., Any]
+
+ANSWERS = "user,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
+NEW = ANSWERS.replace("\nc,1,1,0", "\nc,1,0,0")
+
+
+@pytest.fixture
+def place(tmp_path: Path, cli: Cli) -> Path:
+    (tmp_path / "a.csv").write_text(ANSWERS)
+    (tmp_path / "new.csv").write_text(NEW)
+    assert cli("fit", "a.csv", "--bank", "bank").code == 0
+    return tmp_path
+
+
+def contents(place: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+WRITERS = ["update bank new.csv", "fit new.csv -o out --bank bank"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", WRITERS)
+def test_waiting_for_another_writer_says_so_and_can_be_interrupted(place: Path, command: str) -> None:
+    before = contents(place)
+    with locked(place / "bank"):
+        shown = on_terminal(*command.split(), cwd=place, press=("waiting for another program", b"\x03"), limit=60)
+    assert shown.code == 130, shown.text
+    assert any("waiting for another program that is writing the bank 'bank'" in line for line, _, _ in shown.progress)
+    assert [line for line in shown.screen if line][-1] == "interrupted: nothing was written.", shown.text
+    assert contents(place) == before
+    assert not (place / "out").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", WRITERS)
+def test_a_writer_that_is_done_lets_the_next_one_go_on(place: Path, command: str) -> None:
+    held = threading.Event()
+
+    def hold() -> None:
+        with locked(place / "bank"):
+            held.set()
+            time.sleep(5)
+
+    other = threading.Thread(target=hold)
+    other.start()
+    held.wait()
+    shown = on_terminal(*command.split(), cwd=place, limit=60)
+    other.join()
+    assert shown.code == 0, shown.text
+    assert any("waiting for another program" in line for line, _, _ in shown.progress)
+    assert not shown.cursor_hidden
+    assert Bank.load(place / "bank").n_users == (8 if command.startswith("update") else 4)
+    assert not (place / "bank/.lock").exists()
+
+
+KILLED = """
+import os, signal, sys
+from spectral_irt.bank import store
+def killed(*paths):
+    os.kill(os.getpid(), signal.SIGKILL)
+store.os.rename = killed  # the folder is complete, and gets its name in the next moment
+sys.argv[1:] = ["fit", "a.csv", "--bank", "kept/bank2", "-o", "out"]
+from spectral_irt.__main__ import run
+run()
+"""
+
+
+def test_what_a_kill_during_the_first_save_left_goes_with_the_next_run(place: Path, cli: Cli) -> None:
+    done = subprocess.run([sys.executable, "-c", KILLED], cwd=place, capture_output=True)
+    assert done.returncode == -signal.SIGKILL, done
+    left = list(place.rglob("*.partial"))
+    assert any(path.is_dir() and path.parent.name == "kept" for path in left)
+    assert any(path.parent.name == "out" for path in left)
+    assert cli("fit", "a.csv", "--bank", "kept/bank2", "-o", "out").code == 0
+    assert list(place.rglob("*.partial")) == []
+    assert os.listdir("kept") == ["bank2"]
+    assert Bank.load("kept/bank2").n_users == 4
+
+
+@pytest.mark.parametrize(
+    ("failing", "before"),
+    [("fit.json", "'bank', 'out/items.csv', 'out/persons.csv', 'out/item_fit.csv'"), ("items.csv", "'bank'")],
+)
+def test_a_move_that_fails_late_says_what_had_been_written(
+    place: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch, failing: str, before: str
+) -> None:
+    replace = os.replace
+
+    def fails(source: Path, target: Path) -> None:
+        if Path(target).name == failing:
+            raise OSError(5, "Input/output error")
+        replace(source, target)
+
+    monkeypatch.setattr(writing.os, "replace", fails)
+    done = cli("fit", "new.csv", "-o", "out", "--bank", "bank")
+    assert done.code == 2
+    assert f"'out/{failing}' cannot be written: Input/output error" in done.err
+    assert f"{before} had been written before." in done.err
+    assert "othing was written" not in done.err
+    assert Bank.load("bank").data[0].source == "new.csv"
+    assert list(place.rglob("*.partial")) == []
