@@ -134,7 +134,7 @@ class Analysis:
         )
 
     def persons(self, method: str | None = None) -> Any:
-        """The persons as a table: `user, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
+        """The persons as a table: `person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
 
         `n` answers to items with a difficulty, `score` of them right. `extreme`: everything right or everything wrong;
         the ability is then infinite under "ml", and finite but mostly the method's under the others. `infit` and
@@ -246,7 +246,7 @@ class Analysis:
         return self._table(restscore_columns(self.calibration, self.responses, sample=sample, seed=seed))
 
     def residuals(self) -> Any:
-        """Every answer as a table: `user, item, response, expected, residual, z`, at the abilities of the analysis.
+        """Every answer as a table: `person, item, response, expected, residual, z`, at the abilities of the analysis.
 
         For small data: a row for each answer.
         """

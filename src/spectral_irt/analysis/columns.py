@@ -31,13 +31,13 @@ def contrast_columns(grouped: Mapping[str, Differential]) -> Columns:
 
 
 def residual_columns(calibration: Calibration, responses: Responses, ability: Floats) -> Columns:
-    """Every answer: `user, item, response, expected, residual, z`."""
+    """Every answer: `person, item, response, expected, residual, z`."""
     person, item, right = responses.answers()
     p = responses.gather(_probabilities, calibration.difficulty, persons=(ability,))
     with np.errstate(invalid="ignore", divide="ignore"):
         z = (right - p) / np.sqrt(p * (1 - p))
     return {
-        "user": responses.users[person],
+        "person": responses.users[person],
         "item": calibration.labels[item],
         "response": right.astype(np.int64),
         "expected": p,

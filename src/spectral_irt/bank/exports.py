@@ -98,7 +98,7 @@ def pfile(persons: Any, fit: Any = None, *, scale: Scale | None = None, wle: boo
     Parameters
     ----------
     persons : columns or table
-        What `study.persons()` gives: user, n, score, ability, se, and fit statistics if it has them.
+        What `study.persons()` gives: person, n, score, ability, se, and fit statistics if it has them.
     fit : columns or table, optional
         Further fit statistics.
     scale : Scale, optional
@@ -109,7 +109,7 @@ def pfile(persons: Any, fit: Any = None, *, scale: Scale | None = None, wle: boo
     own = columns_of(persons)
     n, score = own["n"], own["score"]
     status = np.select([n == 0, score == n, score == 0], [NOTHING, HIGHEST, LOWEST], ESTIMATED)
-    renamed = {**own, "item": own["user"], "difficulty": own["ability"], "status": status}
+    renamed = {**own, "item": own["person"], "difficulty": own["ability"], "status": status}
     return _file(renamed, fit, scale or Scale(), person=True, wle=wle)
 
 
@@ -117,7 +117,7 @@ def _file(
     own: Columns, fit: Any, scale: Scale, *, anchored: Any = None, person: bool = False, wle: bool = False
 ) -> dict[str, NDArray[Any]]:
     m = len(own["item"])
-    more = _in_order(columns_of(fit), own["item"], "user" if person else "item") if fit is not None else {}
+    more = _in_order(columns_of(fit), own["item"], "person" if person else "item") if fit is not None else {}
     every: Columns = {**more, **own}
     measure = np.where(np.isfinite(own["difficulty"]), scale.measure(own["difficulty"]), np.nan)
     if person:

@@ -45,7 +45,7 @@ def score(
     population: tuple[float, float] | None = None,
     ignore_unknown: bool = False,
 ) -> Scores:
-    """The people who gave these answers: `user, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
+    """The people who gave these answers: `person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def _by_group(
             columns.setdefault(name, np.zeros(aligned.n_users, dtype=values.dtype))[chosen] = values
     scale = np.array([str(g + 1) for g in home], dtype=object)
     scale[counts.sum(axis=1) == 0] = ""
-    columns["user"] = aligned.users
+    columns["person"] = aligned.users
     columns["scale"] = scale
     findings = []
     sizes = [f"{int(np.sum(scale == str(g + 1))):,} on scale {g + 1}" for g in np.unique(home)]

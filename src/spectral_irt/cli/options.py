@@ -73,7 +73,10 @@ class Reading:
             "names unless said.",
         ),
     ] = "auto"
-    user: Annotated[str | None, _layout(metavar="COLUMN", help="Who answered (long tables), or the row labels.")] = None
+    user: Annotated[
+        str | None,
+        _layout("--person", "--user", metavar="COLUMN", help="Who answered (long tables), or the row labels."),
+    ] = None
     item: Annotated[str | None, _layout(metavar="COLUMN", help="Which item it was (long tables).")] = None
     response: Annotated[str | None, _layout(metavar="COLUMN", help="What the answer was (long tables).")] = None
     orient: Annotated[str, _layout(metavar="users|items", help="What a row of a wide table is; users by default.")] = (

@@ -62,7 +62,7 @@ def person_table(persons: Columns, width: int) -> Table:
     texts[""] = ["extreme" if persons["extreme"][k] else "" for k in rows]
     heads = [name if k == 0 else "" for name, chosen in groups for k in range(len(chosen))]
     first = 2 + max(map(len, heads)) if len(groups) > 1 else 0
-    users = [persons["user"][k] for k in rows]
+    users = [persons["person"][k] for k in rows]
     least = max(room_for(users), LEAST_LABEL)
     for spare in ("outfit", "± se", "measure"):
         if _room(texts, width - first) >= least:

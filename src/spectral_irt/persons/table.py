@@ -9,9 +9,9 @@ from spectral_irt.tables import Columns
 
 
 def person_columns(responses: Responses, found: Abilities, fits: MeanSquares) -> Columns:
-    """`user, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`."""
+    """`person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`."""
     return {
-        "user": responses.users,
+        "person": responses.users,
         "n": found.n,
         "score": found.score,
         "ability": found.ability,
