@@ -142,8 +142,14 @@ class Calibration:
     def __post_init__(self) -> None:
         if self.n_thresholds is None:
             object.__setattr__(self, "n_thresholds", np.ones(len(self.labels), dtype=np.int8))
-        for name in ("labels", "thresholds", "threshold_se", "status", "n", "score", "item_information"):
-            object.__setattr__(self, name, fixed(getattr(self, name)))
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                object.__setattr__(self, name, fixed(value))
+        object.__setattr__(self, "further", {name: fixed(values) for name, values in self.further.items()})
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()  # numpy forgets in pickles and copies that an array is for reading only
 
     def __repr__(self) -> str:
         known = self.difficulty[self.known]
@@ -331,7 +337,7 @@ def as_abilities(given: Any) -> Floats:
     if theta is None or theta.ndim > 1:
         what = type(given).__name__ if theta is None else f"a table of shape {theta.shape}"
         raise OptionError(
-            f"these are abilities, one number per person, not {what}. Abilities of the people who gave these answers: "
+            f"this takes abilities, one number per person, not {what}. Abilities of the people who gave these answers: "
             "fit.analyse(answers).persons()."
         )
     return theta

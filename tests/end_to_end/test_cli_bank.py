@@ -14,11 +14,9 @@ import polars as pl
 import pytest
 
 from end_to_end.tables import numbers, read_csv
-from spectral_irt import SpectralRasch, simulate
+from spectral_irt import Analysis, SpectralRasch, simulate, tables
 from spectral_irt.bank import Bank, store
-from spectral_irt.cli import output
 from spectral_irt.errors import OutputError
-from spectral_irt.persons.table import person_columns
 from spectral_irt.responses.read import read_responses
 
 Cli = Callable[..., Any]
@@ -92,7 +90,7 @@ def test_results_that_cannot_be_written_leave_the_bank_alone(
     def full(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(output, "write_json", full)
+    monkeypatch.setattr(tables, "write_json", full)
     write("other.csv", 2)
     refused(cli("fit", "other.csv", "--bank", bank, "-o", "out"), "the disk is full")
     assert contents(bank) == before
@@ -109,8 +107,9 @@ def test_new_people_are_scored(cli: Cli, bank: Path, method: str) -> None:
     rows = read_csv("scores.csv")
     people = Bank.load(bank).population
     assert people is not None
-    prior = {"prior_mean": people.mean, "prior_sd": people.sd} if method == "eap" else {}
-    expected = person_columns(Bank.load(bank).to_fit(), read_responses("new.csv"), method, **prior)
+    prior = (people.mean, people.sd) if method == "eap" else None
+    study = Analysis(Bank.load(bank).calibration, read_responses("new.csv"), population=prior)
+    expected = study.person_columns(method)
     assert list(rows[0]) == list(expected)
     np.testing.assert_array_equal(numbers(rows, "ability"), expected["ability"])
     np.testing.assert_array_equal(numbers(rows, "se"), expected["se"])

@@ -16,9 +16,8 @@ from typing import Any
 import pytest
 from scipy import sparse
 
-from spectral_irt import SpectralRasch, simulate
+from spectral_irt import SpectralRasch, simulate, tables
 from spectral_irt.analysis.folder import RESULTS
-from spectral_irt.cli import output
 from spectral_irt.errors import ReadError, SpectralIrtError
 
 Cli = Callable[..., Any]
@@ -252,7 +251,7 @@ def test_an_interrupt_leaves_no_file(
     if where == "estimator":
         monkeypatch.setattr(SpectralRasch, "_estimate", interrupt)
     else:
-        monkeypatch.setattr(output, "write_json", interrupt)
+        monkeypatch.setattr(tables, "write_json", interrupt)
     for place in ("new/deep", "out"):
         done = cli("fit", good, "-o", place)
         assert done.code == 130
@@ -265,7 +264,7 @@ def test_an_interrupt_leaves_no_file(
 def test_a_full_disk_leaves_no_file(
     cli: Cli, good: Path, earlier: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:
-    monkeypatch.setattr(output, writer, no_space)
+    monkeypatch.setattr(tables, writer, no_space)
     for place in ("new/deep", "out"):
         refused(cli("fit", good, "-o", place, "--parquet"), "the disk is full", "free some space")
     assert not Path("new").exists()

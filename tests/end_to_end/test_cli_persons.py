@@ -15,7 +15,7 @@ import pytest
 
 from end_to_end.tables import numbers, read_csv, record
 from spectral_irt import SpectralRasch, datasets, simulate
-from spectral_irt.cli import analysis as after
+from spectral_irt.analysis import parts
 from spectral_irt.inference.item_fit import item_fit_columns, judged
 from spectral_irt.persons.table import person_columns
 from spectral_irt.responses import Responses
@@ -71,7 +71,7 @@ def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -
     cli("simulate", "-o", "a.csv", "--users", 500, "--items", 20, "--seed", 1)
     out = cli("fit", "a.csv", "-o", "out").out
     data = read_responses("a.csv")
-    expected = SpectralRasch().fit(data).analyse(data).reliability()  # type: ignore[attr-defined]
+    expected = SpectralRasch().fit(data).analyse(data).reliability()
     found = record()
     assert found["reliability"]["persons"]["reliability"] == expected.persons.reliability
     assert found["reliability"]["kr20"] == expected.kr20
@@ -115,7 +115,7 @@ def test_no_persons_and_no_fit(cli: Cli, lsat: Path) -> None:
 def test_large_data_are_analysed_only_when_something_is_written(
     cli: Cli, lsat: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(after, "QUICK", 4999)
+    monkeypatch.setattr(parts, "QUICK", 4999)
     assert "reliability" not in cli("fit", lsat).out
     assert "reliability" in cli("fit", lsat, "--persons").out
     assert "infit" in cli("fit", lsat, "--fit").out
@@ -124,7 +124,7 @@ def test_large_data_are_analysed_only_when_something_is_written(
 
 def test_fit_that_takes_long_is_left_out_and_said(cli: Cli, lsat: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cli("fit", lsat, "-o", "out")
-    monkeypatch.setattr(after, "LONG", 10)
+    monkeypatch.setattr(parts, "LONG", 10)
     done = cli("fit", lsat, "-o", "out")
     assert "Say --fit to have it all the same" in " ".join(done.out.split())
     assert sorted(os.listdir("out")) == ["fit.json", "items.csv", "persons.csv"]  # the old item_fit.csv is stale

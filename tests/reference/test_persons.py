@@ -66,7 +66,7 @@ def test_complete_persons_are_gold(case):
 
 def test_score_table_with_our_own_estimates(case):
     name, answers, gold, _ = case
-    table = ConditionalRasch().fit(answers).score_table()
+    table = ConditionalRasch().fit(answers).calibration_.score_table()
     np.testing.assert_allclose(table["ability"], column(gold["theta_wle"]), rtol=0, atol=GOLD)
     if name in ("lsat6", "test15"):  # complete: one group
         theirs = erm(name, "score_theta")

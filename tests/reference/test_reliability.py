@@ -15,8 +15,9 @@ import polars as pl
 import pytest
 
 from spectral_irt import Responses
+from spectral_irt.calibration import test_information as information
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.inference.reliability import information, separation
+from spectral_irt.inference.reliability import separation
 
 HERE = Path(__file__).parent
 SETS = ["lsat6", "test15", "missing12", "booklets24"]
@@ -50,4 +51,4 @@ def test_information(case):
     _, answers, others = case
     beta = np.array([others["psychotools_raschmodel"]["difficulty_sum0"][item] for item in answers.items])
     theirs = others["test_information_at_theta"]
-    np.testing.assert_allclose(information(beta, theirs["theta"]), theirs["info"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(information(beta, np.array(theirs["theta"])), theirs["info"], rtol=0, atol=1e-12)

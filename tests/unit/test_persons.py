@@ -8,12 +8,13 @@ import pytest
 from scipy.optimize import brentq
 
 from dense import AWKWARD, probabilities
-from spectral_irt import Responses, SpectralRasch, simulate
-from spectral_irt.ability import Answers, solve
+from spectral_irt import Analysis, Responses, SpectralRasch, simulate
+from spectral_irt import ability as module
+from spectral_irt.ability import Answers, score_abilities, solve
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.persons import abilities, align, newton, person_mean_squares, persons, score_abilities, score_table
+from spectral_irt.persons import abilities, align, person_mean_squares
 
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -8.0])
 
@@ -185,7 +186,7 @@ def test_table(calibrated):
     head = ["user", "n", "score", "ability", "se", "extreme", "infit", "outfit", "infit_z", "outfit_z"]
     assert table.columns == head
     assert len(table) == 400
-    assert table.equals(persons(fit, responses))
+    assert table.equals(Analysis(fit.calibration_, responses).persons())
     found = abilities(responses, fit.difficulty_)
     np.testing.assert_array_equal(table["ability"], found.ability)
     extreme = table.filter(table["extreme"])
@@ -213,7 +214,7 @@ def test_people_who_were_not_in_the_calibration(calibrated):
     other = Responses.from_wide(dense[:, order], items=order.tolist())
     here, there = fit.analyse(Responses.from_wide(dense)).persons(), fit.analyse(other).persons()
     np.testing.assert_allclose(there["ability"], here["ability"], rtol=0, atol=1e-12)
-    aligned = align(fit, other)
+    aligned = align(fit.item_labels_, other)
     np.testing.assert_array_equal(aligned.to_dense(), dense)
     for block in aligned.blocks:  # packed as blocks are: increasing within right and within wrong
         for low, high in zip(block.bounds[:-1], block.bounds[1:], strict=True):
@@ -226,12 +227,12 @@ def test_unknown_items(calibrated):
     with pytest.raises(
         OptionError, match=r"6 items are not in the calibration: 'x1', 'x2', .* and 1 more.*ignore_unknown"
     ):
-        fit.analyse(new).persons()
-    table = fit.analyse(new).persons(ignore_unknown=True)
+        fit.analyse(new)
+    table = fit.analyse(new, ignore_unknown=True).persons()
     assert table["n"].to_list() == [2]
     nothing = Responses.from_wide([[1, 0]], items=["x", "y"])
     with pytest.raises(OptionError, match="none of its 2 items"):
-        fit.analyse(nothing).persons(ignore_unknown=True)
+        fit.analyse(nothing, ignore_unknown=True)
     text = Responses.from_wide([[1, 0]], items=["0", "1"])
     numbers = Responses.from_wide([[1, 0]], items=[0, 1])
     assert fit.analyse(text).persons().equals(fit.analyse(numbers).persons())  # 0 is "0"
@@ -240,7 +241,6 @@ def test_unknown_items(calibrated):
 def test_score_table(calibrated):
     fit, responses = calibrated
     table = fit.calibration_.score_table()
-    assert table.equals(score_table(fit))
     found = fit.analyse(responses).persons()
     for score, ability, se in found.select("score", "ability", "se").unique().iter_rows():
         assert abs(table["ability"][score] - ability) < 1e-9
@@ -265,16 +265,14 @@ def test_score_table_in_pieces():
 
 def test_errors(calibrated):
     fit, responses = calibrated
-    with pytest.raises(OptionError, match=r"persons needs the responses.*fit.persons\(responses\)"):
-        fit.persons()
     with pytest.raises(NotFittedError):
         SpectralRasch().analyse(responses).persons()
     with pytest.raises(OptionError, match="'wle', 'ml', 'eap'"):
         fit.analyse(responses).persons(method="mle")
     with pytest.raises(OptionError, match="has no prior"):
-        fit.analyse(responses).persons(prior_sd=1.0)
+        abilities(responses, fit.difficulty_, prior_sd=1.0)
     with pytest.raises(OptionError, match="above zero"):
-        fit.analyse(responses).persons(method="eap", prior_sd=0)
+        fit.analyse(responses, population=(0, 0)).persons(method="eap")
     with pytest.raises(OptionError, match="12 items"):
         abilities(responses, np.zeros(3))
     with pytest.raises(OptionError, match="unknown items 'z'"):
@@ -360,7 +358,7 @@ def test_no_gap_that_makes_two_maxima_is_overlooked(monkeypatch):
     answers = Answers(indptr, np.concatenate(tables).astype(np.int32), scores)
     screened = solve(answers, beta, warm=True)
     everybody = np.arange(len(tables))
-    chosen = newton._beside_a_gap(answers, beta)
+    chosen = module._beside_a_gap(answers, beta)
     assert 0 < len(chosen) < len(tables) / 2
-    monkeypatch.setattr(newton, "_beside_a_gap", lambda answers, beta: everybody)
+    monkeypatch.setattr(module, "_beside_a_gap", lambda answers, beta: everybody)
     np.testing.assert_allclose(solve(answers, beta, warm=True)[0], screened[0], atol=1e-6)

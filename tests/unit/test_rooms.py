@@ -104,9 +104,3 @@ def later():
 """
     found = imported_rooms(source, ["spectral_irt", "responses"])
     assert found == {"cli", "bank", "__version__", "chain", "responses", "errors", "plots", "persons"}
-
-
-def test_methods_of_a_fit_import_nothing_until_they_are_called() -> None:
-    tree = ast.parse(CALLS_DOWN.read_text(encoding="utf-8"))
-    tree.body = [node for node in tree.body if not isinstance(node, ast.ClassDef)]
-    assert not imported_rooms(ast.unparse(tree), ["spectral_irt"])

@@ -193,7 +193,7 @@ class RaschEstimator:
                 contraction=found.contraction,
                 version=__version__,
             ),
-            further={name: fixed(values) for name, values in found.further.items()},
+            further=found.further,
             frame_kind=responses.frame_kind,
         )
 

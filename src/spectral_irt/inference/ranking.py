@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.calibration import Z95, Calibration
-from spectral_irt.errors import OptionError, check_option, option
+from spectral_irt.errors import OptionError, check_option
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
@@ -112,7 +112,7 @@ def rank_items(
     known = np.isfinite(lower)
     if by == "lower" and not known.any():
         raise OptionError(
-            "there are no standard errors, so no lower ends; say ", option("by", "difficulty"), ", or fit with them."
+            "there are no standard errors, so no lower ends; rank by='difficulty', or fit with standard errors."
         )
     # NaN goes last: items with an estimate and no standard error, those with answers and no estimate, the unanswered.
     value = lower if by == "lower" else beta

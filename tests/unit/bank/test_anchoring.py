@@ -114,15 +114,16 @@ def test_a_form_without_any_anchor() -> None:
 def test_anchors_from_a_bank_its_folder_and_a_file(tmp_path: Path) -> None:
     data = simulate.rasch(800, 12, seed=6)
     first = data.responses.take_users(np.arange(400))
-    bank = SpectralRasch().fit(first).to_bank(first).rescale(mean=500, sd=100)
+    bank = Bank.from_fit(SpectralRasch().fit(first), first).rescale(mean=500, sd=100)
     bank.save(tmp_path / "bank")
     second = data.responses.take_users(np.arange(400, 800))
-    fits = [anchored_fit(second, source) for source in (bank, tmp_path / "bank", str(tmp_path / "bank"), bank.to_fit())]
+    sources = (bank, tmp_path / "bank", str(tmp_path / "bank"), bank.calibration)
+    fits = [anchored_fit(second, source) for source in sources]
     for fit in fits:
         assert np.array_equal(fit.difficulty_, bank.difficulty)
         assert np.array_equal(fit.anchor_se_, bank.se)
-        assert fit.scale_ == bank.scale
-    again = fits[0].to_bank(second)
+        assert fit.calibration_.scale == bank.scale
+    again = Bank.from_fit(fits[0], second)
     assert again.anchored.all()
     assert np.array_equal(again.se, bank.se)  # where the anchors come from, not the 0 they have here
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralRasch, datasets, simulate
-from spectral_irt.bank import Bank, Scale
+from spectral_irt import Analysis, SpectralRasch, datasets, simulate
+from spectral_irt.bank import Bank
 from spectral_irt.bank.bank import information_matrix
 from spectral_irt.bank.people import NO_RECOGNITION, Salt, numbered
+from spectral_irt.calibration import Scale
 from spectral_irt.errors import BankError, NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.responses import Responses
@@ -21,7 +22,7 @@ def data() -> Responses:
 
 def test_what_a_fit_gives(data: Responses) -> None:
     fit = SpectralRasch().fit(data)
-    bank = Bank.from_fit(fit, data)  # type: ignore[attr-defined]
+    bank = Bank.from_fit(fit, data)
     assert np.array_equal(bank.difficulty, fit.difficulty_)
     assert np.array_equal(bank.se, fit.se_)
     assert np.array_equal(bank.n, data.item_counts)
@@ -33,7 +34,9 @@ def test_what_a_fit_gives(data: Responses) -> None:
     assert bank.findings == (*fit.findings_, NO_RECOGNITION)
     assert not bank.anchored.any()
     assert not bank.difficulty.flags.writeable
-    assert bank.to_fit().to_bank(None) is bank  # type: ignore[attr-defined]
+    kept = bank.calibration
+    assert kept.item_columns().keys() == fit.item_columns().keys()
+    assert all(np.array_equal(kept.item_columns()[name], values) for name, values in fit.item_columns().items())
 
 
 def test_other_estimators_have_banks_too(data: Responses) -> None:
@@ -123,11 +126,8 @@ def test_rescale_bad_numbers() -> None:
 def test_a_bank_scores_people(data: Responses) -> None:
     fit = SpectralRasch().fit(data)
     bank = Bank.from_fit(fit, data)
-    calibration = bank.to_fit()
-    assert calibration.analyse(data).persons().equals(fit.analyse(data).persons())  # type: ignore[attr-defined]
-    assert np.array_equal(calibration.predict_proba([0.0]), fit.predict_proba([0.0]))
-    with pytest.raises(OptionError, match="a bank, fitted already"):
-        calibration.fit(data)
+    assert Analysis(bank.calibration, data).persons().equals(fit.analyse(data).persons())
+    assert np.array_equal(bank.calibration.probability([0.0]), fit.predict_proba([0.0]))
     text = Responses.from_wide(data.to_dense(), items=[str(k) for k in range(8)])
     assert np.array_equal(bank.in_my_words(text).items, data.items)
 

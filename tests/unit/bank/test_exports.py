@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.bank import Bank, Scale, anchored_fit
+from spectral_irt.bank import Bank, anchored_fit
 from spectral_irt.bank.exports import (
     CODES,
     LAYOUT,
@@ -22,6 +22,7 @@ from spectral_irt.bank.exports import (
     winsteps_text,
     write_winsteps,
 )
+from spectral_irt.calibration import Scale
 from spectral_irt.errors import OptionError, OutputError
 from spectral_irt.responses import Responses
 
@@ -48,7 +49,7 @@ def read_fixed(text: str, widths: list[int]) -> list[list[str]]:
 
 def test_items(data: Responses) -> None:
     fit = SpectralRasch().fit(data)
-    columns = ifile(fit, fit.analyse(data).item_fit())  # type: ignore[attr-defined]
+    columns = ifile(fit, fit.analyse(data).item_fit())
     assert list(columns) == [*NAMES, *CODES, "NAME"]
     assert columns["STATUS"].tolist() == [1, 1, 1, 1, -1, -2]
     assert columns["COUNT"].tolist() == [200.0] * 5 + [0.0]
@@ -144,7 +145,7 @@ def test_persons(data: Responses, tmp_path: Path) -> None:
 
 def test_persons_of_a_fit(data: Responses) -> None:
     fit = SpectralRasch().fit(data)
-    persons = fit.analyse(data).persons()  # type: ignore[attr-defined]
+    persons = fit.analyse(data).persons()
     columns = pfile(persons)
     assert np.array_equal(columns["MEASURE"], persons["ability"].to_numpy())
     assert np.array_equal(columns["IN.MSQ"], persons["infit"].to_numpy(), equal_nan=True)

@@ -146,5 +146,5 @@ def test_too_few_common_items() -> None:
         link(bank_of(np.zeros(5)), bank_of(np.arange(5.0)), "mean-sigma")
     with pytest.raises(OptionError, match="'mean', 'mean-sigma', 'robust'"):
         link(a, a, "median")
-    with pytest.raises(BankError, match="make one with fit"):
+    with pytest.raises(BankError, match=r"make one with Bank\.from_fit\(fit, responses\)"):
         link(a, a).apply(SpectralRasch())  # type: ignore[arg-type]

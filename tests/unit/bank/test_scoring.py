@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralRasch, simulate
+from spectral_irt import Analysis, SpectralRasch, simulate
 from spectral_irt.bank import Bank
 from spectral_irt.bank.population import Population
 from spectral_irt.bank.scoring import score
@@ -57,7 +57,7 @@ def test_without_a_population_few_people_are_an_error_and_many_are_enough(bank: 
     with pytest.raises(OptionError, match="from 1 person it cannot be estimated"):
         old.score(ONE, "eap")
     with pytest.raises(OptionError, match="1 person is too few to estimate the population"):
-        old.to_fit().analyse(ONE).persons("eap")  # type: ignore[attr-defined]
+        Analysis(old.calibration, ONE).persons("eap")
     with pytest.raises(OptionError, match="from 40 people it cannot be estimated"):
         old.score(np.repeat(ONE.to_dense(), 40, axis=0), "eap")  # they do not differ
     many = simulate.rasch(500, 8, difficulty=EIGHT, seed=2).responses

@@ -10,7 +10,6 @@ import pytest
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.bounds import (
-    error_estimate_over_floor,
     floor,
     information,
     least_difference,
@@ -135,10 +134,10 @@ def test_error_over_floor(design: dict[str, object]) -> None:
     data = simulate.rasch(**design, seed=2)  # type: ignore[arg-type]
     fit = SpectralRasch(regularization=0).fit(data.responses)
     true_ratio = np.sqrt((fit.se_**2).sum() / floor(data.information(), centred=True).value)
-    found = error_estimate_over_floor(fit, data.responses)
+    found = fit.analyse(data.responses).error_over_floor()
     assert found == pytest.approx(true_ratio, rel=0.05)
     assert 0.97 < found < 1.3
-    assert math.isnan(error_estimate_over_floor(SpectralRasch(se="none").fit(data.responses), data.responses))
+    assert math.isnan(SpectralRasch(se="none").fit(data.responses).analyse(data.responses).error_over_floor())
 
 
 def test_error_over_floor_under_a_prior() -> None:
@@ -146,16 +145,14 @@ def test_error_over_floor_under_a_prior() -> None:
     data = simulate.rasch(200, 300, design="sampled", p=0.1, seed=3)
     fit = SpectralRasch().fit(data.responses)
     assert fit.regularization_.kind == "virtual item"
-    assert 0.95 < error_estimate_over_floor(fit, data.responses) < 1.3
+    assert 0.95 < fit.analyse(data.responses).error_over_floor() < 1.3
 
 
 def test_error_over_floor_with_an_item_nobody_answered() -> None:
     answers = simulate.rasch(200, 6, seed=1).responses.to_dense()
     answers[:, 2] = np.nan
     fit = SpectralRasch().fit(answers)
-    from spectral_irt import Responses
-
-    assert 0.8 < error_estimate_over_floor(fit, Responses.from_wide(answers)) < 1.5
+    assert 0.8 < fit.analyse(answers).error_over_floor() < 1.5
 
 
 @pytest.mark.parametrize(

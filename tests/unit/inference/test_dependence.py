@@ -161,12 +161,10 @@ def test_bad_options():
     ]:
         with pytest.raises(OptionError, match=text):
             fit.analyse(data).local_dependence(**options)
-    with pytest.raises(OptionError, match="needs the responses"):
-        fit.local_dependence()
     with pytest.raises(DesignError, match="no two items have 200 users in common"):
         fit.analyse(data).local_dependence(min_users=200)
     with pytest.raises(OptionError, match="not in the calibration"):
-        fit.local_dependence(Responses.from_wide([[1, 0]], items=["x", "y"]))
+        fit.analyse(Responses.from_wide([[1, 0]], items=["x", "y"]))
 
 
 @pytest.mark.slow

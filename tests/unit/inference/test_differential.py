@@ -5,9 +5,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from spectral_irt import ConditionalRasch, Responses, SpectralRasch, differential, simulate
+from spectral_irt import ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.inference.differential import DELTA
+from spectral_irt.inference.differential import DELTA, differential
 from spectral_irt.inference.mantel_haenszel import mantel_haenszel
 
 
@@ -84,7 +84,7 @@ def test_contrasts_are_differences_of_separate_fits():
     np.testing.assert_allclose(found.contrasts["delta"], -DELTA * found.contrasts["contrast"])
     np.testing.assert_allclose(found.items["statistic"], found.contrasts["z"] ** 2)
     assert found.reference == "g0"
-    other = differential(fit, data, groups, reference="g1")
+    other = differential(fit.calibration_, data, groups, reference="g1")
     np.testing.assert_allclose(other.contrasts["contrast"], -found.contrasts["contrast"])
 
 
@@ -209,7 +209,7 @@ def test_size(mean):
     single, matched, any_holm, joint = [], [], [], []
     for seed in range(200):
         data, groups = two_groups((500, 400), 15, seed=seed, mean=mean)
-        found = differential(SpectralRasch(), data, groups)
+        found = SpectralRasch().fit(data).analyse(data).dif(groups)
         single.append(np.mean(found.contrasts["p"] < 0.05))
         matched.append(np.mean(found.contrasts["mh_p"] < 0.05))
         any_holm.append((found.contrasts["p_holm"] < 0.05).any())
@@ -225,7 +225,7 @@ def test_a_difference_of_six_tenths_is_found_and_classed():
     flagged, classes, false = [], [], []
     for seed in range(40):
         data, groups = two_groups((1000, 1000), 20, seed=seed, shift=np.eye(20)[4] * 0.6, mean=-0.5)
-        found = differential(SpectralRasch(), data, groups).contrasts
+        found = SpectralRasch().fit(data).analyse(data).dif(groups).contrasts
         flagged.append(found["p_bh"][4] < 0.05)
         classes.append(found["class"][4])
         false.append(np.delete(found["flagged"], 4).sum())

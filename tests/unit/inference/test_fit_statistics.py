@@ -9,13 +9,12 @@ import pandas as pd
 import pytest
 
 from dense import AWKWARD, probabilities
-from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt import Analysis, Responses, SpectralRasch, simulate
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.conditional_fit import conditional_statistics
 from spectral_irt.inference.fit_statistics import item_statistics
-from spectral_irt.inference.item_fit import item_fit
 
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -0.4])
 
@@ -185,6 +184,8 @@ HEAD = [
     "exact_match_expected",
     "displacement",
     "displacement_conditional",
+    "misfit_p",
+    "misfit",
 ]
 
 
@@ -193,7 +194,7 @@ def test_table():
     fit = SpectralRasch().fit(responses)
     table = fit.analyse(responses).item_fit()
     assert table.columns == HEAD
-    assert table.equals(item_fit(fit, responses))
+    assert table.equals(Analysis(fit.calibration_, responses).item_fit())
     assert not [name for name in fit.analyse(responses).item_fit(conditional=False).columns if "conditional" in name]
     frame = pd.DataFrame(responses.to_dense(), columns=list("abcdefgh"))
     assert isinstance(SpectralRasch().fit(frame).analyse(frame).item_fit(), pd.DataFrame)
@@ -212,12 +213,10 @@ def test_items_that_were_not_estimated_have_no_fit():
 def test_errors():
     responses = simulate.rasch(300, 8, seed=2).responses
     fit = SpectralRasch().fit(responses)
-    with pytest.raises(OptionError, match="item_fit needs the responses"):
-        fit.item_fit()
     with pytest.raises(NotFittedError):
         SpectralRasch().analyse(responses).item_fit()
     with pytest.raises(OptionError, match="3 items are not in the calibration: 'x', 'y', 'z'"):
-        fit.item_fit(Responses.from_wide([[1, 0, 1]], items=["x", "y", "z"]))
+        fit.analyse(Responses.from_wide([[1, 0, 1]], items=["x", "y", "z"]))
 
 
 # -------------------------------------------------------------------------------- under the model

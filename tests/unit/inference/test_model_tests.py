@@ -111,7 +111,7 @@ def test_z_is_antisymmetric_in_the_groups():
 def test_wald_by_item_is_score_split_of_a_conditional_fit():
     data = simulate.rasch(500, 8, seed=6).responses
     fit = ConditionalRasch(se="none").fit(data)
-    np.testing.assert_allclose(wald_by_item(data).z, score_split(fit, data, "median").z)
+    np.testing.assert_allclose(wald_by_item(data).z, score_split(fit.calibration_, data, "median").z)
     table = wald_by_item(data).table()
     assert table.columns == ["item", "contrast", "se", "z", "p", "p_holm", "p_bh"]
 
@@ -132,7 +132,7 @@ def test_other_estimators_are_compared_by_the_spectral_one():
     assert joint.analyse(data).model_test("median").statistic == pytest.approx(
         spectral.analyse(data).model_test().statistic
     )
-    assert estimator_like(SpectralRasch(weighting="users")).weighting == "users"
+    assert estimator_like(SpectralRasch(weighting="users").fit(data).calibration_).weighting == "users"
     assert "sandwich" in repr(joint.analyse(data).model_test())
 
 

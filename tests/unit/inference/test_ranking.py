@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from spectral_irt import ConditionalRasch, JointRasch, SpectralRasch, datasets, simulate
+from spectral_irt.analysis import analysis
+from spectral_irt.calibration import Z95
 from spectral_irt.errors import NotFittedError, OptionError
-from spectral_irt.estimators.base import Z95
 from spectral_irt.inference import ranking as module
-from spectral_irt.inference.ranking import rank_intervals, rank_items, ranking, top_probabilities
+from spectral_irt.inference.ranking import rank_intervals, rank_items, top_probabilities
 
 # Monte Carlo: 4,000 draws leave a standard deviation of at most 0.008.
 TOLERANCE = 0.03
@@ -20,15 +21,16 @@ COLUMNS = ["rank", "item", "difficulty", "se", "lower", "rank_low", "rank_high",
 
 
 def test_table_of_lsat() -> None:
-    fit = SpectralRasch().fit(datasets.load_lsat())
-    table = fit.ranking(top=2)
+    lsat = datasets.load_lsat()
+    study = SpectralRasch().fit(lsat).analyse(lsat)
+    table = study.ranking(top=2)
     assert table.columns == COLUMNS
     assert table["rank"].to_list() == [1, 2, 3, 4, 5]
     assert table["item"].to_list() == ["item3", "item2", "item4", "item5", "item1"]
     np.testing.assert_allclose(table["lower"], table["difficulty"] - Z95 * table["se"])
     assert table["p_top"].sum() == pytest.approx(2)
-    assert ranking(fit, "difficulty", 2)["item"].to_list() == table["item"].to_list()
-    assert rank_items(fit).correlated
+    assert study.ranking("difficulty", 2)["item"].to_list() == table["item"].to_list()
+    assert rank_items(study.calibration, study.covariance()).correlated
 
 
 def test_by_lower_puts_the_unsure_behind() -> None:
@@ -38,11 +40,11 @@ def test_by_lower_puts_the_unsure_behind() -> None:
     dense[6:, 0] = np.nan
     dense[:6, 0] = [0, 0, 0, 0, 0, 1]
     dense[:6, 1] = [1, 1, 1, 1, 1, 0]
-    fit = SpectralRasch(regularization=0).fit(dense)
-    assert ranking(fit, by="difficulty")["item"][0] == 0
-    assert ranking(fit, by="lower")["item"][0] != 0
+    study = SpectralRasch(regularization=0).fit(dense).analyse(dense)
+    assert study.ranking(by="difficulty")["item"][0] == 0
+    assert study.ranking(by="lower")["item"][0] != 0
     for by in ("difficulty", "lower"):
-        table = ranking(fit, by=by)
+        table = study.ranking(by=by)
         key = table[by].to_numpy()
         assert np.all(np.diff(key) <= 0)
 
@@ -57,7 +59,7 @@ def test_unanswered_last_and_extreme_marked() -> None:
             [0, 0, 1, 0, np.nan],
         ]
     )
-    with_prior = SpectralRasch().fit(answers).ranking(top=1)
+    with_prior = SpectralRasch().fit(answers).analyse(answers).ranking(top=1)
     assert with_prior["item"].to_list()[-1] == 4
     assert with_prior["status"].to_list()[-1] == "no responses"
     last = with_prior.row(-1, named=True)
@@ -66,7 +68,7 @@ def test_unanswered_last_and_extreme_marked() -> None:
     assert (last["rank_low"], last["rank_high"]) == (1, 5)
     assert dict(zip(with_prior["item"], with_prior["status"], strict=True))[3] == "all wrong"
     # Without a prior nothing is known of item 3 either, but it was answered.
-    without = SpectralRasch(regularization=0).fit(answers).ranking()
+    without = SpectralRasch(regularization=0).fit(answers).analyse(answers).ranking()
     assert without["item"].to_list()[-2:] == [3, 4]
     assert without["status"].to_list()[-2:] == ["all wrong", "no responses"]
 
@@ -122,7 +124,8 @@ def test_rank_intervals_cover(design: dict[str, float]) -> None:
     covered, width = [], []
     for seed in range(20):
         data = simulate.rasch(**design, design="sampled" if "p" in design else "complete", seed=seed)  # type: ignore[arg-type]
-        found = rank_items(SpectralRasch().fit(data.responses))
+        fit = SpectralRasch().fit(data.responses)
+        found = rank_items(fit.calibration_, fit.covariance())
         rank = len(data.difficulty) - np.argsort(np.argsort(data.difficulty))
         covered.append(np.mean((found.rank_low <= rank) & (rank <= found.rank_high)))
         width.append(np.mean(found.rank_high - found.rank_low) / len(rank))
@@ -133,12 +136,13 @@ def test_rank_intervals_cover(design: dict[str, float]) -> None:
 def test_large_as_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Independent errors, and few draws at a time, change little where items are many."""
     data = simulate.rasch(3000, 150, design="sampled", p=0.2, seed=5)
-    fit = SpectralRasch().fit(data.responses)
-    small = rank_items(fit, top=20)
-    monkeypatch.setattr(module, "DENSE_ITEMS", 100)
+    study = SpectralRasch().fit(data.responses).analyse(data.responses)
+    small = rank_items(study.calibration, study.covariance(), top=20)
+    monkeypatch.setattr(analysis, "DENSE_ITEMS", 100)
     monkeypatch.setattr(module, "CELLS", 1000)
-    fit.se_method_ = "one-pass"
-    large = rank_items(fit, top=20)
+    study = SpectralRasch(se="one-pass").fit(data.responses).analyse(data.responses)
+    assert study.covariance() is None
+    large = rank_items(study.calibration, study.covariance(), top=20)
     assert small.correlated
     assert not large.correlated
     np.testing.assert_allclose(large.p_top, small.p_top, atol=TOLERANCE + 0.01)
@@ -147,33 +151,36 @@ def test_large_as_small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_same_seed_same_table() -> None:
-    fit = SpectralRasch().fit(simulate.rasch(200, 30, seed=1).responses)
-    assert fit.ranking(seed=4).equals(fit.ranking(seed=4))
+    responses = simulate.rasch(200, 30, seed=1).responses
+    fit = SpectralRasch().fit(responses)
+    assert fit.analyse(responses).ranking(seed=4).equals(fit.analyse(responses).ranking(seed=4))
 
 
 @pytest.mark.parametrize("estimator", [ConditionalRasch(), JointRasch()])
 def test_other_estimators(estimator) -> None:  # type: ignore[no-untyped-def]
-    table = estimator.fit(simulate.rasch(300, 8, seed=1).responses).ranking(top=3)
+    responses = simulate.rasch(300, 8, seed=1).responses
+    table = estimator.fit(responses).analyse(responses).ranking(top=3)
     assert table["p_top"].sum() == pytest.approx(3)
 
 
 def test_frames_go_out_as_they_came_in() -> None:
     pd = pytest.importorskip("pandas")
     frame = pd.DataFrame({"a": [1, 0, 1], "b": [0, 1, 1], "c": [0, 0, 1]})
-    assert isinstance(SpectralRasch().fit(frame).ranking(), pd.DataFrame)
+    assert isinstance(SpectralRasch().fit(frame).analyse(frame).ranking(), pd.DataFrame)
 
 
 def test_what_cannot_be_asked() -> None:
     lsat = datasets.load_lsat()
-    fit = SpectralRasch().fit(lsat)
+    study = SpectralRasch().fit(lsat).analyse(lsat)
     with pytest.raises(OptionError, match="by is 'upper'; it can be 'lower', 'difficulty'"):
-        fit.ranking(by="upper")
+        study.ranking(by="upper")
     for top in (0, -1, 2.5, True):
         with pytest.raises(OptionError, match="top is"):
-            fit.ranking(top=top)
-    bare = SpectralRasch(se="none").fit(lsat)
-    with pytest.raises(OptionError, match="no standard errors"):
-        bare.ranking()
+            study.ranking(top=top)
+    bare = SpectralRasch(se="none").fit(lsat).analyse(lsat)
+    with pytest.raises(OptionError, match=r"no standard errors.* rank by='difficulty'"):
+        bare.ranking(by="lower")
     assert bare.ranking(by="difficulty")["item"][0] == "item3"
+    assert bare.ranking().equals(bare.ranking(by="difficulty"))  # all that is left where nothing was said
     with pytest.raises(NotFittedError):
-        SpectralRasch().ranking()
+        SpectralRasch().analyse(lsat).ranking()

@@ -64,8 +64,6 @@ def test_table():
     assert table.columns == ["item", "n", "gamma", "gamma_expected", "se", "z", "p"]
     assert (table["p"] > 0.05).all()  # LSAT section 6 fits
     assert fit.analyse(answers).item_restscore(sample=200)["n"].max() == 200
-    with pytest.raises(OptionError, match="needs the responses"):
-        fit.item_restscore()
 
 
 def test_too_many_responses(monkeypatch):

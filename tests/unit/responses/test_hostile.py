@@ -207,8 +207,9 @@ def test_a_block_seen_with_more_items() -> None:
 def test_what_was_learned_cannot_be_changed() -> None:
     responses = Responses.from_wide([[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 0]])
     fit = SpectralRasch().fit(responses)
-    learned = {name: value for name, value in vars(fit).items() if isinstance(value, np.ndarray)}
-    assert {"item_counts_", "item_scores_", "item_labels_", "difficulty_"} <= set(learned)
+    names = [name for name in dir(fit) if name.endswith("_") and not name.startswith("_") and hasattr(fit, name)]
+    learned = {name: getattr(fit, name) for name in names if isinstance(getattr(fit, name), np.ndarray)}
+    assert {"item_counts_", "item_scores_", "item_labels_", "difficulty_", "se_", "status_"} <= set(learned)
     for name, array in {**learned, "counts": responses.counts, "item_counts": responses.item_counts}.items():
         with pytest.raises(ValueError, match="read-only"):
             array[0] = array[0]
@@ -221,5 +222,5 @@ def test_probabilities_of_a_table_of_answers() -> None:
     assert fit.predict_proba([0.0, 1.0]).shape == (2, 3)
     assert fit.predict_proba(0.5).shape == (1, 3)
     for table in (answers, np.array(answers), pd.DataFrame(answers), Responses.from_wide(answers)):
-        with pytest.raises(OptionError, match=r"takes abilities, one number per person.* fit\.persons\(answers\)"):
+        with pytest.raises(OptionError, match=r"takes abilities, one number per person.* fit\.analyse\(answers\)\.persons\(\)"):
             fit.predict_proba(table)  # type: ignore[arg-type]

@@ -205,7 +205,7 @@ def test_fit_takes_what_the_readers_take(kind: str) -> None:
     fit = SpectralRasch().fit(native(long))
     assert fit.item_labels_.tolist() == ITEMS
     np.testing.assert_allclose(fit.difficulty_, expected, atol=1e-9)
-    assert fit.analyse(native(long)).persons().shape[0] == 40  # type: ignore[attr-defined]
+    assert fit.analyse(native(long)).persons().shape[0] == 40
 
 
 def test_fit_keeps_a_wide_frame_as_it_was() -> None:

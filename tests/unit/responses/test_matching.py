@@ -63,7 +63,7 @@ class TestEverywhere:
     def test_align_and_persons(self, here: list[Any], there: list[Any]) -> None:
         assert align(np.array(there, dtype=object), lsat(here)).items.tolist() == there
         fit = SpectralRasch().fit(lsat(there))
-        assert fit.analyse(lsat(here)).persons().equals(fit.analyse(lsat(there)).persons())  # type: ignore[attr-defined]
+        assert fit.analyse(lsat(here)).persons().equals(fit.analyse(lsat(there)).persons())
 
     def test_named_items(self, here: list[Any], there: list[Any]) -> None:
         fit = SpectralRasch().fit(lsat(there))
