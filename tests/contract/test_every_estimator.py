@@ -21,7 +21,7 @@ from spectral_irt import (
     VariationalRasch,
     simulate,
 )
-from spectral_irt.responses import pack, wide
+from spectral_irt.responses import arrays, pack
 
 # How to build each estimator so that its answer is exact enough to compare, and what it cannot take.
 MAKERS = {
@@ -56,7 +56,7 @@ def layout(request, monkeypatch):
     data.cache_clear()
     if request.param == "several blocks":
         monkeypatch.setattr(pack.user_chunks, "__defaults__", (200,))
-        monkeypatch.setattr(wide, "BLOCK_RESPONSES", 200)
+        monkeypatch.setattr(arrays, "BLOCK_RESPONSES", 200)
         assert len(data().responses.blocks) > 5
         assert len(Responses.from_wide(data().responses.to_dense()).blocks) > 5
     yield request.param

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, calibration_of
-from spectral_irt.bank.labels import readable
+from spectral_irt.bank.naming import readable
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import OptionError, OutputError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator

@@ -30,7 +30,7 @@ from spectral_irt.bank.evidence import (
     solve,
 )
 from spectral_irt.bank.groups import groups_of
-from spectral_irt.bank.labels import label_array
+from spectral_irt.bank.naming import label_array
 from spectral_irt.bank.people import NO_RECOGNITION, SALT, Hashes, Salt, nobody, numbered
 from spectral_irt.chain.anchored import Known, solve_grounded, tied
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, prior_precision

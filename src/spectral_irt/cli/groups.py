@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from spectral_irt.cli.options import Reading
     from spectral_irt.responses import Responses
     from spectral_irt.responses.reading.files import File
-    from spectral_irt.responses.reading.tables import Table
+    from spectral_irt.responses.reading.tabular import Table
 
 MOST_LEVELS = 100  # beyond, the column is more likely an age or a name than a group
 
@@ -43,7 +43,7 @@ class Groups:
 def read_groups(columns: Sequence[str], group_file: str | None, files: Sequence[str], reading: Reading) -> list[Groups]:
     """The groups that `--group` (one for each column) and `--group-file` mean; the rest is about the answers."""
     from spectral_irt.responses.reading.files import find_files, source_name
-    from spectral_irt.responses.reading.tables import polars_errors_named
+    from spectral_irt.responses.reading.tabular import polars_errors_named
 
     if group_file is None and reading.orient == "items":
         raise OptionError("--group names a column, and with --orient items a column is a person; use --group-file.")
@@ -67,8 +67,8 @@ Pieces = Iterator[tuple["pl.Series", "pl.Series"]]  # labels of people, and thei
 def _gathered(column: str, source: str, pieces: Pieces) -> Groups:
     import polars as pl
 
-    from spectral_irt.responses.reading.labels import all_whole
-    from spectral_irt.responses.scoring import NOT_ANSWERED
+    from spectral_irt.responses.reading.numbering import all_whole
+    from spectral_irt.responses.scorer import NOT_ANSWERED
 
     seen = pl.DataFrame({"user": pl.Series([], dtype=pl.String), "group": pl.Series([], dtype=pl.String)})
     missing = ["", *NOT_ANSWERED]
@@ -102,7 +102,7 @@ def _gathered(column: str, source: str, pieces: Pieces) -> Groups:
 def _texts(values: pl.Series, name: str) -> pl.Series:
     import polars as pl
 
-    from spectral_irt.responses.reading.labels import plain_labels
+    from spectral_irt.responses.reading.numbering import plain_labels
 
     return plain_labels(values, text=True, name=name).cast(pl.String)
 
@@ -154,7 +154,7 @@ def _columns(table: Table, people: int, group: int) -> Pieces:
 def _open(file: File) -> Table:
     from spectral_irt.responses.reading.csv_text import table_of_csv
     from spectral_irt.responses.reading.json_lines import open_json, table_of_json
-    from spectral_irt.responses.reading.tables import table_of_columnar
+    from spectral_irt.responses.reading.tabular import table_of_columnar
 
     if file.family == "json":
         return table_of_json(open_json(file))

@@ -85,7 +85,7 @@ def open_dataset(name: str, data: Data = None, *, cutoff: Cutoff = "none") -> Da
         where = f"is not in {str(place)!r}" if place else unsaid
         raise ReadError(f"{source.title} ", where, f". Get {source.download} from {source.page} ({source.license}).")
     from spectral_irt.datasets.publishers import read_long
-    from spectral_irt.responses.reading.tables import polars_errors_named
+    from spectral_irt.responses.reading.tabular import polars_errors_named
 
     with unpacked(found) as path, polars_errors_named(found.name):
         frame = read_long(path, source)

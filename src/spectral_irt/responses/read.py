@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from spectral_irt.errors import OptionError, ReadError, check_option, option
 from spectral_irt.responses.pack import DUPLICATES, Duplicates
 from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.scoring import Polarity, Scoring, scoring
+from spectral_irt.responses.scorer import Polarity, Scoring, scoring
 
 if TYPE_CHECKING:
     from spectral_irt.responses.reading.files import File
     from spectral_irt.responses.reading.json_lines import JsonLines
     from spectral_irt.responses.reading.layout import Asked, Wide
-    from spectral_irt.responses.reading.tables import Table
+    from spectral_irt.responses.reading.tabular import Table
 
 Format = Literal["auto", "wide", "long"]
 Orient = Literal["users", "items"]
@@ -106,7 +106,7 @@ def read_responses(
     Responses(2 users x 2 items, 3 responses, 66.7 % right)
     """
     from spectral_irt.responses.reading.files import find_files, source_name
-    from spectral_irt.responses.reading.tables import polars_errors_named
+    from spectral_irt.responses.reading.tabular import polars_errors_named
 
     check_option("duplicates", duplicates, DUPLICATES)
     how = _scoring(missing, key, correct, threshold, above_mean)
@@ -151,7 +151,7 @@ def responses_from_frame(
     Responses(2 users x 2 items, 3 responses, 33.3 % right)
     """
     from spectral_irt.responses.reading.frames import table_of_any_frame
-    from spectral_irt.responses.reading.tables import polars_errors_named
+    from spectral_irt.responses.reading.tabular import polars_errors_named
 
     check_option("duplicates", duplicates, DUPLICATES)
     how = _scoring(missing, key, correct, threshold, above_mean)
@@ -209,7 +209,7 @@ def _read_key(path: Path) -> dict[str, str]:
     from spectral_irt.responses.reading.files import find_files
     from spectral_irt.responses.reading.json_lines import open_json, table_of_json
     from spectral_irt.responses.reading.key import key_of_table
-    from spectral_irt.responses.reading.tables import polars_errors_named
+    from spectral_irt.responses.reading.tabular import polars_errors_named
 
     file, *others = find_files(path)
     if others:
@@ -221,14 +221,14 @@ def _read_key(path: Path) -> dict[str, str]:
 
 def _open(file: File) -> Table:
     from spectral_irt.responses.reading.csv_text import table_of_csv
-    from spectral_irt.responses.reading.tables import table_of_columnar
+    from spectral_irt.responses.reading.tabular import table_of_columnar
 
     return table_of_csv(file) if file.family == "csv" else table_of_columnar(file)
 
 
 def _from_tables(tables: Sequence[Table], request: _Request) -> Responses:
     from spectral_irt.responses.reading.layout import Long, Wide, find_layout
-    from spectral_irt.responses.reading.long import LongTables, long_responses
+    from spectral_irt.responses.reading.long_tables import LongTables, long_responses
 
     layouts = [find_layout(table, request.asked, request.scoring.key or ()) for table in tables]
     long = [layout for layout in layouts if isinstance(layout, Long)]
@@ -255,9 +255,9 @@ def _from_tables(tables: Sequence[Table], request: _Request) -> Responses:
 
 def _from_wide(tables: Sequence[Table], layouts: Sequence[Wide], request: _Request) -> Responses:
     from spectral_irt.responses.reading.columns import check_named, together
-    from spectral_irt.responses.reading.labels import ItemIndex
-    from spectral_irt.responses.reading.people import Purpose, people_responses
-    from spectral_irt.responses.reading.wide import wide_sheets
+    from spectral_irt.responses.reading.numbering import ItemIndex
+    from spectral_irt.responses.reading.sheets import Purpose, people_responses
+    from spectral_irt.responses.reading.wide_tables import wide_sheets
 
     check_named(request.asked.items, [name for table in tables for name in table.columns], request.source)
     columns = ItemIndex()
@@ -289,8 +289,8 @@ def _from_json(files: Sequence[File], request: _Request) -> Responses:
         open_json,
         table_of_json,
     )
-    from spectral_irt.responses.reading.labels import ItemIndex
-    from spectral_irt.responses.reading.people import Purpose, people_responses
+    from spectral_irt.responses.reading.numbering import ItemIndex
+    from spectral_irt.responses.reading.sheets import Purpose, people_responses
 
     opened: list[JsonLines] = [open_json(file) for file in files]
     if all(is_long(one, request.asked) for one in opened):

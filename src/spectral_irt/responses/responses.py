@@ -153,9 +153,9 @@ class Responses:
         orient : "users" or "items"
             What a row is. "items" transposes first.
         """
-        from spectral_irt.responses import wide
+        from spectral_irt.responses import arrays
 
-        return wide.from_wide(cls, table, user=user, items=items, threshold=threshold, orient=orient)
+        return arrays.from_wide(cls, table, user=user, items=items, threshold=threshold, orient=orient)
 
     @classmethod
     def from_long(
@@ -175,10 +175,10 @@ class Responses:
         >>> Responses.from_long(["ann", "ann", "bob"], ["q1", "q2", "q1"], [1, 0, 0]).items.tolist()
         ['q1', 'q2']
         """
-        from spectral_irt.responses import wide
+        from spectral_irt.responses import arrays
 
         check_option("duplicates", duplicates, DUPLICATES)
-        return wide.from_long(cls, users, items, responses, duplicates=duplicates, threshold=threshold)
+        return arrays.from_long(cls, users, items, responses, duplicates=duplicates, threshold=threshold)
 
     @classmethod
     def from_codes(
@@ -417,7 +417,7 @@ def as_responses(data: Any, *, threshold: float | None = None) -> Responses:
     reads it, long or wide, and anything else as a wide table."""
     if isinstance(data, Responses):
         return data
-    from spectral_irt.responses.wide import is_frame
+    from spectral_irt.responses.arrays import is_frame
 
     if is_frame(data):
         from spectral_irt.responses.read import responses_from_frame

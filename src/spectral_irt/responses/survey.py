@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spectral_irt.errors import NAMED, OptionError, ResponseValueError, join, listed, option
+from spectral_irt.responses.arrays import MISSING_CODES
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.scoring import Scoring, one_spelling
-from spectral_irt.responses.wide import MISSING_CODES
+from spectral_irt.responses.scorer import Scoring, one_spelling
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,7 +15,7 @@ import pytest
 from dense import AWKWARD
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import OptionError
-from spectral_irt.responses import Block, Responses, wide
+from spectral_irt.responses import Block, Responses, arrays
 from spectral_irt.simulate import rasch
 
 N_ITEMS = 40
@@ -55,7 +55,7 @@ def test_sum_has_the_same_bits_for_any_number_of_threads(blocks: tuple[Block, ..
 def test_sum_is_the_one_block_sum(monkeypatch: pytest.MonkeyPatch) -> None:
     v = np.linspace(0.1, 2, AWKWARD.shape[1])
     whole = LocalEngine().sum(weighted, Responses.from_wide(AWKWARD).blocks, v)
-    monkeypatch.setattr(wide, "BLOCK_RESPONSES", 1)
+    monkeypatch.setattr(arrays, "BLOCK_RESPONSES", 1)
     parts = LocalEngine(2).sum(weighted, Responses.from_wide(AWKWARD).blocks, v)
     np.testing.assert_allclose(parts, whole, rtol=1e-14)
 

@@ -11,8 +11,8 @@ import pytest
 from dense import AWKWARD
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses import block as block_module
+from spectral_irt.responses.arrays import block_of_masks
 from spectral_irt.responses.block import csr, fill_scaled
-from spectral_irt.responses.wide import block_of_masks
 
 N_ITEMS = AWKWARD.shape[1]
 

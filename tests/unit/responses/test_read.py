@@ -17,7 +17,7 @@ import pytest
 from reading import read_text
 from spectral_irt.errors import DuplicateResponseError, ReadError
 from spectral_irt.responses import read_responses, responses_from_frame
-from spectral_irt.responses.reading import csv_text, json_lines, long, people, raw, tables, wide
+from spectral_irt.responses.reading import csv_text, json_lines, long_tables, raw, sheets, tabular, wide_tables
 
 NAN = float("nan")
 USERS = ["zoe", "ann", "bob", "eve"]
@@ -164,13 +164,13 @@ def as_pivot(frame: pl.DataFrame) -> np.ndarray:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "PIECE_ROWS", 7)
-    monkeypatch.setattr(wide, "LEAST_ROWS", 1)
-    monkeypatch.setattr(tables, "PIECE_CELLS", 50)
+    monkeypatch.setattr(tabular, "PIECE_ROWS", 7)
+    monkeypatch.setattr(wide_tables, "LEAST_ROWS", 1)
+    monkeypatch.setattr(tabular, "PIECE_CELLS", 50)
     monkeypatch.setattr(raw.raw_pieces, "__defaults__", (64,))
     monkeypatch.setattr(csv_text, "HEAD_BYTES", 16)
     monkeypatch.setattr(json_lines, "PIECE_BYTES", 64)
-    for module in (people, wide):
+    for module in (sheets, wide_tables):
         monkeypatch.setattr(module, "BLOCK_RESPONSES", 40)
 
 
@@ -239,14 +239,14 @@ def test_quoted_line_breaks_on_the_edge_of_pieces(tmp_path: Path, monkeypatch: p
 def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "a.csv"
     file.write_bytes(csv_bytes(simulated()))
-    honest = long._census
+    honest = long_tables._census
 
-    def census(*arguments: Any) -> long.Census:
+    def census(*arguments: Any) -> long_tables.Census:
         found = honest(*arguments)
         file.write_bytes(csv_bytes(simulated(seed=2)))
         return found
 
-    monkeypatch.setattr(long, "_census", census)
+    monkeypatch.setattr(long_tables, "_census", census)
     with pytest.raises(ReadError, match="changed while"):
         read_responses(file)
 

@@ -13,7 +13,7 @@ import pytest
 
 from dense import AWKWARD
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError
-from spectral_irt.responses import Responses, as_responses, wide
+from spectral_irt.responses import Responses, arrays, as_responses
 
 NAMES = ["add", "mul", "div", "pow", "log", "exp", "sin"]
 
@@ -21,7 +21,7 @@ NAMES = ["add", "mul", "div", "pow", "log", "exp", "sin"]
 @pytest.fixture(params=[1, 10, 500_000], ids=["a block a user", "several blocks", "one block"])
 def responses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Responses:
     """The awkward table, in blocks of every size."""
-    monkeypatch.setattr(wide, "BLOCK_RESPONSES", request.param)
+    monkeypatch.setattr(arrays, "BLOCK_RESPONSES", request.param)
     return Responses.from_wide(AWKWARD, items=NAMES)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, option
 from spectral_irt.responses import Responses, read_responses, responses_from_frame
-from spectral_irt.responses.scoring import one_spelling, scoring, spellings
+from spectral_irt.responses.scorer import one_spelling, scoring, spellings
 
 NAN = float("nan")
 

@@ -14,7 +14,7 @@ from scipy import sparse
 
 from dense import AWKWARD
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError
-from spectral_irt.responses import Responses, wide
+from spectral_irt.responses import Responses, arrays
 
 N_USERS, N_ITEMS = AWKWARD.shape
 NAMES = [f"q{i}" for i in range(N_ITEMS)]
@@ -64,7 +64,7 @@ def test_every_way_in_gives_the_same_responses(way: str) -> None:
 
 @pytest.mark.parametrize("size", [1, 20, 10**6])
 def test_blocks_of_any_size(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wide, "BLOCK_RESPONSES", size)
+    monkeypatch.setattr(arrays, "BLOCK_RESPONSES", size)
     for table in (AWKWARD, WAYS["csr"], WAYS["polars"]):
         np.testing.assert_array_equal(Responses.from_wide(table).to_dense(), AWKWARD)
 
@@ -200,12 +200,12 @@ def test_item_labels() -> None:
 
 
 def test_as_labels_never_cuts_or_pads() -> None:
-    assert wide.as_labels(["a", "long label"]).dtype == object
-    assert wide.as_labels([1, 2]).dtype == np.int64
-    assert wide.as_labels(np.array([3, 4], dtype=np.int8)).dtype == np.int64
-    assert wide.as_labels([1, "1"]).tolist() == [1, "1"]
-    assert wide.as_labels([True, False]).dtype == object
-    assert wide.as_labels([]).tolist() == []
+    assert arrays.as_labels(["a", "long label"]).dtype == object
+    assert arrays.as_labels([1, 2]).dtype == np.int64
+    assert arrays.as_labels(np.array([3, 4], dtype=np.int8)).dtype == np.int64
+    assert arrays.as_labels([1, "1"]).tolist() == [1, "1"]
+    assert arrays.as_labels([True, False]).dtype == object
+    assert arrays.as_labels([]).tolist() == []
 
 
 # -------------------------------------------------------------------- bad input
@@ -221,7 +221,7 @@ def test_a_value_that_is_no_answer_is_named(kind: Any) -> None:
 
 
 def test_the_place_of_a_bad_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wide, "BLOCK_RESPONSES", 4)
+    monkeypatch.setattr(arrays, "BLOCK_RESPONSES", 4)
     table = np.ones((6, 2))
     table[4, 1] = 0.5
     with pytest.raises(ResponseValueError, match=r"column 'b', row 4 holds 0.5"):

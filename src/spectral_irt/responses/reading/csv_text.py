@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from spectral_irt.errors import ReadError
 from spectral_irt.responses.reading.files import File
 from spectral_irt.responses.reading.raw import RawPiece, check_utf8, end_of_last_record, raw_pieces
-from spectral_irt.responses.reading.tables import (
+from spectral_irt.responses.reading.tabular import (
     HEAD_ROWS,
     Pieces,
     Table,

@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 
 from spectral_irt.errors import ReadError
+from spectral_irt.responses.arrays import check_one_level
 from spectral_irt.responses.labels import check_people
-from spectral_irt.responses.reading.tables import Table, by_position, table_of_frame
-from spectral_irt.responses.wide import check_one_level
+from spectral_irt.responses.reading.tabular import Table, by_position, table_of_frame
 
 
 def table_of_any_frame(native: Any) -> tuple[Table, str]:

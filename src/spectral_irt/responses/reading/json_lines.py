@@ -21,7 +21,6 @@ from spectral_irt.errors import OptionError, ReadError, listed, option
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.reading.columns import Chosen, attributes_among, named, parts_of
 from spectral_irt.responses.reading.files import File
-from spectral_irt.responses.reading.labels import ItemIndex, check_names
 from spectral_irt.responses.reading.layout import (
     ID_NAMES,
     ITEM_NAMES,
@@ -30,9 +29,10 @@ from spectral_irt.responses.reading.layout import (
     Asked,
     plain,
 )
-from spectral_irt.responses.reading.people import Sheet
+from spectral_irt.responses.reading.numbering import ItemIndex, check_names
 from spectral_irt.responses.reading.raw import check_utf8, end_of_last_line, raw_pieces
-from spectral_irt.responses.reading.tables import HEAD_ROWS, Pieces, Table
+from spectral_irt.responses.reading.sheets import Sheet
+from spectral_irt.responses.reading.tabular import HEAD_ROWS, Pieces, Table
 from spectral_irt.responses.survey import Place
 
 HEAD_BYTES = 1 << 16

@@ -9,8 +9,8 @@ import polars as pl
 
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.responses.reading.layout import ID_NAMES, ITEM_NAMES, KEY_NAMES, USER_NAMES, plain
-from spectral_irt.responses.reading.tables import Table
-from spectral_irt.responses.scoring import one_spelling
+from spectral_irt.responses.reading.tabular import Table
+from spectral_irt.responses.scorer import one_spelling
 
 
 def key_of_table(table: Table) -> dict[str, str]:

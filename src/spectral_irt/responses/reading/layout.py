@@ -24,8 +24,8 @@ from spectral_irt.responses.reading.columns import (
     parts_of,
     says_attribute,
 )
-from spectral_irt.responses.reading.tables import HEAD_COLUMNS, Table
-from spectral_irt.responses.scoring import NOT_ANSWERED, one_spelling
+from spectral_irt.responses.reading.tabular import HEAD_COLUMNS, Table
+from spectral_irt.responses.scorer import NOT_ANSWERED, one_spelling
 from spectral_irt.responses.survey import SUSPECTS
 
 # fmt: off

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from spectral_irt.errors import ReadError, option
 from spectral_irt.responses.block import BLOCK_RESPONSES
 from spectral_irt.responses.labels import item_label, nobody
-from spectral_irt.responses.reading.labels import ItemIndex, check_names, is_whole, plain_labels
 from spectral_irt.responses.reading.layout import Wide
-from spectral_irt.responses.reading.people import Sheet
-from spectral_irt.responses.reading.tables import LEAST_ROWS, Table
+from spectral_irt.responses.reading.numbering import ItemIndex, check_names, is_whole, plain_labels
+from spectral_irt.responses.reading.sheets import Sheet
+from spectral_irt.responses.reading.tabular import LEAST_ROWS, Table
 from spectral_irt.responses.survey import Place
 
 

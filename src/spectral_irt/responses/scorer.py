@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, check_option, join, option
+from spectral_irt.responses.arrays import check_threshold
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.wide import check_threshold
 
 if TYPE_CHECKING:
     import polars as pl

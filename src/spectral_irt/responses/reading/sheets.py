@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from spectral_irt.errors import DuplicateResponseError, ReadError, listed, option
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block
 from spectral_irt.responses.pack import Duplicates
-from spectral_irt.responses.reading.labels import ItemIndex, label_array
-from spectral_irt.responses.reading.long import in_user_order
+from spectral_irt.responses.reading.long_tables import in_user_order
+from spectral_irt.responses.reading.numbering import ItemIndex, label_array
 from spectral_irt.responses.responses import Labels, Responses
-from spectral_irt.responses.scoring import Scoring, means_of
+from spectral_irt.responses.scorer import Scoring, means_of
 from spectral_irt.responses.survey import Place, Survey
 
 
@@ -92,7 +92,7 @@ def _column_labels(columns: ItemIndex, purpose: Purpose) -> Labels:
     labels = columns.labels
     if all(isinstance(label, str) for label in labels):
         return label_array(pl.Series(labels, dtype=pl.String), loose=purpose.loose_columns)
-    from spectral_irt.responses.wide import as_labels
+    from spectral_irt.responses.arrays import as_labels
 
     return as_labels(labels)
 

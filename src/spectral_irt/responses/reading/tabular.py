@@ -13,7 +13,7 @@ import polars as pl
 from spectral_irt.errors import ReadError, SpectralIrtError, listed
 from spectral_irt.responses.reading.arrow_names import arrow_names
 from spectral_irt.responses.reading.files import File
-from spectral_irt.responses.reading.labels import is_loose
+from spectral_irt.responses.reading.numbering import is_loose
 
 PIECE_CELLS = 2_000_000  # values in a piece: some tens of MB as text, and enough that a piece costs little by itself
 PIECE_ROWS = 1_000_000

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from spectral_irt.errors import ReadError
 from spectral_irt.responses.block import Ints
 from spectral_irt.responses.pack import Duplicates
-from spectral_irt.responses.reading.labels import (
+from spectral_irt.responses.reading.layout import Long
+from spectral_irt.responses.reading.numbering import (
     Coder,
     TextCoder,
     WholeCoder,
@@ -29,10 +30,9 @@ from spectral_irt.responses.reading.labels import (
     label_array,
     plain_labels,
 )
-from spectral_irt.responses.reading.layout import Long
-from spectral_irt.responses.reading.tables import Table
+from spectral_irt.responses.reading.tabular import Table
 from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.scoring import Means, Scoring, means_from_sums
+from spectral_irt.responses.scorer import Means, Scoring, means_from_sums
 from spectral_irt.responses.survey import Place, Survey
 
 Report = Callable[[float], None]
