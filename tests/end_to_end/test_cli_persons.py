@@ -23,7 +23,7 @@ from spectral_irt.responses.read import read_responses
 
 Cli = Callable[..., Any]
 
-PERSONS = ["user", "n", "score", "ability", "se", "extreme", "infit", "outfit", "infit_z", "outfit_z"]
+PERSONS = ["person", "n", "score", "ability", "se", "extreme", "infit", "outfit", "infit_z", "outfit_z"]
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ RUNS = {
 }
 CLOSE = 1e-10
 MENDED = ("displacement", "displacement_se")  # of anchors: 0.1 took them at the wrong place
-RENAMED: dict[str, str] = {"p_value": "p_correct"}  # columns that have another name today
+RENAMED: dict[str, str] = {"p_value": "p_correct", "user": "person"}  # columns that have another name today
 
 
 @pytest.fixture(scope="module", params=RUNS)

@@ -90,7 +90,7 @@ def test_people_and_other_tables_likewise() -> None:
     labels = [f"a-long-family-name-{k}-and-a-given-name" for k in range(12)]
     n = len(labels)
     persons = {name: np.linspace(-1, 1, n) for name in ("ability", "se", "outfit", "outfit_z")}
-    persons |= {"user": np.array(labels, dtype=object), "score": np.arange(n), "n": np.full(n, 20)}
+    persons |= {"person": np.array(labels, dtype=object), "score": np.arange(n), "n": np.full(n, 20)}
     persons |= {"extreme": np.zeros(n, dtype=bool)}
     others = [["0.123"] * n] * 5
     for table in (person_table(persons, 60), plain_table(["item", *"abcde"], [labels, *others], 60)):

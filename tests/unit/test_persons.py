@@ -183,7 +183,7 @@ def calibrated():
 def test_table(calibrated):
     fit, responses = calibrated
     table = fit.analyse(responses).persons()
-    head = ["user", "n", "score", "ability", "se", "extreme", "infit", "outfit", "infit_z", "outfit_z"]
+    head = ["person", "n", "score", "ability", "se", "extreme", "infit", "outfit", "infit_z", "outfit_z"]
     assert table.columns == head
     assert len(table) == 400
     assert table.equals(Analysis(fit.calibration_, responses).persons())

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spectral_irt.errors import Words
 from spectral_irt.responses import Finding, Responses
 
 QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
@@ -16,7 +17,7 @@ TOO_LONG = Finding(
     "fit_left_out",
     "note",
     "The fit of the items was left out, because with so many answers per person it takes long.",
-    "Ask for it (--fit) to have it all the same.",
+    Words("Pass fit=True to have it all the same.", "Say --fit to have it all the same."),
 )
 
 

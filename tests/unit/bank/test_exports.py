@@ -119,7 +119,7 @@ def test_fit_statistics_in_another_order(data: Responses) -> None:
 
 def test_persons(data: Responses, tmp_path: Path) -> None:
     persons = {
-        "user": np.array(["a", "b", "c", "d"], dtype=object),
+        "person": np.array(["a", "b", "c", "d"], dtype=object),
         "n": np.array([5, 5, 5, 0]),
         "score": np.array([5, 0, 3, 0]),
         "ability": np.array([3.0, -3.0, 0.5, np.nan]),

@@ -27,7 +27,7 @@ def bank() -> Bank:
 
 def test_the_verb_gives_a_table_of_people(bank: Bank) -> None:
     table = bank.score(ONE)
-    assert table.columns[:5] == ["user", "n", "score", "ability", "se"]
+    assert table.columns[:5] == ["person", "n", "score", "ability", "se"]
     assert table["n"].to_list() == [8]
     assert bank.score(np.array([[1.0, 0, 1, 0, 1, 0, 1, 0]]))["score"].to_list() == [4]
     scaled = bank.rescale(mean=500, unit=100).score(ONE)
