@@ -21,6 +21,7 @@ from spectral_irt.responses import Finding, Responses
 SHOW_ALL = 15  # a test of so many items is shown whole
 SHOW_EACH = 5  # of a longer one: so many hardest, easiest, least sure
 LEAST_LABEL = 8
+NARROWEST = 40  # columns; help is folded to no less either
 CUT = "..."
 DIRECTION = "larger = harder"
 BAR_WIDTH = 24
@@ -40,7 +41,10 @@ class _Console(Console):
 
 
 def console() -> Console:
-    return _Console(highlight=False, markup=False, emoji=False)
+    out = _Console(highlight=False, markup=False, emoji=False)
+    if out.width < NARROWEST:  # the terminal may fold the lines; tables without their numbers help nobody
+        out.width = NARROWEST
+    return out
 
 
 def say(out: Console, *what: RenderableType) -> None:

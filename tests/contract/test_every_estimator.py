@@ -50,7 +50,7 @@ def data(missing=True):
     return simulate.rasch(400, 9, seed=21, **options)
 
 
-@pytest.fixture(params=["one block", "several blocks"], autouse=True)
+@pytest.fixture(params=["one block", pytest.param("several blocks", marks=pytest.mark.slow)], autouse=True)
 def layout(request, monkeypatch):
     """What a million responses look like, in small: every table of the suite also comes in blocks of 200 responses."""
     data.cache_clear()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 from collections.abc import Callable
+from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 from end_to_end.tables import numbers, read_csv
 from spectral_irt import Analysis, SpectralRasch, simulate, tables
 from spectral_irt.bank import Bank, store
+from spectral_irt.cli.main import main
 from spectral_irt.errors import OutputError
 from spectral_irt.responses.read import read_responses
 
@@ -33,11 +36,20 @@ def write(path: str, seed: int, items: int = 10, users: int = 400, first: int = 
     return Path(path)
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with old.csv and a bank of it."""
+    place = tmp_path_factory.mktemp("made")
+    with chdir(place):
+        write("old.csv", 1)
+        assert main(["fit", "old.csv", "--bank", "bank"]) == 0
+    return place
+
+
 @pytest.fixture
-def bank(cli: Cli) -> Path:
+def bank(cli: Cli, made: Path) -> Path:
     """A bank of q0 to q9 from old.csv."""
-    write("old.csv", 1)
-    assert cli("fit", "old.csv", "--bank", "bank").code == 0
+    shutil.copytree(made, ".", dirs_exist_ok=True)
     return Path("bank")
 
 
@@ -220,6 +232,7 @@ BAD_BANKS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", BAD_BANKS)
 def test_a_bank_that_cannot_be_trusted_is_not_used_and_not_touched(cli: Cli, bank: Path, how: str) -> None:
     write("new.csv", 3)

@@ -278,10 +278,11 @@ def limited(*args: str, cwd: Path, largest_file: int) -> subprocess.CompletedPro
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file, largest_file))
 
-    command = [sys.executable, "-m", "spectral_irt", *args]
+    command = [sys.executable, "-B", "-m", "spectral_irt", *args]
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, preexec_fn=limit)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [
@@ -300,6 +301,7 @@ def test_writing_that_fails_half_way_leaves_no_file(good: Path, tmp_path: Path, 
     assert os.listdir(tmp_path) == ["good.csv"]
 
 
+@pytest.mark.slow
 def test_a_signal_in_the_middle(tmp_path: Path) -> None:
     data = simulate.rasch(2000, 300, seed=1).responses
     rows = [",".join(map(str, row)) for row in data.to_dense().astype(int).tolist()]

@@ -420,6 +420,7 @@ def test_silent_and_plain_when_piped(lsat: Path, tmp_path: Path) -> None:
     assert "\x1b" not in done.stdout
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_hears_nothing_more(lsat: Path, tmp_path: Path) -> None:
     run = f"{sys.executable} -m spectral_irt"
     line = f"{run} fit {lsat.name} -o out | true; {run} --help | head -1"
@@ -428,6 +429,7 @@ def test_a_reader_that_goes_away_hears_nothing_more(lsat: Path, tmp_path: Path) 
     assert (tmp_path / "out" / "items.csv").exists()  # the results come first
 
 
+@pytest.mark.slow
 def test_a_terminal_that_knows_ascii_only(lsat: Path, tmp_path: Path) -> None:
     text = lsat.read_text().replace("item3", "Größe")
     lsat.write_text(text, encoding="utf-8")

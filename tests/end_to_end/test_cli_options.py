@@ -187,6 +187,7 @@ def test_help_through_a_pipe() -> None:
 # -------------------------------------------------------------------------------------------- completion
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
 def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
     script = shell("spectral-irt --show-completion; true")  # the shell must be there to be recognized

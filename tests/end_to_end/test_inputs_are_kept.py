@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from spectral_irt import Bank
-from spectral_irt.datasets import catalog, opening
 
 Cli = Callable[..., Any]
 
@@ -143,6 +142,8 @@ def test_a_folder_of_results(cli: Cli, files: None) -> None:
 
 
 def test_reproduce(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spectral_irt.datasets import catalog, opening
+
     Path("data").mkdir()
     Path("data/table1.csv").write_text("somebody's data\n")
     lsat, another = catalog.source_named("lsat"), next(one for one in catalog.sources() if one.layout != "bundled")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -37,6 +38,7 @@ def shell(line: str, cwd: Path, **environment: str) -> subprocess.CompletedProce
 # ------------------------------------------------------------------------------------------- streams
 
 
+@pytest.mark.slow
 def test_a_full_disk_behind_standard_output(place: Path) -> None:
     done = shell("spectral-irt fit a.csv > /dev/full", place)
     assert done.returncode == 2
@@ -50,6 +52,7 @@ def test_a_full_disk_behind_standard_output(place: Path) -> None:
     assert (place / "out/fit.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["fit a.csv -o out", "--help"])
 def test_standard_output_that_is_closed(place: Path, command: str) -> None:
     done = shell(f"spectral-irt {command} >&-", place)
@@ -57,6 +60,7 @@ def test_standard_output_that_is_closed(place: Path, command: str) -> None:
     assert (place / "out/fit.json").exists() == command.startswith("fit")
 
 
+@pytest.mark.slow
 def test_standard_error_that_is_closed_or_full(place: Path) -> None:
     assert shell("spectral-irt fit none.csv 2>&-", place).returncode == 2
     assert shell("spectral-irt fit none.csv 2>/dev/full", place).returncode == 2
@@ -64,6 +68,7 @@ def test_standard_error_that_is_closed_or_full(place: Path) -> None:
     assert (place / "out/items.csv").read_text().startswith("item,difficulty")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["fit a.csv", "data list", "--help"])
 def test_a_reader_that_goes_away(place: Path, command: str) -> None:
     done = shell(f"set -o pipefail; spectral-irt {command} | true", place)
@@ -73,11 +78,24 @@ def test_a_reader_that_goes_away(place: Path, command: str) -> None:
     assert done.stdout.count("\n") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", ["0", "00", "rubbish"])
 def test_a_width_that_is_none(place: Path, width: str) -> None:
     done = shell("spectral-irt fit a.csv", place, COLUMNS=width)
     assert done.returncode == 0
     assert "".join(done.stdout.split()).count("q1") >= 1
+
+
+def test_a_width_that_is_next_to_none(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("a.csv").write_text(ANSWERS)
+    shown = []
+    for width in ("1", "39", "40"):
+        monkeypatch.setenv("COLUMNS", width)
+        done = cli("fit", "a.csv", "--no-fit")
+        assert (done.code, done.err) == (0, "")
+        shown.append(done.out.split("Spectral")[0])  # after that comes how long it took
+    assert shown[0] == shown[1] == shown[2]
+    assert re.search(r"^q1 .*\d\.\d{3}", shown[0], re.MULTILINE)
 
 
 def test_help_without_a_width(place: Path) -> None:
@@ -211,6 +229,7 @@ def test_a_signal_that_ends_leaves_nothing(place: Path, number: signal.Signals) 
     assert os.listdir(place) == ["a.csv"]
 
 
+@pytest.mark.slow
 def test_a_kill_is_cleaned_up_by_the_next_run(place: Path) -> None:
     with started(SLOW, place) as running, started(SLOW, place) as living:
         running.kill()

@@ -126,6 +126,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_the_clock_goes_on_and_the_bar_shows_life(tmp_path: Path) -> None:
     shown = on_terminal(cwd=tmp_path, program=STEPS)
     left_clean(shown)
@@ -138,6 +139,7 @@ def test_the_clock_goes_on_and_the_bar_shows_life(tmp_path: Path) -> None:
     assert len({colors for _, colors in later}) > 5  # the bar pulses
 
 
+@pytest.mark.slow
 def test_a_share_of_the_work_is_a_share_of_the_bar(tmp_path: Path) -> None:
     program = STEPS.replace('progress.say("fitting")', 'progress.say("drawing", 0.5)')
     shown = on_terminal(cwd=tmp_path, program=program)

@@ -130,6 +130,7 @@ def test_a_population_without_spread():
     np.testing.assert_allclose(found.ability, 0, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_same_bits_whatever_the_threads():
     responses = simulate.rasch(3000, 400, design="sampled", p=0.5, seed=1).responses
     beta = np.linspace(-2, 2, 400)
@@ -311,6 +312,7 @@ def people_beside_gaps(seed, n=400):
         yield rng.permutation(beta - beta.mean()), int(rng.integers(0, len(beta) + 1))
 
 
+@pytest.mark.slow
 def test_warm_takes_the_higher_of_two_maxima():
     """Against a grid: it returned the minimum between them for one in seven people of this kind."""
     people = list(people_beside_gaps(1))

@@ -227,13 +227,13 @@ def match_anchors(anchors: Anchors, responses: Responses) -> tuple[NDArray[np.in
         )
     notes = []
     if len(again):
-        verb = "item is" if len(again) == 1 else "items are"
+        one = len(again) == 1
+        verb, whom = ("item is not an anchor", "it") if one else ("items are not anchors", "them")
         sentence = (
-            f"{len(again):,} {verb} not used as anchors, for where the anchors come from their difficulty rests on the "
-            f"prior alone or on another scale: {listed(again)}."
+            f"{len(again):,} {verb} but estimated anew, because nothing but the prior had placed {whom} on the scale "
+            f"of the anchors: {listed(again)}."
         )
-        left = tuple(again.tolist())
-        notes.append(Finding("anchors_left_out", "warning", sentence, "They are estimated anew.", left))
+        notes.append(Finding("anchors_left_out", "warning", sentence, "", tuple(again.tolist())))
     missing = np.setdiff1d(np.arange(len(anchors.items)), place)
     if not len(missing):
         return place, notes

@@ -425,7 +425,7 @@ def as_responses(data: Any, *, threshold: float | None = None) -> Responses:
         try:
             return responses_from_frame(data, threshold=threshold)
         except SpectralIrtError as error:
-            if "=" not in str(error):
+            if error.for_shell() == str(error):  # it names no option
                 raise
             raise type(error)(
                 f"{error} Such options go to spectral_irt.responses_from_frame, and what it returns to fit."

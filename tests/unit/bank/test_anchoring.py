@@ -34,6 +34,7 @@ def test_a_full_fit_is_reproduced(free: int) -> None:
     assert np.nanmax(np.abs(fit.displacement_ / fit.displacement_se_)) < 0.1
 
 
+@pytest.mark.slow
 def test_anchored_at_the_truth_the_others_are_unbiased_and_the_errors_honest() -> None:
     """60 replicates x 30 free items: the mean z is within 4 of its own standard errors, the spread within 10 %."""
     z, shown = [], []
@@ -193,6 +194,7 @@ def test_a_bank_of_an_anchored_fit_holds_both_kinds() -> None:
     assert np.isnan(bank.se[:2]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("se", ["dense", "one-pass"])
 @pytest.mark.parametrize("moved", [3.0, -3.0])
 def test_displacement_of_a_far_anchor_has_the_error_it_says(moved: float, se: str) -> None:

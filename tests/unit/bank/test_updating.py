@@ -50,6 +50,7 @@ def distance(bank: Bank, fit: RaschEstimator) -> float:
     return float(np.sqrt(np.mean(((apart - apart.mean()) / fit.se_) ** 2)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("method", ["stream", "refit"])
 def test_ten_pieces_are_as_good_as_all_at_once(design: str, method: str) -> None:

@@ -52,6 +52,7 @@ def test_a_bank_that_was_saved_knows_what_it_saved(tmp_path: Path) -> None:
     assert Bank.load(folder).n_users == 300
 
 
+@pytest.mark.slow
 def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bank = Bank.load(folder).update(piece(1))
     holder = (

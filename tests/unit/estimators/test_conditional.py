@@ -138,6 +138,7 @@ def test_standard_errors_at_scale_agree_with_the_exact_ones(se, monkeypatch):
         drawn.covariance()
 
 
+@pytest.mark.slow
 def test_random_draws_have_the_information_as_covariance():
     responses = blocks_of(draw(40, 5, 0.8, seed=11), 1)
     matrix = Information(parts_of(responses).advance(pattern_sums, np.zeros(5))[0], 5)
@@ -160,6 +161,7 @@ def test_one_block_against_many_and_threads():
     assert np.array_equal(again.difficulty, many.difficulty)
 
 
+@pytest.mark.slow
 def test_small_tiles_and_parts_change_nothing(monkeypatch):
     x = draw(150, 30, 0.5, seed=8)
     whole = conditional_difficulty(blocks_of(x, 1))
@@ -257,6 +259,7 @@ def test_any_start_arrives():
 # ---------------------------------------------------------------------------- sizes
 
 
+@pytest.mark.slow
 def test_saddlepoint_is_close_to_exact():
     x = draw(400, 150, 0.6, seed=17)
     exact = ConditionalRasch().fit(x)

@@ -130,6 +130,7 @@ def test_padding_changes_nothing():
 difficulties = st.lists(st.floats(-6, 6), min_size=2, max_size=60)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(difficulties, st.data())
 def test_identities(beta, data):

@@ -86,6 +86,7 @@ def test_two_items_come_out_exactly_twice_as_far_apart():
     assert corrected.difficulty_[1] - corrected.difficulty_[0] == pytest.approx(np.log(Y[0, 1] / Y[1, 0]), abs=1e-8)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 7, 10])
 def test_known_bias_and_its_correction(n):
     """Slope about n / (n - 1) however many users; the noise of a slope here is about 0.005."""

@@ -59,6 +59,7 @@ def test_two_items_are_a_log_ratio(estimator):
     assert fit.se_[0] == pytest.approx(np.sqrt(1 / 6 + 1 / 2) / 2)  # log odds of 6 against 2, halved by the centring
 
 
+@pytest.mark.slow
 @BOTH
 def test_errors_equal_the_jackknife(estimator):
     """The infinitesimal jackknife is the delta method; leaving users out one by one differs by O(1/n)."""

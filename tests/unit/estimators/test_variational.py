@@ -84,6 +84,7 @@ def test_curvature_is_smooth_at_zero():
     np.testing.assert_allclose(curvature(xi)[4:], np.tanh(xi[4:] / 2) / (4 * xi[4:]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("p", [1.0, 0.6])
 def test_equals_plain_dense_coordinate_ascent(p):
     X = rasch(120, 8, design="sampled", p=p, ability_sd=1.5, ability_mean=0.7, seed=3).responses.to_dense()
@@ -106,6 +107,7 @@ tables = arrays(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(tables, st.integers(0, 2**16))
 def test_plain_updates_never_lower_the_bound(table, seed):
@@ -124,6 +126,7 @@ def test_plain_updates_never_lower_the_bound(table, seed):
     assert np.diff(bounds).min() >= -1e-9
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(tables)
 def test_bound_never_decreases(table):

@@ -38,6 +38,7 @@ def test_redrawn_data_follow_the_model():
     assert abs(np.var(new.scores / new.counts) / old_spread - 1) < 0.05
 
 
+@pytest.mark.slow
 def test_draws_depend_on_the_seed_alone():
     data = simulate.rasch(6000, 300, design="sampled", p=0.6, seed=1)
     one, two, other = (
@@ -81,6 +82,7 @@ def test_sample_and_options():
             bootstrap(data.responses, data.difficulty, statistic, **options)
 
 
+@pytest.mark.slow
 def test_table_with_limits():
     slopes = np.ones(15)
     slopes[3], slopes[9] = 3.0, 0.3

@@ -85,6 +85,7 @@ def test_gamma_and_kappa() -> None:
     assert spread(beta) == pytest.approx(1.9)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "p"), [(150_000, 1.0), (150_000, 0.7)])
 def test_errors_lie_between_the_bounds(n: int, p: float) -> None:
     """Where the conditions hold, the error of the paper's estimator is below the upper bound (by far); over a few

@@ -134,6 +134,7 @@ def test_saddlepoint_for_long_users():
     np.testing.assert_allclose(rough.infit, exact.infit, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_same_bits_whatever_the_threads():
     data = simulate.rasch(6000, 300, design="sampled", p=0.6, seed=1)
     assert len(data.responses.blocks) > 1

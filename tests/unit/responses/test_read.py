@@ -174,6 +174,7 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "BLOCK_RESPONSES", 40)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.csv.zst", "a.parquet", "a.feather"])
 @pytest.mark.parametrize("labels", ["whole", "text", "far apart"])
@@ -195,6 +196,7 @@ def test_long_in_many_pieces(tmp_path: Path, name: str, labels: str) -> None:
     assert calls[-1] <= 1.0
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz", "a.csv.zst", "a.parquet", "a.feather"])
 @pytest.mark.parametrize("options", [{}, {"duplicates": "first"}, {"above_mean": "right"}])
@@ -224,6 +226,7 @@ def test_json_in_many_pieces(tmp_path: Path) -> None:
     assert responses.users.tolist() == list(range(60))
 
 
+@pytest.mark.slow
 def test_quoted_line_breaks_on_the_edge_of_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(f'a "{k}"\nb,{k}', "q\r\n1", k % 2) for k in range(50)]
     frame = pl.DataFrame(rows, schema=["user", "item", "response"], orient="row")

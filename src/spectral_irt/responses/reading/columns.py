@@ -134,8 +134,8 @@ class Chosen:
             out.append(_left_out("total_columns", self.totals, "the sum of the other columns, a total score"))
         if self.not_in_key:
             known = all(says_attribute(name) for name in self.not_in_key)
-            sentence = f"Left out of the items, because the key has no answer for it: {_columns(self.not_in_key)}."
-            remedy = "" if known else "If it is an item, add its right answer to the key."
+            sentence = f"Not in the key, and so left out of the items: {_columns(self.not_in_key)}."
+            remedy = "" if known else "Add the right answers of those that are items to the key."
             out.append(Finding("not_in_key", "note" if known else "warning", sentence, remedy, self.not_in_key))
         if self.suspects:
             sentence = f"Taken for items, though named like something else: {_columns(self.suspects)}."
