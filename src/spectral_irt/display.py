@@ -33,8 +33,13 @@ COLOURS = {"note": "cyan", "warning": "yellow", "error": "bold red"}
 Columns = Mapping[str, NDArray[Any]]
 
 
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # the reader has gone: for the command to deal with; rich would end with code 1
+
+
 def console() -> Console:
-    return Console(highlight=False, markup=False, emoji=False)
+    return _Output(highlight=False, markup=False, emoji=False)
 
 
 def say(out: Console, *what: RenderableType) -> None:

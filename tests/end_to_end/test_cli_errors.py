@@ -106,7 +106,7 @@ CASES = {
         "a.csv", GOOD, "--regularization is 'much'", "number", options="--regularization much"
     ),
     "negative regularization": Case(
-        "a.csv", GOOD, "--regularization is -1", "0 or more", options="--regularization -1"
+        "a.csv", GOOD, "--regularization is -1", "0, or a number from 1e-06", options="--regularization -1"
     ),
     "nu with ability weights": Case("a.csv", GOOD, "nu adds to pair counts", "--weighting pairs", options="--nu 1"),
     "no threads": Case("a.csv", GOOD, "--threads is 0", "at least 1", options="--threads 0"),

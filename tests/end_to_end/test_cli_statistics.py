@@ -70,7 +70,7 @@ def test_several_groupings_of_a_table_of_people(cli: Cli, school: Path) -> None:
 def test_a_second_grouping_that_does_not_exist_is_an_error(cli: Cli, school: Path) -> None:
     done = cli("fit", school, "--group", "sex", "--group", "city", "-o", "out")
     assert done.code == 2
-    assert "no column 'city' for group" in " ".join(done.err.split())
+    assert "no column 'city' for --group" in " ".join(done.err.split())
     assert not Path("out").exists()
 
 

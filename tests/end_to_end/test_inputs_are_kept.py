@@ -90,7 +90,6 @@ def test_compare_and_score(cli: Cli, files: None) -> None:
 
 def test_banks(cli: Cli, files: None) -> None:
     for name, command in [
-        ("bank", "fit d.csv --anchors bank --bank"),
         ("bank", "link bank bank2 -o"),
         ("bank2", "link bank bank2 -o"),
     ]:
@@ -127,9 +126,9 @@ def test_reproduce(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
 
     Path("data").mkdir()
     Path("data/table1.csv").write_text("somebody's data\n")
-    source = next(one for one in opening.SOURCES if one.layout != "bundled")
-    found = [opening.replace(source, files=("table1.csv",))]
-    monkeypatch.setattr(opening, "SOURCES", found)
+    source = next(one for one in opening.sources() if one.layout != "bundled")
+    found = (opening.replace(source, files=("table1.csv",)),)
+    monkeypatch.setattr(opening, "sources", lambda: found)
     for place in ("data", "./data", str(Path("data").absolute())):
         done = cli("reproduce", "table1", "--data", "data", "--datasets", "lsat", "--trials", "1", "-o", place)
         assert done.code == 2, done

@@ -88,7 +88,7 @@ def score(
         raise BankError(
             f"{given.source}: none of the items answered has a difficulty in the bank, so nobody can be scored."
         )
-    return Scores(persons, people, found, [*_findings(bank, named, persons), *findings], given.frame_kind)
+    return Scores(persons, people, found, [*given.notes, *_findings(bank, named, persons), *findings], given.frame_kind)
 
 
 def _study(bank: Bank, difficulty: Floats, aligned: Responses, ability: str, people: Population | None) -> Analysis:

@@ -257,7 +257,7 @@ def fit(
       spectral-irt fit choices.csv --key key.csv --missing 9 -o results
     Ratings, above the person's own mean or not; larger = better liked:
       spectral-irt fit ratings.csv --above-mean wrong --rank 25 -o results
-    Are items as hard for one sex as for the other? The column height is not an item:
+    Are items as hard for one sex as for the other? Height is not an item:
       spectral-irt fit answers.csv --group sex --ignore height -o results
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
