@@ -10,6 +10,7 @@ from scipy import sparse
 
 import spectral_irt
 from spectral_irt import (
+    AnchoredRasch,
     ChoppinRasch,
     ConditionalRasch,
     EigenvectorRasch,
@@ -39,7 +40,9 @@ MAKERS = {
     "vb": lambda: VariationalRasch(tol=1e-11),
     "choppin": lambda: ChoppinRasch(),
     "eigenvector": lambda: EigenvectorRasch(),
+    "anchored": lambda: AnchoredRasch(ANCHORS, regularization=0),
 }
+ANCHORS = {0: -0.7}  # of one item, so that any data agree with it: the others follow
 PRIORS = {"spectral, prior", "paper", "vb"}  # what they add to the data weighs less against more data
 TOLERANCE = 1e-6  # in logits: between two orders of the same sums
 
@@ -72,6 +75,11 @@ def fitted(make, table):
     return make().fit(table)
 
 
+def free(fit):
+    """Items whose difficulty was estimated, not given."""
+    return ~fit.calibration_.anchored
+
+
 def same(a, b, rtol_se=1e-4):
     np.testing.assert_allclose(a.difficulty_, b.difficulty_, atol=TOLERANCE)
     np.testing.assert_allclose(a.se_, b.se_, rtol=rtol_se)
@@ -80,9 +88,13 @@ def same(a, b, rtol_se=1e-4):
 def test_what_is_learned(make):
     fit = fitted(make, data().responses)
     assert fit.difficulty_.shape == fit.se_.shape == fit.status_.shape == (9,)
-    assert abs(fit.difficulty_.mean()) < 1e-10
     assert np.corrcoef(fit.difficulty_, data().difficulty)[0, 1] > 0.95  # larger = harder
-    assert np.all(fit.se_ > 0)
+    if isinstance(fit, AnchoredRasch):
+        assert (fit.difficulty_[0], fit.se_[0], fit.status_[0]) == (ANCHORS[0], 0, "anchored")
+    else:
+        assert abs(fit.difficulty_.mean()) < 1e-10
+    assert np.all(fit.se_[free(fit)] > 0)
+    assert set(fit.status_[free(fit)]) == {"ok"}
     assert isinstance(fit.findings_, tuple)
     assert fit.n_iter_ >= 1
     assert fit.items().columns[:3] == ["item", "difficulty", "se"]
@@ -93,7 +105,8 @@ def test_abilities_may_shift(make):
     strong = simulate.rasch(4000, 8, difficulty=np.linspace(-1, 1, 8), ability_mean=0.7, seed=3)
     weak = simulate.rasch(4000, 8, difficulty=np.linspace(-1, 1, 8), ability_mean=-0.7, seed=4)
     a, b = fitted(make, strong.responses), fitted(make, weak.responses)
-    z = (a.difficulty_ - b.difficulty_) / np.hypot(a.se_, b.se_)
+    z = (a.difficulty_ - b.difficulty_)[free(a)] / np.hypot(a.se_, b.se_)[free(a)]
+    assert len(z) >= 7
     assert np.abs(z).max() < 4
 
 
@@ -106,7 +119,7 @@ def test_order_of_users_does_not_matter(make):
 def test_items_may_be_relabelled(make):
     table = data().responses.to_dense()
     order = np.random.default_rng(1).permutation(table.shape[1])
-    a, b = fitted(make, table), fitted(make, table[:, order])
+    a, b = fitted(make, table), fitted(make, Responses.from_wide(table[:, order], items=order.tolist()))
     np.testing.assert_allclose(a.difficulty_[order], b.difficulty_, atol=TOLERANCE)
 
 

@@ -244,7 +244,7 @@ def test_a_short_test_is_shown_whole(cli: Cli, lsat: Path) -> None:
     places = [out.index(f"item{k} ") for k in (3, 2, 4, 5, 1)]
     assert places == sorted(places)  # hardest first
     assert "1,000 users, 5 items, 5,000 responses, 76.4 % right" in out
-    assert "Regularisation: none (all items hang together" in out.replace("\n", " ")
+    assert "Regularization: none (all items hang together" in out.replace("\n", " ")
     assert "Standard errors: sandwich, dense." in out.replace("\n", " ")
     assert "say nothing about difficulty" in out
     assert "Results are in out: items.csv, persons.csv, item_fit.csv and fit.json." in out

@@ -16,8 +16,6 @@ import pytest
 from end_to_end.tables import numbers, read_csv, record
 from spectral_irt import SpectralRasch, datasets, simulate
 from spectral_irt.analysis import parts
-from spectral_irt.inference.item_fit import item_fit_columns, judged
-from spectral_irt.persons.table import person_columns
 from spectral_irt.responses import Responses
 from spectral_irt.responses.read import read_responses
 
@@ -56,7 +54,7 @@ def test_persons_are_those_of_python(cli: Cli, lsat: Path, method: str) -> None:
     rows = read_csv("out/persons.csv")
     assert list(rows[0]) == PERSONS
     data = datasets.load_lsat()
-    expected = person_columns(SpectralRasch().fit(data), data, method)
+    expected = SpectralRasch().fit(data).analyse(data).person_columns(method)
     for name in ("ability", "se", "infit", "outfit", "infit_z", "outfit_z"):
         np.testing.assert_array_equal(numbers(rows, name), expected[name])
     assert [row["extreme"] == "true" for row in rows] == expected["extreme"].tolist()
@@ -126,7 +124,7 @@ def test_fit_that_takes_long_is_left_out_and_said(cli: Cli, lsat: Path, monkeypa
     cli("fit", lsat, "-o", "out")
     monkeypatch.setattr(parts, "LONG", 10)
     done = cli("fit", lsat, "-o", "out")
-    assert "Say --fit to have it all the same" in " ".join(done.out.split())
+    assert "Ask for it (--fit) to have it all the same" in " ".join(done.out.split())
     assert sorted(os.listdir("out")) == ["fit.json", "items.csv", "persons.csv"]  # the old item_fit.csv is stale
     assert record()["outputs"] == ["items.csv", "persons.csv", "fit.json"]
     assert cli("fit", lsat, "-o", "out", "--fit").code == 0
@@ -150,9 +148,10 @@ def test_item_fit_is_that_of_python_and_names_what_misfits(cli: Cli, school: Pat
     assert done.code == 0
     rows = read_csv("out/item_fit.csv")
     data = read_responses(school, ignore=["sex", "age"])
-    expected = item_fit_columns(SpectralRasch().fit(data), data)
-    assert list(rows[0]) == [*expected, "misfit_p", "misfit"]
-    for name in list(expected)[2:]:
+    expected = SpectralRasch().fit(data).analyse(data).item_fit_columns()
+    assert list(rows[0]) == list(expected)
+    assert [row["misfit"] for row in rows] == expected["misfit"].tolist()
+    for name in list(expected)[2:-1]:
         np.testing.assert_array_equal(numbers(rows, name), expected[name])
     flagged = {row["item"]: row["misfit"] for row in rows if row["misfit"]}
     assert flagged == {"q8": "underfit", "q10": "overfit"}
@@ -189,7 +188,7 @@ def test_the_rule_keeps_good_items_and_finds_bad_ones() -> None:
         theta, beta = rng.normal(0, 1.2, 1000), rng.normal(0, 1, 20)
         x = rng.random((1000, 20)) < 1 / (1 + np.exp(-slope * (theta[:, None] - beta)))
         data = Responses.from_wide(x.astype(int))
-        flagged = judged(item_fit_columns(SpectralRasch(se="none").fit(data), data))["misfit"]
+        flagged = SpectralRasch(se="none").fit(data).analyse(data).item_fit_columns()["misfit"]
         if seed % 2:
             bad.append((flagged[0], flagged[1]))
         else:

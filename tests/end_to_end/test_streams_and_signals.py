@@ -248,7 +248,7 @@ def test_a_kill_is_cleaned_up_by_the_next_run(place: Path) -> None:
 
 
 def test_an_interrupt_after_the_results_were_written_says_so(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spectral_irt.cli import display
+    from spectral_irt import display
 
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt

@@ -127,7 +127,7 @@ class AnchoredRasch(RaschEstimator):
         status[fixed] = "anchored"
         findings = [finding for finding in design.findings if finding.code != "disconnected"] + notes
         findings += _not_estimated(responses, status, kept)
-        findings.append(Finding("regularization", "note", f"Regularisation: {plan}."))
+        findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
         findings += _not_converged(found, self.tol)
         findings += _displaced(responses.items, full["displacement"], full["displacement_se"])
         return Estimate(

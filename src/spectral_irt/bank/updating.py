@@ -417,7 +417,7 @@ class _Job:
             )
         if prior.precision:
             text = f"mean {prior.mean:.2f}, precision {prior.precision:.3g}"
-            sentence = f"Regularisation: normal prior of the difficulties, {text} by empirical Bayes."
+            sentence = f"Regularization: normal prior of the difficulties, {text} by empirical Bayes."
             out.append(Finding("regularization", "note", sentence))
         return out
 

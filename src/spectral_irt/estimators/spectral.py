@@ -139,7 +139,7 @@ def spectral_difficulty(
 
 
 def _findings(plan: Regularization, found: Stationary, tol: float) -> list[Finding]:
-    out = [Finding("regularization", "note", f"Regularisation: {plan}.")]
+    out = [Finding("regularization", "note", f"Regularization: {plan}.")]
     if found.residual > tol:
         out.append(
             Finding(

@@ -27,6 +27,7 @@ from spectral_irt.estimators.variational import VariationalRasch
 from spectral_irt.experiments.without_pairs import complete_paper_difficulty, pairwise_without_pairs
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.labels import positions
 
 Mask = NDArray[np.bool_]
 
@@ -127,9 +128,8 @@ def _on_largest(responses: Responses, fit: Callable[[Responses], Floats]) -> Fou
         return Found(fit(responses))
     except DisconnectedDesignError:
         rest = responses.largest_component()
-        position = {label: k for k, label in enumerate(responses.items.tolist())}
         part = np.zeros(responses.n_items, dtype=bool)
-        part[[position[label] for label in rest.items.tolist()]] = True
+        part[positions(rest.items, responses.items)] = True
         return Found(_spread(part, fit(rest)), note="largest part of the design")
 
 

@@ -27,6 +27,7 @@ from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, holm, tw
 from spectral_irt.inference.wald import WaldTest, compare_groups, weighted_spread
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.labels import positions
 from spectral_irt.tables import make_table
 
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
@@ -221,11 +222,12 @@ def _anchor_mask(groups: Subgroups, anchors: str | Iterable[Any]) -> NDArray[np.
             raise OptionError(option("anchors"), f" is {anchors!r}; it can be 'all', 'purified', or a list of items.")
         return np.ones(len(groups.items), dtype=bool)
     named = list(anchors)
-    unknown = sorted(set(named) - set(groups.items.tolist()), key=str)
+    place = positions(named, groups.items)
+    unknown = [label for label, k in zip(named, place.tolist(), strict=True) if k < 0]
     if unknown or not named:
         what = f"{listed(unknown)} not among the items compared" if unknown else "none named"
         raise OptionError(f"anchors: {what}; those are {listed(groups.items)}.")
-    return np.isin(groups.items, np.array(named, dtype=groups.items.dtype))
+    return np.isin(np.arange(len(groups.items)), place)
 
 
 def _centred_on(groups: Subgroups, anchors: NDArray[np.bool_]) -> Subgroups:

@@ -193,8 +193,8 @@ def by_label(responses: Responses, labels: Any) -> Split:
         column = array.tolist()
     missing = np.array([_is_missing(label) for label in column], dtype=bool)
     levels = sorted({label for label, gone in zip(column, missing, strict=True) if not gone}, key=_order)
-    code = {label: k for k, label in enumerate(levels)}
-    group = np.array([-1 if gone else code[label] for label, gone in zip(column, missing, strict=True)], dtype=np.int64)
+    group = np.full(len(column), -1, dtype=np.int64)
+    group[~missing] = positions((label for label, gone in zip(column, missing, strict=True) if not gone), levels)
     return Split(tuple(map(str, levels)), group)
 
 

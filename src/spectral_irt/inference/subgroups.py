@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -110,16 +111,14 @@ def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Su
     if split.n_groups < 2:
         what = f"a single one, {split.names[0]!r}" if split.names else "none"
         raise DesignError(f"{responses.source}: two groups of users are needed to compare, and there is {what}.")
-    kept = _common_items(responses, split)
+    groups = [responses.take_users(split.members(k)) for k in range(split.n_groups)]
+    kept = _common_items(groups, split.names)
     everyone = responses.take_users(split.group >= 0)
     if not kept.all():
         everyone = everyone.take_items(kept)
-    # Without users in no group, and in the order of the users that are left.
-    split = replace(split, group=split.group[split.group >= 0])
-
     fits, informative = [], []
-    for k in range(split.n_groups):
-        part = everyone.take_users(split.members(k))
+    for group in groups:
+        part = group if kept.all() else group.take_items(kept)
         informative.append(int(np.sum((part.scores > 0) & (part.scores < part.counts))))
         fit = type(make)(**make.get_params())
         if not isinstance(fit, ConditionalRasch) and everyone.n_items <= DENSE_ITEMS:
@@ -142,13 +141,12 @@ def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Su
     )
 
 
-def _common_items(responses: Responses, split: Split) -> NDArray[np.bool_]:
-    groups = [responses.take_users(split.members(k)) for k in range(split.n_groups)]
-    kept = np.ones(responses.n_items, dtype=bool)
+def _common_items(groups: Sequence[Responses], names: Sequence[str]) -> NDArray[np.bool_]:
+    kept = np.ones(groups[0].n_items, dtype=bool)
     while True:
         before = kept.copy()
-        for name, group in zip(split.names, groups, strict=True):
-            here = _estimable_here(group.take_items(kept), name, responses.n_items)
+        for name, group in zip(names, groups, strict=True):
+            here = _estimable_here(group if kept.all() else group.take_items(kept), name, group.n_items)
             kept[np.flatnonzero(kept)[~here]] = False
         if (kept == before).all():
             return kept

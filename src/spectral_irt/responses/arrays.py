@@ -11,7 +11,7 @@ from scipy import sparse
 
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, check_option, listed, option
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block
-from spectral_irt.responses.labels import check_people, is_missing, item_label
+from spectral_irt.responses.labels import check_people, is_missing, item_label, positions
 from spectral_irt.responses.pack import Duplicates
 from spectral_irt.responses.responses import Labels, Responses
 
@@ -324,8 +324,7 @@ def _coded(column: NDArray[Any], name: str) -> tuple[Labels, NDArray[np.int64]]:
         ordered = sorted(known)
     except TypeError:  # of several kinds
         ordered = sorted(known, key=lambda label: (type(label).__name__, str(label)))
-    code = {label: k for k, label in enumerate(ordered)}
-    return as_labels(ordered), np.fromiter(map(code.__getitem__, plain), dtype=np.int64, count=len(plain))
+    return as_labels(ordered), positions(plain, ordered)
 
 
 def _is_number(value: Any) -> bool:

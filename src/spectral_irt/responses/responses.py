@@ -286,6 +286,10 @@ class Responses:
 
         Blocks and file formats do not matter; the order of users and items does.
         """
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         fingerprint = hashlib.blake2b(digest_size=16)
         for labels in (self.items, self.users):
             fingerprint.update(f"{len(labels)} labels:".encode())

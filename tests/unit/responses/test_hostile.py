@@ -222,7 +222,6 @@ def test_probabilities_of_a_table_of_answers() -> None:
     assert fit.predict_proba([0.0, 1.0]).shape == (2, 3)
     assert fit.predict_proba(0.5).shape == (1, 3)
     for table in (answers, np.array(answers), pd.DataFrame(answers), Responses.from_wide(answers)):
-        with pytest.raises(
-            OptionError, match=r"takes abilities, one number per person.* fit\.analyse\(answers\)\.persons\(\)"
-        ):
+        wanted = r"takes abilities, one number per person.* fit\.analyse\(answers\)\.persons\(\)"
+        with pytest.raises(OptionError, match=wanted):
             fit.predict_proba(table)  # type: ignore[arg-type]

@@ -106,8 +106,7 @@ class CsvText:
         # polars and `records_of` can differ only about quotation marks in the middle of a value.
         if b'"' in piece.data and frame.height != len(records_of(piece.data, self.separator).ends):
             raise self._unmatched_quotes(piece)
-        rank = {column: k for k, column in enumerate(sorted(columns))}
-        return by_position(frame[:, [rank[column] for column in columns]])
+        return by_position(frame[:, np.searchsorted(sorted(columns), columns).tolist()])
 
     def cells_of(self, piece: RawPiece) -> pl.Series:
         """Records as one column of text, value after value: a table may have 100,000 columns, each at a price."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import DuplicateResponseError, ReadError, listed, option
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block
+from spectral_irt.responses.labels import positions
 from spectral_irt.responses.pack import Duplicates
 from spectral_irt.responses.reading.long_tables import in_user_order
 from spectral_irt.responses.reading.numbering import ItemIndex, label_array
@@ -198,8 +199,7 @@ class _Gathered:
                 option("duplicates", "first", "last"),
                 " to keep one answer of each user.",
             )
-        code = {label: k for k, label in enumerate(distinct.to_list())}
-        of_row = np.array([code[label] for label in labels.to_list()], dtype=np.int32)
+        of_row = positions(labels.to_list(), distinct.to_list()).astype(np.int32)
         user, item = of_row[np.concatenate(self._row)], np.concatenate(self._column)
         users: Labels = label_array(distinct, loose=purpose.loose_rows)
         items = _column_labels(self.columns, purpose)

@@ -1,0 +1,215 @@
+"""Analysis: everything from the same numbers, each computed once; its text and files are those of the command."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import spectral_irt as si
+from spectral_irt.cli.main import main
+from spectral_irt.engines import LocalEngine
+from spectral_irt.errors import OptionError
+from spectral_irt.inference.wald import score_split
+from spectral_irt.responses import Responses
+
+
+def content(value: Any) -> Any:
+    """What a value holds, for telling whether two are the same."""
+    if isinstance(value, np.ndarray):
+        plain = repr(value.tolist()).encode() if value.dtype == object else np.ascontiguousarray(value).tobytes()
+        return value.shape, hashlib.sha1(plain).hexdigest()
+    if sparse.issparse(value):
+        return "sparse", value.shape, *map(content, (value.data, value.indices, value.indptr))
+    if is_dataclass(value):
+        return type(value).__name__, *(content(getattr(value, one.name)) for one in fields(value) if one.name[0] != "_")
+    if isinstance(value, tuple | list):
+        return tuple(map(content, value))
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise TypeError(f"{type(value).__name__} cannot be compared")
+
+
+class CountingEngine(LocalEngine):
+    """Remembers which kernels ran, over what and with what."""
+
+    def __init__(self) -> None:
+        super().__init__(threads=1)
+        self.runs: Counter[Any] = Counter()
+
+    def map(self, kernel: Callable[..., Any], parts: Sequence[Any], *args: Any, each: Any = ()) -> Iterator[Any]:
+        name = f"{kernel.__module__}.{kernel.__qualname__}"
+        self.runs[name, content(tuple(parts)), content(args), content(tuple(each))] += 1
+        return super().map(kernel, parts, *args, each=each)
+
+    def times(self, kernel: str) -> int:
+        return sum(number for (name, *_), number in self.runs.items() if name.endswith(kernel))
+
+
+@pytest.fixture
+def counted() -> tuple[si.Analysis, CountingEngine]:
+    engine = CountingEngine()
+    answers = si.simulate.rasch(700, 12, seed=3).responses.using(engine)
+    blocks = [answers.take_users(np.arange(start, start + 100)).blocks[0] for start in range(0, 700, 100)]
+    responses = Responses(tuple(blocks), answers.items, answers.users, engine=engine)
+    fit = si.SpectralRasch().fit(responses)
+    engine.runs.clear()
+    return fit.analyse(responses), engine
+
+
+def test_every_kernel_runs_once(counted: tuple[si.Analysis, CountingEngine]) -> None:
+    study, engine = counted
+    for _ in range(2):
+        study.persons()
+        study.item_fit()
+        study.reliability()
+        study.model_test()
+        study.summary()
+        study.record()
+        study.tables()
+        study.error_over_floor()
+        study.ranking()
+    runs = engine.runs.copy()
+    assert len(runs) > 20
+    assert engine.times("persons.abilities._likelihood") == 2  # Warm's and maximum likelihood
+    assert engine.times("persons.abilities._posterior") == 0
+    own = content(study.responses.blocks)
+    assert {number for (_, parts, *_), number in runs.items() if parts == own} == {1}
+    # The comparison of two halves fits each of them, and a fit looks at the design of its data more than once.
+    engine.runs.clear()
+    score_split(study.calibration, study.responses, "ability")
+    alone = engine.runs
+    again = {key[0]: number for key, number in runs.items() if number > max(1, alone[key])}
+    assert not again
+
+
+def test_the_counting_engine_counts(counted: tuple[si.Analysis, CountingEngine]) -> None:
+    """What is asked of two analyses runs twice."""
+    study, engine = counted
+    study.persons()
+    si.Analysis(study.calibration, study.responses).persons()
+    assert engine.times("persons.abilities._likelihood") == 2
+    assert max(engine.runs.values()) == 2
+
+
+def test_another_scale_computes_nothing_anew(counted: tuple[si.Analysis, CountingEngine]) -> None:
+    study, engine = counted
+    study.persons()
+    before = sum(engine.runs.values())
+    scaled = study.rescale(500, 100).person_columns()
+    assert sum(engine.runs.values()) == before
+    assert scaled["measure"].mean() == pytest.approx(500)
+    assert scaled["measure"].std() == pytest.approx(100)
+    assert "measure" not in study.person_columns()
+
+
+def test_labels_are_matched_once() -> None:
+    lsat = si.datasets.load_lsat()
+    fit = si.SpectralRasch().fit(lsat)
+    order = [3, 1, 0, 4, 2]
+    other = Responses.from_wide(lsat.to_dense()[:, order], items=lsat.items[order])
+    assert fit.analyse(other).responses.items.tolist() == lsat.items.tolist()
+    for ask in (lambda study: study.item_fit(), lambda study: study.reliability().to_dict()):
+        assert str(ask(fit.analyse(other))) == str(ask(fit.analyse(lsat)))
+    strange = Responses.from_wide(lsat.to_dense(), items=[*"abcd", "item5"])
+    with pytest.raises(OptionError, match=r"4 items are not in the calibration: 'a', 'b', 'c', 'd'.*ignore_unknown"):
+        fit.analyse(strange)
+    assert set(fit.analyse(strange, ignore_unknown=True).persons()["n"]) == {1}
+
+
+def test_residuals_are_answers_minus_expectations() -> None:
+    lsat = si.datasets.load_lsat()
+    study = si.SpectralRasch().fit(lsat).analyse(lsat)
+    table = study.residuals()
+    assert table.columns == ["user", "item", "response", "expected", "residual", "z"]
+    assert len(table) == lsat.n_responses
+    ability = dict(zip(study.persons()["user"].to_list(), study.persons()["ability"].to_list(), strict=True))
+    difficulty = dict(zip(study.calibration.labels.tolist(), study.calibration.difficulty.tolist(), strict=True))
+    for row in table.sample(50, seed=1).iter_rows(named=True):
+        p = 1 / (1 + np.exp(difficulty[row["item"]] - ability[row["user"]]))
+        assert row["expected"] == pytest.approx(p)
+        assert row["residual"] == pytest.approx(row["response"] - p)
+        assert row["z"] == pytest.approx((row["response"] - p) / np.sqrt(p * (1 - p)))
+    assert table["response"].sum() == lsat.item_scores.sum()
+
+
+# ------------------------------------------------------------------------- the command says and writes the same
+
+
+@pytest.fixture
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A test in which two items misfit and one was got right by all."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    rng = np.random.default_rng(1)
+    slope = np.where(np.arange(14) == 3, 0.3, np.where(np.arange(14) == 7, 3.0, 1.0))
+    theta, beta = rng.normal(0, 1.2, (600, 1)), np.linspace(-1.5, 1.5, 14)
+    table = (rng.random((600, 14)) < 1 / (1 + np.exp(-slope * (theta - beta)))).astype(int)
+    table[:, 13] = 1
+    rows = [f"s{k},{','.join(map(str, row))}" for k, row in enumerate(table.tolist())]
+    Path("answers.csv").write_text("\n".join(["student," + ",".join(f"q{k}" for k in range(14)), *rows]) + "\n")
+    return "answers.csv"
+
+
+def paragraphs(text: str) -> list[str]:
+    return [part for part in re.split(r"\n\n+", text.strip("\n")) if part]
+
+
+def without_times(paragraph: str) -> str:
+    return re.sub(r" Read in [\d.]+ s, fitted in [\d.]+ s, analyzed in [\d.]+ s\.", "", " ".join(paragraph.split()))
+
+
+@pytest.mark.parametrize("options", [[], ["-o", "results"]])
+def test_the_summary_is_what_the_command_prints(
+    answers: str, options: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["fit", answers, *options]) == 0
+    *printed, places = paragraphs(capsys.readouterr().out)
+    assert places.startswith("Results are in" if options else "Nothing was saved")
+    responses = si.read(answers)
+    study = si.SpectralRasch().fit(responses).analyse(responses)
+    said = paragraphs(study.summary(study.parts(writing=bool(options))))
+    assert len(said) == len(printed)
+    how = next(k for k, part in enumerate(printed) if "passes over the data" in part)
+    assert "analyzed in" in " ".join(printed[how].split())
+    assert without_times(printed.pop(how)) == " ".join(said.pop(how).split())
+    assert printed == said
+    assert re.search(r"\d of 1\d items misfit beyond chance", " ".join(study.summary().split()))
+
+
+def test_write_writes_what_the_command_writes(answers: str) -> None:
+    assert main(["fit", answers, "-o", "command", "--rank", "3", "--parquet"]) == 0
+    responses = si.read(answers)
+    study = si.SpectralRasch().fit(responses).analyse(responses)
+    paths = study.write("python", study.parts(writing=True, top=3), parquet=True)
+    names = sorted(path.name for path in Path("command").iterdir())
+    assert sorted(path.name for path in paths) == sorted(path.name for path in Path("python").iterdir()) == names
+    assert {"items.csv", "persons.csv", "item_fit.csv", "ranking.csv", "items.parquet", "fit.json"} <= set(names)
+    for name in names:
+        if name != "fit.json":
+            assert Path("python", name).read_bytes() == Path("command", name).read_bytes(), name
+    command, python = (json.loads(Path(folder, "fit.json").read_text()) for folder in ("command", "python"))
+    assert command.pop("seconds")  # what only the command knows: how long it took, its own words for what was asked
+    assert (command.pop("estimator"), python.pop("estimator")) == ("spectral", "SpectralRasch")
+    assert command["input"].pop("files") == [answers]
+    assert command["input"].pop("reading") == {}
+    assert python == command
+
+
+def test_nothing_is_written_over_somebody_elses_file(answers: str) -> None:
+    Path("results").mkdir()
+    Path("results/items.csv").write_text("mine")
+    responses = si.read(answers)
+    with pytest.raises(si.errors.OutputError, match=r"'items.csv', which no run of spectral-irt wrote"):  # type: ignore[attr-defined]
+        si.SpectralRasch().fit(responses).analyse(responses).write("results")
+    assert [path.name for path in Path("results").iterdir()] == ["items.csv"]
+    assert Path("results/items.csv").read_text() == "mine"

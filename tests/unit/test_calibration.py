@@ -1,0 +1,128 @@
+"""Calibration: small, frozen, without answers, whatever it came from."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+from spectral_irt import Bank, Calibration, SpectralRasch, datasets, simulate
+from spectral_irt.bank import AnchoredRasch
+from spectral_irt.calibration import SMALL
+from spectral_irt.errors import OptionError
+from spectral_irt.responses import Responses
+
+LARGEST = 200  # bytes per item
+
+
+@pytest.fixture(scope="module")
+def many() -> Responses:
+    """More than a million sparse responses, in several blocks."""
+    responses = simulate.rasch(20_000, 3_000, design="sampled", p=0.02, seed=1).responses
+    assert responses.n_responses > 1_000_000
+    assert len(responses.blocks) > 1
+    return responses
+
+
+@pytest.fixture(scope="module")
+def fit(many: Responses) -> SpectralRasch:
+    return SpectralRasch(threads=2).fit(many)
+
+
+def arrays(calibration: Calibration) -> dict[str, np.ndarray]:
+    own = {name: value for name, value in vars(calibration).items() if isinstance(value, np.ndarray)}
+    return {**own, **calibration.further}
+
+
+def test_it_is_small_after_many_blocks_and_threads(fit: SpectralRasch) -> None:
+    calibration = fit.calibration_
+    assert len(pickle.dumps(calibration)) < LARGEST * calibration.n_items
+    assert len(pickle.dumps(copy.deepcopy(calibration))) < LARGEST * calibration.n_items
+
+
+def test_so_is_an_anchored_one(many: Responses, fit: SpectralRasch) -> None:
+    anchors = dict(enumerate(fit.difficulty_[:500].tolist()))
+    calibration = AnchoredRasch(anchors, se="one-pass", threads=2).fit(many).calibration_
+    assert calibration.anchored.sum() == 500
+    assert len(pickle.dumps(calibration)) < LARGEST * calibration.n_items
+
+
+def test_it_survives_a_pickle_and_a_copy(fit: SpectralRasch) -> None:
+    before = fit.calibration_
+    for after in (pickle.loads(pickle.dumps(before)), copy.deepcopy(before)):
+        assert arrays(after).keys() == arrays(before).keys()
+        for name, values in arrays(before).items():
+            np.testing.assert_array_equal(arrays(after)[name], values)
+        assert (after.prior, after.scale, after.findings) == (before.prior, before.scale, before.findings)
+        assert after.provenance == before.provenance
+        assert after.items().equals(before.items())
+
+
+def test_the_estimator_pickles_too(many: Responses, fit: SpectralRasch) -> None:
+    """Its answers alone would take four times as much."""
+    kept = pickle.dumps(fit)
+    assert len(kept) < 400 * many.n_items
+    again = pickle.loads(kept)
+    assert np.array_equal(again.difficulty_, fit.difficulty_)
+    few = many.take_users(np.arange(50))
+    assert again.analyse(few).persons().equals(fit.analyse(few).persons())
+
+
+def test_nobody_can_change_it() -> None:
+    lsat = datasets.load_lsat()
+    plain = SpectralRasch().fit(lsat).calibration_
+    anchored = AnchoredRasch({"item1": 0.0}).fit(lsat).calibration_
+    kept = Bank.from_fit(SpectralRasch().fit(lsat), lsat).calibration
+    assert plain.covariance is not None
+    assert {"anchored", "displacement", "anchor_se"} <= anchored.further.keys()
+    for made in (plain, anchored, kept):
+        for calibration in (made, pickle.loads(pickle.dumps(made)), copy.deepcopy(made), made.replace(findings=())):
+            assert len(arrays(calibration)) >= 8
+            for name, values in arrays(calibration).items():
+                with pytest.raises(ValueError, match="read-only"):
+                    values[0] = values[0]
+                assert name
+            with pytest.raises(AttributeError):
+                calibration.scale = None  # type: ignore[misc]
+
+
+def test_covariance_is_kept_of_few_items() -> None:
+    for n_items in (SMALL, SMALL + 1):
+        fit = SpectralRasch().fit(simulate.rasch(300, n_items, seed=2).responses)
+        kept = fit.calibration_.covariance
+        assert (kept is not None) == (n_items <= SMALL)
+        if kept is not None:
+            np.testing.assert_array_equal(kept, fit.covariance())
+            np.testing.assert_allclose(np.sqrt(np.diag(kept)), fit.se_)
+
+
+def test_items_with_several_thresholds_have_a_location() -> None:
+    """The mean of the thresholds; nothing but the calibration knows where they lie."""
+    calibration = Calibration(
+        labels=np.array(["a", "b", "c"]),
+        thresholds=np.array([0.5, -1.0, 0.0, 2.5, 1.0]),
+        threshold_se=np.full(5, 0.1),
+        n_thresholds=np.array([1, 3, 1]),
+        status=np.array(["ok", "ok", "ok"]),
+        n=np.array([10, 10, 0]),
+        score=np.array([5, 4, 0]),
+        item_information=np.ones(3),
+    )
+    np.testing.assert_allclose(calibration.difficulty, [0.5, 0.5, 1.0])
+    np.testing.assert_allclose(calibration.share_right, [0.5, 0.4, np.nan])
+    assert calibration.items()["item"].to_list() == ["a", "b", "c"]
+
+
+def test_forms_and_probabilities_go_by_label() -> None:
+    calibration = SpectralRasch().fit(datasets.load_lsat()).calibration_
+    p = calibration.probability([0.0, 1.0], items=["item3", "item1"])
+    expected = 1 / (1 + np.exp(calibration.difficulty[[2, 0]] - np.array([[0.0], [1.0]])))
+    np.testing.assert_allclose(p, expected)
+    np.testing.assert_allclose(calibration.probability([0.0])[0], calibration.probability([0.0], calibration.labels)[0])
+    for ask in (calibration.probability, calibration.information):
+        with pytest.raises(OptionError, match="unknown items 'item9'; this calibration has 'item1'"):
+            ask([0.0], items=["item9"])
+    with pytest.raises(OptionError, match="more than once"):
+        calibration.score_table(items=["item1", "item1"])

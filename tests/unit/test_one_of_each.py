@@ -1,0 +1,135 @@
+"""One of each, over the syntax tree: one place where labels meet, no statistics in the commands, no hidden methods."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+from pathlib import Path
+
+import pytest
+
+import spectral_irt
+
+ROOT = Path(spectral_irt.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+every_module = pytest.mark.parametrize("path", MODULES, ids=named)
+
+
+# ------------------------------------------------------------------------------------------- labels
+
+# Where labels of two sources meet; and where the labels of one source are numbered as its pieces arrive.
+MATCHING = {"responses/labels.py", "responses/reading/labels.py"}
+
+
+def _called(node: ast.AST) -> str:
+    if not isinstance(node, ast.Call):
+        return ""
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def lookups(source: str) -> list[int]:
+    """Lines that make a dictionary from labels to positions, however it is written."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.DictComp):
+            first = node.generators[0]
+            numbers = {"enumerate", "range", "count", "arange"}
+            # {label: k for k, label in enumerate(labels)}, {label: k for label, k in zip(labels, range(n))}
+            inner = [first.iter, *(first.iter.args if isinstance(first.iter, ast.Call) else [])]
+            counted = [part for part in inner if _called(part) in numbers]
+            names = [one.id for one in ast.walk(first.target) if isinstance(one, ast.Name)]
+            if counted and isinstance(node.value, ast.Name) and isinstance(node.key, ast.Name | ast.Call):
+                position = names[0] if _called(first.iter) == "enumerate" else names[-1]
+                found += [node.lineno] * (node.value.id == position)
+        elif _called(node) == "dict":  # dict(zip(labels, range(n)))
+            pairs = [one for one in ast.walk(node) if _called(one) == "zip"]
+            last = [one.args[-1] for one in pairs if isinstance(one, ast.Call) and one.args]
+            found += [node.lineno for one in last if _called(one) in ("range", "count", "arange")]
+        elif _called(node) == "setdefault":  # known.setdefault(label, len(known))
+            assert isinstance(node, ast.Call)
+            found += [node.lineno] * any(_called(one) == "len" for one in node.args[1:])
+        elif (
+            isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript) and _called(node.value) == "len"
+        ):
+            found += [node.lineno]  # known[label] = len(known)
+    return found
+
+
+@every_module
+def test_labels_meet_in_one_function(path: Path) -> None:
+    found = lookups(path.read_text(encoding="utf-8"))
+    assert not found or named(path) in MATCHING, f"lines {found} look labels up; ask responses.labels.positions"
+
+
+def test_the_check_sees_lookups() -> None:
+    for line in (
+        "{label: k for k, label in enumerate(labels)}",
+        "{str(label): k for k, label in enumerate(labels.tolist())}",
+        "{label: k for label, k in zip(labels, range(9))}",
+        "dict(zip(labels, range(len(labels))))",
+        "dict(zip(labels, np.arange(9), strict=True))",
+        "code = known.setdefault(label, len(known))",
+        "known[label] = len(known)",
+    ):
+        assert lookups(line), line
+    for line in ("dict(zip(names, sizes))", "{k: label for k, label in enumerate(labels)}", "rows.setdefault(key, [])"):
+        assert not lookups(line), line
+
+
+# ----------------------------------------------------------------------------------------- commands
+
+KERNELS = ("spectral_irt.chain", "spectral_irt.inference", "spectral_irt.persons", "spectral_irt.ability")
+# The command `compare` runs a comparison, which is no part of the analysis of one calibration.
+OWN = {"cli/compare.py": {"spectral_irt.inference.compare", "spectral_irt.inference.holdout"}}
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "cli").glob("*.py")), ids=named)
+def test_commands_compute_no_statistic(path: Path) -> None:
+    imported = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, "imports are absolute"
+            inside = node.module == "spectral_irt"
+            imported |= {f"{node.module}.{alias.name}" if inside else str(node.module) for alias in node.names}
+    kernels = {name for name in imported if name.startswith(KERNELS)} - OWN.get(named(path), set())
+    assert not kernels, f"{named(path)} imports {sorted(kernels)}; ask an Analysis"
+
+
+# ------------------------------------------------------------------------------------------ methods
+
+
+@every_module
+def test_nothing_is_set_on_a_class(path: Path) -> None:
+    """Attributes by computed names go to an object of one's own: parameters, and what a fit learned."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and _called(node) in ("setattr", "__setattr__"):
+            given = isinstance(node.args[1], ast.Constant)
+            assert given or ast.unparse(node.args[0]) in ("self", "sys"), f"{named(path)}, line {node.lineno}"
+
+
+def test_methods_are_written_where_they_are() -> None:
+    """A method that was put on a class from elsewhere is one that editors and mypy do not see."""
+    seen = 0
+    for path in MODULES:
+        if path.name == "__main__.py":
+            continue
+        parts = path.relative_to(ROOT).with_suffix("").parts
+        module = importlib.import_module(".".join(["spectral_irt", *(part for part in parts if part != "__init__")]))
+        for cls in vars(module).values():
+            if not inspect.isclass(cls) or cls.__module__ != module.__name__:
+                continue
+            for name, value in vars(cls).items():
+                default = name in getattr(cls, "__dataclass_fields__", {})
+                if inspect.isfunction(value) and not default and not name.startswith("__"):
+                    seen += 1
+                    assert (value.__module__, value.__qualname__) == (cls.__module__, f"{cls.__qualname__}.{name}")
+    assert seen > 200
