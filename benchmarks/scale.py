@@ -23,6 +23,7 @@ SIZES = {"1 M": (1_000_000, 6_040, 3_900), "5 M": (5_000_000, 34_500, 12_000), "
 def measure(name: str) -> dict[str, float]:
     from spectral_irt import SpectralRasch, simulate
     from spectral_irt.chain.operator import ItemChain
+    from spectral_irt.chain.weights import PERSONS
 
     n_responses, n_users, n_items = SIZES[name]
     data = simulate.rasch(n_users, n_items, design="popularity", n_responses=n_responses, seed=1)
@@ -30,7 +31,7 @@ def measure(name: str) -> dict[str, float]:
     packed = 4 * n_responses
     fitted = cost(lambda: SpectralRasch().fit(responses), repeats=1)  # first, while nothing is prepared yet
     again = cost(lambda: SpectralRasch().fit(responses), repeats=3)
-    chain = ItemChain.counting(responses, "users")
+    chain = ItemChain.under(responses, PERSONS)
     ones = np.ones(n_items)
     single = cost(lambda: [chain.inflow(ones) for _ in range(10)])
     out = {
@@ -43,7 +44,7 @@ def measure(name: str) -> dict[str, float]:
         "packed_per_response": packed / n_responses,
         "floor": data.floor_rmse(),
     }
-    for weighting in ("pairs", "users", "ability"):
+    for weighting in ("pairs", "persons", "ability"):
         fit = SpectralRasch(weighting=weighting).fit(responses)
         error = fit.difficulty_ - data.difficulty
         out[f"rmse_{weighting}"] = float(np.sqrt(np.nanmean(error**2)))
@@ -71,7 +72,7 @@ def main() -> None:
     print("\nError of the difficulties over the floor sqrt(mean(1 / sum p q)), and share of 95 % intervals that cover")
     rows = [
         [name, r["floor"]]
-        + [f"{r['rmse_' + w] / r['floor']:.3f} ({r['covered_' + w]:.3f})" for w in ("pairs", "users", "ability")]
+        + [f"{r['rmse_' + w] / r['floor']:.3f} ({r['covered_' + w]:.3f})" for w in ("pairs", "persons", "ability")]
         for name, r in found.items()
     ]
     print(table(["responses", "floor", "pairs (paper)", "users", "ability"], rows))

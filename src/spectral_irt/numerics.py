@@ -1,6 +1,12 @@
-"""Numerical tools that know nothing of tests: acceleration of an iteration, a Gram product, a centred inverse."""
+"""Numerical tools that know nothing of tests.
+
+Acceleration of an iteration, a Gram product, a centred inverse, and linear systems known by their products.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,26 +22,68 @@ SLICE = 4_000_000  # cells of a dense slice: 32 MB
 class Anderson:
     """Anderson's acceleration of a fixed-point iteration x <- F(x): the next point from the last few points and images.
 
-    The caller decides whether the point is any good, and calls `forget` when it is not.
+    With e = F(x) - x, the proposal is F(x) - sum_k gamma_k (dx_k + de_k), where gamma makes e - sum_k gamma_k de_k as
+    small as it can be. The caller decides whether the point is any good, and calls `forget` when it is not.
+
+    Parameters
+    ----------
+    window : int
+        Differences looked back on.
+    scale : float array, optional
+        Distances are taken with each coordinate times this, and gamma is found from the few products of the
+        differences, which is cheap for long vectors. By default gamma comes from the differences themselves.
     """
 
-    def __init__(self, window: int = WINDOW) -> None:
-        self.window = window
+    def __init__(self, window: int = WINDOW, scale: Floats | None = None) -> None:
+        self.window, self.scale = window, scale
         self.forget()
 
     def forget(self) -> None:
-        self._points: list[Floats] = []
-        self._errors: list[Floats] = []
+        self.steps: list[Floats] = []  # differences of successive points ...
+        self.changes: list[Floats] = []  # ... and of their errors
+        self._last: tuple[Floats, Floats] | None = None
 
     def next(self, x: Floats, image: Floats) -> Floats:
-        self._points = [*self._points[-self.window :], x]
-        self._errors = [*self._errors[-self.window :], image - x]
-        if len(self._points) == 1:
+        """The point to go on with."""
+        self.record(x, image)
+        return self.proposal(image)
+
+    def record(self, x: Floats, image: Floats) -> None:
+        error = image - x
+        if self._last is not None:
+            keep = 1 - self.window
+            self.steps = [*self.steps[keep:], x - self._last[0]]
+            self.changes = [*self.changes[keep:], error - self._last[1]]
+        self._last = (x, error)
+
+    def proposal(self, image: Floats) -> Floats:
+        """The point to go on with, after `record`."""
+        if self._last is None or not self.changes:
             return image
-        steps = np.diff(np.stack(self._points, axis=1), axis=1)
-        changes = np.diff(np.stack(self._errors, axis=1), axis=1)
-        gamma = np.linalg.lstsq(changes, self._errors[-1], rcond=1e-10)[0]
-        return image - (steps + changes) @ gamma
+        gamma = self._coefficients(self._last[1])
+        moves = [step + change for step, change in zip(self.steps, self.changes, strict=True)]
+        if self.scale is None:
+            return image - np.stack(moves, axis=1) @ gamma
+        return image - sum(g * move for g, move in zip(gamma, moves, strict=True))
+
+    def _coefficients(self, error: Floats) -> Floats:
+        gamma: Any
+        if self.scale is None:
+            gamma = np.linalg.lstsq(np.stack(self.changes, axis=1), error, rcond=1e-10)[0]
+            return gamma
+        rows = np.stack(self.changes) * self.scale
+        norms = np.sqrt(np.sum(rows**2, axis=1))
+        rows /= norms[:, None]
+        gamma = np.linalg.lstsq(inner(rows, rows), inner(rows, error * self.scale), rcond=1e-14)[0]
+        return gamma / norms
+
+
+def inner(rows: Floats, others: Floats) -> Floats:
+    """Inner products of a handful of long rows with others, or with one vector.
+
+    Plain sums: to wake the threads of a matrix library for them takes longer than a pass over a million responses.
+    """
+    return np.einsum("ij,j->i", rows, others) if others.ndim == 1 else np.einsum("ij,kj->ik", rows, others)
 
 
 def centred_inverse(matrix: Floats) -> Floats:
@@ -49,14 +97,85 @@ def centred_inverse(matrix: Floats) -> Floats:
     return np.linalg.inv(matrix + c / m) - 1 / (c * m)
 
 
-def gram(matrix: sparse.csr_array) -> Floats:
-    """matrix^T matrix as a dense array: by dense slices when most cells are filled, sparse otherwise."""
-    rows, m = matrix.shape
-    if matrix.nnz < FILLED * rows * m:
-        return (matrix.T @ matrix).toarray()
-    total = np.zeros((m, m))
+def gram(left: sparse.csr_array, right: sparse.csr_array | None = None) -> Floats:
+    """left^T right, or left^T left, as a dense array: by dense slices when many cells are filled, sparse otherwise."""
+    other = left if right is None else right
+    rows, m = left.shape
+    if max(left.nnz, other.nnz) < FILLED * rows * m:
+        return (left.T @ other).toarray()
+    total = np.zeros((m, other.shape[1]))
     size = max(1, SLICE // m)
     for start in range(0, rows, size):
-        part = matrix[start : start + size].toarray()
-        total += part.T @ part
+        part = left[start : start + size].toarray()
+        total += part.T @ (part if right is None else right[start : start + size].toarray())
     return total
+
+
+# --------------------------------------------------------------------------- linear systems, many right-hand sides
+
+Operator = Callable[[Floats], Floats]
+
+
+def conjugate_gradients(
+    apply: Operator, diagonal: Floats, b: Floats, *, tol: float, most: int = 2000
+) -> tuple[Floats, int]:
+    """x with H x = b and mean zero, and the steps taken, for a symmetric H that maps constants to zero.
+
+    Preconditioned by the diagonal; one right-hand side or the columns of many, which share their passes. Stops when
+    the energy r' D^-1 r of the residual has shrunk by tol^2, or after `most` steps.
+    """
+    inverse = np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=diagonal > 0)
+    inverse = inverse if b.ndim == 1 else inverse[:, None]
+    x = np.zeros_like(b)
+    r = b - b.mean(axis=0)
+    z = inverse * r
+    direction = z
+    energy = (r * z).sum(axis=0)
+    goal = tol**2 * energy
+    steps = 0
+    while steps < most and np.any(energy > goal):
+        image = apply(direction)
+        length = _over(energy, (direction * image).sum(axis=0))
+        x = x + length * direction
+        r = r - length * image
+        z = inverse * r
+        last, energy = energy, (r * z).sum(axis=0)
+        direction = z + _over(energy, last) * direction
+        steps += 1
+    return x - x.mean(axis=0), steps
+
+
+def bicgstab(apply: Operator, precondition: Operator, b: Floats, *, tol: float, max_passes: int) -> Floats:
+    """x with J x = b for the columns of b and any J, by the stabilised biconjugate gradients of van der Vorst (1992).
+
+    The columns share their passes; it stops when each residual has shrunk by `tol`.
+    """
+
+    def dot(u: Floats, v: Floats) -> Floats:
+        return np.einsum("ij,ij->j", u, v)
+
+    x = np.zeros_like(b)
+    r = b.copy()
+    shadow, p = precondition(r), r.copy()
+    goal = tol * np.sqrt(dot(r, r))
+    rho = dot(shadow, r)
+    for _ in range(max_passes // 2):
+        ahead = precondition(p)
+        q = apply(ahead)
+        a = _over(rho, dot(shadow, q))
+        s = r - a * q
+        beside = precondition(s)
+        t = apply(beside)
+        omega = _over(dot(t, s), dot(t, t))
+        x += a * ahead + omega * beside
+        r = s - omega * t
+        if np.all(np.sqrt(dot(r, r)) <= goal):
+            break
+        rho, last = dot(shadow, r), rho
+        p = r + _over(rho, last) * _over(a, omega) * (p - omega * q)
+    return x
+
+
+def _over(u: Floats, v: Floats) -> Floats:
+    """u / v, and 0 where v is."""
+    return np.divide(u, v, out=np.zeros_like(u), where=v != 0)

@@ -97,10 +97,10 @@ CASES = {
     "unknown format": Case("a.csv", GOOD, "--format is 'tall'", "'wide', 'long'", options="--format tall"),
     "unknown estimator": Case("a.csv", GOOD, "--estimator is 'magic'", "'spectral'", options="--estimator magic"),
     "unknown weighting": Case(
-        "a.csv", GOOD, "--weighting is 'x'", "'ability', 'users', 'pairs'", options="--weighting x"
+        "a.csv", GOOD, "--weighting is 'x'", "'ability', 'persons', 'pairs'", options="--weighting x"
     ),
     "option of another estimator": Case(
-        "a.csv", GOOD, "'paper' has no --weighting", "--nu", options="--estimator paper --weighting users"
+        "a.csv", GOOD, "'paper' has no --weighting", "--nu", options="--estimator paper --weighting persons"
     ),
     "regularization in words": Case(
         "a.csv", GOOD, "--regularization is 'much'", "number", options="--regularization much"

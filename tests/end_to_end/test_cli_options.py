@@ -195,7 +195,7 @@ def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
     cases = {
         "spectral-irt re": {"reproduce"},
         "spectral-irt fit --weig": {"--weighting"},
-        "spectral-irt fit --weighting ": {"ability", "users", "pairs"},
+        "spectral-irt fit --weighting ": {"ability", "persons", "pairs"},
         "spectral-irt fit a.csv --estimator c": {"cml", "choppin"},
         "spectral-irt check --above-mean ": {"right", "wrong"},
         "spectral-irt fit --regularization ": {"auto"},

@@ -26,7 +26,7 @@ SETTINGS = {
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("weighting", ["ability", "users", "pairs"])
+@pytest.mark.parametrize("weighting", ["ability", "persons", "pairs"])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_intervals_cover(setting, weighting):
     covered = []

@@ -12,6 +12,7 @@ from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.pairs import PairChain, pair_counts, regularize
 from spectral_irt.chain.paper import algorithm_1, algorithm_2
 from spectral_irt.chain.stationary import stationary
+from spectral_irt.chain.weights import ABILITY, weighting_named
 
 logits = st.floats(-3, 3)
 betas = hnp.arrays(float, st.integers(3, 40), elements=logits)
@@ -63,7 +64,7 @@ def test_ability_weights_are_unbiased_by_enumeration(beta, theta):
     at = beta[::-1].copy()
     balance = np.zeros(len(beta))
     for pattern, weight in zip(patterns, chance, strict=True):
-        chain = ItemChain.able(Responses.from_wide(pattern[None, :]), at)
+        chain = ItemChain.under(Responses.from_wide(pattern[None, :]), ABILITY, at)
         balance += weight * (chain.inflow(np.exp(beta)) - np.exp(beta) * chain.rates)
     scale = np.exp(beta).max() / np.exp(beta).min()
     np.testing.assert_allclose(balance, 0, atol=1e-12 * max(scale, 1) * np.exp(np.abs(beta).max()))
@@ -73,7 +74,7 @@ def test_ability_weights_are_unbiased_by_enumeration(beta, theta):
 def test_two_items(first, second, both):
     """beta_1 - beta_2 = log(Y_21 / Y_12), by any weighting."""
     table = np.array([[1, 0]] * first + [[0, 1]] * second + [[1, 1]] * both, dtype=float)
-    for weighting in ("pairs", "users", "ability"):
+    for weighting in ("pairs", "persons", "ability"):
         fit = SpectralRasch(weighting=weighting, regularization=0).fit(table)
         np.testing.assert_allclose(fit.difficulty_[0] - fit.difficulty_[1], np.log(second / first), atol=1e-9)
 
@@ -84,9 +85,9 @@ def test_pair_counts_and_operator_are_one_chain(seed):
     table = rng.integers(0, 2, (30, 6)).astype(float)
     table[rng.random(table.shape) < 0.3] = np.nan
     responses = Responses.from_wide(table)
-    for weighting in ("pairs", "users"):
+    for weighting in ("pairs", "persons"):
         y = pair_counts(responses, weighting=weighting)
-        chain = ItemChain.counting(responses, weighting)
+        chain = ItemChain.under(responses, weighting_named(weighting))
         v = rng.random(6)
         np.testing.assert_allclose(chain.inflow(v), y.T @ v, rtol=1e-12, atol=1e-12)
         np.testing.assert_allclose(chain.rates, y.sum(axis=1), rtol=1e-12, atol=1e-12)

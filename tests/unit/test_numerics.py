@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from spectral_irt import numerics
-from spectral_irt.numerics import Anderson, centred_inverse, gram
+from spectral_irt.numerics import Anderson, bicgstab, centred_inverse, conjugate_gradients, gram
 
 
 @pytest.mark.parametrize("m", [2, 5, 40])
@@ -35,6 +35,30 @@ def test_gram_is_the_product(filled, monkeypatch):
     rng = np.random.default_rng(1)
     dense = rng.normal(size=(57, 7)) * (rng.random((57, 7)) < filled)
     np.testing.assert_allclose(gram(sparse.csr_array(dense)), dense.T @ dense, atol=1e-12)
+    other = rng.normal(size=(57, 7)) * (rng.random((57, 7)) < filled)
+    np.testing.assert_allclose(gram(sparse.csr_array(dense), sparse.csr_array(other)), dense.T @ other, atol=1e-12)
+
+
+@pytest.mark.parametrize("columns", [(), (1,), (4,)])
+def test_conjugate_gradients_solve_a_laplacian(columns):
+    rng = np.random.default_rng(3)
+    flows = rng.random((30, 30)) ** 4
+    laplacian = np.diag((flows + flows.T).sum(axis=1)) - flows - flows.T
+    b = rng.normal(size=(30, *columns))
+    x, steps = conjugate_gradients(laplacian.__matmul__, np.diag(laplacian), b, tol=1e-10)
+    np.testing.assert_allclose(x, np.linalg.pinv(laplacian) @ b, atol=1e-9)
+    assert 1 < steps <= 40
+    assert conjugate_gradients(laplacian.__matmul__, np.diag(laplacian), b, tol=1e-10, most=3)[1] == 3
+    assert conjugate_gradients(laplacian.__matmul__, np.diag(laplacian), 0 * b, tol=1e-10)[1] == 0
+
+
+def test_bicgstab_solves_what_is_not_symmetric():
+    rng = np.random.default_rng(4)
+    matrix = np.diag(rng.random(30) + 3) + rng.normal(size=(30, 30)) / 5
+    b = rng.normal(size=(30, 3)) * [1, 1e3, 0]
+    diagonal = np.diag(matrix)[:, None]
+    x = bicgstab(matrix.__matmul__, lambda r: r / diagonal, b, tol=1e-10, max_passes=200)
+    np.testing.assert_allclose(x, np.linalg.solve(matrix, b), atol=1e-8, rtol=1e-8)
 
 
 def test_anderson_solves_a_linear_iteration_in_as_many_steps_as_it_has_directions():
@@ -50,6 +74,20 @@ def test_anderson_solves_a_linear_iteration_in_as_many_steps_as_it_has_direction
     for _ in range(6):
         plain = matrix @ plain + shift
     assert np.abs(plain - exact).max() > 0.1
+
+
+def test_anderson_in_a_scaled_metric_goes_the_same_way():
+    rng = np.random.default_rng(5)
+    matrix = np.diag(rng.uniform(-0.9, 0.95, 40)) + 0.01 * rng.normal(size=(40, 40))
+    shift = rng.normal(size=40)
+    found = []
+    for speed in (Anderson(5), Anderson(5, scale=np.ones(40))):
+        x = np.zeros(40)
+        for _ in range(8):
+            x = speed.next(x, matrix @ x + shift)
+        assert len(speed.steps) == len(speed.changes) == 5
+        found.append(x)
+    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-8)
 
 
 def test_anderson_forgets():

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.anchors import Anchors, as_anchors
-from spectral_irt.chain.anchored import Grounded, Known, grounded_errors, solve_grounded, tied
-from spectral_irt.chain.covariance import SE_METHODS, choose_method
+from spectral_irt.chain.anchored import Grounded, Known, solve_grounded, tied
+from spectral_irt.chain.covariance import SE_METHODS, choose_method, standard_errors
+from spectral_irt.chain.displacement import displacements
 from spectral_irt.chain.pairs import check_strength
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, Regularization, prior_precision
 from spectral_irt.chain.stationary import Stationary
@@ -111,13 +112,15 @@ class AnchoredRasch(RaschEstimator):
         if method == "auto":
             method = choose_method(rest.n_items, contraction, float((responses.counts.astype(float) ** 2).sum()))
         tell(f"standard errors ({method})")
-        errors = grounded_errors(solved, "one-pass" if method == "none" else method, self.random_state)
+        none = np.where(solved.known.fixed, 0.0, np.nan)
+        se = none if method == "none" else standard_errors(solved.balance, method, self.random_state)
+        displacement, displacement_se = displacements(solved.balance, method)
         columns = {
             "difficulty": np.where(solved.known.fixed, value[kept], solved.beta),
-            "se": np.where(solved.known.fixed, 0.0, np.nan) if method == "none" else errors.se,
+            "se": se,
             "information": solved.information,
-            "displacement": errors.displacement,
-            "displacement_se": errors.displacement_se,
+            "displacement": displacement,
+            "displacement_se": displacement_se,
         }
         full = {name: _spread_out(values, kept) for name, values in columns.items()}
         full["difficulty"][fixed], full["se"][fixed] = value[fixed], 0.0

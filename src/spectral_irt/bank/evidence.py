@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.operator import Part
+from spectral_irt.chain.weights import ABILITY
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
 
@@ -49,7 +50,7 @@ def score_and_information(responses: Responses, beta: Floats, *, matrix: bool) -
 
 def _contribution(block: Block, beta: Floats, matrix: bool) -> tuple[Floats, Floats, Floats]:
     m = len(beta)
-    part = Part.able(block, beta)
+    part = Part.under(block, ABILITY, beta)
     pi, one = np.exp(beta), np.ones(m)
     won = part.weight * (part.right @ pi)
     lost = part.weight * (part.wrong @ one)

@@ -1,53 +1,82 @@
-"""Standard errors of log pi by the sandwich.
+"""Standard errors of log pi by the sandwich, for free items alone and beside fixed ones.
 
-At the solution every user adds a vector g_l to the balance of flows, g_li = w_l a_li [(1 - X_li) S_l - X_li pi_i Z_l]
-with S_l = sum of a_lj pi_j over its right and Z_l = sum of a_lj over its wrong answers. With F_ij = pi_i Y_ij,
-J = diag(F 1) - F^T, and Omega = sum_l g_l g_l^T,
+At the solution every person adds a vector g_l to the balance of flows, g_li = w_l a_li [(1 - X_li) S_l - X_li pi_i Z_l]
+with S_l = sum of a_lj pi_j over the right and Z_l = sum of a_lj over the wrong answers. With F_ij = pi_i Y_ij,
 
-    Cov(beta, mean-centred) = J^+ Omega J^+T.
+    J = diag(F 1) - F^T,    Omega = sum_l g_l g_l^T,    Cov(beta) = J^-1 Omega J^-T.
+
+- No fixed item: J maps constants to zero, its pseudo-inverse is taken, and beta is mean-centred.
+- Fixed items are the ground, on whose scale the others lie: J and Omega are those of the free items, J_FF and Omega_FF.
 
 A prior of precision alpha adds alpha to the diagonals of both J and Omega (times the scale of the item's flow, and its
 square): the error is then the mean squared distance from difficulties that were themselves drawn from the prior. Its
 pull also sets outflow and inflow of an item apart, up to an item that everybody got wrong and that has no outflow at
-all. Under ability weights both are estimates of the same information, and exchanging right and wrong exchanges them, so
-J is then taken even: diag(F 1 + F^T 1) / 2 - (F + F^T) / 2.
+all. Where flows are in units of information both estimate the same information, and exchanging right and wrong
+exchanges them, so between items with a prior J is then taken even: diag(F 1 + F^T 1) / 2 - (F + F^T) / 2.
 
-Three ways to the diagonal: "dense" forms the matrices; "one-pass" takes J for its diagonal, right where the chain mixes
-fast; "multiplier" solves J delta = sum_l xi_l g_l for random signs xi and corrects the one-pass value by what it finds.
+Three ways to the diagonal: "dense" forms the matrices; "one-pass" takes J for its diagonal and a common shift, right
+where the chain mixes fast; "multiplier" solves J delta = sum_l xi_l g_l for random signs xi and corrects the one-pass
+value by what it finds.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.chain.operator import Chain, ItemChain, Part
-from spectral_irt.numerics import centred_inverse
+from spectral_irt.chain.operator import ItemChain, Part
+from spectral_irt.chain.pairs import PairChain
+from spectral_irt.numerics import bicgstab, centred_inverse, gram
 from spectral_irt.responses.block import Floats, csr
 
-SE_METHODS = ("auto", "dense", "one-pass", "multiplier", "none")
-DENSE_ITEMS = 5000  # the dense sandwich holds three m x m matrices: 600 MB here
+Mask = NDArray[np.bool_]
+SeMethod = Literal["auto", "dense", "one-pass", "multiplier", "none"]
+
+SE_METHODS = get_args(SeMethod)
+DENSE_ITEMS = 5000  # the dense sandwich holds four m x m matrices: 800 MB here
 QUICK_ITEMS = 1000  # below this the dense sandwich costs next to nothing
 DENSE_WORK = 4e9  # multiplications that the dense Omega may cost before a cheaper valid way is preferred
 MIXING = 0.3  # contraction up to which one pass is within about 3 % of the dense value
 SLUGGISH = 0.9  # contraction from which the multipliers' correction is as large as what it corrects
 ONE_PASS_ITEMS = 20  # fewer items than this are too entangled by the centring for one pass
 PROBES = 100  # random sign vectors: about 1 / sqrt(2 PROBES) = 7 % of the correction remains as noise
+CLOSE, MOST_PASSES = 1e-4, 1500  # of the solves for probes: four digits are plenty for a standard error
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """J and Omega as matrices, and the inverse of J on the free items, 0 elsewhere."""
+
+    jacobian: Floats
+    inverse: Floats
+    omega: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Rough:
+    """An approximate inverse of J: delta = b / J_ii + shift' b, each item by itself and then all free ones together."""
+
+    scale: Floats  # 1 / J_ii; 0 for fixed items
+    shift: Floats
+
+    def __matmul__(self, b: Floats) -> Floats:
+        return np.where(self.scale > 0, 1.0, 0.0)[:, None] * (self.scale[:, None] * b + self.shift @ b)
 
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """A solved chain, ready for its sandwich.
+    """A solved chain of free and fixed items, ready for its sandwich.
 
     Attributes
     ----------
     data : ItemChain
-        The responses under the weighting of the solution; gives the users' contributions.
-    chain : Chain
+        The responses under the weighting of the solution; gives the persons' contributions.
+    chain : ItemChain or PairChain
         What was solved without its prior: `data`, or the same with the paper's nu added.
     pi : float array
         The solution, on any scale.
@@ -55,46 +84,106 @@ class Balance:
         What the prior adds to the diagonals of J and Omega, in the units of the chain's flow; 0 without a prior.
     in_information : bool
         Whether flows are in units of information (ability weights), where Omega and J agree under the model.
+    fixed : bool array, optional
+        The items whose difficulty is given. None: the scale has no origin, and difficulties are mean-centred.
     """
 
     data: ItemChain
-    chain: Chain
+    chain: ItemChain | PairChain
     pi: Floats
     precision: Floats
     meat: Floats
     in_information: bool = False
+    fixed: Mask | None = None
 
-    @property
-    def even(self) -> bool:
-        """Whether J is the mean of the two that outflow and inflow give."""
-        return self.in_information and bool(self.meat.any())
+    @cached_property
+    def free(self) -> Mask:
+        return np.ones(len(self.pi), dtype=bool) if self.fixed is None else ~self.fixed
+
+    @cached_property
+    def even(self) -> Mask:
+        """Items between which J is the mean of the two that outflow and inflow give."""
+        return self.in_information & (self.meat > 0)
 
     @cached_property
     def through(self) -> Floats:
         """What flows through each item; under ability weights, the information that its answers carry."""
         out = self.pi * self.chain.rates
-        return (out + self.chain.inflow(self.pi)) / 2 if self.even else out
+        return np.where(self.even, (out + self.chain.inflow(self.pi)) / 2, out) if self.even.any() else out
 
     @property
     def diagonal(self) -> Floats:
         """J_ii."""
         return self.through + self.precision
 
-    def exchanged(self, x: Floats) -> Floats:
-        """F^T x for the columns of x; where J is even, the mean of that and F x."""
-        pi = self.pi[:, None]
-        into = self.chain.inflow(pi * x)
-        return (into + pi * self.data.outflow(x)) / 2 if self.even else into
+    def exchanged(self, x: Floats, *, back: bool = False) -> Floats:
+        """F^T x for the columns of x, between even items the mean of that and F x; with `back` the transpose of it."""
+        pi, even = self.pi[:, None], self.even[:, None]
 
+        def flow(x: Floats, outward: bool) -> Floats:
+            return pi * self.data.outflow(x) if outward else self.chain.inflow(pi * x)
 
-def _prior_meat(balance: Balance, omega: Floats) -> Floats:
-    """What is added to the diagonal of Omega under a prior.
+        y = flow(x, back)
+        if not even.any():
+            return y
+        among = np.where(even, x, 0.0)
+        same = y if even.all() else flow(among, back)
+        return y + np.where(even, flow(among, not back) - same, 0.0) / 2
 
-    The prior's own part; and, where an item's users all answered alike, what they would have added had chance treated
-    them otherwise: their answers look far too regular to judge by, so Omega is taken at least as large as J, its
-    expectation under the model.
-    """
-    return balance.meat + np.maximum(balance.through - omega, 0) if balance.even else balance.meat
+    def apply(self, x: Floats) -> Floats:
+        """J x for the columns of x, which are 0 on fixed items. Without these the prior is on beta - mean."""
+        alpha = self.precision
+        pulled = x - (alpha @ x) / alpha.sum() if self.fixed is None and alpha.any() else x
+        y = self.through[:, None] * x - self.exchanged(x) + alpha[:, None] * pulled
+        return y if self.fixed is None else np.where(self.free[:, None], y, 0.0)
+
+    @cached_property
+    def rough(self) -> Rough:
+        """J taken for its diagonal and a common shift of the free items.
+
+        The shift takes their mean away; or, beside fixed items, against which all free ones move together much more
+        easily than any of them against the others, it is the c for which b - J (b / J_ii + c 1) adds to zero:
+        c = sum_k (1 - a_k / J_kk) b_k / sum_k a_k with a = 1' J_FF, what flows from item k to the ground.
+        """
+        m, diagonal = len(self.pi), self.diagonal
+        scale = np.divide(1.0, diagonal, out=np.zeros(m), where=self.free & (diagonal > 0))
+        if self.fixed is None:
+            return Rough(scale, -scale / m)
+        among = self.exchanged(self.free.astype(float)[:, None], back=True)[:, 0]
+        down = np.where(self.free, diagonal - among, 0.0)
+        total = down.sum()
+        return Rough(scale, np.where(scale > 0, 1 - down * scale, 0.0) / total if total > 0 else np.zeros(m))
+
+    @cached_property
+    def spread(self) -> tuple[Floats, Floats, Floats]:
+        """Sums over persons of g_li^2, of g_li u_l and of u_l^2, where u_l = shift' g_l."""
+        return self.data.parts.sum(_spread, self.pi, self.rough.shift)
+
+    @cached_property
+    def dense(self) -> Dense:
+        m, alpha, free = len(self.pi), self.precision, self.free
+        flows = self.pi[:, None] * self.chain.matrix()
+        jacobian = -flows.T
+        if self.even.any():
+            jacobian = np.where(np.outer(self.even, self.even), -(flows + flows.T) / 2, jacobian)
+        jacobian[np.diag_indices(m)] = self.diagonal
+        if self.fixed is None:
+            if alpha.any():
+                jacobian -= np.outer(alpha, alpha) / alpha.sum()
+            inverse = centred_inverse(jacobian)
+        else:
+            inverse = np.zeros((m, m))
+            inverse[np.ix_(free, free)] = np.linalg.inv(jacobian[np.ix_(free, free)])
+        return Dense(jacobian, inverse, self.data.parts.sum(_omega, self.pi))
+
+    def prior_meat(self, omega: Floats) -> Floats:
+        """What is added to the diagonal `omega` of Omega under a prior.
+
+        The prior's own part; and, where an item's persons all answered alike, what they would have added had chance
+        treated them otherwise: their answers look far too regular to judge by, so Omega is taken at least as large as
+        J, its expectation under the model.
+        """
+        return self.meat + np.where(self.even, np.maximum(self.through - omega, 0), 0.0)
 
 
 def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
@@ -112,186 +201,89 @@ def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
 
 
 def standard_errors(balance: Balance, method: str, seed: int = 0) -> Floats:
-    """Standard error of every mean-centred difficulty."""
+    """Standard error of every difficulty, mean-centred or given the fixed ones (whose own is 0)."""
     if method == "dense":
         variance = np.diag(covariance(balance))
     else:
         variance = _one_pass(balance)
         if method == "multiplier":
             variance = np.maximum(variance + _correction(balance, seed), 0.05 * variance)
-    return np.sqrt(np.maximum(variance, 0))
-
-
-# ----------------------------------------------------------------------------- contributions of users
-
-
-def _contributions(part: Part, pi: Floats) -> tuple[Floats, Floats]:
-    """w_l S_l and w_l Z_l: g_li is a_li times the first on wrong answers, minus a_li pi_i times the second on right."""
-    return part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(len(pi)))
-
-
-def _matrix(part: Part, pi: Floats) -> sparse.csr_array:
-    """g_li as a sparse matrix, users x items."""
-    won, lost = _contributions(part, pi)
-    wrong = sparse.diags_array(won) @ part.wrong
-    right = sparse.diags_array(lost) @ part.right @ sparse.diags_array(pi)
-    return sparse.csr_array(wrong - right)
-
-
-# --------------------------------------------------------------------------------------------- dense
+    return np.where(balance.free, np.sqrt(np.maximum(variance, 0)), 0.0)
 
 
 def covariance(balance: Balance) -> Floats:
-    """The whole covariance matrix of the mean-centred difficulties; m x m, for moderate m."""
-    m = len(balance.pi)
-    inverse = _inverse(balance)
-    omega = balance.data.parts.sum(_omega, balance.pi)
-    omega[np.diag_indices(m)] += _prior_meat(balance, np.diag(omega))
+    """The whole covariance matrix J^-1 Omega J^-T; m x m, for moderate m."""
+    inverse, omega = balance.dense.inverse, balance.dense.omega.copy()
+    omega[np.diag_indices(len(omega))] += balance.prior_meat(np.diag(omega))
     cov = inverse @ omega @ inverse.T
     return (cov + cov.T) / 2
 
 
-def _inverse(balance: Balance) -> Floats:
-    """J^+, with the prior centred: alpha acts on beta - mean."""
-    m = len(balance.pi)
-    flows = _flows(balance)
-    jacobian = -(flows + flows.T) / 2 if balance.even else -flows.T
-    jacobian[np.diag_indices(m)] = balance.through
-    alpha = balance.precision
-    if alpha.any():
-        jacobian[np.diag_indices(m)] += alpha
-        jacobian -= np.outer(alpha, alpha) / alpha.sum()
-    return centred_inverse(jacobian)
+def _one_pass(balance: Balance) -> Floats:
+    """Var_i = sum_l (g_li / J_ii + u_l)^2; the prior adds its own term alike, beside fixed items without its shift."""
+    scale, shift = balance.rough.scale, balance.rough.shift
+    omega, cross, common = balance.spread
+    meat = balance.prior_meat(omega)
+    prior = meat * scale**2
+    if balance.fixed is None:
+        prior = prior + 2 * meat * scale * shift + meat @ shift**2
+    return omega * scale**2 + 2 * scale * cross + common + prior
 
 
-def _flows(balance: Balance) -> Floats:
-    """F_ij = pi_i Y_ij, dense."""
-    explicit = getattr(balance.chain, "y", None)
-    if explicit is not None:
-        y = explicit.toarray() if sparse.issparse(explicit) else explicit
-    else:
-        y = balance.data.parts.sum(_rates)
-    return balance.pi[:, None] * y
+def _correction(balance: Balance, seed: int) -> Floats:
+    """What one pass leaves out: mean over probes of delta^2 - delta_0^2, J delta = b and delta_0 its rough solution."""
+    rng = np.random.default_rng(seed)
+    parts = balance.data.parts
+    b = parts.sum(_signed_sums, balance.pi, each=[parts.seeds(seed)])
+    meat = balance.prior_meat(balance.spread[0]) if balance.fixed is None else balance.meat
+    b += np.sqrt(meat)[:, None] * rng.standard_normal(b.shape)
+    b[~balance.free] = 0
+    zero = balance.rough @ b
+    if balance.fixed is None:
+        b -= b.mean(axis=0)  # what J can reach
+    delta = bicgstab(balance.apply, balance.rough.__matmul__, b, tol=CLOSE, max_passes=MOST_PASSES)
+    if balance.fixed is None:
+        delta -= delta.mean(axis=0)
+    return np.mean(delta**2 - zero**2, axis=1)
 
 
-def _rates(part: Part) -> Floats:
-    users, m = part.right.shape
-    if part.right.nnz + part.wrong.nnz > 0.05 * users * m:
-        return _in_slices(part, lambda p: p.right.toarray().T @ (p.weight[:, None] * p.wrong.toarray()))
-    return (part.right_t @ (sparse.diags_array(part.weight) @ part.wrong)).toarray()
+# ------------------------------------------------------------------------- contributions of persons
+
+
+def contributions(part: Part, pi: Floats) -> tuple[Floats, Floats]:
+    """w_l S_l and w_l Z_l: g_li is a_li times the first on wrong answers, minus a_li pi_i times the second on right."""
+    return part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(len(pi)))
+
+
+def contribution_matrices(part: Part, pi: Floats) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """g_li as sparse matrices, persons x items: all of it, and its part on wrong answers."""
+    won, lost = contributions(part, pi)
+    wrong = sparse.csr_array(sparse.diags_array(won) @ part.wrong)
+    return sparse.csr_array(wrong - sparse.diags_array(lost) @ part.right @ sparse.diags_array(pi)), wrong
 
 
 def _omega(part: Part, pi: Floats) -> Floats:
-    users, m = part.right.shape
-    if part.right.nnz + part.wrong.nnz > 0.05 * users * m:
-
-        def product(piece: Part) -> Floats:
-            g = _matrix(piece, pi).toarray()
-            return g.T @ g
-
-        return _in_slices(part, product)
-    g = _matrix(part, pi)
-    return (g.T @ g).toarray()
+    return gram(contribution_matrices(part, pi)[0])
 
 
-def _in_slices(part: Part, product: Any) -> Floats:
-    """Add a dense product over slices of users that fit in the cache."""
-    users, m = part.right.shape
-    size = max(1, 2_000_000 // m)
-    total = np.zeros((m, m))
-    for start in range(0, users, size):
-        rows = slice(start, start + size)
-        right, wrong = part.right[rows], part.wrong[rows]
-        total += product(Part(part.block, part.weight[rows], right, wrong, right.T, wrong.T))
-    return total
-
-
-# ------------------------------------------------------------------------------------------ one pass
-
-
-def _one_pass(balance: Balance) -> Floats:
-    """Var_i = sum_l (e_li - mean_i e_li)^2 with e_li = g_li / J_ii; the prior adds its own term alike."""
-    m = len(balance.pi)
-    diagonal = balance.diagonal
-    omega, cross, common = balance.data.parts.sum(_spread, balance.pi, 1 / diagonal)
-    own, prior = omega / diagonal**2, _prior_meat(balance, omega) / diagonal**2
-    return own - 2 * cross + common + prior * (1 - 2 / m) + prior.sum() / m**2
-
-
-def _spread(part: Part, pi: Floats, inverse: Floats) -> tuple[Floats, Floats, Floats]:
-    won, lost = _contributions(part, pi)
-    mean = (won * (part.wrong @ inverse) - lost * (part.right @ (pi * inverse))) / len(pi)
+def _spread(part: Part, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
+    won, lost = contributions(part, pi)
+    common = won * (part.wrong @ shift) - lost * (part.right @ (pi * shift))
     right, wrong = part.right_t, part.wrong_t
-    omega = _squared(wrong) @ won**2 + pi**2 * (_squared(right) @ lost**2)
-    cross = inverse * (wrong @ (won * mean) - pi * (right @ (lost * mean)))
-    return omega, cross, np.array(mean @ mean)
+    omega = squared(wrong) @ won**2 + pi**2 * (squared(right) @ lost**2)
+    cross = wrong @ (won * common) - pi * (right @ (lost * common))
+    return omega, cross, np.array(common @ common)
 
 
-def _squared(matrix: sparse.csc_array) -> sparse.csc_array:
+def squared(matrix: sparse.csc_array) -> sparse.csc_array:
+    """The matrix with its values squared."""
     if matrix.data.flags.writeable:  # values of its own; the shared pattern of ones is its own square
         return csr(matrix.indptr, matrix.indices, matrix.data**2, matrix.shape[0]).T
     return matrix
 
 
-# --------------------------------------------------------------------------------------- multipliers
-
-
-def _correction(balance: Balance, seed: int) -> Floats:
-    """What one pass leaves out: mean over probes of delta^2 - delta_0^2, J delta = b and delta_0 = b / diag J."""
-    m = len(balance.pi)
-    rng = np.random.default_rng(seed)
-    parts = balance.data.parts
-    probes = parts.sum(signed_sums, balance.pi, each=[parts.seeds(seed)])
-    omega = balance.data.parts.sum(_spread, balance.pi, 1 / balance.diagonal)[0]
-    probes += np.sqrt(_prior_meat(balance, omega))[:, None] * rng.standard_normal((m, PROBES))
-    zero = probes / balance.diagonal[:, None]
-    delta = _solve(balance, probes)
-    delta -= delta.mean(axis=0)
-    zero -= zero.mean(axis=0)
-    return np.mean(delta**2 - zero**2, axis=1)
-
-
-def signed_sums(part: Part, seed: np.random.SeedSequence, pi: Floats) -> Floats:
+def _signed_sums(part: Part, seed: np.random.SeedSequence, pi: Floats) -> Floats:
     """sum_l xi_l g_l for `PROBES` vectors of random signs xi."""
     signs = np.random.default_rng(seed).integers(0, 2, (len(part.weight), PROBES)) * 2.0 - 1
-    won, lost = _contributions(part, pi)
+    won, lost = contributions(part, pi)
     return part.wrong_t @ (won[:, None] * signs) - pi[:, None] * (part.right_t @ (lost[:, None] * signs))
-
-
-def _solve(balance: Balance, b: Floats, tol: float = 1e-4, max_passes: int = 1500) -> Floats:
-    """Solve J delta = b for every column by BiCGSTAB with the diagonal as preconditioner; columns share their passes.
-
-    J maps constants to zero, so b is first freed of its mean; four digits are plenty for a standard error.
-    """
-    alpha, through, inverse = balance.precision, balance.through[:, None], 1 / balance.diagonal[:, None]
-
-    def apply(x: Floats) -> Floats:
-        y = through * x - balance.exchanged(x)
-        if alpha.any():
-            y += alpha[:, None] * (x - (alpha @ x) / alpha.sum())
-        return y
-
-    def dot(u: Floats, v: Floats) -> Floats:
-        return np.einsum("ij,ij->j", u, v)
-
-    def over(u: Floats, v: Floats) -> Floats:
-        return np.divide(u, v, out=np.zeros_like(u), where=v != 0)
-
-    x = np.zeros_like(b)
-    r = b - b.mean(axis=0)
-    shadow, p = r * inverse, r.copy()
-    goal = tol * np.sqrt(dot(r, r))
-    rho = dot(shadow, r)
-    for _ in range(max_passes // 2):
-        q = apply(inverse * p)
-        a = over(rho, dot(shadow, q))
-        s = r - a * q
-        t = apply(inverse * s)
-        omega = over(dot(t, s), dot(t, t))
-        x += inverse * (a * p + omega * s)
-        r = s - omega * t
-        if np.all(np.sqrt(dot(r, r)) <= goal):
-            break
-        rho, last = dot(shadow, r), rho
-        p = r + over(rho, last) * over(a, omega) * (p - omega * q)
-    return x

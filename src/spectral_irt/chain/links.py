@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.operator import ItemChain
+from spectral_irt.chain.weights import PERSONS
 from spectral_irt.errors import listed
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats
@@ -28,7 +29,7 @@ def weak_links(responses: Responses, *, seed: int = 0) -> Finding | None:
     m = responses.n_items
     if m < 4:
         return None
-    chain = ItemChain.counting(responses, "users")
+    chain = ItemChain.under(responses, PERSONS)
     rates = chain.rates
     rng = np.random.default_rng(seed)
     flow = rates / rates.sum()

@@ -12,10 +12,11 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.weights import ability_factors, count_weights
+from spectral_irt.chain.weights import Weighting
 from spectral_irt.engines import Prepared
+from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, csr
+from spectral_irt.responses.block import Floats
 
 
 class Chain(Protocol):
@@ -31,7 +32,7 @@ class Chain(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One block made ready: the weight of each user, and the factors a on right and wrong answers."""
+    """One block made ready: the weight of each person, and the factors a on right and wrong answers."""
 
     block: Block
     weight: Floats
@@ -41,23 +42,14 @@ class Part:
     wrong_t: sparse.csc_array
 
     @classmethod
-    def counting(cls, block: Block, n_items: int, weighting: str) -> Part:
-        """A block under "pairs" or "users" weights: every factor is 1."""
-        right, wrong = block.halves(n_items)
-        return cls(block, count_weights(block, weighting), right, wrong, right.T, wrong.T)
+    def under(cls, block: Block, weighting: Weighting, beta: Floats) -> Part:
+        """A block under this weighting, at these difficulties if it moves with them."""
+        right, wrong = weighting.halves(block, len(beta))
+        return cls(block, weighting.fill(block, beta, (right, wrong)), right, wrong, right.T, wrong.T)
 
-    @classmethod
-    def able(cls, block: Block, beta: Floats) -> Part:
-        """A block under ability weights at these difficulties."""
-        right, wrong = (
-            csr(half.indptr, half.indices, np.empty(half.nnz), len(beta)) for half in block.halves(len(beta))
-        )
-        return cls(block, ability_factors(block, beta, right.data, wrong.data), right, wrong, right.T, wrong.T)
-
-    def at(self, beta: Floats) -> Part:
-        """The same block under ability weights at other difficulties, in the memory of this part, which is used up."""
-        weight = ability_factors(self.block, beta, self.right.data, self.wrong.data)
-        return replace(self, weight=weight)
+    def again(self, weighting: Weighting, beta: Floats) -> Part:
+        """The same block at other difficulties, in the memory of this part, which is used up."""
+        return replace(self, weight=weighting.fill(self.block, beta, (self.right, self.wrong)))
 
 
 def _inflow(part: Part, flow: Floats) -> Floats:
@@ -74,22 +66,29 @@ def _rates(part: Part) -> Floats:
     return _outflow(part, np.ones(part.wrong.shape[1]))
 
 
+def _pair_rates(part: Part) -> Floats:
+    return gram(part.right, sparse.csr_array(sparse.diags_array(part.weight) @ part.wrong))
+
+
 class ItemChain:
-    """The chain on items under one weighting; make it with `counting` or `able`."""
+    """The chain on items under one weighting; make it with `under`."""
 
     def __init__(self, parts: Prepared) -> None:
         self.parts = parts
         self.rates: Floats = parts.sum(_rates)
 
     @classmethod
-    def counting(cls, responses: Responses, weighting: str) -> ItemChain:
-        """The chain under "pairs" or "users" weights."""
-        return cls(responses.prepare(Part.counting, responses.n_items, weighting))
+    def under(
+        cls, responses: Responses, weighting: Weighting, beta: Floats | None = None, old: ItemChain | None = None
+    ) -> ItemChain:
+        """The chain under a weighting, taken at the difficulties `beta` if it moves with them.
 
-    @classmethod
-    def able(cls, responses: Responses, beta: Floats, old: ItemChain | None = None) -> ItemChain:
-        """The chain under ability weights taken at these difficulties; an old one gives its memory and is used up."""
-        return cls(responses.prepare(Part.able, beta) if old is None else old.parts.prepare(Part.at, beta))
+        An old one of the same weighting gives its memory and is used up.
+        """
+        beta = np.zeros(responses.n_items) if beta is None else beta
+        if old is None:
+            return cls(responses.prepare(Part.under, weighting, beta))
+        return cls(old.parts.prepare(Part.again, weighting, beta))
 
     def inflow(self, flow: Floats) -> Floats:
         return self.parts.sum(_inflow, flow)
@@ -97,6 +96,10 @@ class ItemChain:
     def outflow(self, to: Floats) -> Floats:
         """(Y x)_i = sum_j Y_ij x_j, for one vector or for the columns of a matrix."""
         return self.parts.sum(_outflow, to)
+
+    def matrix(self) -> Floats:
+        """Y itself, m x m."""
+        return self.parts.sum(_pair_rates)
 
 
 class TiedChain:

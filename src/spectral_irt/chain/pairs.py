@@ -6,12 +6,12 @@ pair of items ever seen together, which is what the matrix-free chain avoids.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.weights import count_weights
+from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
 from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats
@@ -19,7 +19,8 @@ from spectral_irt.responses.block import Block, Floats
 DENSE_ITEMS = 4000  # up to here a dense matrix (128 MB) is faster and hardly larger than a sparse one
 MOST_DENSE_ITEMS = 30_000  # a matrix of 7 GB
 SLICE = 1000  # rows of a large matrix that are worked on at a time
-NU_RULES = ("differed", "together")
+NuRule = Literal["differed", "together"]
+NU_RULES = get_args(NuRule)
 
 Pairs: TypeAlias = Any  # a dense array, or a scipy csr_array
 LEAST, MOST = 1e-6, 1e9  # of alpha and nu, other than 0
@@ -36,12 +37,12 @@ def pair_counts(responses: Responses, *, weighting: str = "pairs", dense: bool |
 
     Parameters
     ----------
-    weighting : "pairs" or "users"
-        Each user counts 1, or 1 / n_l.
+    weighting : "pairs" or "persons"
+        Each person counts 1, or 1 / n_l.
     dense : bool, optional
         A dense array, or a sparse matrix. Default: dense up to 4,000 items.
     """
-    check_option("weighting", weighting, ("pairs", "users"))
+    weighting_named(weighting, COUNTED)
     return _added(responses, _differed, dense, weighting)
 
 
@@ -96,6 +97,10 @@ class PairChain:
 
     def inflow(self, flow: Floats) -> Floats:
         return self._back @ flow
+
+    def matrix(self) -> Floats:
+        """Y itself, dense."""
+        return _dense(self.y)
 
 
 def _differed(block: Block, n_items: int, weighting: str) -> sparse.csr_array:

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.pairs import NU_RULES, check_strength
-from spectral_irt.chain.weights import WEIGHTINGS
-from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option, option
+from spectral_irt.chain.weights import COUNTED, weighting_named
+from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option, join, option
 from spectral_irt.model import LOGISTIC_VARIANCE
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
@@ -80,14 +80,6 @@ def plan_regularization(
     return Regularization("none", f"{reason}; the least is {information.min():.0f}")
 
 
-def log_mean_weight(pi: Floats) -> Floats:
-    """h with h (pi - 1) = log(pi): a tie to an item at 1 that pulls linearly in difficulty, as a normal prior does."""
-    beta = np.log(pi)
-    small = np.abs(beta) < 1e-6
-    safe = np.where(small, 1.0, beta)
-    return np.where(small, 1 - beta / 2, safe / np.expm1(safe))
-
-
 def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     """One empirical-Bayes step for the precision of the difficulties.
 
@@ -122,22 +114,16 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
 
 
 def _check(regularization: str | float, nu: float, rule: str, weighting: str) -> None:
-    check_option("weighting", weighting, WEIGHTINGS)
+    counted = not weighting_named(weighting).moving
     check_option("nu_rule", rule, NU_RULES)
     if isinstance(regularization, str):
         check_option("regularization", regularization, ("auto",))
     else:
         check_strength("regularization", regularization, "'auto', ")
     check_strength("nu", nu)
-    if nu > 0 and weighting == "ability":
-        raise OptionError(
-            option("nu"),
-            " adds to pair counts, so it goes with ",
-            option("weighting", "pairs"),
-            " (the paper's) or ",
-            option("weighting", "users"),
-            ".",
-        )
+    if nu > 0 and not counted:
+        which = join((option("weighting", name) for name in reversed(COUNTED)), " or ")
+        raise OptionError(option("nu"), " adds to pair counts, so it goes with ", which, ".")
     if nu > 0 and not isinstance(regularization, str) and regularization > 0:
         raise OptionError("give ", option("nu"), " (pairs) or ", option("regularization"), " (virtual item), not both.")
 

@@ -1,8 +1,8 @@
 """Rounds of chain solves: what the weights and the prior need to know is taken from the round before.
 
-"users" and "pairs" weights need one solve. Ability weights start from "users" and take abilities at the difficulties of
-the round before; the second round moves nothing by a tenth of its standard error. Under a prior the ties to the virtual
-item, and its precision, are settled within each round.
+Weights that do not move with the difficulties need one solve. Ability weights start from "persons" and take abilities
+at the difficulties of the round before; the second round moves nothing by a tenth of its standard error. Under a prior
+the ties to the virtual item, and its precision, are settled within each round.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import numpy as np
 from spectral_irt.chain.covariance import Balance
 from spectral_irt.chain.operator import Chain, ItemChain, TiedChain
 from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together, smaller_dense
-from spectral_irt.chain.regularization import Regularization, log_mean_weight, prior_precision
+from spectral_irt.chain.regularization import Regularization, prior_precision
 from spectral_irt.chain.stationary import Stationary, stationary
-from spectral_irt.chain.weights import WEIGHTINGS
-from spectral_irt.errors import check_option
+from spectral_irt.chain.weights import Weighting, weighting_named
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
@@ -50,24 +49,21 @@ class Rounds:
         max_passes: int,
         tell: Callable[[str], None],
     ) -> None:
-        check_option("weighting", weighting, WEIGHTINGS)
-        self.responses, self.weighting, self.plan = responses, weighting, plan
+        self.responses, self.weighting, self.plan = responses, weighting_named(weighting), plan
         self.rough_information = information
         self.tol, self.max_passes, self.tell = tol, max_passes, tell
         self.passes = 0
         self.beta = np.zeros(responses.n_items)
         self.data: ItemChain
-        self.chain: Chain
-        self.current = ""
+        self.chain: ItemChain | PairChain
+        self.current = self.weighting.first
 
     def solve(self) -> Stationary:
-        if self.weighting == "ability":
-            self._prepare("users")
-            self._solve(ROUGH)  # where the first ability weights are taken
-        else:
-            self._prepare(self.weighting)
-            if self.plan.kind != "virtual item":
-                return self._solve(self.tol)
+        self._prepare(self.weighting.first)
+        if self.weighting.moving:
+            self._solve(ROUGH)  # where the first weights are taken
+        elif self.plan.kind != "virtual item":
+            return self._solve(self.tol)
         return self._settle()
 
     def _settle(self) -> Stationary:
@@ -79,8 +75,8 @@ class Rounds:
         move = np.inf
         for k in range(1, MOST_ROUNDS + 1):
             before, last_move = self.beta, move
-            if self.weighting == "ability":
-                self._prepare("ability")
+            if self.weighting.moving:
+                self._prepare(self.weighting)
             found = self._solve(self.tol if k >= LEAST_ROUNDS else ROUGH)
             move = float(np.max(np.abs(self.beta - before) * np.sqrt(self.information() + self.plan.alpha)))
             # The next move is to this one about as this is to the last.
@@ -89,18 +85,15 @@ class Rounds:
                 break
         return found
 
-    def _prepare(self, weighting: str) -> None:
+    def _prepare(self, weighting: Weighting) -> None:
         """Make the chain under this weighting at the present difficulties."""
-        if weighting == "ability":
-            old = self.data if self.current == "ability" else None
-            self.data = ItemChain.able(self.responses, self.beta, old)
-        else:
-            self.data = ItemChain.counting(self.responses, weighting)
+        old = self.data if weighting.moving and weighting is self.current else None
+        self.data = ItemChain.under(self.responses, weighting, self.beta, old)
         self.chain = self.data
         self.current = weighting
         if self.plan.kind == "pairs":
             dense = smaller_dense(self.responses)
-            y = pair_counts(self.responses, weighting=weighting, dense=dense)
+            y = pair_counts(self.responses, weighting=weighting.name, dense=dense)
             b = seen_together(self.responses) if self.plan.rule == "together" else None
             self.chain = PairChain(regularize(y, self.plan.nu, rule=self.plan.rule, b=b, overwrite=True))
 
@@ -110,11 +103,11 @@ class Rounds:
         if self.plan.kind != "virtual item":
             found = self._stationary(self.chain, pi, tol)
         else:
-            tied = TiedChain(self.chain, self.plan.alpha * self._unit() * self._tie_weight())
+            tied = TiedChain(self.chain, self.plan.alpha * self._unit() * self.current.tie(pi))
             found = self._stationary(tied, np.append(pi, 1.0), tol)
         if self.plan.estimated:
             self.plan = replace(self.plan, alpha=prior_precision(self.beta, self.information(), self.plan.alpha))
-        self.tell(f"{self.current} weights: residual {found.residual:.0e} after {self.passes} passes")
+        self.tell(f"{self.current.name} weights: residual {found.residual:.0e} after {self.passes} passes")
         return found
 
     def _stationary(self, chain: Chain, start: Floats, tol: float) -> Stationary:
@@ -124,37 +117,27 @@ class Rounds:
         self.beta = beta - beta.mean()
         return found
 
-    # What the prior adds to the balance of item i: alpha (beta_i - mean beta) under ability weights, whose balance is
-    # in units of information. Other weights have a unit of their own; and what the answers push with does not fade
-    # there as an item gets harder, so the prior's pull must grow, or an item that nobody got right would run away: it
-    # is 2 sinh(beta / 2). Both pulls are odd, so that the virtual item has the average difficulty.
-
-    def _tie_weight(self) -> Floats:
-        pi = np.exp(self.beta)
-        return log_mean_weight(pi) if self.current == "ability" else 1 / np.sqrt(pi)
+    @property
+    def flow(self) -> Floats:
+        return np.exp(self.beta) * self.data.rates
 
     def _unit(self) -> float:
-        if self.current == "ability" or self.plan.kind != "virtual item":
-            return 1.0
-        known = float(self.rough_information.sum())
-        return float(np.sum(np.exp(self.beta) * self.data.rates)) / known if known > 0 else 1.0
+        """Of the prior's pull, in which it adds to the balance of an item."""
+        return self.current.unit(self.flow, self.rough_information) if self.plan.kind == "virtual item" else 1.0
 
     def information(self) -> Floats:
         """What the answers tell about each item, without the prior."""
-        if self.current == "ability":
-            return np.exp(self.beta) * self.data.rates
-        return self.rough_information
+        return self.current.information(self.flow, self.rough_information)
 
     def balance(self) -> Balance:
         """The solved chain, ready for its standard errors."""
         alpha = self.plan.alpha if self.plan.kind == "virtual item" else 0.0
-        unit, in_information = self._unit(), self.current == "ability"
-        slope = np.ones(len(self.beta)) if in_information else np.cosh(self.beta / 2)  # of the prior's pull
+        pull = self._unit() * self.current.slope(self.beta)
         return Balance(
             self.data,
             self.chain,
             np.exp(self.beta),
-            precision=alpha * unit * slope,
-            meat=alpha * (unit * slope) ** 2,
-            in_information=in_information,
+            precision=alpha * pull,
+            meat=alpha * pull**2,
+            in_information=self.current.in_information,
         )

@@ -10,11 +10,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from spectral_irt.chain.operator import Chain
 from spectral_irt.errors import ConvergenceWarning
+from spectral_irt.numerics import Anderson, inner
 from spectral_irt.responses.block import Floats
 
 SMALL = 32  # up to here the explicit matrix costs no more than a few passes
@@ -79,68 +81,38 @@ def _anderson(chain: Chain, flow: Floats, tol: float, max_passes: int) -> Statio
     Distances are taken in the norm of a reversible chain, |r|^2 / x, in which the iteration is nearly symmetric.
     """
     rates = chain.rates
-    scale = 1 / np.sqrt(flow)
-    steps: list[Floats] = []  # differences of successive flows ...
-    changes: list[Floats] = []  # ... and of their residuals
-    old: tuple[Floats, Floats] | None = None
-    contraction = np.nan
+    accelerate = Anderson(WINDOW, scale=1 / np.sqrt(flow))
     residual = np.inf
     passes = 0
     while passes < max_passes:
         image = chain.inflow(flow / rates)
         passes += 1
-        error = image - flow
-        residual = float(np.abs(error).sum() / flow.sum())
+        residual = float(np.abs(image - flow).sum() / flow.sum())
         if residual <= tol:
             break
-        if old is not None:
-            steps = [*steps[1 - WINDOW :], flow - old[0]]
-            changes = [*changes[1 - WINDOW :], error - old[1]]
-        old = (flow, error)
-        if passes > PATIENCE:
-            contraction = _ritz(steps, changes, scale)
-            if contraction > SLOW:
-                break
-        flow = image
-        if changes:
-            differences = np.stack(changes) * scale
-            norms = np.sqrt(np.sum(differences**2, axis=1))
-            differences /= norms[:, None]
-            gamma = np.linalg.lstsq(_gram(differences), _dots(differences, error * scale), rcond=1e-14)[0] / norms
-            trial = image - sum(g * (s + c) for g, s, c in zip(gamma, steps, changes, strict=True))
-            if trial.min() > 0:
-                flow = trial / trial.sum()
-    contraction = _ritz(steps, changes, scale)
+        accelerate.record(flow, image)
+        if passes > PATIENCE and _ritz(accelerate) > SLOW:
+            break
+        trial = accelerate.proposal(image)
+        flow = trial / trial.sum() if accelerate.changes and trial.min() > 0 else image
     pi = flow / rates
-    return Stationary(pi / pi.sum(), passes, residual, contraction, "anderson")
+    return Stationary(pi / pi.sum(), passes, residual, _ritz(accelerate), "anderson")
 
 
-def _ritz(steps: list[Floats], changes: list[Floats], scale: Floats) -> float:
+def _ritz(history: Anderson) -> float:
     """Largest eigenvalue (below 1) of the iteration on the span of the last steps: A s = s + change."""
-    if not steps:
+    if not history.steps:
         return 0.0
-    s = np.stack(steps) * scale
-    image = s + np.stack(changes) * scale
+    scale: Any = history.scale
+    s = np.stack(history.steps) * scale
+    image = s + np.stack(history.changes) * scale
     norms = np.sqrt(np.sum(s**2, axis=1))[:, None]
     s, image = s / norms, image / norms
-    size, vectors = np.linalg.eigh(_gram(s))
+    size, vectors = np.linalg.eigh(inner(s, s))
     kept = size > 1e-10 * size[-1]
     basis = vectors[:, kept] / np.sqrt(size[kept])  # basis.T @ s has orthonormal rows
-    cross = np.array([_dots(s, row) for row in image]).T
-    small = basis.T @ cross @ basis
+    small = basis.T @ inner(s, image) @ basis
     return float(min(np.abs(np.linalg.eigvals(small)).max(), 1.0))
-
-
-# The two products below have a handful of rows. They are plain sums, because waking the threads of a matrix library for
-# them takes longer than a pass over a million responses.
-
-
-def _dots(rows: Floats, vector: Floats) -> Floats:
-    return np.einsum("ij,j->i", rows, vector)
-
-
-def _gram(rows: Floats) -> Floats:
-    return np.einsum("ij,kj->ik", rows, rows)
 
 
 # ------------------------------------------------------------------------------ slow mixing

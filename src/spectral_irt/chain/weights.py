@@ -1,40 +1,173 @@
-"""How much each user counts in the chain.
+"""How much each person counts in the chain: a table of weightings.
 
-Any weight `h_ij^l` that is symmetric in the items i, j, and depends on user l only through the items answered and the
-number right, gives an unbiased chain (docs/explanation/estimator.md). Three are offered:
+Any weight h_ij^l that is symmetric in the items i, j, and depends on person l only through the items answered and the
+number right, gives an unbiased chain (docs/explanation/estimator.md). All here are products h_ij^l = w_l a_li a_lj, so
+that one pass stays one pass:
 
-- "pairs":   h = 1, the paper's. A user with n answers makes up to n^2 / 4 comparisons, so long users drown the others.
-- "users":   h = 1 / n_l. Fully efficient when items are equally hard.
+- "pairs":   h = 1, the paper's. A person with n answers makes up to n^2 / 4 comparisons, so long records drown others.
+- "persons": h = 1 / n_l. Fully efficient when items are equally hard.
 - "ability": h = (t_l / V_l) a_li a_lj with a_li = 1 / (t_l + pi_i), t_l = exp(theta_l), V_l = sum_i p_li (1 - p_li).
-  Nearly as accurate as conditional maximum likelihood, and still a product, so one pass stays one pass.
+  Nearly as accurate as conditional maximum likelihood.
+
+A new weighting is one more entry of `WEIGHTINGS`; nothing else in the package asks for a weighting by its name.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from spectral_irt.errors import check_option
 from spectral_irt.model import prox
-from spectral_irt.responses.block import Block, Floats, fill_scaled
+from spectral_irt.responses.block import Block, Floats, csr, fill_scaled
 from spectral_irt.responses.pack import CACHED, user_chunks
 
-WEIGHTINGS = ("ability", "users", "pairs")
+Halves = tuple[sparse.csr_array, sparse.csr_array]
+
+
+# ------------------------------------------------------------------------------------------ the table
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """Each person counts w_l, whatever the items: a_li = 1.
+
+    The flow of such a chain has a unit of its own. What the answers push an item with does not fade as the item gets
+    harder, so the prior's pull must grow, or an item that nobody got right would run away: it is 2 sinh(beta / 2).
+
+    Attributes
+    ----------
+    weight : callable
+        w_l of every person of a block; persons who are all right or all wrong are left out afterwards.
+    moving : bool
+        Whether weights are taken at difficulties: the chain is then solved in rounds, which start from `first`.
+    in_information : bool
+        Whether the flow through an item is the information on it, so that Omega and J agree under the model.
+    """
+
+    name: str
+    weight: Callable[[Block], Floats]
+    moving: ClassVar[bool] = False
+    in_information: ClassVar[bool] = False
+
+    @property
+    def first(self) -> Weighting:
+        """The weighting of the first round."""
+        return self
+
+    def halves(self, block: Block, n_items: int) -> Halves:
+        """Where the factors a of right and of wrong answers are kept; here the shared patterns of ones."""
+        return block.halves(n_items)
+
+    def fill(self, block: Block, beta: Floats, halves: Halves) -> Floats:
+        """w_l of every person; the factors a, at these difficulties, go into the halves."""
+        return self.weights(block)
+
+    def weights(self, block: Block) -> Floats:
+        """w_l of every person, 0 for those who are all right or all wrong."""
+        return np.where(block.informative, self.weight(block), 0.0)
+
+    def tie(self, pi: Floats) -> Floats:
+        """h of the tie to a virtual item at 1: its flow h (pi - 1) is the prior's pull, an odd function of beta."""
+        return 1 / np.sqrt(pi)
+
+    def slope(self, beta: Floats) -> Floats:
+        """Derivative of the prior's pull."""
+        return np.cosh(beta / 2)
+
+    def unit(self, flow: Floats, information: Floats) -> float:
+        """Flow per information."""
+        known = float(information.sum())
+        return float(np.sum(flow)) / known if known > 0 else 1.0
+
+    def information(self, flow: Floats, rough: Floats) -> Floats:
+        """What the answers tell about each item, from the flow through it and from the counts (`rough`)."""
+        return rough
+
+
+@dataclass(frozen=True)
+class AbilityWeighting(Weighting):
+    """Each pair of answers counts by its information at the person's ability: flows are in units of information.
+
+    The prior's pull is linear, alpha (beta_i - mean beta), as that of a normal distribution.
+    """
+
+    moving: ClassVar[bool] = True
+    in_information: ClassVar[bool] = True
+
+    @property
+    def first(self) -> Weighting:
+        return PERSONS
+
+    def halves(self, block: Block, n_items: int) -> Halves:
+        right, wrong = (csr(half.indptr, half.indices, np.empty(half.nnz), n_items) for half in block.halves(n_items))
+        return right, wrong
+
+    def fill(self, block: Block, beta: Floats, halves: Halves) -> Floats:
+        return ability_factors(block, beta, halves[0].data, halves[1].data)
+
+    def tie(self, pi: Floats) -> Floats:
+        return log_mean_weight(pi)
+
+    def slope(self, beta: Floats) -> Floats:
+        return np.ones(len(beta))
+
+    def unit(self, flow: Floats, information: Floats) -> float:
+        return 1.0
+
+    def information(self, flow: Floats, rough: Floats) -> Floats:
+        return flow
+
+
+def _once(block: Block) -> Floats:
+    return np.ones(block.n_users)
+
+
+def _by_length(block: Block) -> Floats:
+    return 1 / np.maximum(block.counts, 1)
+
+
+ABILITY = AbilityWeighting("ability", _once)
+PERSONS = Weighting("persons", _by_length)
+PAIRS = Weighting("pairs", _once)
+WEIGHTINGS: Mapping[str, Weighting] = {one.name: one for one in (ABILITY, PERSONS, PAIRS)}
+COUNTED = {name: one for name, one in WEIGHTINGS.items() if not one.moving}  # those with a matrix of pair counts
+ALIASES = {"users": "persons"}
+
+
+def weighting_named(name: str, among: Mapping[str, Weighting] = WEIGHTINGS) -> Weighting:
+    """The weighting of this name; an error that lists the table if there is none."""
+    known = ALIASES.get(name, name) if isinstance(name, str) else name
+    if known not in list(among):
+        check_option("weighting", name, among)
+    return among[known]
 
 
 def count_weights(block: Block, weighting: str) -> Floats:
-    """w_l for "pairs" (1) and "users" (1 / n_l); 0 for users who say nothing about difficulty."""
-    check_option("weighting", weighting, ("users", "pairs"))
-    weights = np.ones(block.n_users) if weighting == "pairs" else 1 / np.maximum(block.counts, 1)
-    weights[~block.informative] = 0
-    return weights
+    """w_l under "pairs" (1) and "persons" (1 / n_l); 0 for persons who are all right or all wrong."""
+    return weighting_named(weighting, COUNTED).weights(block)
+
+
+# ------------------------------------------------------------------------------------ ability weights
+
+
+def log_mean_weight(pi: Floats) -> Floats:
+    """h with h (pi - 1) = log(pi): a tie to an item at 1 that pulls linearly in difficulty, as a normal prior does."""
+    beta = np.log(pi)
+    small = np.abs(beta) < 1e-6
+    safe = np.where(small, 1.0, beta)
+    return np.where(small, 1 - beta / 2, safe / np.expm1(safe))
 
 
 def prox_ability(block: Block, beta: Floats) -> Floats:
-    """Closed-form abilities: theta_l = mean(beta) + sqrt(1 + var(beta) / 2.89) logit(s_l / n_l) over the user's items.
+    """Closed-form abilities: theta_l = mean(beta) + sqrt(1 + var(beta) / 2.89) logit(s_l / n_l), over the items of l.
 
-    A function of the items answered and the score alone, which is all that the weights ask for. 0 for users who say
-    nothing about difficulty (their ability is not needed).
+    A function of the items answered and the score alone, which is all that the weights ask for. 0 for persons who are
+    all right or all wrong (their ability is not needed).
     """
     right, wrong = block.halves(len(beta))
     counts = np.maximum(block.counts, 1)
@@ -47,7 +180,7 @@ def prox_ability(block: Block, beta: Floats) -> Floats:
 
 
 def ability_factors(block: Block, beta: Floats, right: Floats, wrong: Floats) -> Floats:
-    """w_l of every user; p_li of every right and of every wrong answer go into the two arrays (ordered as `halves`).
+    """w_l of every person; p_li of every right and of every wrong answer go into the two arrays (ordered as `halves`).
 
     a_li = p_li / t_l, so h_ij = w_l p_li p_lj with w_l = 1 / (t_l V_l).
     """
@@ -59,7 +192,7 @@ def ability_factors(block: Block, beta: Floats, right: Floats, wrong: Floats) ->
 
 
 def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p: Floats) -> Floats:
-    """Write p = 1 / (1 + pi / t) for every answer; return sum of p (1 - p) over each user's.
+    """Write p = 1 / (1 + pi / t) for every answer; return sum of p (1 - p) over each person's.
 
     Memory costs more than arithmetic here: a few thousand answers at a time go through all steps while in the cache.
     """

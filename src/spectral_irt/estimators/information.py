@@ -22,13 +22,12 @@ from scipy import sparse
 from spectral_irt.engines import Prepared
 from spectral_irt.estimators.esf import tilted
 from spectral_irt.estimators.patterns import Part, Tile
-from spectral_irt.numerics import gram
+from spectral_irt.numerics import conjugate_gradients, gram
 from spectral_irt.responses.block import Floats, Ints
 
 DENSE_ITEMS = 5_000  # 200 MB for a matrix; beyond, standard errors come from random multipliers
 EXACT_WORK = 5e7  # pairs of items, summed over patterns, up to which the exact form is used: a few seconds
 MULTIPLIERS = 100  # random right-hand sides; the control variate leaves about 1 % of noise where items mix well
-CG_STEPS = 2_000
 SHORT = 24  # items; below, the pairs of a whole tile are added at once, above, pattern by pattern
 
 
@@ -104,27 +103,8 @@ def _square(piece: sparse.csr_array) -> Floats:
 
 
 def solve(matrix: Information, b: Floats, *, tol: float) -> tuple[Floats, int]:
-    """y with `matrix @ y = b` and mean zero, by preconditioned conjugate gradients; one or many right-hand sides."""
-    inverse = np.divide(1.0, matrix.diagonal, out=np.zeros(matrix.n_items), where=matrix.diagonal > 0)
-    inverse = inverse if b.ndim == 1 else inverse[:, None]
-    y = np.zeros_like(b)
-    r = b - b.mean(axis=0)
-    z = inverse * r
-    direction = z
-    energy = (r * z).sum(axis=0)
-    goal = tol**2 * energy
-    steps = 0
-    while steps < CG_STEPS and np.any(energy > goal):
-        image = matrix @ direction
-        curve = (direction * image).sum(axis=0)
-        length = np.divide(energy, curve, out=np.zeros_like(curve), where=curve > 0)
-        y = y + length * direction
-        r = r - length * image
-        z = inverse * r
-        last, energy = energy, (r * z).sum(axis=0)
-        direction = z + np.divide(energy, last, out=np.zeros_like(last), where=last > 0) * direction
-        steps += 1
-    return y - y.mean(axis=0), steps
+    """y with `matrix @ y = b` and mean zero, and the steps taken; one or many right-hand sides."""
+    return conjugate_gradients(matrix.__matmul__, matrix.diagonal, b, tol=tol)
 
 
 # --------------------------------------------------------------------------------- the exact form

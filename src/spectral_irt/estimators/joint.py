@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -13,7 +14,7 @@ from spectral_irt.errors import MORE_ITERATIONS, ConvergenceWarning, Words
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, by_user, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
-from spectral_irt.numerics import centred_inverse, gram
+from spectral_irt.numerics import centred_inverse, conjugate_gradients, gram
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 
@@ -115,7 +116,8 @@ def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, 
     step, n_iter = np.inf, 0
     while step > tol and n_iter < max_iter:
         n_iter += 1
-        direction = np.clip(_newton_direction(parts, slope, own), -2, 2)
+        product = partial(parts.sum, profile_information)
+        direction = np.clip(conjugate_gradients(product, own, slope, tol=1e-4, most=500)[0], -2, 2)
         direction -= direction.mean()
         for _ in range(HALVINGS):
             there, (new_slope, new_own, new_loglik) = parts.advance(solve_abilities, beta + direction)
@@ -126,26 +128,6 @@ def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, 
             direction = direction / 2
         step = float(np.abs(direction).max())
     return JointFit(beta, parts, own, loglik, n_iter, step)
-
-
-def _newton_direction(parts: Prepared, slope: Floats, own: Floats, rel: float = 1e-4) -> Floats:
-    """Solve H d = slope by conjugate gradients with the diagonal as preconditioner."""
-    x = np.zeros_like(slope)
-    r = slope - slope.mean()
-    z = r / own
-    p, rz = z, r @ z
-    goal = rel**2 * rz
-    passes = 0
-    while rz > goal and passes < 500:
-        hp = parts.sum(profile_information, p)
-        passes += 1
-        a = rz / (p @ hp)
-        x = x + a * p
-        r = r - a * hp
-        z = r / own
-        new = r @ z
-        p, rz = z + (new / rz) * p, new
-    return x - x.mean()
 
 
 def shrink_factor(parts: Prepared) -> float:

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from spectral_irt.chain.pairs import PairChain, pair_counts
 from spectral_irt.chain.stationary import stationary
-from spectral_irt.chain.weights import count_weights
+from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
 from spectral_irt.errors import ConvergenceWarning, Words, check_option, option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, keep_estimable, start_difficulty
@@ -20,7 +20,6 @@ from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats
 
 ALGORITHMS = ("chain", "mm")
-WEIGHTINGS = ("pairs", "users")
 PAIRS = 2_000_000  # pairs of answers laid out at a time
 
 
@@ -184,8 +183,8 @@ class PairwiseRasch(RaschEstimator):
 
     Parameters
     ----------
-    weighting : "pairs" or "users"
-        Each user counts 1, as in the paper, or 1 / n_l, which is far more accurate when some users answer many more
+    weighting : "pairs" or "persons"
+        Each person counts 1, as in the paper, or 1 / n_l, which is far more accurate when some people answer many more
         items than others.
     algorithm : "chain" or "mm"
         Iterated Markov chains (a handful of chains), or the paper's minorise-maximise iteration (tens to thousands of
@@ -234,7 +233,7 @@ class PairwiseRasch(RaschEstimator):
         self.threshold = threshold
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        check_option("weighting", self.weighting, WEIGHTINGS)
+        weighting_named(self.weighting, COUNTED)
         check_option("algorithm", self.algorithm, ALGORITHMS)
         kept = keep_estimable(responses)
         rest = kept.responses

@@ -13,7 +13,7 @@ from spectral_irt.chain.links import weak_links
 from spectral_irt.chain.regularization import Regularization, met_items, plan_regularization
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.stationary import Stationary
-from spectral_irt.chain.weights import WEIGHTINGS
+from spectral_irt.chain.weights import weighting_named
 from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
 from spectral_irt.responses import Finding, Responses, as_responses
@@ -64,7 +64,7 @@ def spectral_difficulty(
 
     The parameters are those of `SpectralRasch`.
     """
-    check_option("weighting", weighting, WEIGHTINGS)
+    weighting_named(weighting)
     check_option("se", se, SE_METHODS)
     if not 0 < tol < 1:
         raise OptionError(f"tol is {tol}; it must lie between 0 and 1.")
@@ -100,7 +100,7 @@ def spectral_difficulty(
     else:
         errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(balance, method, seed)
     status = design.status()
-    if weighting != "ability" and method != "none":
+    if not balance.in_information and method != "none":
         # The sandwich takes what flows out of an item for information, which it is under ability weights only: an item
         # that everybody got right would seem known to a few hundredths. What rests on the prior alone has the prior's
         # error; nu is no distribution, and what rests on it has none.
@@ -162,9 +162,9 @@ class SpectralRasch(RaschEstimator):
 
     Parameters
     ----------
-    weighting : "ability", "users" or "pairs"
-        How much each user counts. "ability" (default): 97 to 99.8 % as efficient as conditional maximum likelihood.
-        "users": every user counts once. "pairs": the paper's; long users count for much more than they know.
+    weighting : "ability", "persons" or "pairs"
+        How much each person counts. "ability" (default): 97 to 99.8 % as efficient as conditional maximum likelihood.
+        "persons": every person counts once. "pairs": the paper's; long records count for much more than they tell.
     regularization : "auto" or float
         "auto" (default): nothing when all items hang together and each carries information above 25; else a virtual
         item of average difficulty that every item meets, worth a normal prior of precision alpha, which is chosen by
@@ -173,7 +173,7 @@ class SpectralRasch(RaschEstimator):
     nu, nu_rule : float, "differed" or "together"
         The paper's regularisation, for reproduction: `nu` imaginary disagreements each way for every pair that
         differed in some user's answers (its program), or was seen together (its text). Needs weighting="pairs" or
-        "users", and the explicit item-item matrix.
+        "persons", and the explicit item-item matrix.
     se : "auto", "dense", "one-pass", "multiplier" or "none"
         How standard errors are computed; `se_method_` says which was used.
     tol : float

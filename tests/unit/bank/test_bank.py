@@ -72,8 +72,9 @@ def test_dense_and_sparse_matrices_agree() -> None:
     assert np.array_equal(sparse_way, information_matrix(thick, beta))
     import spectral_irt.bank.evidence as evidence
     from spectral_irt.chain.operator import Part
+    from spectral_irt.chain.weights import ABILITY
 
-    part = Part.able(thin.blocks[0], beta)
+    part = Part.under(thin.blocks[0], ABILITY, beta)
     share = np.random.default_rng(0).random(300)
     b = share[:, None] * (part.right.toarray() + part.wrong.toarray())
     np.testing.assert_allclose(evidence._gram(part, share), b.T @ b)

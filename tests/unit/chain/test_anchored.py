@@ -7,9 +7,12 @@ import pytest
 
 from dense import dense_pairs
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.chain.anchored import GroundedChain, Known, grounded_errors, solve_grounded, tied
+from spectral_irt.chain.anchored import GroundedChain, Known, solve_grounded, tied
+from spectral_irt.chain.covariance import standard_errors
+from spectral_irt.chain.displacement import displacements
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.stationary import stationary
+from spectral_irt.chain.weights import PERSONS
 from spectral_irt.responses import Responses
 
 
@@ -23,7 +26,7 @@ def test_the_ground_holds_the_anchored_items() -> None:
     matrix = np.diag(Y.sum(axis=1)) - Y.T
     expected = np.linalg.solve(matrix[np.ix_(free, free)], -matrix[np.ix_(free, fixed)] @ pi[fixed])
 
-    chain = ItemChain.counting(data.responses, "users")
+    chain = ItemChain.under(data.responses, PERSONS)
     known = Known(fixed, np.where(fixed, data.difficulty, 0.0), np.zeros(12))
     found = stationary(GroundedChain(chain, np.zeros(12), known))
     assert found.residual < 1e-12
@@ -33,7 +36,7 @@ def test_the_ground_holds_the_anchored_items() -> None:
 @pytest.mark.parametrize("m", [9, 50])
 def test_one_vector_and_many_columns_agree(m: int) -> None:
     data = simulate.rasch(200, m, seed=2)
-    chain = ItemChain.counting(data.responses, "users")
+    chain = ItemChain.under(data.responses, PERSONS)
     fixed = np.arange(m) < 3
     grounded = GroundedChain(chain, np.zeros(m), Known(fixed, np.where(fixed, data.difficulty, 0), 1.0 - fixed))
     columns = np.random.default_rng(0).random((m - 2, 4))
@@ -84,13 +87,14 @@ def test_standard_errors_three_ways(n_anchors: int) -> None:
     fixed = np.arange(60) < n_anchors
     known = Known(fixed, np.where(fixed, data.difficulty, 0.0), np.zeros(60))
     solved = solve_grounded(data.responses, np.zeros(60), known)
-    dense, one, many = (grounded_errors(solved, method) for method in ("dense", "one-pass", "multiplier"))
-    assert np.all(dense.se[fixed] == 0)
-    np.testing.assert_allclose(one.se[~fixed], dense.se[~fixed], rtol=0.05)
-    np.testing.assert_allclose(many.se[~fixed], dense.se[~fixed], rtol=0.03)
+    dense, one, many = (standard_errors(solved.balance, method) for method in ("dense", "one-pass", "multiplier"))
+    assert np.all(dense[fixed] == 0)
+    np.testing.assert_allclose(one[~fixed], dense[~fixed], rtol=0.05)
+    np.testing.assert_allclose(many[~fixed], dense[~fixed], rtol=0.03)
+    following, held = (displacements(solved.balance, method)[0] for method in ("dense", "one-pass"))
     if n_anchors > 3:  # the free items follow a few anchors, and hardly many
-        np.testing.assert_allclose(one.displacement[fixed], dense.displacement[fixed], atol=0.02)
-    assert np.isnan(dense.displacement[~fixed]).all()
+        np.testing.assert_allclose(held[fixed], following[fixed], atol=0.02)
+    assert np.isnan(following[~fixed]).all()
 
 
 @pytest.mark.parametrize("method", ["dense", "one-pass", "multiplier"])
@@ -102,7 +106,7 @@ def test_under_a_prior_errors_do_not_depend_on_which_answer_is_called_right(meth
         responses = Responses.from_wide(table)
         known = Known(fixed, np.where(fixed, sign * data.difficulty, 0.0), np.where(fixed, 0.0, 1.0))
         solved = solve_grounded(responses, np.zeros(120), known)
-        errors.append(grounded_errors(solved, method).se[~fixed])
+        errors.append(standard_errors(solved.balance, method)[~fixed])
     np.testing.assert_allclose(*errors, rtol=0.05 if method == "multiplier" else 0.01)
 
 

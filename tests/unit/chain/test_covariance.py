@@ -30,7 +30,7 @@ def contributions(table, beta, weighting):
     return y, g
 
 
-@pytest.mark.parametrize("weighting", ["pairs", "users", "ability"])
+@pytest.mark.parametrize("weighting", ["pairs", "persons", "ability"])
 def test_dense_sandwich_is_the_formula(weighting):
     table = simulate.rasch(150, 6, design="sampled", p=0.8, seed=4).responses.to_dense()
     fit = SpectralRasch(weighting=weighting, regularization=0, se="dense").fit(table)

@@ -6,7 +6,7 @@ import pytest
 from dense import AWKWARD, dense_pairs
 from spectral_irt import Responses, simulate
 from spectral_irt.chain.operator import ItemChain, TiedChain
-from spectral_irt.chain.weights import prox_ability
+from spectral_irt.chain.weights import ABILITY, prox_ability, weighting_named
 from spectral_irt.engines import LocalEngine
 
 
@@ -35,7 +35,7 @@ def pair_weight(table, weighting, beta):
             return 0.0
         if weighting == "pairs":
             return 1.0
-        if weighting == "users":
+        if weighting == "persons":
             return 1 / seen.sum()
         t, pi = np.exp(theta_by_hand(row, beta)), np.exp(beta)
         p = t / (t + pi[seen])
@@ -46,10 +46,10 @@ def pair_weight(table, weighting, beta):
 
 def make_chain(responses, weighting, beta, engine=None):
     responses = responses.using(engine)
-    return ItemChain.able(responses, beta) if weighting == "ability" else ItemChain.counting(responses, weighting)
+    return ItemChain.under(responses, weighting_named(weighting), beta)
 
 
-@pytest.mark.parametrize("weighting", ["pairs", "users", "ability"])
+@pytest.mark.parametrize("weighting", ["pairs", "persons", "ability"])
 @pytest.mark.parametrize("table", [random_table(), AWKWARD], ids=["random", "awkward"])
 def test_inflow_and_rates_equal_the_explicit_sums(table, weighting):
     beta = np.linspace(-1, 1.5, table.shape[1])
@@ -74,7 +74,7 @@ def test_prox_ability_is_the_closed_form():
             assert found[user] == 0
 
 
-@pytest.mark.parametrize("weighting", ["pairs", "users", "ability"])
+@pytest.mark.parametrize("weighting", ["pairs", "persons", "ability"])
 def test_bits_do_not_depend_on_threads(weighting):
     responses = simulate.rasch(6000, 300, design="sampled", p=0.5, seed=1).responses
     assert len(responses.blocks) > 1
@@ -90,15 +90,15 @@ def test_ability_chain_rebuilt_in_old_memory_is_the_same():
     beta = np.linspace(-1, 1, 7)
     fresh = make_chain(responses, "ability", beta)
     old = make_chain(responses, "ability", -beta)
-    again = ItemChain.able(responses, beta, old)
+    again = ItemChain.under(responses, ABILITY, beta, old)
     assert np.array_equal(fresh.rates, again.rates)
 
 
 def test_tied_chain_adds_one_state():
     table = random_table()
-    chain = make_chain(Responses.from_wide(table), "users", None)
+    chain = make_chain(Responses.from_wide(table), "persons", None)
     tie = np.linspace(0.1, 0.7, 7)
-    y, _ = dense_pairs(table, pair_weight(table, "users", None))
+    y, _ = dense_pairs(table, pair_weight(table, "persons", None))
     full = np.zeros((8, 8))
     full[:7, :7] = y
     full[7, :7] = full[:7, 7] = tie

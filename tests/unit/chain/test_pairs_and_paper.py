@@ -50,7 +50,7 @@ def test_pair_counts_equal_loops(table, dense):
     np.testing.assert_array_equal(found if dense else found.toarray(), b)
     n = np.sum(~np.isnan(table), axis=1)
     weighted, _ = dense_pairs(table, lambda user, i, j: 1 / n[user])
-    found = pair_counts(responses, weighting="users", dense=dense)
+    found = pair_counts(responses, weighting="persons", dense=dense)
     np.testing.assert_allclose(found if dense else found.toarray(), weighted, rtol=1e-13)
 
 

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from spectral_irt import Responses, SpectralRasch, simulate
-from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.pairs import pair_counts
 from spectral_irt.chain.regularization import IMAGINARY, REACH, plan_regularization, prior_precision
 from spectral_irt.chain.rounds import Rounds
-from spectral_irt.chain.weights import count_weights
+from spectral_irt.chain.weights import count_weights, weighting_named
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.pairwise import PairwiseRasch
 from spectral_irt.estimators.spectral import spectral_difficulty
@@ -89,7 +88,7 @@ def test_errors_of_items_that_everybody_got_right_or_wrong():
 def test_a_loose_tolerance_still_gets_its_rounds():
     """Weights and ties are settled whatever the residual asked for; only the last digits of each solve differ."""
     data = simulate.rasch(300, 60, design="sampled", p=0.2, seed=6).responses
-    for weighting in ("ability", "users"):
+    for weighting in ("ability", "persons"):
         loose, tight = (SpectralRasch(weighting=weighting, tol=tol).fit(data) for tol in (1e-3, 1e-10))
         assert np.max(np.abs(loose.difficulty_ - tight.difficulty_) / tight.se_) < 0.1
 
@@ -108,7 +107,7 @@ def star(leaves, people, two_sided):
 
 
 @pytest.mark.parametrize("two_sided", [False, True])
-@pytest.mark.parametrize("weighting", ["ability", "users", "pairs"])
+@pytest.mark.parametrize("weighting", ["ability", "persons", "pairs"])
 @pytest.mark.parametrize(("leaves", "people"), [(20, 10), (200, 5), (200, 30)])
 def test_the_prior_of_a_star_stays_within_reach(leaves, people, weighting, two_sided):
     """No comparison ever went both ways, so that no spread of difficulties is too wide for these answers."""
@@ -148,7 +147,7 @@ def test_an_item_that_hangs_on_nothing_is_not_ok():
 
 
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("weighting", ["ability", "users", "pairs"])
+@pytest.mark.parametrize("weighting", ["ability", "persons", "pairs"])
 def test_status_ok_means_compared_both_ways(seed, weighting):
     """Against the definition on small tables: somebody of mixed success was right, and somebody wrong."""
     rng = np.random.default_rng(seed)
@@ -180,7 +179,7 @@ def test_nu_gives_no_standard_error_where_it_stands_alone():
     assert np.isfinite(fit.covariance()[2:, 2:]).all()
 
 
-@pytest.mark.parametrize("weighting", ["users", "pairs"])
+@pytest.mark.parametrize("weighting", ["persons", "pairs"])
 @pytest.mark.parametrize("se", ["dense", "multiplier"])
 def test_errors_without_ability_weights_of_items_that_rest_on_the_prior(weighting, se):
     """Their error is on average what the standard error says, the prior's own; it was half of that for most."""
@@ -208,7 +207,7 @@ def test_strengths_that_no_arithmetic_can_weigh_are_refused(value):
         SpectralRasch.paper(nu=value).fit(table)
 
 
-@pytest.mark.parametrize("weighting", ["ability", "users", "pairs"])
+@pytest.mark.parametrize("weighting", ["ability", "persons", "pairs"])
 @pytest.mark.parametrize("value", [1e-6, 1e9])
 def test_the_strongest_and_the_weakest_that_are_allowed(value, weighting):
     table = simulate.rasch(100, 40, design="sampled", p=0.1, difficulty_sd=2, seed=1).responses
@@ -221,17 +220,17 @@ def test_the_strongest_and_the_weakest_that_are_allowed(value, weighting):
 
 def test_an_unknown_weighting_is_an_error_everywhere():
     data: Responses = simulate.rasch(50, 5, seed=1).responses
-    plan = plan_regularization(examine(data), 0, 0.0, "differed", "users")
+    plan = plan_regularization(examine(data), 0, 0.0, "differed", "persons")
     calls = [
-        lambda: SpectralRasch(weighting="persons").fit(data),
-        lambda: PairwiseRasch(weighting="persons").fit(data),
-        lambda: spectral_difficulty(data, weighting="persons"),
-        lambda: pair_counts(data, weighting="persons"),
-        lambda: count_weights(data.blocks[0], "persons"),
-        lambda: ItemChain.counting(data, "persons"),
-        lambda: plan_regularization(examine(data), 0, 0.0, "differed", "persons"),
-        lambda: Rounds(data, "persons", plan, np.ones(5), tol=1e-9, max_passes=9, tell=print).solve(),
+        lambda: SpectralRasch(weighting="votes").fit(data),
+        lambda: PairwiseRasch(weighting="votes").fit(data),
+        lambda: spectral_difficulty(data, weighting="votes"),
+        lambda: pair_counts(data, weighting="votes"),
+        lambda: count_weights(data.blocks[0], "votes"),
+        lambda: weighting_named("votes"),
+        lambda: plan_regularization(examine(data), 0, 0.0, "differed", "votes"),
+        lambda: Rounds(data, "votes", plan, np.ones(5), tol=1e-9, max_passes=9, tell=print).solve(),
     ]
     for call in calls:
-        with pytest.raises(OptionError, match=r"weighting is 'persons'; it can be .*'(users|pairs)'"):
+        with pytest.raises(OptionError, match=r"weighting is 'votes'; it can be .*'persons', 'pairs'"):
             call()

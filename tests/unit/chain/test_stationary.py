@@ -9,6 +9,7 @@ from spectral_irt.chain import stationary as module
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.pairs import PairChain
 from spectral_irt.chain.stationary import gth, stationary
+from spectral_irt.chain.weights import PERSONS
 from spectral_irt.errors import ConvergenceWarning
 
 
@@ -70,7 +71,7 @@ def test_thirty_linked_forms_in_at_most_400_passes():
     """About 1,100 items, two anchors between neighbours: plain iteration is still at 4e-5 after 4,000 passes."""
     responses = simulate.rasch(6000, design="linked", forms=30, length=40, anchors=2, seed=5).responses
     assert 1100 < responses.n_items < 1200
-    chain = ItemChain.counting(responses, "users")
+    chain = ItemChain.under(responses, PERSONS)
     found = stationary(chain, tol=1e-10)
     assert found.residual <= 1e-10
     assert found.passes <= 400

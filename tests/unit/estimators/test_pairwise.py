@@ -29,7 +29,7 @@ def scores_by_loops(X, beta, weighting):
     return G
 
 
-@pytest.mark.parametrize("weighting", ["pairs", "users"])
+@pytest.mark.parametrize("weighting", ["pairs", "persons"])
 @pytest.mark.parametrize("pairs_at_a_time", [2_000_000, 5])
 def test_scores_of_users_equal_loops(weighting, pairs_at_a_time, monkeypatch):
     monkeypatch.setattr(import_module("spectral_irt.estimators.pairwise"), "PAIRS", pairs_at_a_time)
@@ -41,7 +41,7 @@ def test_scores_of_users_equal_loops(weighting, pairs_at_a_time, monkeypatch):
         np.testing.assert_allclose(found, expected[(s > 0) & (s < n)], atol=1e-12)
 
 
-@pytest.mark.parametrize("weighting", ["pairs", "users"])
+@pytest.mark.parametrize("weighting", ["pairs", "persons"])
 def test_scores_add_to_zero_and_sandwich_equals_the_dense_one(weighting):
     data = rasch(150, 8, design="sampled", p=0.6, seed=3).responses
     fit = PairwiseRasch(weighting=weighting).fit(data)
@@ -82,20 +82,20 @@ def test_exact_counts_give_back_the_difficulties():
 
 def test_recovers_the_truth_within_its_errors():
     data = rasch(3000, 30, design="popularity", n_responses=30_000, seed=5)
-    for weighting in ("pairs", "users"):
+    for weighting in ("pairs", "persons"):
         fit = PairwiseRasch(weighting=weighting).fit(data.responses)
         z = (fit.difficulty_ - data.difficulty) / fit.se_
         assert 0.4 < np.mean(z**2) < 1.9  # chi square with 29 degrees of freedom over 30: sd 0.26
 
 
 def test_users_weights_help_when_lengths_differ():
-    errors = {"pairs": 0.0, "users": 0.0}
+    errors = {"pairs": 0.0, "persons": 0.0}
     for seed in range(8):
         data = rasch(1500, 80, design="popularity", n_responses=30_000, seed=seed)
         for weighting in errors:
             fit = PairwiseRasch(weighting=weighting).fit(data.responses)
             errors[weighting] += np.nansum((fit.difficulty_ - data.difficulty) ** 2)
-    assert errors["users"] < errors["pairs"]
+    assert errors["persons"] < errors["pairs"]
 
 
 def test_blocks_threads_and_order_of_users_do_not_matter():

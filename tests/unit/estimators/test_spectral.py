@@ -37,10 +37,10 @@ def test_close_to_conditional_maximum_likelihood(name):
 def test_ability_beats_users_beats_pairs_on_skewed_data():
     data = simulate.rasch(2000, 100, design="popularity", n_responses=40_000, seed=11)
     rmse = {}
-    for weighting in ("pairs", "users", "ability"):
+    for weighting in ("pairs", "persons", "ability"):
         fit = SpectralRasch(weighting=weighting, regularization=0, se="none").fit(data.responses)
         rmse[weighting] = np.sqrt(np.mean((fit.difficulty_ - data.difficulty) ** 2))
-    assert rmse["ability"] < rmse["users"] < rmse["pairs"]
+    assert rmse["ability"] < rmse["persons"] < rmse["pairs"]
 
 
 def test_true_difficulties_of_eight_are_reported():
@@ -196,8 +196,8 @@ class TestTables:
             fit.predict_proba([0.0], ["item9"])
 
     def test_repr(self):
-        model = SpectralRasch(weighting="users")
-        assert repr(model) == "SpectralRasch(weighting='users')"
+        model = SpectralRasch(weighting="persons")
+        assert repr(model) == "SpectralRasch(weighting='persons')"
         assert "5 items" in repr(model.fit(datasets.load_lsat()))
 
     def test_results_cannot_be_changed(self):
@@ -219,7 +219,7 @@ class TestTables:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"weighting": "votes"}, "'ability', 'users', 'pairs'"),
+        ({"weighting": "votes"}, "'ability', 'persons', 'pairs'"),
         ({"regularization": "some"}, "'auto'"),
         ({"regularization": -1}, "0, or a number from"),
         ({"regularization": np.nan}, "0, or a number from"),

@@ -1,0 +1,88 @@
+"""The table of weightings: each entry says all that differs by weighting."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spectral_irt
+from spectral_irt import PairwiseRasch, SpectralRasch, simulate
+from spectral_irt.chain import weights
+from spectral_irt.chain.operator import ItemChain
+from spectral_irt.chain.weights import WEIGHTINGS, Weighting, weighting_named
+from spectral_irt.errors import OptionError
+from spectral_irt.responses import Block
+
+ROOT = Path(spectral_irt.__file__).parent
+
+
+@pytest.mark.parametrize("estimator", [SpectralRasch, PairwiseRasch])
+def test_users_is_another_name_of_persons(estimator: type) -> None:
+    data = simulate.rasch(300, 8, seed=1).responses
+    one, other = (estimator(weighting=name).fit(data) for name in ("users", "persons"))
+    assert np.array_equal(one.difficulty_, other.difficulty_)
+    assert np.array_equal(one.se_, other.se_)
+    assert one.get_params()["weighting"] == "users"  # parameters stay as they were given
+
+
+@pytest.mark.parametrize("name", ["votes", "", None, 3, ["pairs"]])
+def test_an_unknown_one_is_an_error_that_lists_the_table(name: object) -> None:
+    with pytest.raises(OptionError, match=r"it can be 'ability', 'persons', 'pairs'\."):
+        weighting_named(name)  # type: ignore[arg-type]
+
+
+def _root_length(block: Block) -> np.ndarray:
+    return 1 / np.sqrt(np.maximum(block.counts, 1))
+
+
+def test_a_new_weighting_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With and without a prior, with standard errors and information."""
+    monkeypatch.setitem(weights.WEIGHTINGS, "root", Weighting("root", _root_length))  # type: ignore[arg-type]
+    data = simulate.rasch(2000, 30, design="sampled", p=0.4, seed=2)
+    for prior in (0, 2.0):
+        root, pairs, persons = (
+            SpectralRasch(weighting=name, regularization=prior).fit(data.responses)
+            for name in ("root", "pairs", "persons")
+        )
+        assert np.all(np.abs(root.difficulty_ - data.difficulty + data.difficulty.mean()) < 4.5 * root.se_)
+        assert not np.allclose(root.difficulty_, pairs.difficulty_, atol=1e-6)
+        np.testing.assert_allclose(root.se_, persons.se_, rtol=0.1)
+        np.testing.assert_allclose(root.information_, persons.information_)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS.values(), ids=WEIGHTINGS)
+def test_slope_and_tie_are_of_one_pull(weighting: Weighting) -> None:
+    """The tie's flow h (pi - 1) at beta is an odd function of beta, and `slope` is its derivative."""
+    beta = np.linspace(-3, 3, 13)
+
+    def pull(beta: np.ndarray) -> np.ndarray:
+        return weighting.tie(np.exp(beta)) * (np.exp(beta) - 1)
+
+    np.testing.assert_allclose(pull(-beta), -pull(beta), atol=1e-12)
+    np.testing.assert_allclose((pull(beta + 1e-5) - pull(beta - 1e-5)) / 2e-5, weighting.slope(beta), rtol=1e-6)
+
+
+@pytest.mark.parametrize("weighting", WEIGHTINGS.values(), ids=WEIGHTINGS)
+def test_flow_is_information_where_the_entry_says_so(weighting: Weighting) -> None:
+    """Under the truth the flow through each item is then its information: the variance of what persons contribute."""
+    data = simulate.rasch(20_000, 10, seed=3)
+    chain = ItemChain.under(data.responses, weighting, data.difficulty)
+    flow = np.exp(data.difficulty) * chain.rates
+    p = 1 / (1 + np.exp(data.difficulty - data.ability[:, None]))
+    v = p * (1 - p)
+    information = (v - v**2 / v.sum(axis=1, keepdims=True)).sum(axis=0)
+    near = np.allclose(flow / information, 1, atol=0.15)
+    assert near == weighting.in_information
+
+
+def test_no_other_file_of_the_chain_asks_for_a_weighting_by_name() -> None:
+    for path in [*(ROOT / "chain").glob("*.py"), ROOT / "estimators/spectral.py", ROOT / "bank/anchoring.py"]:
+        if path.name == "weights.py":
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare):
+                named = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
+                assert not named & {"ability", "users", "persons"}, f"{path.name}:{node.lineno}"
