@@ -36,6 +36,8 @@ def content(value: Any) -> Any:
         return tuple(map(content, value))
     if value is None or isinstance(value, str | int | float):
         return value
+    if callable(value):
+        return f"{value.__module__}.{value.__qualname__}"
     raise TypeError(f"{type(value).__name__} cannot be compared")
 
 
@@ -130,7 +132,7 @@ def test_residuals_are_answers_minus_expectations() -> None:
     lsat = si.datasets.load_lsat()
     study = si.SpectralRasch().fit(lsat).analyse(lsat)
     table = study.residuals()
-    assert table.columns == ["user", "item", "response", "expected", "residual", "z"]
+    assert table.columns == ["person", "item", "response", "expected", "residual", "z"]
     assert len(table) == lsat.n_responses
     ability = dict(zip(study.persons()["user"].to_list(), study.persons()["ability"].to_list(), strict=True))
     difficulty = dict(zip(study.calibration.labels.tolist(), study.calibration.difficulty.tolist(), strict=True))
