@@ -25,7 +25,7 @@ SEPARATORS = r"[;\t]|^\s|\s$"
 
 def make_table(columns: AnyColumns, frame_kind: str | None) -> Any:
     """A dataframe of the named library (polars by default)."""
-    import narwhals as nw
+    import narwhals.stable.v1 as nw
 
     plain = {name: values.tolist() if values.dtype == object else values for name, values in columns.items()}
     kind: Any = frame_kind or "polars"

@@ -13,11 +13,11 @@ import numpy as np
 
 from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.groups import on_scale
-from spectral_irt.bank.naming import label_array
 from spectral_irt.calibration import LOGITS, Calibration, Scale
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.labels import label_array
 from spectral_irt.responses.responses import Labels
 from spectral_irt.spreadsheet import unguarded
 

@@ -158,7 +158,7 @@ def columns_of(table: Any) -> Columns:
     """A table as arrays by name: a mapping as it is, any dataframe by way of narwhals."""
     if isinstance(table, Mapping):
         return {name: np.asarray(values) for name, values in table.items()}
-    import narwhals as nw
+    import narwhals.stable.v1 as nw
 
     frame = nw.from_native(table, eager_only=True)
     return {name: frame[name].to_numpy() for name in frame.columns}

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.evidence import MATRIX_ITEMS
-from spectral_irt.bank.naming import label_array, positions
 from spectral_irt.bank.people import Salt
 from spectral_irt.errors import BankError, OptionError
 from spectral_irt.responses import Responses
+from spectral_irt.responses.labels import label_array, positions
 
 
 def merged(bank: Bank, new: Bank, responses: Responses, salt: Any = None) -> Bank:

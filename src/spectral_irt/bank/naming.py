@@ -6,13 +6,11 @@ import json
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import BankError
 from spectral_irt.responses import Responses
-from spectral_irt.responses.labels import positions
-from spectral_irt.responses.responses import Labels
+from spectral_irt.responses.labels import Labels, label_array, positions
 
 
 def in_words_of(responses: Responses, known: Labels) -> Responses:
@@ -23,15 +21,6 @@ def in_words_of(responses: Responses, known: Labels) -> Responses:
     if names == mine and all(type(a) is type(b) for a, b in zip(names, mine, strict=True)):
         return responses
     return replace(responses, items=label_array(names))
-
-
-def label_array(labels: list[Any]) -> Labels:
-    """Labels as every room has them: int64 where all are whole numbers, objects otherwise."""
-    if labels and all(type(label) is int and abs(label) < 2**63 for label in labels):
-        return np.array(labels, dtype=np.int64)
-    out = np.empty(len(labels), dtype=object)
-    out[:] = labels
-    return out
 
 
 # ------------------------------------------------------------------------------------------- on disk

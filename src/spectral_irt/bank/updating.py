@@ -30,7 +30,6 @@ from spectral_irt.bank.evidence import (
     solve,
 )
 from spectral_irt.bank.groups import groups_of
-from spectral_irt.bank.naming import label_array
 from spectral_irt.bank.people import NO_RECOGNITION, SALT, Hashes, Salt, nobody, numbered
 from spectral_irt.chain.anchored import Known, solve_grounded, tied
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, prior_precision
@@ -40,6 +39,7 @@ from spectral_irt.persons.align import align
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import examine
+from spectral_irt.responses.labels import label_array
 
 METHODS = ("stream", "refit")
 REPEATS = ("error", "skip", "keep")

@@ -67,11 +67,11 @@ Pieces = Iterator[tuple["pl.Series", "pl.Series"]]  # labels of people, and thei
 def _gathered(column: str, source: str, pieces: Pieces) -> Groups:
     import polars as pl
 
+    from spectral_irt.responses.missing import NOT_ANSWERED
     from spectral_irt.responses.reading.numbering import all_whole
-    from spectral_irt.responses.scorer import NOT_ANSWERED
 
     seen = pl.DataFrame({"user": pl.Series([], dtype=pl.String), "group": pl.Series([], dtype=pl.String)})
-    missing = ["", *NOT_ANSWERED]
+    missing = NOT_ANSWERED
     for users, groups in pieces:
         piece = pl.DataFrame({"user": users, "group": groups.str.strip_chars()})
         known = pl.col("user").is_not_null() & pl.col("group").is_not_null() & ~pl.col("group").is_in(missing)
@@ -112,9 +112,10 @@ def _texts(values: pl.Series, name: str) -> pl.Series:
 
 def _of_people(files: list[File], column: str | None, user: str | None) -> tuple[str, Pieces]:
     """The column and its values in a table with a row for each person."""
+    from spectral_irt.responses.reading.files import open_table
     from spectral_irt.responses.reading.layout import position_of
 
-    tables = [_open(file) for file in files]
+    tables = [open_table(file) for file in files]
     table, *others = tables
     if others:
         raise OptionError(f"--group-file names {len(tables)} files; a table of people is one file.")
@@ -151,21 +152,12 @@ def _columns(table: Table, people: int, group: int) -> Pieces:
         yield _texts(piece.to_series(0), table.name), _texts(piece.to_series(1), table.name)
 
 
-def _open(file: File) -> Table:
-    from spectral_irt.responses.reading.csv_text import table_of_csv
-    from spectral_irt.responses.reading.json_lines import open_json, table_of_json
-    from spectral_irt.responses.reading.tabular import table_of_columnar
-
-    if file.family == "json":
-        return table_of_json(open_json(file))
-    return table_of_csv(file) if file.family == "csv" else table_of_columnar(file)
-
-
 # ----------------------------------------------------------------------------------- in the answers
 
 
 def _of_answers(files: list[File], column: str, columns: Sequence[str], reading: Reading) -> Pieces:
     """The column's values in the files of answers, long or wide; no other of the `columns` is an item either."""
+    from spectral_irt.responses.reading.files import open_table
     from spectral_irt.responses.reading.json_lines import is_long, open_json
     from spectral_irt.responses.reading.layout import Asked, Long, find_layout, position_of
 
@@ -187,7 +179,7 @@ def _of_answers(files: list[File], column: str, columns: Sequence[str], reading:
                     number += len(users)
                     yield users, groups
                 continue
-        table = _open(file)
+        table = open_table(file)
         group = {name: position_of(table, "group", name) for name in columns}[column]
         layout = find_layout(table, asked)
         people = layout.user if isinstance(layout, Long) else layout.label

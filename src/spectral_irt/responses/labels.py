@@ -15,8 +15,28 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.responses.block import Ints
+from spectral_irt.responses.missing import NOT_ANSWERED, is_missing
 
-NO_LABEL = ("", "NA", "NaN", "nan", "null")  # how a missing label is written; nobody is called that
+Labels = NDArray[Any]
+
+
+def label_array(labels: Iterable[Any]) -> Labels:
+    """Labels as every room has them: int64 where all are whole numbers, Python objects otherwise.
+
+    Never fixed-width strings, which pad and cut, or wrapped numbers.
+    """
+    if isinstance(labels, np.ndarray) and labels.dtype.kind == "i":
+        return labels.astype(np.int64)
+    plain = _plain(labels)
+    if plain and all(type(label) is int and abs(label) < 2**63 for label in plain):
+        return np.array(plain, dtype=np.int64)
+    out = np.empty(len(plain), dtype=object)
+    for k, label in enumerate(plain):  # one by one: a label may be a tuple
+        out[k] = label
+    return out
+
+
+# ------------------------------------------------------------------------------------- two sources
 
 
 def positions(labels: Iterable[Any], known: Iterable[Any]) -> Ints:
@@ -90,13 +110,6 @@ def text_of(label: Any) -> str:
 # ------------------------------------------------------------------------------------- missing labels
 
 
-def is_missing(value: Any) -> bool:
-    """None, NaN, and what dataframe libraries use for them (pandas' NA cannot even be compared)."""
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(value != value)
-
-
 def item_label(name: Any) -> Any:
     """A column's name as the label of an item; a missing name (None, NaN) becomes the text for it."""
     return str(name) if is_missing(name) else name
@@ -110,7 +123,7 @@ def check_people(labels: Iterable[Any], where: str, among: NDArray[np.bool_] | N
 
 
 def _is_nobody(label: Any) -> bool:
-    return is_missing(label) or (isinstance(label, str) and label.strip() in NO_LABEL)
+    return is_missing(label) or (isinstance(label, str) and label.strip() in NOT_ANSWERED)
 
 
 def nobody(where: str, rows: Iterable[int]) -> ReadError:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,12 +66,41 @@ def pack_block(indptr: Ints, slots: NDArray[np.int32]) -> Block:
     return _pack_chunk(indptr, slots, 0, "error", Repeats())
 
 
+def in_user_order(user: NDArray[Any], values: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Both sorted by user, order of arrival kept within each; faster than a stable argsort."""
+    key = (user.astype(np.int64) << 32) + np.arange(len(user))
+    key.sort()
+    return (key >> 32).astype(np.int32), values[key & 0xFFFFFFFF]
+
+
 def _pack_chunk(
     indptr: Ints, chunk: NDArray[np.int32], first_user: int, duplicates: Duplicates, repeats: Repeats
 ) -> Block:
+    packed = chunk
+    items = chunk >> 1
+    rising = items[1:] > items[:-1]
+    rising[indptr[(indptr > 0) & (indptr < len(chunk))] - 1] = True
+    if not rising.all():
+        indptr, chunk = _sorted(indptr, chunk, first_user, duplicates, repeats)
+        items = chunk >> 1
+    right = (chunk & 1) == 0
+    where = np.flatnonzero(right)
+    rights_before = np.searchsorted(where, indptr)
+    wrongs_before = indptr - rights_before
+    split = indptr[:-1] + np.diff(rights_before)
+    # Ones first: an answer moves past those of the other kind of its own user only.
+    packed = packed[: len(items)]  # no memory of its own
+    for kind, starts, before in ((right, indptr[:-1], rights_before), (~right, split, wrongs_before)):
+        packed[np.repeat(starts - before[:-1], np.diff(before)) + np.arange(before[-1])] = items[kind]
+    return Block(indptr.astype(np.int64), split.astype(np.int64), packed)
+
+
+def _sorted(
+    indptr: Ints, chunk: NDArray[np.int32], first_user: int, duplicates: Duplicates, repeats: Repeats
+) -> tuple[Ints, NDArray[np.int32]]:
+    """The slots of each user by item, repeated answers settled."""
     user = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
-    key = user << 32
-    key += chunk
+    key = (user << 32) + chunk
     key.sort()  # by user, then item, then right before wrong
     same = (key[1:] >> 1) == (key[:-1] >> 1)
     if same.any():
@@ -79,26 +108,8 @@ def _pack_chunk(
         repeats.add((key[again] >> 32) + first_user, (key[again] & 0xFFFFFFFF) >> 1)
         if duplicates != "error":
             key = _settle(user, chunk, keep_first=duplicates == "first")
-    user = key >> 32
-    code = (key & 0xFFFFFFFF).astype(np.int32)
-    wrong = (code & 1).astype(bool)
-    counts = np.bincount(user, minlength=len(indptr) - 1)
-    rights = np.bincount(user[~wrong], minlength=len(indptr) - 1)
-    limits = np.concatenate([[0], np.cumsum(counts)])
-    split = limits[:-1] + rights
-    # Ones first: the k-th right answer of the whole chunk moves forward past the wrong ones of its own user only.
-    n_wrong_before = np.cumsum(wrong) - wrong
-    n_right_before = np.cumsum(~wrong) - ~wrong
-    wrong_at_start = np.concatenate([[0], np.cumsum(counts - rights)])[:-1]
-    right_at_start = np.concatenate([[0], np.cumsum(rights)])[:-1]
-    place = np.where(
-        wrong,
-        split[user] + n_wrong_before - wrong_at_start[user],
-        limits[:-1][user] + n_right_before - right_at_start[user],
-    )
-    items = chunk[: len(code)]
-    items[place] = code >> 1
-    return Block(limits.astype(np.int64), split.astype(np.int64), items)
+            indptr = np.concatenate([[0], np.cumsum(np.bincount(key >> 32, minlength=len(indptr) - 1))])
+    return indptr, (key & 0xFFFFFFFF).astype(np.int32)
 
 
 def _settle(user: Ints, chunk: NDArray[np.int32], *, keep_first: bool) -> Ints:

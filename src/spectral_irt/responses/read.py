@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from spectral_irt.errors import OptionError, ReadError, check_option, option
 from spectral_irt.responses.pack import DUPLICATES, Duplicates
-from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.responses import Responses, options_going_to
 from spectral_irt.responses.scorer import Polarity, Scoring, scoring
 
 if TYPE_CHECKING:
-    from spectral_irt.responses.reading.files import File
-    from spectral_irt.responses.reading.json_lines import JsonLines
-    from spectral_irt.responses.reading.layout import Asked, Wide
+    from spectral_irt.responses.reading.request import Asked, Request
     from spectral_irt.responses.reading.tabular import Table
 
 Format = Literal["auto", "wide", "long"]
@@ -105,19 +102,18 @@ def read_responses(
     >>> read_responses(file)
     Responses(2 users x 2 items, 3 responses, 66.7 % right)
     """
-    from spectral_irt.responses.reading.files import find_files, source_name
+    from spectral_irt.responses.reading.files import find_files, open_table, source_name
+    from spectral_irt.responses.reading.request import Request
     from spectral_irt.responses.reading.tabular import polars_errors_named
 
     check_option("duplicates", duplicates, DUPLICATES)
-    how = _scoring(missing, key, correct, threshold, above_mean)
+    how = scoring_of(missing=missing, key=key, correct=correct, threshold=threshold, above_mean=above_mean)
     asked = _asked(format, user, item, response, orient, ignore, items)
     files = find_files(path)
     source = source_name(files)
-    request = _Request(how, asked, duplicates, source, None, progress)
     with polars_errors_named(source):
-        if files[0].family == "json":
-            return _from_json(files, request)
-        return _from_tables([_open(file) for file in files], request)
+        tables = [open_table(file) for file in files]
+        return _from_tables(tables, Request(how, asked, duplicates, source, None, progress))
 
 
 def responses_from_frame(
@@ -151,34 +147,37 @@ def responses_from_frame(
     Responses(2 users x 2 items, 3 responses, 33.3 % right)
     """
     from spectral_irt.responses.reading.frames import table_of_any_frame
+    from spectral_irt.responses.reading.request import Request
     from spectral_irt.responses.reading.tabular import polars_errors_named
 
     check_option("duplicates", duplicates, DUPLICATES)
-    how = _scoring(missing, key, correct, threshold, above_mean)
+    how = scoring_of(missing=missing, key=key, correct=correct, threshold=threshold, above_mean=above_mean)
     asked = _asked(format, user, item, response, orient, ignore, items)
     with polars_errors_named("the dataframe"):
         table, kind = table_of_any_frame(frame)
-        return _from_tables([table], _Request(how, asked, duplicates, "the data", kind, progress))
+        return _from_tables([table], Request(how, asked, duplicates, "the data", kind, progress))
 
 
-@dataclass(frozen=True)
-class _Request:
-    """Everything the caller wants, checked."""
+def responses_from_wide_frame(
+    frame: Any, how: Scoring, *, user: Any, items: Sequence[Any] | None, orient: str
+) -> Responses:
+    """Responses from a wide dataframe in which every column is an item, but for that of the users' labels."""
+    from spectral_irt.responses.reading.frames import table_of_any_frame
+    from spectral_irt.responses.reading.layout import all_columns
+    from spectral_irt.responses.reading.request import Asked, Request
+    from spectral_irt.responses.reading.sheets import responses_of_rows
+    from spectral_irt.responses.reading.tabular import polars_errors_named
+    from spectral_irt.responses.reading.wide_tables import WideRows
 
-    scoring: Scoring
-    asked: Asked
-    duplicates: Duplicates
-    source: str
-    frame_kind: str | None
-    progress: Progress | None
-
-    def report(self, share: float) -> None:
-        if self.progress is not None:
-            self.progress(share, f"reading {self.source}")
+    with polars_errors_named("the dataframe"):
+        table, kind = table_of_any_frame(frame)
+        rows = WideRows(table, all_columns(table, user, items), orient=orient)
+        with options_going_to("spectral_irt.responses_from_frame"):
+            return responses_of_rows([rows], Request(how, Asked(orient=orient), frame_kind=kind))
 
 
 def _asked(format: str, user: Any, item: Any, response: Any, orient: str, ignore: Any, items: Any) -> Asked:
-    from spectral_irt.responses.reading.layout import Asked
+    from spectral_irt.responses.reading.request import Asked
 
     check_option("format", format, ("auto", "wide", "long"))
     check_option("orient", orient, ("users", "items"))
@@ -197,17 +196,17 @@ def _several(given: Any) -> tuple[Any, ...]:
     return (given,) if one else tuple(given)
 
 
-def _scoring(missing: Any, key: Key | None, correct: Any, threshold: Any, above_mean: Any) -> Scoring:
+def scoring_of(*, key: Key | None = None, **options: Any) -> Scoring:
+    """How to score, every option checked; the key may be a file."""
     if key is not None and not isinstance(key, Mapping):
         # Options that exclude each other are an error whether or not the key file can be read.
-        scoring(missing=missing, key={}, correct=correct, threshold=threshold, above_mean=above_mean)
+        scoring(key={}, **options)
         key = _read_key(key)
-    return scoring(missing=missing, key=key, correct=correct, threshold=threshold, above_mean=above_mean)
+    return scoring(key=key, **options)
 
 
 def _read_key(path: Path) -> dict[str, str]:
-    from spectral_irt.responses.reading.files import find_files
-    from spectral_irt.responses.reading.json_lines import open_json, table_of_json
+    from spectral_irt.responses.reading.files import find_files, open_table
     from spectral_irt.responses.reading.key import key_of_table
     from spectral_irt.responses.reading.tabular import polars_errors_named
 
@@ -215,101 +214,39 @@ def _read_key(path: Path) -> dict[str, str]:
     if others:
         raise ReadError(f"key names {1 + len(others)} files; an answer key is one file.")
     with polars_errors_named(file.name):
-        table = table_of_json(open_json(file)) if file.family == "json" else _open(file)
-        return key_of_table(table)
+        return key_of_table(open_table(file))
 
 
-def _open(file: File) -> Table:
-    from spectral_irt.responses.reading.csv_text import table_of_csv
-    from spectral_irt.responses.reading.tabular import table_of_columnar
-
-    return table_of_csv(file) if file.family == "csv" else table_of_columnar(file)
-
-
-def _from_tables(tables: Sequence[Table], request: _Request) -> Responses:
+def _from_tables(tables: Sequence[Table], request: Request) -> Responses:
+    from spectral_irt.responses.reading.columns import check_named
     from spectral_irt.responses.reading.layout import Long, Wide, find_layout
     from spectral_irt.responses.reading.long_tables import LongTables, long_responses
+    from spectral_irt.responses.reading.sheets import responses_of_rows
+    from spectral_irt.responses.reading.wide_tables import WideRows
 
-    layouts = [find_layout(table, request.asked, request.scoring.key or ()) for table in tables]
+    asked, key = request.asked, request.scoring.key or ()
+    people = [table.people(asked, key) if table.people else None for table in tables]
+    layouts = [found or find_layout(table, asked, key) for table, found in zip(tables, people, strict=True)]
     long = [layout for layout in layouts if isinstance(layout, Long)]
-    wide = [layout for layout in layouts if isinstance(layout, Wide)]
+    wide = [
+        WideRows(table, layout, orient=asked.orient) if isinstance(layout, Wide) else layout
+        for table, layout in zip(tables, layouts, strict=True)
+        if not isinstance(layout, Long)
+    ]
+    kinds = {isinstance(layout, Long): table.name for table, layout in zip(tables, layouts, strict=True)}
     if long and wide:
-        kinds = {isinstance(layout, Long): table.name for table, layout in zip(tables, layouts, strict=True)}
         raise ReadError(
             f"{kinds[True]} is long (one row an answer) and {kinds[False]} is wide (one row a user); read them "
             "separately, or say ",
             option("format", ...),
             " if one of them was mistaken.",
         )
-    if wide:
-        return _from_wide(tables, wide, request)
-    return long_responses(
-        LongTables(tables, long),
-        request.scoring,
-        duplicates=request.duplicates,
-        source=request.source,
-        frame_kind=request.frame_kind,
-        report=request.report,
-    )
-
-
-def _from_wide(tables: Sequence[Table], layouts: Sequence[Wide], request: _Request) -> Responses:
-    from spectral_irt.responses.reading.columns import check_named, together
-    from spectral_irt.responses.reading.numbering import ItemIndex
-    from spectral_irt.responses.reading.sheets import Purpose, people_responses
-    from spectral_irt.responses.reading.wide_tables import wide_sheets
-
-    check_named(request.asked.items, [name for table in tables for name in table.columns], request.source)
-    columns = ItemIndex()
-    first = 0 if request.frame_kind else 1  # rows of a file are counted from 1, those of a frame from 0
-    purpose = Purpose(
-        request.scoring,
-        request.duplicates,
-        request.asked.orient,
-        request.source,
-        request.frame_kind,
-        loose_rows=all(
-            layout.label is not None and table.loose[layout.label]
-            for table, layout in zip(tables, layouts, strict=True)
-        ),
-        loose_columns=all(table.loose_header for table in tables),
-    )
-    sheets = wide_sheets(tables, layouts, columns, request.report, first_number=first, orient=request.asked.orient)
-    responses = people_responses(sheets, columns, purpose)
-    chosen = [layout.chosen for layout in layouts if layout.chosen is not None]
-    return replace(responses, notes=together(chosen).findings()) if chosen else responses
-
-
-def _from_json(files: Sequence[File], request: _Request) -> Responses:
-    from spectral_irt.responses.reading.columns import check_named, together
-    from spectral_irt.responses.reading.json_lines import (
-        find_fields,
-        is_long,
-        json_sheets,
-        open_json,
-        table_of_json,
-    )
-    from spectral_irt.responses.reading.numbering import ItemIndex
-    from spectral_irt.responses.reading.sheets import Purpose, people_responses
-
-    opened: list[JsonLines] = [open_json(file) for file in files]
-    if all(is_long(one, request.asked) for one in opened):
-        return _from_tables([table_of_json(one) for one in opened], request)
-    columns = ItemIndex()
-    fields = [find_fields(one, request.asked, request.scoring.key or ()) for one in opened]
-    purpose = Purpose(
-        request.scoring,
-        request.duplicates,
-        request.asked.orient,
-        request.source,
-        None,
-        loose_rows=False,
-        loose_columns=False,
-    )
-    responses = people_responses(json_sheets(opened, fields, columns, request.report), columns, purpose)
-    if not responses.n_items and request.asked.items:
-        check_named(request.asked.items, [name for one in opened for name, _ in one.first], request.source)
-    if request.asked.orient == "items" or any(field.answers for field in fields):
-        return responses
-    chosen = replace(together([field.chosen for field in fields]), items=tuple(responses.items.tolist()))
-    return replace(responses, notes=chosen.findings())
+    if long:
+        return long_responses(LongTables(tables, long), request)
+    names = [name for table in tables for name in table.columns]
+    if not any(table.people for table in tables):
+        check_named(asked.items, names, request.source)
+    responses = responses_of_rows(wide, request)
+    if not responses.n_items:  # of people with items of their own, all are known only now
+        check_named(asked.items, names, request.source)
+    return responses

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -25,12 +26,11 @@ from spectral_irt.errors import (
     option,
 )
 from spectral_irt.responses.block import EMPTY, Block, Floats, Ints
-from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, pack
+from spectral_irt.responses.labels import Labels as Labels
+from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, in_user_order, pack
 
 if TYPE_CHECKING:
     from spectral_irt.responses.findings import Finding
-
-Labels = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,10 +132,10 @@ class Responses:
         cls,
         table: Any,
         *,
-        user: str | None = None,
+        user: Any = None,
         items: Sequence[Any] | None = None,
-        threshold: float | None = None,
         orient: str = "users",
+        **scoring: Any,
     ) -> Responses:
         """Responses from a table with one row a user and one column an item.
 
@@ -148,14 +148,25 @@ class Responses:
             The dataframe's column of user labels. Without it users are numbered from 0.
         items : sequence, optional
             Item labels of an array; column numbers by default. For a dataframe: the columns to use.
-        threshold : float, optional
-            Values above it are right, the others wrong, instead of 1 and 0.
         orient : "users" or "items"
-            What a row is. "items" transposes first.
+            What a row is.
+        missing, key, correct, threshold, above_mean : optional
+            How values become right and wrong, as in `read_responses`; with `threshold=3` those above 3 are right.
         """
         from spectral_irt.responses import arrays
+        from spectral_irt.responses.read import scoring_of
 
-        return arrays.from_wide(cls, table, user=user, items=items, threshold=threshold, orient=orient)
+        check_option("orient", orient, ("users", "items"))
+        how = scoring_of(**scoring)
+        if arrays.is_frame(table):
+            from spectral_irt.responses.read import responses_from_wide_frame
+
+            return responses_from_wide_frame(table, how, user=user, items=items, orient=orient)
+        if user is not None:
+            raise OptionError(
+                option("user", user), " names a column of a dataframe; this table is an array, without names."
+            )
+        return arrays.from_array(table, items, how, orient=orient)
 
     @classmethod
     def from_long(
@@ -165,20 +176,21 @@ class Responses:
         responses: ArrayLike,
         *,
         duplicates: Duplicates = "error",
-        threshold: float | None = None,
+        **scoring: Any,
     ) -> Responses:
         """Responses from three columns of equal length: user, item, and 1 or 0 (or missing: not answered).
 
         Users and items come out in sorted order. `duplicates` says what to do when a user answered an item twice:
-        "error" counts and names the pairs, "first" and "last" keep one answer.
+        "error" counts and names the pairs, "first" and "last" keep one answer. Scoring is said as in `from_wide`.
 
         >>> Responses.from_long(["ann", "ann", "bob"], ["q1", "q2", "q1"], [1, 0, 0]).items.tolist()
         ['q1', 'q2']
         """
         from spectral_irt.responses import arrays
+        from spectral_irt.responses.read import scoring_of
 
         check_option("duplicates", duplicates, DUPLICATES)
-        return arrays.from_long(cls, users, items, responses, duplicates=duplicates, threshold=threshold)
+        return arrays.from_columns(users, items, responses, scoring_of(**scoring), duplicates=duplicates)
 
     @classmethod
     def from_codes(
@@ -195,9 +207,9 @@ class Responses:
     ) -> Responses:
         """Responses from integer codes that point into the label arrays; rows in any order."""
         indptr = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=len(users)))])
-        slots = (2 * np.asarray(item, dtype=np.int64) + ~right).astype(np.int32)
-        if len(user) and np.any(user[1:] < user[:-1]):
-            slots = slots[np.argsort(user, kind="stable")]
+        slots = 2 * item.astype(np.int32, copy=False) + ~right
+        if np.any(user[1:] < user[:-1]):
+            slots = in_user_order(user, slots)[1]
         return cls.from_slots(
             indptr.astype(np.int64),
             slots,
@@ -421,22 +433,28 @@ def as_responses(data: Any, *, threshold: float | None = None) -> Responses:
     reads it, long or wide, and anything else as a wide table."""
     if isinstance(data, Responses):
         return data
-    from spectral_irt.responses.arrays import is_frame
-
-    if is_frame(data):
-        from spectral_irt.responses.read import responses_from_frame
-
-        try:
-            return responses_from_frame(data, threshold=threshold)
-        except SpectralIrtError as error:
-            if error.for_shell() == str(error):  # it names no option
-                raise
-            raise type(error)(
-                f"{error} Such options go to spectral_irt.responses_from_frame, and what it returns to fit."
-            ) from None
     if isinstance(data, str | bytes):
         raise ReadError(
             f"fit takes responses, an array or a dataframe, not the text {data!r}; "
             "read a file with spectral_irt.read_responses(path) first."
         )
-    return Responses.from_wide(data, threshold=threshold)
+    from spectral_irt.responses.arrays import is_frame
+
+    if not is_frame(data):
+        with options_going_to("spectral_irt.Responses.from_wide, and what it returns to fit"):
+            return Responses.from_wide(data, threshold=threshold)
+    from spectral_irt.responses.read import responses_from_frame
+
+    with options_going_to("spectral_irt.responses_from_frame, and what it returns to fit"):
+        return responses_from_frame(data, threshold=threshold)
+
+
+@contextmanager
+def options_going_to(where: str) -> Iterator[None]:
+    """Say where the options that an error names are given, when it is not where the error arose."""
+    try:
+        yield
+    except SpectralIrtError as error:
+        if error.for_shell() == str(error):  # it names no option
+            raise
+        raise type(error)(f"{error} Such options go to {where}.") from None

@@ -1,38 +1,51 @@
 """Raw answers -> right or wrong: an answer key, the right values, a threshold, or the user's own mean.
 
 Scoring is done in two steps, because the mean of a user is known only when all of it was seen. `Scoring.clean` turns
-raw values into answers, with null where there is none; `Scoring.right` marks the answers. Both work on a polars Series
-of any length, so files are scored piece by piece.
+raw values into answers, without the missing ones; `Scoring.right` marks the answers. Both work on values of any number,
+so files are scored piece by piece: a polars Series of any type, or an array of numbers, for which polars is not needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, check_option, join, option
-from spectral_irt.responses.arrays import check_threshold
 from spectral_irt.responses.labels import positions
+from spectral_irt.responses.missing import NOT_ANSWERED
 
 if TYPE_CHECKING:
     import polars as pl
 
     from spectral_irt.responses.block import Floats, Ints
 
-Polarity = Literal["right", "wrong"]
+    Values = pl.Series | Floats
 
-# Always "not answered": the empty cell, and what R, pandas and JSON write for it.
-NOT_ANSWERED = ("", "NA", "NaN", "nan", "null")
+Bools = NDArray[np.bool_]
+Polarity = Literal["right", "wrong"]
 
 # A rating is above the mean when it exceeds it by more than this share of the user's mean |rating|: the sum of equal
 # ratings is not always their exact multiple, and the order of summation must not decide.
 SLACK = 1e-9
 
 EXACT = 2.0**53  # whole numbers below this are exact in a float
+
+
+class Answers(NamedTuple):
+    """The answers among raw values, which of the values they are, and which are neither answer nor missing."""
+
+    values: Values
+    answered: Bools | None  # None: all of them
+    odd: Bools | None  # None: none of them
+
+    def of(self, each: NDArray[Any]) -> NDArray[Any]:
+        """The answers' part of what there is for each of the values."""
+        return each if self.answered is None else each[self.answered]
 
 
 @dataclass(frozen=True)
@@ -54,51 +67,83 @@ class Scoring:
     def expects_01(self) -> bool:
         return not self.compares_text and self.threshold is None and self.above_mean is None
 
-    def clean(self, values: pl.Series) -> tuple[pl.Series, pl.Series | None]:
-        """Answers, null where there is none, and a mask of the values that are neither answer nor missing."""
+    def clean(self, values: Values) -> Answers:
+        """The answers, without the missing ones."""
         if self.compares_text:
-            text = one_spelling(values)
-            absent = text.is_in([*NOT_ANSWERED, *self.missing])
-            return _null_where(text, absent), None
-        numbers, odd = _numbers(values, self.missing, truth=self.expects_01)
+            text = one_spelling(as_series(values))
+            given = (~text.is_in([*NOT_ANSWERED, *self.missing])).fill_null(False)
+            return Answers(text.filter(given), _unless_all(given.to_numpy()), None)
+        numbers, no_number = self._numbers(values)
         if self.expects_01:
-            odd = odd | ((numbers != 0) & (numbers != 1)).fill_null(False)
+            answered = (numbers == 0) | (numbers == 1)
+            if not self.missing and no_number is None and answered.all():
+                return Answers(numbers, None, None)
+            known = answered | np.isnan(numbers)
         else:
-            odd = odd | numbers.is_infinite().fill_null(False)
-        return numbers, odd if odd.any() else None
+            known = ~np.isinf(numbers)
+            answered = known & ~np.isnan(numbers)
+        for code in self._missing_numbers():
+            known |= numbers == code
+            answered &= numbers != code
+        odd = ~known if no_number is None else ~known | no_number
+        return Answers(numbers[answered], _unless_all(answered), odd if odd.any() else None)
+
+    def _missing_numbers(self) -> list[float]:
+        numbers = []
+        for code in self.missing:
+            with suppress(ValueError):
+                numbers.append(float(code))
+        return numbers
+
+    def _numbers(self, values: Values) -> tuple[Floats, Bools | None]:
+        """Numbers, NaN where there is none, and a mask of text that is none. With 0/1, "true" is 1 and "false" 0."""
+        if isinstance(values, np.ndarray):
+            return values.astype(np.float64, copy=False), None
+        import polars as pl
+
+        if values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null):
+            return values.cast(pl.Float64).to_numpy(), None
+        text = as_text(values).str.strip_chars()
+        numbers = text.cast(pl.Float64, strict=False)
+        odd = numbers.is_null() & ~text.is_in([*NOT_ANSWERED, *self.missing]).fill_null(True)
+        if self.expects_01 and odd.any():
+            known = {"true": 1.0, "false": 0.0}
+            said = text.str.to_lowercase().replace_strict(known, default=None, return_dtype=pl.Float64)
+            numbers = numbers.fill_null(said)
+            odd = odd & said.is_null()
+        return numbers.to_numpy(), odd.to_numpy() if odd.any() else None
 
     def keys_of(self, items: Iterable[Any]) -> pl.Series | None:
         """The right answer of every item, null where the key has none; None when there is no key."""
-        import polars as pl
-
         if self.key is None:
             return None
+        import polars as pl
+
         answers = [*self.key.values(), None]
         return pl.Series([answers[k] for k in positions(items, self.key)], dtype=pl.String)
 
     def right(
         self,
-        answers: pl.Series,
+        answers: Any,
         *,
         items: NDArray[Any],
         users: NDArray[Any],
         keys: pl.Series | None = None,
         means: Means | None = None,
     ) -> NDArray[np.bool_]:
-        """Which answers (none of them null) are right; `items` and `users` are the codes of each."""
+        """Which answers, of `clean`, are right; `items` and `users` are the codes of each."""
         if self.key is not None:
             assert keys is not None
             return (answers == keys.gather(items)).fill_null(False).to_numpy()
         if self.correct is not None:
             return answers.is_in(list(self.correct)).to_numpy()
-        numbers = answers.to_numpy()
         if self.threshold is not None:
-            return np.asarray(numbers > self.threshold)
+            return np.asarray(answers > self.threshold)
         if self.above_mean is not None:
             assert means is not None
-            above = numbers - means.mean[users] > means.slack[users]
+            above = answers - means.mean[users] > means.slack[users]
             return above if self.above_mean == "right" else ~above
-        return np.asarray(numbers == 1)
+        return np.asarray(answers == 1)
 
 
 def scoring(
@@ -140,7 +185,8 @@ def scoring(
             threshold = float(threshold)
         except (TypeError, ValueError):
             raise OptionError(option("threshold"), f" is {threshold!r}; it must be a number.") from None
-        check_threshold(threshold)
+        if not np.isfinite(threshold):
+            raise OptionError(option("threshold"), f" is {threshold}; it must be a finite number.")
     right = None if correct is None else tuple(spellings(_several(correct)))
     if right == ():
         raise OptionError(option("correct"), " names no value; say which answers are right.")
@@ -169,9 +215,11 @@ def _several(values: Any) -> Sequence[Any]:
 
 def spellings(values: Iterable[Any]) -> list[str]:
     """`one_spelling` of values from options; "" for None."""
+    texts = ["" if v is None else str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in values]
+    if not texts:
+        return []
     import polars as pl
 
-    texts = ["" if v is None else str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in values]
     return one_spelling(pl.Series(texts, dtype=pl.String)).to_list()
 
 
@@ -203,33 +251,14 @@ def as_text(values: pl.Series) -> pl.Series:
     return values if values.dtype == pl.String else values.cast(pl.String)
 
 
-def _numbers(values: pl.Series, missing: Sequence[str], *, truth: bool) -> tuple[pl.Series, pl.Series]:
-    """Numbers, null where missing, and a mask of what is not a number. With `truth`, "true" is 1 and "false" 0."""
+def as_series(values: Values) -> pl.Series:
     import polars as pl
 
-    if values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null):
-        numbers = values.cast(pl.Float64)
-        odd = pl.repeat(False, len(values), eager=True)
-    else:
-        text = as_text(values).str.strip_chars()
-        numbers = text.cast(pl.Float64, strict=False)
-        odd = numbers.is_null() & ~text.is_in([*NOT_ANSWERED, *missing]).fill_null(True)
-        if truth and odd.any():
-            known = {"true": 1.0, "false": 0.0}
-            said = text.str.to_lowercase().replace_strict(known, default=None, return_dtype=pl.Float64)
-            numbers = numbers.fill_null(said)
-            odd = odd & said.is_null()
-    codes = pl.Series(missing, dtype=pl.String).cast(pl.Float64, strict=False).drop_nulls()
-    absent = numbers.is_nan()
-    if len(codes):
-        absent = absent | numbers.is_in(codes.to_list())
-    return _null_where(numbers, absent), odd
+    return pl.Series(values) if isinstance(values, np.ndarray) else values
 
 
-def _null_where(values: pl.Series, absent: pl.Series) -> pl.Series:
-    if not absent.any():
-        return values
-    return values.set(absent.fill_null(False), None)
+def _unless_all(mask: Bools) -> Bools | None:
+    return None if mask.all() else mask
 
 
 # ------------------------------------------------------------------ the user's own mean

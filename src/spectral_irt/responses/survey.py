@@ -9,29 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from spectral_irt.errors import NAMED, OptionError, ResponseValueError, join, listed, option
-from spectral_irt.responses.arrays import MISSING_CODES
+from spectral_irt.responses.block import Ints
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.scorer import Scoring, one_spelling
+from spectral_irt.responses.missing import SUSPECTS
+from spectral_irt.responses.scorer import Answers, Scoring, as_series, one_spelling
 
 if TYPE_CHECKING:
-    import polars as pl
-
-# Never assumed, only suggested when they turn up where 0/1 is expected.
-SUSPECTS = MISSING_CODES | {
-    "NULL",
-    "None",
-    "none",
-    "na",
-    "n/a",
-    "#N/A",
-    "-",
-    "?",
-    "*",
-    "-8",
-    "-9999",
-    "9999",
-    "missing",
-}
+    from spectral_irt.responses.responses import Responses
+    from spectral_irt.responses.scorer import Values
 
 LONGEST_SHOWN = 60  # characters of a value that a message repeats
 
@@ -59,27 +44,25 @@ class Survey:
     wide: bool = False  # columns are items, so that an odd value may mean that one is not
     n_columns: int = 0  # how many there are
 
-    def add(
-        self,
-        values: pl.Series,
-        answers: pl.Series,
-        odd: pl.Series | None,
-        place: Callable[[int], Place],
-    ) -> None:
-        """Take note of one piece; `place` says where its k-th value stands."""
-        if odd is not None:
-            texts = one_spelling(values.filter(odd))
-            where = odd.arg_true()
-            if self.first is None:
-                self.first = (place(int(where[0])), texts[0])
-            self.columns |= {place(k).column for k in where.head(20).to_list()}
-            self.n_odd += len(texts)
-            self.odd |= dict.fromkeys(texts.unique(maintain_order=True).head(1000).to_list())
-        elif self.scoring.threshold is not None and answers.count():
-            self.low = min(self.low, float(answers.min()))  # type: ignore[arg-type]
-            self.high = max(self.high, float(answers.max()))  # type: ignore[arg-type]
+    def answers(self, values: Values, place: Callable[[int], Place]) -> Answers:
+        """The answers among the values of one piece, taking note of them; `place` says where its k-th value stands."""
+        found = self.scoring.clean(values)
+        if found.odd is not None:
+            self._note_odd(values, np.flatnonzero(found.odd), place)
+        elif self.scoring.threshold is not None and len(found.values):
+            self.low = min(self.low, float(found.values.min()))  # type: ignore[arg-type]
+            self.high = max(self.high, float(found.values.max()))  # type: ignore[arg-type]
         elif self.scoring.compares_text and not self.examples:
-            self.examples = answers.drop_nulls().unique(maintain_order=True).head(NAMED + 1).to_list()
+            self.examples = as_series(found.values).unique(maintain_order=True).head(NAMED + 1).to_list()
+        return found
+
+    def _note_odd(self, values: Values, where: Ints, place: Callable[[int], Place]) -> None:
+        texts = one_spelling(as_series(values[where]))
+        if self.first is None:
+            self.first = (place(int(where[0])), texts[0])
+        self.columns |= {place(k).column for k in where[:20].tolist()}
+        self.n_odd += len(texts)
+        self.odd |= dict.fromkeys(texts.unique(maintain_order=True).head(1000).to_list())
 
     def check(self, name: str) -> None:
         """Raise when some value was odd, or when the threshold leaves nothing to compare."""
@@ -106,9 +89,10 @@ class Survey:
                     "or leave these items out of the data."
                 )
 
-    def check_matched(self, n_right: int, n_responses: int) -> None:
-        """Raise when no answer at all agrees with the right ones: then they are spelled differently."""
-        if not self.scoring.compares_text or n_right or not n_responses:
+    def check_scored(self, responses: Responses) -> None:
+        """`check_key`; and raise when no answer at all agrees with the right ones: they are spelled differently."""
+        self.check_key(responses.items)
+        if not self.scoring.compares_text or responses.scores.any() or not responses.n_responses:
             return
         if self.scoring.correct is not None:
             said: str = option("correct") + f" is {listed(self.scoring.correct)}"
@@ -149,7 +133,7 @@ class Survey:
                 " If the column is no item, say "
                 + option("ignore", names[0])
                 + ", or name it with "
-                + option("user", ...)
+                + option("user", names[0])
                 + " if it labels the users; if a row is one answer, say "
                 + option("item", ...)
                 + " and "

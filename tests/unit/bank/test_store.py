@@ -18,10 +18,11 @@ from hypothesis import strategies as st
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, store
 from spectral_irt.bank.bank import ITEM_COLUMNS
-from spectral_irt.bank.naming import decoded, encoded, label_array
+from spectral_irt.bank.naming import decoded, encoded
 from spectral_irt.bank.people import in_no_order
 from spectral_irt.errors import BankError, OutputError
 from spectral_irt.responses import Finding
+from spectral_irt.responses.labels import label_array
 
 
 @pytest.fixture(scope="module")

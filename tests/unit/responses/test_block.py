@@ -11,7 +11,6 @@ import pytest
 from dense import AWKWARD
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses import block as block_module
-from spectral_irt.responses.arrays import block_of_masks
 from spectral_irt.responses.block import csr, fill_scaled
 
 N_ITEMS = AWKWARD.shape[1]
@@ -19,7 +18,7 @@ N_ITEMS = AWKWARD.shape[1]
 
 @pytest.fixture
 def block() -> Block:
-    return block_of_masks(AWKWARD == 1, AWKWARD == 0)
+    return Responses.from_wide(AWKWARD).blocks[0]
 
 
 def dense(block: Block, n_items: int = N_ITEMS) -> np.ndarray:

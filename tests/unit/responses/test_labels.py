@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spectral_irt.responses import Responses, read_responses, responses_from_frame
-from spectral_irt.responses.labels import NO_LABEL
+from spectral_irt.responses.missing import NOT_ANSWERED
 
 pytestmark = pytest.mark.slow  # seconds each: left out of the quick part
 
@@ -32,7 +32,7 @@ awkward = st.sampled_from(
 )
 labels = st.lists(anything | awkward, min_size=2, max_size=6, unique=True)
 # A person called NA, or by white space alone, has no name, which is refused.
-names = (anything | awkward).filter(lambda text: text.strip() not in NO_LABEL)
+names = (anything | awkward).filter(lambda text: text.strip() not in NOT_ANSWERED)
 people = st.lists(names, min_size=2, max_size=6, unique=True)
 quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 

@@ -13,8 +13,9 @@ import pytest
 from scipy import sparse
 
 from dense import AWKWARD
-from spectral_irt.errors import OptionError, ReadError, ResponseValueError
+from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError
 from spectral_irt.responses import Responses, arrays
+from spectral_irt.responses.labels import label_array
 
 N_USERS, N_ITEMS = AWKWARD.shape
 NAMES = [f"q{i}" for i in range(N_ITEMS)]
@@ -93,8 +94,7 @@ def test_input_is_left_alone() -> None:
 def test_orient_items() -> None:
     np.testing.assert_array_equal(Responses.from_wide(AWKWARD.T, orient="items").to_dense(), AWKWARD)
     np.testing.assert_array_equal(Responses.from_wide(stored(AWKWARD).T, orient="items").to_dense(), AWKWARD)
-    with pytest.raises(OptionError, match="transpose"):
-        Responses.from_wide(pd.DataFrame(AWKWARD), orient="items")
+    np.testing.assert_array_equal(Responses.from_wide(pd.DataFrame(AWKWARD.T), orient="items").to_dense(), AWKWARD)
     with pytest.raises(OptionError, match="'users', 'items'"):
         Responses.from_wide(AWKWARD, orient="rows")
 
@@ -129,7 +129,7 @@ def test_frames_keep_labels_and_kind(frame: Any, kind: str) -> None:
     chosen = Responses.from_wide(frame, items=["b"])
     assert chosen.items.tolist() == ["b"]
     np.testing.assert_array_equal(chosen.to_dense(), [[np.nan], [1]])
-    with pytest.raises(ResponseValueError, match=r"'who' holds 'ann'.*user='who'"):
+    with pytest.raises(ResponseValueError, match=r"'who', row 1 holds 'ann'.*user='who'.*go to .*responses_from_frame"):
         Responses.from_wide(frame)
     with pytest.raises(OptionError, match=r"no column 'name'.*'who', 'a', 'b'"):
         Responses.from_wide(frame, user="name")
@@ -145,7 +145,7 @@ def test_pandas_index_labels_users() -> None:
 
 
 def test_a_user_twice_in_a_frame() -> None:
-    with pytest.raises(ReadError, match="'who' names the same user more than once"):
+    with pytest.raises(DuplicateResponseError, match="1 users have more than one row: 'ann'"):
         Responses.from_wide(pl.DataFrame({"who": ["ann", "ann"], "a": [1, 0]}), user="who")
 
 
@@ -169,7 +169,7 @@ def test_text_that_holds_numbers() -> None:
     for kind in (pd.DataFrame, pl.DataFrame, pa.table):
         frame = kind({"a": ["1", "0"], "b": ["0", None]})
         np.testing.assert_array_equal(Responses.from_wide(frame).to_dense(), [[1, 0], [0, np.nan]])
-        with pytest.raises(ResponseValueError, match="'b' holds 'x'"):
+        with pytest.raises(ResponseValueError, match="'b', row 2 holds 'x'"):
             Responses.from_wide(kind({"a": ["1", "0"], "b": ["0", "x"]}))
 
 
@@ -199,13 +199,13 @@ def test_item_labels() -> None:
             Responses.from_wide(table, items=[*NAMES[:-1], "q0"])
 
 
-def test_as_labels_never_cuts_or_pads() -> None:
-    assert arrays.as_labels(["a", "long label"]).dtype == object
-    assert arrays.as_labels([1, 2]).dtype == np.int64
-    assert arrays.as_labels(np.array([3, 4], dtype=np.int8)).dtype == np.int64
-    assert arrays.as_labels([1, "1"]).tolist() == [1, "1"]
-    assert arrays.as_labels([True, False]).dtype == object
-    assert arrays.as_labels([]).tolist() == []
+def test_label_array_never_cuts_or_pads() -> None:
+    assert label_array(["a", "long label"]).dtype == object
+    assert label_array([1, 2]).dtype == np.int64
+    assert label_array(np.array([3, 4], dtype=np.int8)).dtype == np.int64
+    assert label_array([1, "1"]).tolist() == [1, "1"]
+    assert label_array([True, False]).dtype == object
+    assert label_array([]).tolist() == []
 
 
 # -------------------------------------------------------------------- bad input
@@ -216,8 +216,11 @@ def test_as_labels_never_cuts_or_pads() -> None:
 )
 def test_a_value_that_is_no_answer_is_named(kind: Any) -> None:
     table = np.array([[1, 0, 1], [0, 1, -1], [1, 9, 0]], dtype=float)
-    with pytest.raises(ResponseValueError, match=r"holds -1;.*2 such values: -1, 9.*threshold=.*not answered"):
+    with pytest.raises(ResponseValueError, match=r"holds -1, .*2 such values: -1, 9.*not answered', say missing="):
         Responses.from_wide(kind(table))
+    np.testing.assert_array_equal(
+        Responses.from_wide(kind(table), missing=[-1, 9]).to_dense(), [[1, 0, 1], [0, 1, np.nan], [1, np.nan, 0]]
+    )
 
 
 def test_the_place_of_a_bad_value(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,9 +241,14 @@ def test_other_values_are_errors(value: float) -> None:
         Responses.from_long([0, 0, 1], [0, 1, 0], [1, 0, value])
 
 
-def test_text_is_an_error() -> None:
-    with pytest.raises(ResponseValueError, match="not numbers"):
-        Responses.from_wide([["A", "B"], ["C", "A"]])
+def test_text_is_scored_as_in_a_file() -> None:
+    table = [["A", "B"], ["C", "NA"]]
+    with pytest.raises(ResponseValueError, match=r"column 0, row 0 holds 'A'.*key, correct"):
+        Responses.from_wide(table)
+    expected = [[1, 0], [0, np.nan]]
+    for data in (table, np.array(table), pd.DataFrame(table), pl.DataFrame(table, orient="row")):
+        np.testing.assert_array_equal(Responses.from_wide(data, correct="A").to_dense(), expected)
+    assert Responses.from_long([1, 1, 2], [1, 2, 1], ["A", "B", "A"], correct="A").scores.tolist() == [1, 1]
 
 
 @pytest.mark.parametrize("table", [[1, 0, 1], [[[1, 0]]], 1, [[1, 0], [1]], pd.Series([1, 0])])

@@ -18,8 +18,9 @@ import polars as pl
 from spectral_irt.errors import OptionError, listed, option
 from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.labels import item_label, positions
+from spectral_irt.responses.missing import NOT_ANSWERED
 from spectral_irt.responses.reading.tabular import Table
-from spectral_irt.responses.scorer import NOT_ANSWERED, one_spelling
+from spectral_irt.responses.scorer import one_spelling
 
 # fmt: off
 # Attributes that may well be coded 0 and 1: the name alone decides.

@@ -180,7 +180,7 @@ def _one_a_line(data: bytes, separator: str) -> bytes:
     return array.tobytes()
 
 
-def table_of_csv(file: File) -> Table:
+def open_table(file: File) -> Table:
     """A CSV file as a table of text columns."""
     header, first = _first_records(file)
     separator = "\t" if file.tabbed else _separator(header, first)

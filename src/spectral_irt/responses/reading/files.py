@@ -3,30 +3,37 @@
 from __future__ import annotations
 
 import glob
+import importlib
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spectral_irt.errors import ReadError
 
+if TYPE_CHECKING:
+    from spectral_irt.responses.reading.tabular import Table
+
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
-FAMILIES = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".tab": "csv",
-    ".txt": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".ipc": "arrow",
-    ".feather": "arrow",
-    ".jsonl": "json",
-    ".jsonlines": "json",
-    ".ndjson": "json",
-    ".json": "json",
+
+class Format(NamedTuple):
+    """A kind of file: how names of such files end, how the files begin, and the module that opens them.
+
+    The module has a function `open_table(file) -> Table`.
+    """
+
+    endings: tuple[str, ...]
+    module: str
+    magic: bytes | None = None
+
+
+FORMATS = {
+    "csv": Format((".csv", ".tsv", ".tab", ".txt"), "csv_text"),
+    "parquet": Format((".parquet", ".pq"), "columnar", b"PAR1"),
+    "arrow": Format((".arrow", ".ipc", ".feather"), "columnar", b"ARROW1"),
+    "json": Format((".jsonl", ".jsonlines", ".ndjson", ".json"), "json_lines"),
 }
 COMPRESSIONS = {".gz": "gz", ".zst": "zst", ".zstd": "zst"}
 READABLE = "CSV or TSV (plain, .gz, .zst), Parquet, Arrow/Feather and JSON lines"
@@ -77,6 +84,13 @@ def find_files(path: Paths) -> list[File]:
     return files
 
 
+def open_table(file: File) -> Table:
+    """The file as a table, by the module for its kind."""
+    module = importlib.import_module(f"{__package__}.{FORMATS[file.family].module}")
+    table: Table = module.open_table(file)
+    return table
+
+
 def source_name(files: list[File]) -> str:
     return files[0].name if len(files) == 1 else f"{len(files)} files"
 
@@ -112,10 +126,9 @@ def recognise(path: Path) -> File:
     if suffixes and suffixes[-1] in COMPRESSIONS:
         compression = COMPRESSIONS[suffixes.pop()]
     suffix = suffixes[-1] if suffixes else ""
-    if start[:4] == b"PAR1":
-        return File(path, "parquet", None)
-    if start[:6] == b"ARROW1":
-        return File(path, "arrow", None)
+    begins = [family for family, kind in FORMATS.items() if kind.magic is not None and start.startswith(kind.magic)]
+    if begins:
+        return File(path, begins[0], None)
     if suffix in REMEDIES or start[:4] == b"PK\x03\x04":
         remedy = REMEDIES.get(suffix, _UNPACK)
         raise ReadError(f"{path.name} is not a kind of file that is read here ({READABLE}). {remedy}")
@@ -125,7 +138,7 @@ def recognise(path: Path) -> File:
             f"{path.name} is not compressed as its name says (.{compression}), or its beginning is damaged. Check "
             "the download, or rename the file."
         )
-    family = FAMILIES.get(suffix)
+    family = next((family for family, kind in FORMATS.items() if suffix in kind.endings), None)
     if family is None:
         ending = f"the ending {path.suffix!r}" if path.suffix else "no ending"
         raise ReadError(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,21 +18,18 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, ReadError, listed, option
+from spectral_irt.responses.gatherer import Piece
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.reading.columns import Chosen, attributes_among, named, parts_of
 from spectral_irt.responses.reading.files import File
-from spectral_irt.responses.reading.layout import (
-    ID_NAMES,
-    ITEM_NAMES,
-    RESPONSE_NAMES,
-    USER_NAMES,
-    Asked,
-    plain,
-)
+from spectral_irt.responses.reading.layout import ID_NAMES, ITEM_NAMES, RESPONSE_NAMES, USER_NAMES, plain
 from spectral_irt.responses.reading.numbering import ItemIndex, check_names
 from spectral_irt.responses.reading.raw import check_utf8, end_of_last_line, raw_pieces
-from spectral_irt.responses.reading.sheets import Sheet
+from spectral_irt.responses.reading.request import Asked
+from spectral_irt.responses.reading.sheets import Rows, Sheet
 from spectral_irt.responses.reading.tabular import HEAD_ROWS, Pieces, Table
+from spectral_irt.responses.reading.values import series_of
+from spectral_irt.responses.scorer import as_text
 from spectral_irt.responses.survey import Place
 
 HEAD_BYTES = 1 << 16
@@ -188,39 +185,40 @@ def _only(opened: JsonLines, nested: list[str]) -> str | None:
 # ------------------------------------------------------------------ a person a line
 
 
-def json_sheets(
-    opened: Sequence[JsonLines],
-    fields: Sequence[Fields],
-    columns: ItemIndex,
-    report: Callable[[float], None],
-) -> Iterator[Sheet]:
-    """The persons of JSON-lines files as sheets."""
-    number = 1
-    for index, (lines, field) in enumerate(zip(opened, fields, strict=True)):
-        for objects, done in lines.lines():
-            yield _sheet(lines.file, objects, field, columns, number)
+class JsonRows:
+    """The persons of a JSON-lines file as sheets. See `Rows`."""
+
+    loose_rows = loose_columns = False
+
+    def __init__(self, opened: JsonLines, asked: Asked, key: Iterable[Any]) -> None:
+        self.opened, self.name = opened, opened.file.name
+        self.field = find_fields(opened, asked, key)
+        self.labelled = self.field.user is not None
+        no_choice = asked.orient == "items" or self.field.answers is not None
+        self.chosen = None if no_choice else self.field.chosen
+
+    def sheets(self, columns: ItemIndex, number: int) -> Iterator[tuple[Sheet, float]]:
+        for objects, done in self.opened.lines():
+            yield self._sheet(objects, columns, number), done
             number += len(objects)
-            report((index + done) / len(opened))
 
+    def _sheet(self, objects: list[tuple[int, Object]], columns: ItemIndex, number: int) -> Sheet:
+        file, field = self.opened.file, self.field
+        people = [_person(file, line, one, field) for line, one in objects]
+        pairs = [pair for _, answers in people for pair in answers]
+        row = np.repeat(np.arange(len(people)), [len(answers) for _, answers in people])
 
-def _sheet(file: File, objects: list[tuple[int, Object]], field: Fields, columns: ItemIndex, number: int) -> Sheet:
-    people = [_person(file, line, one, field) for line, one in objects]
-    pairs = [pair for _, answers in people for pair in answers]
-    row = np.repeat(np.arange(len(people)), [len(answers) for _, answers in people])
+        def place(k: int) -> Place:
+            return Place(file.name, pairs[k][0], objects[row[k]][0])
 
-    def line_of(k: int) -> int:
-        return objects[row[k]][0]
-
-    labels = _labels(file, [label for label, _ in people], objects, number, field)
-    if field.user is not None:
-        check_names(labels, f"{file.name}: field {field.user!r}", [line for line, _ in objects])
-    return Sheet(
-        labels,
-        row,
-        columns.codes([name for name, _ in pairs]),
-        typed([value for _, value in pairs], lambda k: _not_a_value(file, line_of(k), pairs[k])),
-        lambda k: Place(file.name, pairs[k][0], line_of(k)),
-    )
+        for k, pair in enumerate(pairs):
+            if isinstance(pair[1], list):
+                raise _not_a_value(file, place(k).row, pair)
+        labels = _labels(file, [label for label, _ in people], objects, number, field)
+        if field.user is not None:
+            check_names(labels, f"{file.name}: field {field.user!r}", [line for line, _ in objects])
+        values = series_of([value for _, value in pairs])
+        return Sheet(labels, Piece(row, columns.codes([name for name, _ in pairs]), values, place))
 
 
 def _person(file: File, line: int, one: Object, field: Fields) -> tuple[Any, list[tuple[str, Any]]]:
@@ -265,46 +263,32 @@ def _not_a_value(file: File, line: int, pair: tuple[str, Any]) -> ReadError:
     )
 
 
-def typed(values: list[Any], complaint: Callable[[int], Exception]) -> pl.Series:
-    """Values of any kinds as numbers, or as text when some are text."""
-    if set(map(type, values)) <= {int, float, bool, type(None)}:
-        try:
-            return pl.Series([None if value is None else float(value) for value in values], dtype=pl.Float64)
-        except OverflowError:
-            pass  # a whole number of more than 308 digits: shown as it is written, in the complaint
-    return texts_of(values, complaint)
-
-
-def texts_of(values: list[Any], complaint: Callable[[int], Exception]) -> pl.Series:
-    """Values of any kinds as text; `complaint` is raised for a list or an object."""
-    for k, value in enumerate(values):
-        if isinstance(value, list):
-            raise complaint(k)
-    texts = [None if v is None else str(int(v)) if isinstance(v, bool) else str(v) for v in values]
-    return pl.Series(texts, dtype=pl.String)
-
-
 # ------------------------------------------------------------------ an answer a line
 
 
-def table_of_json(opened: JsonLines) -> Table:
-    """A JSON-lines file with one answer a line as a table; its columns are the fields of the first line."""
-    columns = list(dict.fromkeys(name for name, _ in opened.first))
+def open_table(file: File) -> Table:
+    """A JSON-lines file as a table, whose columns are the fields of the first line."""
+    opened = open_json(file)
+    columns = [name for name, _ in opened.first]
 
-    def column(objects: list[tuple[int, Object]], found: list[dict[str, Any]], name: str) -> pl.Series:
-        values = [one.get(name) for one in found]
-        return texts_of(values, lambda k: _not_a_value(opened.file, objects[k][0], (name, values[k])))
+    def column(objects: list[tuple[int, Object]], name: str) -> pl.Series:
+        values = [dict(one).get(name) for _, one in objects]
+        for (line, _), value in zip(objects, values, strict=True):
+            if isinstance(value, list):
+                raise _not_a_value(file, line, (name, value))
+        # Types may change from line to line; as text they agree, and labels that were numbers become numbers again.
+        return as_text(series_of(values))
 
-    def frame(objects: list[tuple[int, Object]], chosen: Sequence[int]) -> pl.DataFrame:
-        found = [dict(one) for _, one in objects]
-        return pl.DataFrame({str(k): column(objects, found, columns[c]) for k, c in enumerate(chosen)})
+    def head(position: int) -> pl.Series:
+        objects = next(found for found, _ in opened.lines(HEAD_BYTES) if found)
+        return column(objects[:HEAD_ROWS], columns[position])
 
     def pieces(chosen: Sequence[int]) -> Pieces:
         for objects, done in opened.lines():
-            yield frame(objects, chosen), done
+            yield pl.DataFrame({str(k): column(objects, columns[c]) for k, c in enumerate(chosen)}), done
 
-    objects = next(found for found, _ in opened.lines(HEAD_BYTES) if found)
-    first = frame(objects[:HEAD_ROWS], range(len(columns)))
-    # Types may change from line to line; as text they agree, and labels that were numbers become numbers again.
-    loose = [type(dict(opened.first)[name]) is int for name in columns]
-    return Table(opened.file.name, list(columns), [pl.String] * len(columns), loose, first.to_series, pieces)
+    def people(asked: Asked, key: Iterable[Any]) -> Rows | None:
+        return None if is_long(opened, asked) else JsonRows(opened, asked, key)
+
+    loose = [type(value) is int for _, value in opened.first]
+    return Table(file.name, columns, [pl.String] * len(columns), loose, head, pieces, people=people)

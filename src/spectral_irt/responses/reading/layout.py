@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from spectral_irt.errors import OptionError, ReadError, listed, option
+from spectral_irt.responses.missing import SUSPECTS
 from spectral_irt.responses.reading.columns import (
     Chosen,
     are_answers,
@@ -24,9 +25,9 @@ from spectral_irt.responses.reading.columns import (
     parts_of,
     says_attribute,
 )
+from spectral_irt.responses.reading.request import Asked
 from spectral_irt.responses.reading.tabular import HEAD_COLUMNS, Table
-from spectral_irt.responses.scorer import NOT_ANSWERED, one_spelling
-from spectral_irt.responses.survey import SUSPECTS
+from spectral_irt.responses.scorer import one_spelling
 
 # fmt: off
 _PEOPLE = (
@@ -64,19 +65,6 @@ _PERSON_LABEL = re.compile(
 _PERSON_WORD = re.compile(
     r"(user|person|student|subject|pupil|respondent|participant|examinee|candidate|learner)[\s_.\-]*\d+", re.I
 )
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the caller said about the layout."""
-
-    format: str = "auto"
-    user: Any = None
-    item: Any = None
-    response: Any = None
-    orient: str = "users"
-    ignore: tuple[Any, ...] = ()
-    items: tuple[Any, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -250,6 +238,13 @@ def _wide(table: Table, asked: Asked, items_of_key: tuple[Any, ...]) -> Wide:
     return Wide(label, tuple(chosen), replace(said_of, label=_label_name(table, label)))
 
 
+def all_columns(table: Table, user: Any, items: Iterable[Any] | None) -> Wide:
+    """The layout of a wide table whose columns are these items, or all but that of the users."""
+    label = position_of(table, "user", user)
+    named_items = range(len(table.columns)) if items is None else [position_of(table, "items", name) for name in items]
+    return Wide(label, tuple(k for k in named_items if k is not None and k != label))
+
+
 def _label_column(table: Table, asked: Asked, ignored: set[int | None], items_of_key: frozenset[str]) -> int | None:
     """The first column, if it labels the rows; columns that are no items do not count as the first."""
     meant = named(asked.items, table.columns)
@@ -286,8 +281,11 @@ def _labels_rows(table: Table, position: int, items_of_key: frozenset[str]) -> b
     if values.dtype not in (pl.String, pl.Categorical, pl.Enum) or len(table.columns) == 1:
         return False
     texts = one_spelling(values)
-    never = {*NOT_ANSWERED, *SUSPECTS, "true", "false"}
-    if texts.null_count() or texts.is_in(list(never)).any() or texts.str.to_lowercase().is_in(["true", "false"]).any():
+    if (
+        texts.null_count()
+        or texts.is_in(list(SUSPECTS)).any()
+        or texts.str.to_lowercase().is_in(["true", "false"]).any()
+    ):
         return False
     if texts.n_unique() < len(texts) or texts.cast(pl.Float64, strict=False).count():
         return False

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import ReadError
 from spectral_irt.responses.block import Ints
-from spectral_irt.responses.pack import Duplicates
+from spectral_irt.responses.pack import in_user_order
 from spectral_irt.responses.reading.layout import Long
 from spectral_irt.responses.reading.numbering import (
     Coder,
@@ -25,17 +25,16 @@ from spectral_irt.responses.reading.numbering import (
     WholeCoder,
     changed,
     check_names,
-    in_order,
     is_whole,
-    label_array,
+    labels_of,
     plain_labels,
+    settled,
 )
+from spectral_irt.responses.reading.request import Request
 from spectral_irt.responses.reading.tabular import Table
 from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.scorer import Means, Scoring, means_from_sums
+from spectral_irt.responses.scorer import Means, means_from_sums
 from spectral_irt.responses.survey import Place, Survey
-
-Report = Callable[[float], None]
 
 SMALL_RANGE = 1 << 20  # integer labels in a range this small are counted in an array over the range
 
@@ -152,7 +151,7 @@ class Numbering:
     def of(cls, coder: Coder, seen: NDArray[np.bool_], *, loose: bool) -> Numbering:
         used = np.flatnonzero(seen)
         labels = coder.labels(used)
-        order = in_order(labels, loose=loose)
+        order = settled(labels, loose=loose).arg_sort().to_numpy()  # numbers by size, text by its characters
         position = np.full(coder.size, -1, dtype=np.int32)
         position[used[order]] = np.arange(len(order))
         return cls(coder, labels.gather(order), position, used[order])
@@ -175,63 +174,52 @@ class Census:
     means: Means | None
 
 
-def long_responses(
-    data: LongTables,
-    scoring: Scoring,
-    *,
-    duplicates: Duplicates,
-    source: str,
-    frame_kind: str | None,
-    report: Report,
-) -> Responses:
+def long_responses(data: LongTables, request: Request) -> Responses:
     """Responses from long tables; users and items in sorted order."""
-    survey = Survey(scoring)
-    census = _census(data, scoring, survey, source, lambda share: report(share / 2))
-    survey.check(source)
-    items = label_array(census.items.labels, loose=data.is_loose("item"))
+    survey = Survey(request.scoring)
+    census = _census(data, survey, request)
+    survey.check(request.source)
+    items = labels_of(census.items.labels, loose=data.is_loose("item"))
     survey.check_key(items)
     indptr = np.concatenate([[0], np.cumsum(census.counts)]).astype(np.int64)
-    keys = scoring.keys_of(items.tolist())
-    slots = _slots(data, scoring, census, indptr, keys, lambda share: report((1 + share) / 2))
     responses = Responses.from_slots(
         indptr,
-        slots,
-        users=label_array(census.users.labels, loose=data.is_loose("user")),
+        _slots(data, census, indptr, request.scoring.keys_of(items.tolist()), request),
+        users=labels_of(census.users.labels, loose=data.is_loose("user")),
         items=items,
-        duplicates=duplicates,
-        frame_kind=frame_kind,
-        source=source,
+        duplicates=request.duplicates,
+        frame_kind=request.frame_kind,
+        source=request.source,
     )
-    survey.check_matched(int(responses.scores.sum()), responses.n_responses)
+    survey.check_scored(responses)
     return responses
 
 
-def _census(data: LongTables, scoring: Scoring, survey: Survey, source: str, report: Report) -> Census:
+def _census(data: LongTables, survey: Survey, request: Request) -> Census:
+    rated, source = request.scoring.above_mean is not None, request.source
     users, items = _coder(data, "user", source), _coder(data, "item", source)
     user_seen, item_seen, counts = Sums(bool), Sums(bool), Sums(np.int64)
     sums, sizes = Sums(np.float64), Sums(np.float64)
     coded = ((piece, users.codes(piece.users), items.codes(piece.items)) for piece in data.pieces())
     for piece, user, item in one_ahead(coded):
-        answers, odd = scoring.clean(piece.values)
-        survey.add(piece.values, answers, odd, piece.place)
+        answers = survey.answers(piece.values, piece.place)
         n_users = users.size  # once: the thread may be adding users of the next piece
         user_seen.of_size(n_users)[user] = True
         item_seen.of_size(items.size)[item] = True
-        if answers.null_count():
-            user, answers = user[answers.is_not_null().to_numpy()], answers.drop_nulls()
+        user = answers.of(user)
         counts.of_size(n_users)[:] += np.bincount(user, minlength=n_users)
-        if scoring.above_mean is not None:
-            ratings = answers.to_numpy()
+        if rated:
+            ratings = np.asarray(answers.values)
             sums.of_size(n_users)[:] += np.bincount(user, ratings, n_users)
             sizes.of_size(n_users)[:] += np.bincount(user, np.abs(ratings), n_users)
-        report(piece.done)
+        request.report(piece.done / 2)
     if not users.size:
         raise ReadError(f"{source} has a header but no rows; check that whatever wrote it had finished.")
     numbered = Numbering.of(users, user_seen.of_size(users.size), loose=data.is_loose("user"))
     use = numbered.in_use
     total = counts.of_size(users.size)[use]
     means = None
-    if scoring.above_mean is not None:
+    if rated:
         means = means_from_sums(total, sums.of_size(users.size)[use], sizes.of_size(users.size)[use])
     things = Numbering.of(items, item_seen.of_size(items.size), loose=data.is_loose("item"))
     return Census(numbered, things, total, means)
@@ -263,14 +251,10 @@ def _coder(data: LongTables, role: str, source: str) -> Coder:
 
 
 def _slots(
-    data: LongTables,
-    scoring: Scoring,
-    census: Census,
-    indptr: Ints,
-    keys: pl.Series | None,
-    report: Report,
+    data: LongTables, census: Census, indptr: Ints, keys: pl.Series | None, request: Request
 ) -> NDArray[np.int32]:
     """Every answer as `2 * item + wrong` in the slots of its user, in order of arrival."""
+    scoring = request.scoring
     slots = np.empty(int(indptr[-1]), dtype=np.int32)
     free = indptr[:-1].copy()  # the next free slot of every user
     coded = (
@@ -278,14 +262,12 @@ def _slots(
         for piece in data.pieces()
     )
     for piece, user, item in one_ahead(coded):
-        answers, _ = scoring.clean(piece.values)
-        if answers.null_count():
-            answered = answers.is_not_null().to_numpy()
-            user, item, answers = user[answered], item[answered], answers.drop_nulls()
-        right = scoring.right(answers, items=item, users=user, keys=keys, means=census.means)
+        answers = scoring.clean(piece.values)
+        user, item = answers.of(user), answers.of(item)
+        right = scoring.right(answers.values, items=item, users=user, keys=keys, means=census.means)
         if not _put(slots, free, indptr, user, 2 * item + ~right):
             raise changed(piece.name)
-        report(piece.done)
+        request.report((1 + piece.done) / 2)
     if not np.array_equal(free, indptr[1:]):
         raise changed("the data")
     return slots
@@ -305,10 +287,3 @@ def _put(
     slots[np.repeat(free[present] - starts, counts) + np.arange(len(user))] = values
     free[present] += counts
     return True
-
-
-def in_user_order(user: NDArray[np.int32], values: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Both sorted by user, order of arrival kept within each; faster than a stable argsort."""
-    key = (user.astype(np.int64) << 32) + np.arange(len(user))
-    key.sort()
-    return (key >> 32).astype(np.int32), values[key & 0xFFFFFFFF]

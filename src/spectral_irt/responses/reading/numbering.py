@@ -14,8 +14,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.errors import ReadError
-from spectral_irt.responses.labels import NO_LABEL, nobody
-from spectral_irt.responses.responses import Labels
+from spectral_irt.responses.labels import Labels, label_array, nobody
+from spectral_irt.responses.missing import NOT_ANSWERED
 
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 
@@ -46,16 +46,11 @@ def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
     return column.cast(pl.String)
 
 
-def nameless(labels: pl.Series) -> pl.Series:
-    """Which labels are no person's: null, or what is written for it."""
-    if labels.dtype != pl.String:
-        return labels.is_null()
-    return labels.is_null() | labels.str.strip_chars().is_in(NO_LABEL).fill_null(True)
-
-
 def check_names(labels: pl.Series, where: str, rows: Sequence[int] | NDArray[Any]) -> None:
     """Refuse people without a name; `rows` are the numbers of the rows, for the message."""
-    absent = nameless(labels)
+    absent = labels.is_null()
+    if labels.dtype == pl.String:
+        absent = absent | labels.str.strip_chars().is_in(NOT_ANSWERED).fill_null(True)
     if absent.any():
         raise nobody(where, [int(rows[k]) for k in absent.arg_true().to_list()])
 
@@ -67,20 +62,15 @@ def all_whole(labels: pl.Series) -> bool:
     return bool((labels.cast(pl.Int64, strict=False).cast(pl.String) == labels).fill_null(False).all())
 
 
-def label_array(labels: pl.Series, *, loose: bool) -> Labels:
-    """Labels as `Responses` holds them: int64, or Python strings."""
-    if labels.dtype == pl.Int64 or (loose and all_whole(labels)):
-        return labels.cast(pl.Int64).to_numpy().copy()
-    out = np.empty(len(labels), dtype=object)
-    out[:] = labels.to_list()
-    return out
+def settled(labels: pl.Series, *, loose: bool) -> pl.Series:
+    """Labels as they stay: loose ones become integers when all are whole numbers."""
+    return labels.cast(pl.Int64) if loose and all_whole(labels) else labels
 
 
-def in_order(labels: pl.Series, *, loose: bool) -> NDArray[np.int64]:
-    """The positions of the labels in order: numbers by size, text by its characters."""
-    if loose and all_whole(labels):
-        labels = labels.cast(pl.Int64)
-    return labels.arg_sort().to_numpy().astype(np.int64)
+def labels_of(labels: pl.Series, *, loose: bool) -> Labels:
+    """Labels as `Responses` holds them."""
+    labels = settled(labels, loose=loose)
+    return label_array(labels.to_numpy() if labels.dtype == pl.Int64 else labels.to_list())
 
 
 class Coder(Protocol):

@@ -7,214 +7,162 @@ first, because a later row may change or belong to an earlier user.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from spectral_irt.errors import DuplicateResponseError, ReadError, listed, option
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block
-from spectral_irt.responses.labels import positions
-from spectral_irt.responses.pack import Duplicates
-from spectral_irt.responses.reading.long_tables import in_user_order
-from spectral_irt.responses.reading.numbering import ItemIndex, label_array
-from spectral_irt.responses.responses import Labels, Responses
-from spectral_irt.responses.scorer import Scoring, means_of
-from spectral_irt.responses.survey import Place, Survey
+from spectral_irt.responses.gatherer import Gatherer, Piece
+from spectral_irt.responses.labels import Labels, label_array
+from spectral_irt.responses.reading.columns import Chosen, together
+from spectral_irt.responses.reading.numbering import ItemIndex, labels_of
+from spectral_irt.responses.reading.request import Request
+from spectral_irt.responses.responses import Responses
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """Some whole rows.
+    """Some whole rows: a label for each, Int64 or text, and their values; a `person` of the piece is a row here."""
+
+    labels: pl.Series
+    piece: Piece
+
+
+class Rows(Protocol):
+    """A source of sheets: a wide table, or JSON lines with a person each.
 
     Attributes
     ----------
-    labels : polars Series
-        One for each row: Int64 or text.
-    row, column : int arrays
-        For each value: the row of the sheet it stands in, and the code of its column.
-    values : polars Series
-        Raw.
-    place : function
-        Where the k-th value stands.
+    name : str
+    labelled : bool
+        Whether the rows have labels; otherwise they are numbered.
+    loose_rows, loose_columns : bool
+        Labels are text without a type: they become integers when all are whole numbers.
+    chosen : Chosen or None
+        Which columns were taken for items; None when there was nothing to choose.
     """
 
-    labels: pl.Series
-    row: NDArray[Any]
-    column: NDArray[Any]
-    values: pl.Series
-    place: Callable[[int], Place]
-
-
-@dataclass(frozen=True)
-class Purpose:
-    """What the sheets are to become."""
-
-    scoring: Scoring
-    duplicates: Duplicates
-    orient: str
-    source: str
-    frame_kind: str | None
+    name: str
+    labelled: bool
     loose_rows: bool
     loose_columns: bool
+    chosen: Chosen | None
+
+    def sheets(self, columns: ItemIndex, number: int) -> Iterator[tuple[Sheet, float]]:
+        """Sheets, each with the share read by now; rows without labels are numbered from `number`."""
+        ...
 
 
-class _Collector(Protocol):
-    def add(self, sheet: Sheet, answers: pl.Series) -> None: ...
-
-    def responses(self) -> Responses: ...
-
-
-def people_responses(sheets: Iterable[Sheet], columns: ItemIndex, purpose: Purpose) -> Responses:
-    """Responses from sheets; users and items in the order they come."""
-    survey = Survey(purpose.scoring, wide=True)
-    packed_at_once = purpose.orient == "users" and purpose.duplicates == "error"
-    collector: _Collector = (_Packed if packed_at_once else _Gathered)(columns, purpose)
-    n_rows = 0
-    for sheet in sheets:
-        n_rows += len(sheet.labels)
-        answers, odd = purpose.scoring.clean(sheet.values)
-        survey.add(sheet.values, answers, odd, sheet.place)
-        collector.add(sheet, answers)
-    if not n_rows:
-        raise ReadError(f"{purpose.source} has a header but no rows; check that whatever wrote it had finished.")
-    survey.n_columns = len(columns.labels)
-    survey.check(purpose.source)
+def responses_of_rows(sources: Sequence[Rows], request: Request) -> Responses:
+    """Responses from rows of several sources, stacked; users and items in the order they come."""
+    _check_all_labelled(sources)
+    columns = ItemIndex()
+    collector = _Collector(columns, request, sources)
+    number = 0 if request.frame_kind else 1  # rows of a file are counted from 1, those of a frame from 0
+    for index, source in enumerate(sources):
+        for sheet, done in source.sheets(columns, number):
+            number += len(sheet.labels)
+            collector.add(sheet)
+            request.report((index + done) / len(sources))
     responses = collector.responses()
-    survey.check_key(responses.items)
-    survey.check_matched(int(responses.scores.sum()), responses.n_responses)
-    return responses
+    chosen = [source.chosen for source in sources if source.chosen is not None]
+    if not chosen:
+        return responses
+    said = together(chosen)
+    return replace(responses, notes=replace(said, items=said.items or tuple(responses.items.tolist())).findings())
 
 
-def _column_labels(columns: ItemIndex, purpose: Purpose) -> Labels:
-    labels = columns.labels
-    if all(isinstance(label, str) for label in labels):
-        return label_array(pl.Series(labels, dtype=pl.String), loose=purpose.loose_columns)
-    from spectral_irt.responses.arrays import as_labels
+def _check_all_labelled(sources: Sequence[Rows]) -> None:
+    bare = [source.name for source in sources if not source.labelled]
+    if bare and len(bare) < len(sources):
+        raise ReadError(
+            f"{bare[0]} has no column of user labels, but other files have. Name it with ", option("user", ...), "."
+        )
 
-    return as_labels(labels)
+
+class _Collector:
+    """Sheets on their way to Responses."""
+
+    def __init__(self, columns: ItemIndex, request: Request, sources: Sequence[Rows]) -> None:
+        self._columns, self._request = columns, request
+        self._loose_rows = all(source.loose_rows for source in sources)
+        self._loose_columns = all(source.loose_columns for source in sources)
+        self._gatherer = Gatherer(request.scoring, request.source, wide=True, duplicates=request.duplicates)
+        self._labels: list[pl.Series] = []
+        self._blocks: list[Block] = []
+        self._n_packed = 0  # sheets
+        self._n_rows = 0  # since then
+        self._at_once = request.asked.orient == "users" and request.duplicates == "error"
+
+    def add(self, sheet: Sheet) -> None:
+        self._gatherer.add(sheet.piece._replace(person=sheet.piece.person + self._n_rows))
+        self._labels.append(sheet.labels)
+        self._n_rows += len(sheet.labels)
+        if self._at_once and self._gatherer.n_waiting >= BLOCK_RESPONSES:
+            self._pack()
+
+    def _pack(self) -> None:
+        """Pack the rows so far: they are users, and each comes once."""
+        users = _joined(self._labels[self._n_packed :]).to_numpy()
+        items = label_array(self._columns.labels)
+        self._blocks.extend(self._gatherer.pack(users, items).blocks)
+        self._n_packed, self._n_rows = len(self._labels), 0
+
+    def responses(self) -> Responses:
+        request, survey = self._request, self._gatherer.survey
+        if not any(map(len, self._labels)):
+            raise ReadError(f"{request.source} has a header but no rows; check that whatever wrote it had finished.")
+        survey.n_columns = len(self._columns.labels)
+        survey.check(request.source)
+        labels = _joined(self._labels)
+        rows = labels.unique(maintain_order=True)
+        if request.duplicates == "error" and len(rows) < len(labels):
+            raise self._repeated(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
+        packed = self._each_once(rows) if self._at_once else self._together(labels, rows)
+        survey.check_scored(packed)
+        return replace(packed, frame_kind=request.frame_kind, source=request.source)
+
+    def _each_once(self, rows: pl.Series) -> Responses:
+        if self._n_rows:
+            self._pack()
+        return Responses(tuple(self._blocks), self._column_labels(), self._row_labels(rows))
+
+    def _together(self, labels: pl.Series, rows: pl.Series) -> Responses:
+        code = {label: k for k, label in enumerate(rows.to_list())}
+        of_row = np.array([code[label] for label in labels.to_list()], dtype=np.int32)
+        if self._request.asked.orient == "users":
+            return self._gatherer.pack(
+                self._row_labels(rows), self._column_labels(), lambda row, column: (of_row[row], column)
+            )
+        return self._gatherer.pack(
+            self._column_labels(), self._row_labels(rows), lambda row, column: (column, of_row[row])
+        )
+
+    def _row_labels(self, rows: pl.Series) -> Labels:
+        return labels_of(rows, loose=self._loose_rows)
+
+    def _column_labels(self) -> Labels:
+        labels = self._columns.labels
+        if self._loose_columns:
+            return labels_of(pl.Series(labels, dtype=pl.String), loose=True)
+        return label_array(labels)
+
+    def _repeated(self, twice: pl.Series) -> DuplicateResponseError:
+        said = option("duplicates", "first", "last")
+        if self._request.asked.orient == "users":
+            who, remedy = "users", "Say " + said + " to keep one answer to each item."
+        else:
+            who, remedy = "items", "Rename them, or say " + said + " to keep one answer of each user."
+        return DuplicateResponseError(
+            f"{self._request.source}: {len(twice):,} {who} have more than one row: {listed(twice.to_list())}. ", remedy
+        )
 
 
 def _joined(labels: list[pl.Series]) -> pl.Series:
     if len({part.dtype for part in labels}) > 1:
         labels = [part.cast(pl.String) for part in labels]
     return pl.concat(labels)
-
-
-@dataclass
-class _Packed:
-    """Rows are users, each comes once: pack as soon as a block's worth of answers is there."""
-
-    columns: ItemIndex
-    purpose: Purpose
-    labels: list[pl.Series] = field(default_factory=list)
-    packed: list[Block] = field(default_factory=list)
-    _counts: list[NDArray[Any]] = field(default_factory=list)
-    _slots: list[NDArray[np.int32]] = field(default_factory=list)
-    _first_label: int = 0
-
-    def add(self, sheet: Sheet, answers: pl.Series) -> None:
-        scoring = self.purpose.scoring
-        answered = answers.is_not_null().to_numpy()
-        row, column = sheet.row[answered], sheet.column[answered]
-        answers = answers.drop_nulls()
-        n_rows = len(sheet.labels)
-        means = means_of(row, answers.to_numpy(), n_rows) if scoring.above_mean else None
-        keys = scoring.keys_of(self.columns.labels)
-        right = scoring.right(answers, items=column, users=row, keys=keys, means=means)
-        slots = (2 * column + ~right).astype(np.int32)
-        self._slots.append(in_user_order(row, slots)[1])
-        self._counts.append(np.bincount(row, minlength=n_rows))
-        self.labels.append(sheet.labels)
-        if sum(map(len, self._slots)) >= BLOCK_RESPONSES:
-            self._pack()
-
-    def _pack(self) -> None:
-        if not self._counts:
-            return
-        indptr = np.concatenate([[0], np.cumsum(np.concatenate(self._counts))]).astype(np.int64)
-        packed = Responses.from_slots(
-            indptr,
-            np.concatenate(self._slots),
-            users=_joined(self.labels[self._first_label :]).to_numpy(),
-            items=np.array(self.columns.labels, dtype=object),
-            duplicates=self.purpose.duplicates,
-            source=self.purpose.source,
-        )
-        self.packed.extend(packed.blocks)
-        self._counts, self._slots, self._first_label = [], [], len(self.labels)
-
-    def responses(self) -> Responses:
-        self._pack()
-        labels = _joined(self.labels)
-        if labels.n_unique() < len(labels):
-            twice = labels.filter(labels.is_duplicated()).unique(maintain_order=True)
-            raise DuplicateResponseError(
-                f"{self.purpose.source}: {len(twice):,} users have more than one row: {listed(twice.to_list())}. Say ",
-                option("duplicates", "first", "last"),
-                " to keep one answer to each item.",
-            )
-        return Responses(
-            tuple(self.packed),
-            _column_labels(self.columns, self.purpose),
-            label_array(labels, loose=self.purpose.loose_rows),
-            self.purpose.frame_kind,
-            self.purpose.source,
-        )
-
-
-@dataclass
-class _Gathered:
-    """All answers first: rows are items, or a user may come in several rows."""
-
-    columns: ItemIndex
-    purpose: Purpose
-    labels: list[pl.Series] = field(default_factory=list)
-    _row: list[NDArray[np.int32]] = field(default_factory=list)
-    _column: list[NDArray[np.int32]] = field(default_factory=list)
-    _answers: list[pl.Series] = field(default_factory=list)
-    _n_rows: int = 0
-
-    def add(self, sheet: Sheet, answers: pl.Series) -> None:
-        answered = answers.is_not_null().to_numpy()
-        order = np.argsort(sheet.row[answered], kind="stable")
-        self._row.append((self._n_rows + sheet.row[answered][order]).astype(np.int32))
-        self._column.append(sheet.column[answered][order].astype(np.int32))
-        self._answers.append(answers.drop_nulls().gather(order))
-        self.labels.append(sheet.labels)
-        self._n_rows += len(sheet.labels)
-
-    def responses(self) -> Responses:
-        purpose, scoring = self.purpose, self.purpose.scoring
-        labels = _joined(self.labels)
-        distinct = labels.unique(maintain_order=True)
-        if purpose.orient == "items" and purpose.duplicates == "error" and len(distinct) < len(labels):
-            twice = labels.filter(labels.is_duplicated()).unique(maintain_order=True)
-            raise DuplicateResponseError(
-                f"{purpose.source}: {len(twice):,} items have more than one row: {listed(twice.to_list())}. Rename "
-                "them, or say ",
-                option("duplicates", "first", "last"),
-                " to keep one answer of each user.",
-            )
-        of_row = positions(labels.to_list(), distinct.to_list()).astype(np.int32)
-        user, item = of_row[np.concatenate(self._row)], np.concatenate(self._column)
-        users: Labels = label_array(distinct, loose=purpose.loose_rows)
-        items = _column_labels(self.columns, purpose)
-        if purpose.orient == "items":
-            user, item, users, items = item, user, items, users
-        answers = pl.concat(self._answers)
-        means = means_of(user, answers.to_numpy(), len(users)) if scoring.above_mean else None
-        right = scoring.right(answers, items=item, users=user, keys=scoring.keys_of(items.tolist()), means=means)
-        return Responses.from_codes(
-            user,
-            item,
-            right,
-            users=users,
-            items=items,
-            duplicates=purpose.duplicates,
-            frame_kind=purpose.frame_kind,
-            source=purpose.source,
-        )

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from spectral_irt.errors import ReadError, SpectralIrtError, listed
-from spectral_irt.responses.reading.arrow_names import arrow_names
-from spectral_irt.responses.reading.files import File
 from spectral_irt.responses.reading.numbering import is_loose
+
+if TYPE_CHECKING:
+    from spectral_irt.responses.reading.request import Asked
+    from spectral_irt.responses.reading.sheets import Rows
 
 PIECE_CELLS = 2_000_000  # values in a piece: some tens of MB as text, and enough that a piece costs little by itself
 PIECE_ROWS = 1_000_000
@@ -48,6 +50,9 @@ class Table:
         Yields (the next whole rows as one column of values, row after row; share), where this is cheaper than columns.
     row_labels : polars Series, optional
         Labels of the rows that are no column (the index of a pandas frame).
+    people : function, optional
+        Given what was asked and the items of the key, `Rows` when each record is a person with answers of their own
+        (JSON), or None when it is a row like those of other tables.
     """
 
     name: str
@@ -59,6 +64,7 @@ class Table:
     loose_header: bool = False
     grid: Callable[[], Iterator[tuple[pl.Series, float]]] | None = None
     row_labels: pl.Series | None = None
+    people: Callable[[Asked, Iterable[Any]], Rows | None] | None = None
 
 
 @contextmanager
@@ -92,48 +98,6 @@ def by_position(frame: pl.DataFrame) -> pl.DataFrame:
 
 def rows_in_a_piece(n_columns: int) -> int:
     return max(min(LEAST_ROWS, PIECE_ROWS), min(PIECE_ROWS, PIECE_CELLS // n_columns))
-
-
-def table_of_columnar(file: File) -> Table:
-    """A Parquet or Arrow file as a table."""
-    with polars_errors_named(file.name):
-        if file.family == "arrow":
-            check_names_differ(file.name, arrow_names(file.path))
-        if file.family == "parquet":
-            lazy = pl.scan_parquet(file.path, glob=False)
-        elif _is_stream(file):
-            lazy = pl.read_ipc_stream(file.path).lazy()
-        else:
-            lazy = pl.scan_ipc(file.path, glob=False)
-        schema = lazy.collect_schema()
-        if not len(schema):
-            raise ReadError(f"{file.name} has no columns.")
-        first = by_position(lazy.select(pl.nth(range(min(len(schema), HEAD_COLUMNS)))).head(HEAD_ROWS).collect())
-        n_rows = max(int(lazy.select(pl.len()).collect().item()), 1)
-
-    def head(column: int) -> pl.Series:
-        if column < first.width:
-            return first.to_series(column)
-        with polars_errors_named(file.name):
-            return lazy.select(pl.nth(column)).head(HEAD_ROWS).collect().to_series()
-
-    def pieces(columns: Sequence[int]) -> Pieces:
-        size = rows_in_a_piece(len(columns))
-        seen = 0
-        with polars_errors_named(file.name):
-            chosen = lazy.select(pl.nth(list(columns)))
-            for batch in chosen.collect_batches(chunk_size=size, maintain_order=True):
-                seen += batch.height
-                yield by_position(batch), min(seen / n_rows, 1.0)
-
-    dtypes = list(schema.dtypes())
-    return Table(file.name, list(schema.names()), dtypes, [is_loose(dtype) for dtype in dtypes], head, pieces)
-
-
-def _is_stream(file: File) -> bool:
-    """The Arrow stream format, which has no directory and must be read in one go."""
-    with open(file.path, "rb") as opened:
-        return opened.read(6) != b"ARROW1"
 
 
 def table_of_frame(frame: pl.DataFrame, columns: list[Any], row_labels: pl.Series | None = None) -> Table:

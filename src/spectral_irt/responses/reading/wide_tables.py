@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.errors import ReadError, option
+from spectral_irt.errors import ReadError
 from spectral_irt.responses.block import BLOCK_RESPONSES
+from spectral_irt.responses.gatherer import Piece
 from spectral_irt.responses.labels import item_label, nobody
 from spectral_irt.responses.reading.layout import Wide
 from spectral_irt.responses.reading.numbering import ItemIndex, check_names, is_whole, plain_labels
@@ -20,132 +20,82 @@ from spectral_irt.responses.reading.tabular import LEAST_ROWS, Table
 from spectral_irt.responses.survey import Place
 
 
-def wide_sheets(
-    tables: Sequence[Table],
-    layouts: Sequence[Wide],
-    columns: ItemIndex,
-    report: Callable[[float], None],
-    *,
-    first_number: int,
-    orient: str,
-) -> Iterator[Sheet]:
-    """The rows of wide tables, stacked; columns with the same name are one. Rows without labels are numbered."""
-    labelled = [layout.label is not None or table.row_labels is not None for table, layout in _both(tables, layouts)]
-    if any(labelled) and not all(labelled):
-        bare = tables[labelled.index(False)].name
-        raise ReadError(
-            f"{bare} has no column of user labels, but other files have. Name it with ", option("user", ...), "."
-        )
-    text = not all(
-        is_whole(table.dtypes[layout.label]) for table, layout in _both(tables, layouts) if layout.label is not None
-    )
-    number = first_number
-    for index, (table, layout) in enumerate(_both(tables, layouts)):
-        sheets = _TableSheets(table, layout, columns, text, orient)
-        for sheet, done in sheets.read(number):
-            number += len(sheet.labels)
-            yield sheet
-            report((index + done) / len(tables))
-
-
-def _both(tables: Sequence[Table], layouts: Sequence[Wide]) -> list[tuple[Table, Wide]]:
-    return list(zip(tables, layouts, strict=True))
-
-
-@dataclass(frozen=True)
-class Slab:
-    """Some rows of a wide table: their labels, if it has any, and all values, row after row or column after column."""
+class Slab(NamedTuple):
+    """Some rows of a wide table: their labels, if it has any, and all values, row after row."""
 
     labels: pl.Series | None
-    values: pl.Series
+    values: Any  # a Series, or an array of numbers
     height: int
-    by_row: bool
-
-    def rows_of_values(self, of_row: NDArray[Any]) -> NDArray[Any]:
-        """Something of every row, repeated for each of its values."""
-        width = len(self.values) // max(self.height, 1)
-        return np.repeat(of_row, width) if self.by_row else np.tile(of_row, width)
-
-    def columns_of_values(self, of_column: NDArray[Any]) -> NDArray[Any]:
-        """Something of every column, repeated for each of its values."""
-        return np.tile(of_column, self.height) if self.by_row else np.repeat(of_column, self.height)
-
-    def keep(self, rows: NDArray[np.bool_]) -> Slab:
-        assert self.labels is not None
-        values = self.values.filter(pl.Series(self.rows_of_values(rows)))
-        return Slab(self.labels.filter(pl.Series(rows)), values, int(rows.sum()), self.by_row)
 
 
-class _TableSheets:
-    """One wide table, cut into sheets of about a block's worth of values."""
+class WideRows:
+    """One wide table, cut into sheets of about a block's worth of values. See `Rows`."""
 
-    def __init__(self, table: Table, layout: Wide, columns: ItemIndex, text: bool, orient: str) -> None:
-        self.table = table
-        self.layout = layout
-        self.text = text
+    def __init__(self, table: Table, layout: Wide, *, orient: str) -> None:
+        self.table, self.name, self.chosen = table, table.name, layout.chosen
+        self.label, self.columns = layout.label, layout.columns
+        self.labelled = layout.label is not None or table.row_labels is not None
+        self.loose_rows = layout.label is not None and table.loose[layout.label]
+        self.loose_columns = table.loose_header
         self.orient = orient
-        self.labels = [item_label(table.columns[k]) for k in layout.columns]
-        self.codes = columns.codes(self.labels)
-        self.dtype = _common_type(table, layout.columns)
+        self.items = [item_label(table.columns[k]) for k in layout.columns]
+        self.numeric = _are_numbers(table, layout.columns)
 
-    def read(self, number: int) -> Iterator[tuple[Sheet, float]]:
+    def sheets(self, columns: ItemIndex, number: int) -> Iterator[tuple[Sheet, float]]:
+        codes = columns.codes(self.items)
+        rows = max(LEAST_ROWS, BLOCK_RESPONSES // len(codes))
         start = 0
-        rows = max(LEAST_ROWS, BLOCK_RESPONSES // len(self.layout.columns))
         for slab, done in self._slabs_of_cells(rows) if self.table.grid else self._slabs_of_columns(rows):
-            yield self._sheet(slab, start, number), done
+            yield self._sheet(slab, codes, start, number + start), done
             start += slab.height
-            number += slab.height
 
     def _slabs_of_columns(self, rows: int) -> Iterator[tuple[Slab, float]]:
-        label = self.layout.label
-        for frame, done in self.table.pieces([*([] if label is None else [label]), *self.layout.columns]):
+        label = [] if self.label is None else [self.label]
+        for frame, done in self.table.pieces([*label, *self.columns]):
             for part in frame.iter_slices(rows):
-                labels = None if label is None else part.to_series(0)
-                if label is not None:
-                    part = part.drop(part.columns[0])
-                yield Slab(labels, self._column_after_column(part), part.height, by_row=False), done
+                labels = part.to_series(0) if label else None
+                yield Slab(labels, self._row_after_row(part[:, len(label) :]), part.height), done
 
-    def _column_after_column(self, part: pl.DataFrame) -> pl.Series:
-        if self.dtype == pl.String:
-            return part.cast(pl.String).unpivot().get_column("value")
-        return pl.Series(part.cast(pl.Float64).to_numpy(order="fortran").ravel(order="F"))
+    def _row_after_row(self, part: pl.DataFrame) -> Any:
+        if self.numeric:
+            return part.cast(pl.Float64).to_numpy(order="c").ravel()
+        by_column = part.cast(pl.String).unpivot().get_column("value")
+        return by_column.gather(np.arange(len(by_column)).reshape(part.width, part.height).T.ravel())
 
     def _slabs_of_cells(self, rows: int) -> Iterator[tuple[Slab, float]]:
         assert self.table.grid is not None
-        width, label = len(self.table.columns), self.layout.label
+        width = len(self.table.columns)
         answers = np.zeros(width, dtype=bool)
-        answers[list(self.layout.columns)] = True
+        answers[list(self.columns)] = True
         for cells, done in self.table.grid():
             for start in range(0, len(cells), rows * width):
                 part = cells.slice(start, rows * width)
-                labels, height = None, len(part) // width
-                if label is not None:
-                    labels = part.gather_every(width, label)
+                height = len(part) // width
+                labels = None if self.label is None else part.gather_every(width, self.label)
                 if not answers.all():
                     part = part.filter(pl.Series(np.tile(answers, height)))
-                yield Slab(labels, part, height, by_row=True), done
+                yield Slab(labels, part, height), done
 
-    def _sheet(self, slab: Slab, start: int, number: int) -> Sheet:
+    def _sheet(self, slab: Slab, codes: NDArray[np.int32], start: int, number: int) -> Sheet:
+        n = len(codes)
         rows = np.arange(start + 1, start + slab.height + 1)
         if slab.labels is None:
             labels = self._row_labels(slab.height, start, number)
         else:
             slab, rows = self._without_empty_rows(slab, rows)
-            assert slab.labels is not None
-            labels = plain_labels(slab.labels, text=self.text, name=self._where())
+            labels = plain_labels(slab.labels, text=not is_whole(self.table.dtypes[self.label]), name=self._where())  # type: ignore[arg-type, index]
             if self.orient == "users":
                 check_names(labels, self._where(), rows)
-        row = slab.rows_of_values(np.arange(slab.height))
-        column = slab.columns_of_values(np.arange(len(self.labels)))
 
         def place(k: int) -> Place:
-            return Place(self.table.name, self.labels[column[k]], int(rows[row[k]]))
+            return Place(self.name, self.items[k % n], int(rows[k // n]))
 
-        return Sheet(labels, row, self.codes[column], slab.values, place)
+        row = np.repeat(np.arange(slab.height, dtype=np.int32), n)
+        return Sheet(labels, Piece(row, np.tile(codes, slab.height), slab.values, place))
 
     def _where(self) -> str:
-        assert self.layout.label is not None
-        return f"{self.table.name}: column {str(self.table.columns[self.layout.label])!r}"
+        assert self.label is not None
+        return f"{self.name}: column {str(self.table.columns[self.label])!r}"
 
     def _row_labels(self, height: int, start: int, number: int) -> pl.Series:
         if self.table.row_labels is not None:
@@ -158,20 +108,22 @@ class _TableSheets:
         bare = slab.labels.is_null().to_numpy()
         if not bare.any():
             return slab, rows
-        answered = slab.values.is_not_null().to_numpy() & slab.rows_of_values(bare)
+        values = slab.values
+        empty = np.isnan(values) if isinstance(values, np.ndarray) else values.is_null().to_numpy()
+        answered = bare & ~empty.reshape(len(bare), -1).all(axis=1)
         if answered.any():
-            raise nobody(self._where(), np.unique(slab.rows_of_values(rows)[answered]).tolist())
-        return slab.keep(~bare), rows[~bare]
+            raise nobody(self._where(), rows[answered].tolist())
+        kept = np.repeat(~bare, len(values) // len(bare))
+        values = values[kept] if isinstance(values, np.ndarray) else values.filter(pl.Series(kept))
+        return Slab(slab.labels.filter(pl.Series(~bare)), values, int((~bare).sum())), rows[~bare]
 
 
-def _common_type(table: Table, columns: Sequence[int]) -> Any:
-    """Numbers when every column holds numbers, else text: all values of a sheet are judged in one go."""
-    kinds = [table.dtypes[k] for k in columns]
+def _are_numbers(table: Table, columns: Sequence[int]) -> bool:
+    """Whether every column holds numbers; otherwise all are read as text, to be judged in one go."""
     for k in columns:
         if table.dtypes[k].is_nested() or table.dtypes[k] in (pl.Object, pl.Binary):
             raise ReadError(
                 f"{table.name}: column {str(table.columns[k])!r} is of type {table.dtypes[k]}, not answers. Leave it "
                 "out of the table."
             )
-    numeric = all(kind.is_numeric() or kind in (pl.Boolean, pl.Null) for kind in kinds)
-    return pl.Float64 if numeric else pl.String
+    return all(table.dtypes[k].is_numeric() or table.dtypes[k] in (pl.Boolean, pl.Null) for k in columns)

@@ -1,0 +1,64 @@
+"""Parquet and Arrow files as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from spectral_irt.errors import ReadError
+from spectral_irt.responses.reading.arrow_names import arrow_names
+from spectral_irt.responses.reading.files import File
+from spectral_irt.responses.reading.numbering import is_loose
+from spectral_irt.responses.reading.tabular import (
+    HEAD_COLUMNS,
+    HEAD_ROWS,
+    Pieces,
+    Table,
+    by_position,
+    check_names_differ,
+    polars_errors_named,
+    rows_in_a_piece,
+)
+
+
+def open_table(file: File) -> Table:
+    """A Parquet or Arrow file as a table."""
+    with polars_errors_named(file.name):
+        if file.family == "arrow":
+            check_names_differ(file.name, arrow_names(file.path))
+        if file.family == "parquet":
+            lazy = pl.scan_parquet(file.path, glob=False)
+        elif _is_stream(file):
+            lazy = pl.read_ipc_stream(file.path).lazy()
+        else:
+            lazy = pl.scan_ipc(file.path, glob=False)
+        schema = lazy.collect_schema()
+        if not len(schema):
+            raise ReadError(f"{file.name} has no columns.")
+        first = by_position(lazy.select(pl.nth(range(min(len(schema), HEAD_COLUMNS)))).head(HEAD_ROWS).collect())
+        n_rows = max(int(lazy.select(pl.len()).collect().item()), 1)
+
+    def head(column: int) -> pl.Series:
+        if column < first.width:
+            return first.to_series(column)
+        with polars_errors_named(file.name):
+            return lazy.select(pl.nth(column)).head(HEAD_ROWS).collect().to_series()
+
+    def pieces(columns: Sequence[int]) -> Pieces:
+        size = rows_in_a_piece(len(columns))
+        seen = 0
+        with polars_errors_named(file.name):
+            chosen = lazy.select(pl.nth(list(columns)))
+            for batch in chosen.collect_batches(chunk_size=size, maintain_order=True):
+                seen += batch.height
+                yield by_position(batch), min(seen / n_rows, 1.0)
+
+    dtypes = list(schema.dtypes())
+    return Table(file.name, list(schema.names()), dtypes, [is_loose(dtype) for dtype in dtypes], head, pieces)
+
+
+def _is_stream(file: File) -> bool:
+    """The Arrow stream format, which has no directory and must be read in one go."""
+    with open(file.path, "rb") as opened:
+        return opened.read(6) != b"ARROW1"
