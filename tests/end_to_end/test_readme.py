@@ -53,15 +53,18 @@ def test_it_opens_with_demo_and_test() -> None:
     assert [line.split("#")[0].strip() for line in BLOCKS[0][1].splitlines()] == ["make demo", "make test"]
 
 
-def test_python_blocks_run_and_print_what_is_shown() -> None:
+def test_python_blocks_run_and_print_what_is_shown(cli: Cli) -> None:
     blocks = shown("python")
     assert blocks
+    simulate = next(line for text, _ in shown("sh") for line in text.splitlines() if " simulate " in line)
+    assert cli(*shlex.split(simulate, comments=True)[1:]).code == 0  # the answers.csv that is read below
     names: dict[str, Any] = {}
     for code, expected in blocks:
         out = io.StringIO()
         with contextlib.redirect_stdout(out):
             exec(compile(code, "README.md", "exec"), names)
         same(out.getvalue(), expected)
+    assert {path.name for path in Path().iterdir()} == {"answers.csv", "results", "items.bank"}
 
 
 def test_shell_blocks_run_and_the_last_prints_what_is_shown(cli: Cli) -> None:

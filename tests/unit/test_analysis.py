@@ -118,7 +118,7 @@ def test_labels_are_matched_once() -> None:
     lsat = si.datasets.load_lsat()
     fit = si.SpectralRasch().fit(lsat)
     order = [3, 1, 0, 4, 2]
-    other = Responses.from_wide(lsat.to_dense()[:, order], items=lsat.items[order])
+    other = Responses.from_wide(lsat.to_dense()[:, order], items=lsat.items[order].tolist())
     assert fit.analyse(other).responses.items.tolist() == lsat.items.tolist()
     for ask in (lambda study: study.item_fit(), lambda study: study.reliability().to_dict()):
         assert str(ask(fit.analyse(other))) == str(ask(fit.analyse(lsat)))
@@ -211,7 +211,7 @@ def test_nothing_is_written_over_somebody_elses_file(answers: str) -> None:
     Path("results").mkdir()
     Path("results/items.csv").write_text("mine")
     responses = si.read(answers)
-    with pytest.raises(si.errors.OutputError, match=r"'items.csv', which no run of spectral-irt wrote"):  # type: ignore[attr-defined]
+    with pytest.raises(si.errors.OutputError, match=r"'items.csv', which no run of spectral-irt wrote"):
         si.SpectralRasch().fit(responses).analyse(responses).write("results")
     assert [path.name for path in Path("results").iterdir()] == ["items.csv"]
     assert Path("results/items.csv").read_text() == "mine"

@@ -120,7 +120,9 @@ def test_forms_and_probabilities_go_by_label() -> None:
     p = calibration.probability([0.0, 1.0], items=["item3", "item1"])
     expected = 1 / (1 + np.exp(calibration.difficulty[[2, 0]] - np.array([[0.0], [1.0]])))
     np.testing.assert_allclose(p, expected)
-    np.testing.assert_allclose(calibration.probability([0.0])[0], calibration.probability([0.0], calibration.labels)[0])
+    np.testing.assert_allclose(
+        calibration.probability([0.0])[0], calibration.probability([0.0], calibration.labels.tolist())[0]
+    )
     for ask in (calibration.probability, calibration.information):
         with pytest.raises(OptionError, match="unknown items 'item9'; this calibration has 'item1'"):
             ask([0.0], items=["item9"])

@@ -104,3 +104,11 @@ def later():
 """
     found = imported_rooms(source, ["spectral_irt", "responses"])
     assert found == {"cli", "bank", "__version__", "chain", "responses", "errors", "plots", "persons"}
+
+
+def test_the_design_names_the_rooms_in_this_order() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "design.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `")]
+    described = [name.strip("`/ ").removesuffix(".py") for row in rows for name in row.split(",")]
+    there = {room_of(path) for path in MODULES}
+    assert described == [room for room in ROOMS if room in there]

@@ -92,6 +92,7 @@ def test_chosen_anchors_are_zero_on_average():
     data, groups = two_groups((300, 250), 6, seed=3)
     found = SpectralRasch().fit(data).analyse(data).dif(groups, anchors=[1, 4])
     assert found.anchors.tolist() == [1, 4]
+    assert SpectralRasch().fit(data).analyse(data).dif(groups, anchors=["1", "4"]).anchors.tolist() == [1, 4]  # as text
     assert found.contrasts["contrast"][[1, 4]].mean() == pytest.approx(0, abs=1e-12)
     single = SpectralRasch().fit(data).analyse(data).dif(groups, anchors=[2]).contrasts
     assert single["contrast"][2] == single["se"][2] == single["z"][2] == 0
