@@ -13,9 +13,7 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any
 
-_lock = Lock()
-_inside = 0  # how many are within `one_blas_thread`, in all threads of this process
-_before: list[tuple[Any, int]] = []  # each library, and the threads it had before the first of them
+_held = Lock()  # by whoever has set the limit, until it is undone
 
 
 @lru_cache(maxsize=2)
@@ -28,19 +26,21 @@ def _libraries(with_scipy: bool) -> list[Any]:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Within it matrix libraries use one thread. It may be entered again inside, and from several threads at once."""
-    global _inside, _before
-    with _lock:
-        _inside += 1
-        if _inside == 1:
-            _before = [(one, one.get_num_threads()) for one in _libraries("scipy.linalg" in sys.modules)]
-            for library, _ in _before:
-                library.set_num_threads(1)
+    """Within it matrix libraries use one thread.
+
+    The limit is the whole process's. Whoever finds it set, further inside or in another thread, leaves it alone, and
+    whoever set it undoes it: so it cannot be left behind, though another thread may lose it before its end.
+    """
+    if not _held.acquire(blocking=False):
+        yield
+        return
+    before: list[tuple[Any, int]] = []
     try:
+        before = [(one, one.get_num_threads()) for one in _libraries("scipy.linalg" in sys.modules)]
+        for library, _ in before:
+            library.set_num_threads(1)
         yield
     finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0:
-                for library, threads in _before:
-                    library.set_num_threads(threads)
+        for library, threads in before:
+            library.set_num_threads(threads)
+        _held.release()

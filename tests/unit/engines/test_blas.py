@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -48,26 +48,29 @@ def test_it_may_be_entered_again_and_left_by_an_error() -> None:
     assert threads() == {3}
 
 
-def test_from_several_threads_the_last_gives_them_back() -> None:
-    """The first to enter is the first to leave: it must not give back what the other still wants held."""
-    inside, left = Barrier(2), Barrier(2)
+@pytest.mark.parametrize("first_out", ["outer", "inner"])
+def test_with_two_threads_inside_they_are_given_back_whoever_leaves_first(first_out: str) -> None:
+    entered, leave = Event(), Event()
 
-    def first() -> None:
+    def beside() -> None:
         with one_blas_thread():
-            inside.wait()
-        left.wait()
+            entered.set()
+            assert leave.wait(60)
 
-    def second() -> set[int]:
+    with ThreadPoolExecutor(1) as pool:
         with one_blas_thread():
-            inside.wait()
-            left.wait()
-            return threads()
-
-    with ThreadPoolExecutor(2) as pool:
-        one, other = pool.submit(first), pool.submit(second)
-        one.result()
-        assert other.result() == {1}
+            other = pool.submit(beside)
+            assert entered.wait(60)
+            assert threads() == {1}
+            if first_out == "inner":
+                leave.set()
+                other.result()
+                assert threads() == {1}
+        leave.set()
+        other.result()
     assert threads() == {3}
+    with one_blas_thread():
+        assert threads() == {1}
 
 
 def test_a_map_that_is_not_taken_to_its_end_gives_them_back() -> None:
