@@ -138,6 +138,15 @@ class ConvergenceWarning(_Said, UserWarning):
     """An iteration stopped before it reached its tolerance."""
 
 
+def stopped(what: str, steps: int, unit: str, measure: str, reached: float, asked: float) -> str:
+    """The one sentence about an iteration that ended before it reached its tolerance.
+
+    >>> stopped("the chain", 10_000, "passes", "residual", 3e-4, 1e-10)
+    'the chain stopped after 10,000 passes at residual 3.0e-04 (asked: 1.0e-10).'
+    """
+    return f"{what} stopped after {steps:,} {unit} at {measure} {reached:.1e} (asked: {asked:.1e})."
+
+
 def listed(labels: Iterable[object], total: int | None = None) -> str:
     """The first five labels, quoted, and how many more there are.
 

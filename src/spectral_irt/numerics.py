@@ -15,7 +15,7 @@ from scipy import sparse
 Floats = NDArray[np.float64]
 
 WINDOW = 8  # differences that Anderson's acceleration looks back on
-FILLED = 0.2  # share of cells from which a dense product is faster than a sparse one
+FILLED = 0.07  # share of cells from which a dense product in one thread is faster than a sparse one
 SLICE = 4_000_000  # cells of a dense slice: 32 MB
 
 
@@ -101,7 +101,7 @@ def gram(left: sparse.csr_array, right: sparse.csr_array | None = None) -> Float
     """left^T right, or left^T left, as a dense array: by dense slices when many cells are filled, sparse otherwise."""
     other = left if right is None else right
     rows, m = left.shape
-    if max(left.nnz, other.nnz) < FILLED * rows * m:
+    if left.nnz * other.nnz < (FILLED * rows * m) ** 2:
         return (left.T @ other).toarray()
     total = np.zeros((m, other.shape[1]))
     size = max(1, SLICE // m)

@@ -15,9 +15,9 @@ from spectral_irt.chain.covariance import SE_METHODS, choose_method, standard_er
 from spectral_irt.chain.displacement import displacements
 from spectral_irt.chain.pairs import check_strength
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, Regularization, prior_precision
-from spectral_irt.chain.stationary import Stationary
 from spectral_irt.errors import DesignError, OptionError, check_option, listed, option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
+from spectral_irt.estimators.spectral import chain_convergence
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import Design, examine
@@ -131,7 +131,7 @@ class AnchoredRasch(RaschEstimator):
         findings = [finding for finding in design.findings if finding.code != "disconnected"] + notes
         findings += _not_estimated(responses, status, kept)
         findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
-        findings += _not_converged(found, self.tol)
+        findings += chain_convergence(found, self.tol) if found else []
         findings += _displaced(responses.items, full["displacement"], full["displacement_se"])
         return Estimate(
             full["difficulty"],
@@ -319,14 +319,6 @@ def _not_estimated(responses: Responses, status: NDArray[Any], kept: NDArray[np.
             sentence = f"{len(names):,} {verb} {what}, for the data do not tie them to the anchors: {listed(names)}."
             findings.append(Finding(code, "warning", sentence, remedy, tuple(names.tolist())))
     return findings
-
-
-def _not_converged(found: Stationary | None, tol: float) -> list[Finding]:
-    if found is None or found.residual <= tol:
-        return []
-    sentence = f"The chain stopped at residual {found.residual:.1e}, asked was {tol:.1e}."
-    remedy = "Raise " + option("max_iter") + ", or look for weak links between groups of items."
-    return [Finding("not_converged", "warning", sentence, remedy)]
 
 
 def _displaced(labels: Labels, displacement: Floats, se: Floats) -> list[Finding]:

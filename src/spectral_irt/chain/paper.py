@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from spectral_irt.chain.pairs import Pairs
-from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option
+from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option, stopped
 from spectral_irt.responses.block import Floats
 
-STOPS = ("residual", "step")
+Stop = Literal["residual", "step"]
+STOPS = get_args(Stop)
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +122,7 @@ def _power(y: Any, d: Floats, beta_range: float | None, tol: float, max_iter: in
             break
     else:
         warnings.warn(
-            f"stopped after {max_iter:,} steps, residual {residual:.0e}; the estimate may be off.",
+            stopped("the power iteration", max_iter, "steps", "residual", residual, tol) + " The estimate may be off.",
             ConvergenceWarning,
             stacklevel=3,
         )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.chain.operator import Chain
-from spectral_irt.errors import ConvergenceWarning
+from spectral_irt.errors import ConvergenceWarning, stopped
 from spectral_irt.numerics import Anderson, inner
 from spectral_irt.responses.block import Floats
 
@@ -64,8 +64,8 @@ def stationary(
         found = _arnoldi(chain, found, tol, max_passes)
     if found.residual > tol:
         warnings.warn(
-            f"the chain stopped after {found.passes:,} passes at residual {found.residual:.1e} (asked: {tol:.1e}); "
-            "difficulties across weak links may be off.",
+            stopped("the chain", found.passes, "passes", "residual", found.residual, tol)
+            + " Difficulties across weak links may be off.",
             ConvergenceWarning,
             stacklevel=2,
         )

@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from spectral_irt.chain.covariance import SE_METHODS
+from spectral_irt.chain.pairs import NU_RULES
+from spectral_irt.chain.weights import WEIGHTINGS
 from spectral_irt.cli.places import place
 from spectral_irt.errors import OptionError, option
 from spectral_irt.estimators.by_name import METHODS
@@ -183,7 +186,7 @@ class Fitting:
     weighting: Annotated[
         str | None,
         _method(
-            metavar="ability|users|pairs", help="How much each person counts; ability by default, the most accurate."
+            metavar="|".join(WEIGHTINGS), help="How much each person counts; ability by default, the most accurate."
         ),
     ] = None
     regularization: Annotated[
@@ -194,13 +197,13 @@ class Fitting:
         float | None, _method(metavar="NUMBER", help="The paper's regularisation: disagreements added to each pair.")
     ] = None
     nu_rule: Annotated[
-        str | None, _method(metavar="differed|together", help="Which pairs --nu is added to; differed by default.")
+        str | None, _method(metavar="|".join(NU_RULES), help="Which pairs --nu is added to; differed by default.")
     ] = None
     se: Annotated[
         str | None,
         _method(
             metavar="METHOD",
-            offers="auto|dense|one-pass|multiplier|none",
+            offers="|".join(SE_METHODS),
             help="Standard errors: auto (default), dense, one-pass, multiplier or none.",
         ),
     ] = None

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
+from spectral_irt.engines.blas import one_blas_thread
 from spectral_irt.engines.engine import Each, Engine, Kernel
 from spectral_irt.errors import OptionError, option
 
@@ -29,18 +30,19 @@ class LocalEngine(Engine):
 
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
         """What the kernel gives for every part, in order; no more results wait to be taken than there are threads."""
-        if self.threads == 1 or len(parts) < 2:
-            yield from (kernel(*own, *args) for own in zip(parts, *each, strict=True))
-            return
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.threads)
-        waiting: deque[Future[Any]] = deque()
-        for own in zip(parts, *each, strict=True):
-            if len(waiting) > self.threads:
+        with one_blas_thread():  # the engine's threads are all there are
+            if self.threads == 1 or len(parts) < 2:
+                yield from (kernel(*own, *args) for own in zip(parts, *each, strict=True))
+                return
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self.threads)
+            waiting: deque[Future[Any]] = deque()
+            for own in zip(parts, *each, strict=True):
+                if len(waiting) > self.threads:
+                    yield waiting.popleft().result()
+                waiting.append(self._pool.submit(kernel, *own, *args))
+            while waiting:
                 yield waiting.popleft().result()
-            waiting.append(self._pool.submit(kernel, *own, *args))
-        while waiting:
-            yield waiting.popleft().result()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"threads": self.threads, "_pool": None}  # threads belong to the process that started them

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import inspect
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,8 +21,16 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_irt import __version__
 from spectral_irt.calibration import LOGITS, SMALL, Calibration, Provenance, Scale
 from spectral_irt.chain.regularization import Regularization
-from spectral_irt.engines import LocalEngine
-from spectral_irt.errors import NotFittedError, OptionError, listed
+from spectral_irt.engines import LocalEngine, one_blas_thread
+from spectral_irt.errors import (
+    MORE_ITERATIONS,
+    ConvergenceWarning,
+    NotFittedError,
+    OptionError,
+    listed,
+    option,
+    stopped,
+)
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.responses import Labels, fixed
@@ -31,7 +41,9 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
 
 Tell = Callable[[str], None]
+WEAK_LINKS = "Raise " + option("max_iter") + ", or look for weak links between groups of items."
 
+SMALL_ALGEBRA = 1_000  # items up to which one thread does a fit's matrices sooner than several have woken up
 KEEP_COVARIANCE = 2_000  # items up to which a fit keeps its covariance matrix (32 MB)
 
 
@@ -78,6 +90,29 @@ class Estimate:
     scale: Scale = LOGITS
     further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def convergence(
+    what: str,
+    steps: int,
+    unit: str,
+    measure: str,
+    reached: float,
+    asked: float,
+    *,
+    remedy: str = MORE_ITERATIONS,
+    warn: bool = True,
+) -> list[Finding]:
+    """Nothing where an iteration reached its tolerance; else the finding that it did not, and a warning.
+
+    `warn=False` where the iteration itself has warned.
+    """
+    if reached <= asked:
+        return []
+    sentence = stopped(what, steps, unit, measure, reached, asked)
+    if warn:
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=4)  # where `fit` was called
+    return [Finding("not_converged", "warning", sentence[0].upper() + sentence[1:], remedy)]
 
 
 class RaschEstimator:
@@ -153,7 +188,8 @@ class RaschEstimator:
         if self.threads is not None:
             responses = responses.using(LocalEngine(self.threads))
         check_usable(responses)
-        found = self._estimate(responses, progress or (lambda text: None))
+        with one_blas_thread() if responses.n_items <= SMALL_ALGEBRA else nullcontext():
+            found = self._estimate(responses, progress or (lambda text: None))
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)  # nothing of an earlier fit survives
         self.calibration_ = self._calibration(responses, found)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 from scipy import sparse
 
 from spectral_irt.engines import Prepared
-from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, option
-from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
+from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, option, stopped
+from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.given_score import conditional_probabilities, pattern_sums
 from spectral_irt.estimators.information import (
     DENSE_ITEMS,
@@ -26,10 +26,12 @@ from spectral_irt.estimators.information import (
 from spectral_irt.estimators.patterns import distinct, merge, split_in_parts
 from spectral_irt.estimators.support import keep_estimable, start_difficulty
 from spectral_irt.numerics import centred_inverse, gram
-from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats
 
-STANDARD_ERRORS = ("information", "sandwich", "none")
+ConditionalSe = Literal["information", "sandwich", "none"]
+STANDARD_ERRORS = get_args(ConditionalSe)
+ON_THE_EDGE = "Raise " + option("max_iter") + ", or look for items on the edge of having no finite estimate."
 CUTOFF = 50  # answers; beyond, the saddlepoint's probabilities are good to three digits
 LONGEST_STEP = 2.0  # logits at once for one item: an item with few answers may point much too far
 SHORTEST_STEP = 2.0**-30  # of a halved step
@@ -111,9 +113,7 @@ def conditional_difficulty(
     converged = size <= max(tol, likelihood.rounding)
     if not converged:
         warnings.warn(
-            f"stopped after {n_iter} passes at a gradient of {size:.1e} (asked: {tol:.1e}); raise "
-            + option("max_iter")
-            + ", or look for items on the edge of having no finite estimate.",
+            stopped("the conditional likelihood", n_iter, "passes", "a gradient of", size, tol) + " " + ON_THE_EDGE,
             ConvergenceWarning,
             stacklevel=2,
         )
@@ -345,13 +345,9 @@ class ConditionalRasch(RaschEstimator):
         findings = list(kept.findings)
         size = float(np.max(np.abs(fit.gradient)))
         if not fit.converged:
-            findings.append(
-                Finding(
-                    "not_converged",
-                    "warning",
-                    f"The likelihood was climbed to a derivative of {size:.1e}, asked was {self.tol:.1e}.",
-                    "Raise " + option("max_iter") + ".",
-                )
+            what = "the conditional likelihood"
+            findings += convergence(
+                what, fit.n_iter, "passes", "a gradient of", size, self.tol, remedy=ON_THE_EDGE, warn=False
             )
         return Estimate(
             kept.spread(fit.difficulty),

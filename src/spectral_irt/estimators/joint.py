@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -10,8 +9,8 @@ import numpy as np
 
 from spectral_irt.chain.weights import prox_ability
 from spectral_irt.engines import Prepared
-from spectral_irt.errors import MORE_ITERATIONS, ConvergenceWarning, Words
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
+from spectral_irt.errors import Words
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, by_user, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centred_inverse, conjugate_gradients, gram
@@ -216,10 +215,7 @@ class JointRasch(RaschEstimator):
             parts, _ = parts.advance(solve_abilities, difficulty)
         ability, ability_se = _abilities(rest, parts)
         findings = list(kept.findings)
-        if fit.residual > self.tol:
-            text = f"joint likelihood stopped after {fit.n_iter:,} steps; the last moved {fit.residual:.1e}"
-            warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=3)
-            findings.append(Finding("not_converged", "warning", f"J{text[1:]}.", MORE_ITERATIONS))
+        findings += convergence("the joint likelihood", fit.n_iter, "steps", "a last step of", fit.residual, self.tol)
         n = rest.n_responses / max(int(np.sum(rest.counts > 0)), 1)
         if not self.correction and n < 30:
             findings.append(

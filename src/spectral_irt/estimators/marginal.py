@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from spectral_irt.errors import (
-    MORE_ITERATIONS,
-    ConvergenceWarning,
     DesignError,
     OptionError,
     Words,
     check_option,
     listed,
 )
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.marginal_em import (
     FREE_STEP,
     NO_SPREAD,
@@ -36,8 +33,9 @@ from spectral_irt.estimators.support import DENSE_ITEMS, Kept, start_difficulty
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.design import examine
 
-PRIORS = ("normal", "free", "validation")
-QUADRATURES = ("even", "hermite")
+Prior = Literal["normal", "free", "validation"]
+Quadrature = Literal["even", "hermite"]
+PRIORS, QUADRATURES = get_args(Prior), get_args(Quadrature)
 
 # The paper tries ten normal distributions and does not list them. These are the nine of its authors' script (means -1,
 # 0, 1 with sd 0.5, 1, 1.5) and the wide one of its misspecification experiment.
@@ -235,11 +233,8 @@ def _keep_mixed(responses: Responses) -> Kept:
 def _fit_findings(
     fit: MarginalFit, sigma: float, estimated: bool, responses: Responses, options: MarginalRasch
 ) -> list[Finding]:
-    found = []
-    if fit.residual > (options.tol if options.prior != "free" else FREE_STEP):
-        text = f"marginal likelihood stopped after {fit.n_iter:,} passes; the last step was {fit.residual:.1e}"
-        warnings.warn(f"{text} (asked: {options.tol:.1e}).", ConvergenceWarning, stacklevel=4)
-        found.append(Finding("not_converged", "warning", f"M{text[1:]}.", MORE_ITERATIONS))
+    asked = options.tol if options.prior != "free" else FREE_STEP
+    found = convergence("the marginal likelihood", fit.n_iter, "passes", "a last step of", fit.residual, asked)
     if estimated and sigma <= 1.01 * NO_SPREAD:
         found.append(
             Finding(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -11,15 +11,16 @@ from scipy import sparse
 from spectral_irt.chain.pairs import PairChain, pair_counts
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
-from spectral_irt.errors import ConvergenceWarning, Words, check_option, option
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
+from spectral_irt.errors import Words, check_option, option
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centred_inverse, gram
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats
 
-ALGORITHMS = ("chain", "mm")
+Algorithm = Literal["chain", "mm"]
+ALGORITHMS = get_args(Algorithm)
 PAIRS = 2_000_000  # pairs of answers laid out at a time
 
 
@@ -246,11 +247,15 @@ class PairwiseRasch(RaschEstimator):
             max_iter=self.max_iter,
         )
         findings = list(kept.findings)
-        if fit.residual > self.tol:
-            text = f"pairwise likelihood stopped after {fit.n_iter:,} iterations; the last moved {fit.residual:.1e}"
-            warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=3)
-            remedy = "Raise " + option("max_iter") + Words(", or use algorithm='chain'.", ".")
-            findings.append(Finding("not_converged", "warning", f"P{text[1:]}.", remedy))
+        findings += convergence(
+            "the pairwise likelihood",
+            fit.n_iter,
+            "iterations",
+            "a last step of",
+            fit.residual,
+            self.tol,
+            remedy="Raise " + option("max_iter") + Words(", or use algorithm='chain'.", "."),
+        )
         if rest.n_items > DENSE_ITEMS:
             findings.append(
                 Finding(

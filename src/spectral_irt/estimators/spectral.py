@@ -15,7 +15,7 @@ from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weights import weighting_named
 from spectral_irt.errors import OptionError, check_option, option
-from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
+from spectral_irt.estimators.base import KEEP_COVARIANCE, WEAK_LINKS, Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import estimable, examine
@@ -113,7 +113,8 @@ def spectral_difficulty(
             matrix[alone] = matrix[:, alone] = prior_se * 0
             matrix[alone, alone] = prior_se**2
 
-    findings += _findings(plan, found, tol)
+    findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
+    findings += chain_convergence(found, tol)
     if contraction > SLOW:
         # Ties to a virtual item hide weak links, so these are looked for in the data alone.
         weak = weak_links(rest.take_items(design.component[kept] == 0))
@@ -138,18 +139,11 @@ def spectral_difficulty(
     )
 
 
-def _findings(plan: Regularization, found: Stationary, tol: float) -> list[Finding]:
-    out = [Finding("regularization", "note", f"Regularization: {plan}.")]
-    if found.residual > tol:
-        out.append(
-            Finding(
-                "not_converged",
-                "warning",
-                f"The chain stopped at residual {found.residual:.1e}, asked was {tol:.1e}.",
-                "Raise " + option("max_iter") + ", or look for weak links between groups of items.",
-            )
-        )
-    return out
+def chain_convergence(found: Stationary, tol: float) -> list[Finding]:
+    """The finding that a chain was not solved to its tolerance, if it was not; the solver has warned of it."""
+    return convergence(
+        "the chain", found.passes, "passes", "residual", found.residual, tol, remedy=WEAK_LINKS, warn=False
+    )
 
 
 # ----------------------------------------------------------------------------------------- the class

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from spectral_irt.engines import Prepared
-from spectral_irt.errors import MORE_ITERATIONS, ConvergenceWarning
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
+from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import by_item, by_user, start_difficulty
 from spectral_irt.numerics import Anderson
-from spectral_irt.responses import Block, Finding, Responses
+from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import examine
 
@@ -257,10 +255,9 @@ class VariationalRasch(RaschEstimator):
         ability, ability_se = _abilities(rest, fit)
         # Users with extreme scores do inform the prior, so the design's remark that they do nothing is not true here.
         findings = [finding for finding in design.findings if finding.code != "silent_users"]
-        if fit.residual > self.tol and fit.n_iter >= self.max_iter:
-            text = f"variational fit stopped after {fit.n_iter:,} passes; the last moved {fit.residual:.1e}"
-            warnings.warn(f"{text} (asked: {self.tol:.1e}).", ConvergenceWarning, stacklevel=3)
-            findings.append(Finding("not_converged", "warning", f"V{text[1:]}.", MORE_ITERATIONS))
+        if fit.n_iter >= self.max_iter:
+            what = "the variational fit"
+            findings += convergence(what, fit.n_iter, "passes", "a last step of", fit.residual, self.tol)
         return Estimate(
             difficulty,
             se,
