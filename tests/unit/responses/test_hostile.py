@@ -33,7 +33,7 @@ def test_a_number_of_401_digits(tmp_path: Path) -> None:
     with pytest.raises(ResponseValueError):
         Responses.from_wide([[HUGE, 0], [1, 0]])
     with pytest.raises(ResponseValueError):
-        responses_from_frame(pd.DataFrame({"a": [HUGE, 0.5], "b": [0, 1]}))
+        responses_from_frame(pd.DataFrame({"a": pd.Series([HUGE, 0.5], dtype=object), "b": [0, 1]}))
 
 
 @pytest.mark.parametrize(
