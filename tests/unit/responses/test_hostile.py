@@ -75,6 +75,9 @@ def test_columns_of_several_levels() -> None:
     for read in (Responses.from_wide, responses_from_frame, SpectralRasch().fit):
         with pytest.raises(ReadError, match=r"several levels, as in \('x', 'a'\) \(MultiIndex\).* Join them first"):
             read(table)
+    with pytest.raises(ReadError) as caught:
+        SpectralRasch().fit(table)
+    assert str(caught.value).endswith("for c in df.columns].")  # no option would help
 
 
 def test_rows_of_several_levels_are_labels() -> None:
