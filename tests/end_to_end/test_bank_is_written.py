@@ -86,6 +86,7 @@ run()
 """
 
 
+@pytest.mark.slow
 def test_what_a_kill_during_the_first_save_left_goes_with_the_next_run(place: Path, cli: Cli) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED], cwd=place, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done

@@ -414,6 +414,7 @@ def process(*args: object, cwd: Path, **options: Any) -> subprocess.CompletedPro
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", **options)
 
 
+@pytest.mark.slow
 def test_silent_and_plain_when_piped(lsat: Path, tmp_path: Path) -> None:
     done = process("fit", lsat, "-o", "out", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")

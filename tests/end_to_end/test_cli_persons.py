@@ -177,6 +177,7 @@ def test_bootstrap_limits(cli: Cli, school: Path) -> None:
     assert "--bootstrap is 5" in done.err
 
 
+@pytest.mark.slow
 def test_the_rule_keeps_good_items_and_finds_bad_ones() -> None:
     """40 data sets of 20 items, half of them with slopes 0.5 and 2."""
     good, bad = [], []
@@ -226,6 +227,7 @@ def same_comparison(cli: Cli, *args: object) -> None:
         assert float(by_item[row["item"]]["contrast"]) == pytest.approx(float(row["contrast"]), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_groups_come_from_every_kind_of_file(cli: Cli, school: Path) -> None:
     cli("fit", school, "-o", "out", "--group", "sex", "--ignore", "age")
     table = pl.read_csv(school)

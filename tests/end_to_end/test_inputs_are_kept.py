@@ -78,7 +78,7 @@ def refused(cli: Cli, command: list[str], name: str, ways: list[str]) -> None:
 def test_fit(cli: Cli, files: None) -> None:
     for name, says in INPUTS.values():
         for option in ("--ifile", "--pfile", "--catsim"):
-            refused(cli, ["fit", "d.csv", *says, option], name, NAMES)
+            refused(cli, ["fit", "d.csv", *says, option], name, NAMES if option == "--ifile" else ["relative"])
 
 
 def test_compare_and_score(cli: Cli, files: None) -> None:

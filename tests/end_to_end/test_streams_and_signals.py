@@ -218,6 +218,7 @@ def started(program: str, cwd: Path) -> subprocess.Popen[str]:
     return running
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 def test_a_signal_that_ends_leaves_nothing(place: Path, number: signal.Signals) -> None:
     with started(SLOW, place) as running:

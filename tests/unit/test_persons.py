@@ -110,6 +110,7 @@ def test_posterior_one_user_at_a_time(mean, sd):
     assert (found.ability[1], found.se[1]) == (mean, sd)  # nobody's answers: the prior
 
 
+@pytest.mark.slow
 def test_prior_is_estimated():
     data = simulate.rasch(4000, 25, ability_mean=0.7, ability_sd=1.4, seed=2)
     found = abilities(data.responses, data.difficulty, "eap")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from spectral_irt import Analysis, SpectralRasch, datasets, simulate
+from spectral_irt import Analysis, AnchoredRasch, SpectralRasch, datasets, simulate
 from spectral_irt.bank import Bank
 from spectral_irt.bank.bank import information_matrix
 from spectral_irt.bank.people import NO_RECOGNITION, Salt, numbered
 from spectral_irt.calibration import Scale
 from spectral_irt.errors import BankError, NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.responses import Responses
+from spectral_irt.responses import Responses, as_responses
 
 
 @pytest.fixture(scope="module")
@@ -150,3 +152,46 @@ def test_numbered_users() -> None:
     assert numbered(Responses.from_wide([[1, 0], [0, 1]]))
     assert not numbered(Responses.from_long(["x", "y"], ["a", "a"], [1, 0]))
     assert not numbered(Responses.from_long([7, 9], ["a", "a"], [1, 0]))
+
+
+def people_of_one_kind() -> np.ndarray[Any, Any]:
+    """Item 8 has right and wrong answers, all of them from people who have every answer right, or every one wrong."""
+    table = np.full((130, 9), np.nan)
+    table[:100, :8] = simulate.rasch(100, 8, seed=3).responses.to_dense()
+    table[100:115, [0, 1, 2, 8]] = 1
+    table[115:, [0, 1, 2, 8]] = 0
+    return table
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        SpectralRasch(),
+        SpectralRasch(regularization=1.0),
+        SpectralRasch(weighting="users"),
+        SpectralRasch(weighting="pairs"),
+        AnchoredRasch({0: 0.0, 1: 0.5}),
+    ],
+    ids=["auto", "prior", "users", "pairs", "anchored"],
+)
+def test_an_item_that_people_of_one_kind_answered_is_not_measured(estimator: Any) -> None:
+    data = as_responses(people_of_one_kind())
+    fit = estimator.fit(data)
+    assert fit.status_[8] == "no information"
+    assert "ok" in fit.status_
+    assert fit.se_[8] > 0.5  # the prior's
+    bank = Bank.from_fit(fit, data)
+    assert not bank.measured[8]
+    assert bank.measured[:8].all()
+    with pytest.raises(BankError, match="none of the items answered has a difficulty"):
+        bank.score(Responses.from_wide([[1], [0]], items=[8]))
+
+
+@pytest.mark.parametrize("method", ["stream", "refit"])
+def test_an_item_that_such_people_bring_into_a_bank_is_not_measured(method: str) -> None:
+    table = people_of_one_kind()
+    old = as_responses(table[:80, :8])
+    bank = Bank.from_fit(SpectralRasch().fit(old), old).update(as_responses(table[80:]), method)
+    assert bank.items[8] == 8
+    assert bank.status[8] == "no information"
+    assert not bank.measured[8]

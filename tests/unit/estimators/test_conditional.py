@@ -122,6 +122,7 @@ def test_sandwich():
     assert fit.se_method_ == "exact information, sandwich"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("se", ["information", "sandwich"])
 def test_standard_errors_at_scale_agree_with_the_exact_ones(se, monkeypatch):
     x = draw(3000, 60, 0.3, seed=6)

@@ -33,7 +33,7 @@ def test_a_number_of_401_digits(tmp_path: Path) -> None:
     with pytest.raises(ResponseValueError):
         Responses.from_wide([[HUGE, 0], [1, 0]])
     with pytest.raises(ResponseValueError):
-        responses_from_frame(pd.DataFrame({"a": [HUGE, 0.5], "b": [0, 1]}))
+        responses_from_frame(pd.DataFrame({"a": pd.Series([HUGE, 0.5], dtype=object), "b": [0, 1]}))
 
 
 @pytest.mark.parametrize(
@@ -75,6 +75,9 @@ def test_columns_of_several_levels() -> None:
     for read in (Responses.from_wide, responses_from_frame, SpectralRasch().fit):
         with pytest.raises(ReadError, match=r"several levels, as in \('x', 'a'\) \(MultiIndex\).* Join them first"):
             read(table)
+    with pytest.raises(ReadError) as caught:
+        SpectralRasch().fit(table)
+    assert str(caught.value).endswith("for c in df.columns].")  # no option would help
 
 
 def test_rows_of_several_levels_are_labels() -> None:
