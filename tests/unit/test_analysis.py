@@ -134,10 +134,10 @@ def test_residuals_are_answers_minus_expectations() -> None:
     table = study.residuals()
     assert table.columns == ["person", "item", "response", "expected", "residual", "z"]
     assert len(table) == lsat.n_responses
-    ability = dict(zip(study.persons()["user"].to_list(), study.persons()["ability"].to_list(), strict=True))
+    ability = dict(zip(study.persons()["person"].to_list(), study.persons()["ability"].to_list(), strict=True))
     difficulty = dict(zip(study.calibration.labels.tolist(), study.calibration.difficulty.tolist(), strict=True))
     for row in table.sample(50, seed=1).iter_rows(named=True):
-        p = 1 / (1 + np.exp(difficulty[row["item"]] - ability[row["user"]]))
+        p = 1 / (1 + np.exp(difficulty[row["item"]] - ability[row["person"]]))
         assert row["expected"] == pytest.approx(p)
         assert row["residual"] == pytest.approx(row["response"] - p)
         assert row["z"] == pytest.approx((row["response"] - p) / np.sqrt(p * (1 - p)))

@@ -220,13 +220,11 @@ def covariance(balance: Balance) -> Floats:
 
 
 def _one_pass(balance: Balance) -> Floats:
-    """Var_i = sum_l (g_li / J_ii + u_l)^2; the prior adds its own term alike, beside fixed items without its shift."""
+    """Var_i = sum_l (g_li / J_ii + u_l)^2; the prior adds its own term alike."""
     scale, shift = balance.rough.scale, balance.rough.shift
     omega, cross, common = balance.spread
     meat = balance.prior_meat(omega)
-    prior = meat * scale**2
-    if balance.fixed is None:
-        prior = prior + 2 * meat * scale * shift + meat @ shift**2
+    prior = meat * scale**2 + 2 * meat * scale * shift + meat @ shift**2
     return omega * scale**2 + 2 * scale * cross + common + prior
 
 
@@ -235,8 +233,7 @@ def _correction(balance: Balance, seed: int) -> Floats:
     rng = np.random.default_rng(seed)
     parts = balance.data.parts
     b = parts.sum(_signed_sums, balance.pi, each=[parts.seeds(seed)])
-    meat = balance.prior_meat(balance.spread[0]) if balance.fixed is None else balance.meat
-    b += np.sqrt(meat)[:, None] * rng.standard_normal(b.shape)
+    b += np.sqrt(balance.prior_meat(balance.spread[0]))[:, None] * rng.standard_normal(b.shape)
     b[~balance.free] = 0
     zero = balance.rough @ b
     if balance.fixed is None:

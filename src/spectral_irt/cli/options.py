@@ -11,12 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from spectral_irt.chain.covariance import SE_METHODS
-from spectral_irt.chain.pairs import NU_RULES
-from spectral_irt.chain.weights import WEIGHTINGS
 from spectral_irt.cli.places import place
 from spectral_irt.errors import OptionError, option
-from spectral_irt.estimators.by_name import METHODS
+from spectral_irt.estimators.by_name import CHOICES, METHODS
 
 if TYPE_CHECKING:
     from spectral_irt.cli.progress import Progress
@@ -186,7 +183,8 @@ class Fitting:
     weighting: Annotated[
         str | None,
         _method(
-            metavar="|".join(WEIGHTINGS), help="How much each person counts; ability by default, the most accurate."
+            metavar="|".join(CHOICES["weighting"]),
+            help="How much each person counts; ability by default, the most accurate.",
         ),
     ] = None
     regularization: Annotated[
@@ -197,13 +195,14 @@ class Fitting:
         float | None, _method(metavar="NUMBER", help="The paper's regularisation: disagreements added to each pair.")
     ] = None
     nu_rule: Annotated[
-        str | None, _method(metavar="|".join(NU_RULES), help="Which pairs --nu is added to; differed by default.")
+        str | None,
+        _method(metavar="|".join(CHOICES["nu_rule"]), help="Which pairs --nu is added to; differed by default."),
     ] = None
     se: Annotated[
         str | None,
         _method(
             metavar="METHOD",
-            offers="|".join(SE_METHODS),
+            offers="|".join(CHOICES["se"]),
             help="Standard errors: auto (default), dense, one-pass, multiplier or none.",
         ),
     ] = None

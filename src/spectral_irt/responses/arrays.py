@@ -12,7 +12,7 @@ from scipy import sparse
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, listed
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block
 from spectral_irt.responses.gatherer import Gatherer, Piece
-from spectral_irt.responses.labels import Labels, check_people, label_array
+from spectral_irt.responses.labels import Labels, check_people, label_array, positions
 from spectral_irt.responses.missing import is_missing
 from spectral_irt.responses.pack import Duplicates
 from spectral_irt.responses.responses import Responses
@@ -175,5 +175,4 @@ def _coded(column: NDArray[Any], name: str) -> tuple[Labels, NDArray[np.int64]]:
         ordered = sorted(known)
     except TypeError:  # of several kinds
         ordered = sorted(known, key=lambda label: (type(label).__name__, str(label)))
-    code = {label: k for k, label in enumerate(ordered)}
-    return label_array(ordered), np.fromiter(map(code.__getitem__, plain), dtype=np.int64, count=len(plain))
+    return label_array(ordered), positions(plain, ordered)

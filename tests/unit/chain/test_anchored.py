@@ -97,6 +97,18 @@ def test_standard_errors_three_ways(n_anchors: int) -> None:
     assert np.isnan(following[~fixed]).all()
 
 
+@pytest.mark.parametrize("n_anchors", [1, 5, 30])
+def test_standard_errors_three_ways_under_a_prior(n_anchors: int) -> None:
+    """The prior's part in the shift that all free items make together counts too: one anchor ties them loosely."""
+    data = simulate.rasch(300, 120, design="sampled", p=0.05, seed=7)
+    fixed = np.arange(120) < n_anchors
+    known = Known(fixed, np.where(fixed, data.difficulty, 0.0), np.where(fixed, 0.0, 1.0))
+    balance = solve_grounded(data.responses, np.zeros(120), known).balance
+    dense, one, many = (standard_errors(balance, method)[~fixed] for method in ("dense", "one-pass", "multiplier"))
+    np.testing.assert_allclose(one.mean(), dense.mean(), rtol=0.05)
+    np.testing.assert_allclose(many.mean(), dense.mean(), rtol=0.02)
+
+
 @pytest.mark.parametrize("method", ["dense", "one-pass", "multiplier"])
 def test_under_a_prior_errors_do_not_depend_on_which_answer_is_called_right(method: str) -> None:
     data = simulate.rasch(300, 120, design="sampled", p=0.05, seed=7)

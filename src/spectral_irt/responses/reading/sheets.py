@@ -17,7 +17,7 @@ import polars as pl
 from spectral_irt.errors import DuplicateResponseError, ReadError, listed, option
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block
 from spectral_irt.responses.gatherer import Gatherer, Piece
-from spectral_irt.responses.labels import Labels, label_array
+from spectral_irt.responses.labels import Labels, label_array, positions
 from spectral_irt.responses.reading.columns import Chosen, together
 from spectral_irt.responses.reading.numbering import ItemIndex, labels_of
 from spectral_irt.responses.reading.request import Request
@@ -132,8 +132,7 @@ class _Collector:
         return Responses(tuple(self._blocks), self._column_labels(), self._row_labels(rows))
 
     def _together(self, labels: pl.Series, rows: pl.Series) -> Responses:
-        code = {label: k for k, label in enumerate(rows.to_list())}
-        of_row = np.array([code[label] for label in labels.to_list()], dtype=np.int32)
+        of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
         if self._request.asked.orient == "users":
             return self._gatherer.pack(
                 self._row_labels(rows), self._column_labels(), lambda row, column: (of_row[row], column)
