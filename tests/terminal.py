@@ -13,6 +13,7 @@ import subprocess
 import sys
 import termios
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -41,13 +42,13 @@ def on_terminal(
     *args: object,
     cwd: Path,
     program: str | None = None,
-    press: tuple[str, bytes] | None = None,
+    when: tuple[str, Callable[[int], object]] | None = None,
     size: tuple[int, int] = (WIDTH, HEIGHT),
     limit: float = 300,
 ) -> Shown:
     """Run `spectral-irt` (or a Python program) with a terminal as its input, output and error.
 
-    `press`: a text, and the keys to press once it is on the screen.
+    `when`: a text, and what to do once it is on the screen; it gets the terminal, to press keys.
     """
     ours, theirs = pty.openpty()
     command = [sys.executable, *(["-c", program] if program else ["-m", "spectral_irt"]), *map(str, args)]
@@ -83,9 +84,9 @@ def on_terminal(
                 break
             stream.feed(data)
             _look(screen, shown)
-            if press is not None and press[0] in " ".join(screen.display):
-                os.write(ours, press[1])
-                press = None
+            if when is not None and when[0] in " ".join(screen.display):
+                when[1](ours)
+                when = None
         shown.code = running.wait(timeout=30)
     finally:
         if running.poll() is None:
@@ -95,6 +96,11 @@ def on_terminal(
     shown.screen = [line.rstrip() for line in screen.display]
     shown.cursor_hidden = screen.cursor.hidden
     return shown
+
+
+def interrupt(terminal: int) -> None:
+    """Press Ctrl-C."""
+    os.write(terminal, b"\x03")
 
 
 def _take(terminal: int) -> None:

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 
 from spectral_irt import Bank, writing
 from spectral_irt.bank.locking import locked
-from terminal import on_terminal
+from terminal import interrupt, on_terminal
 
 Cli = Callable[..., Any]
 
@@ -44,7 +43,7 @@ WRITERS = ["update bank new.csv", "fit new.csv -o out --bank bank"]
 def test_waiting_for_another_writer_says_so_and_can_be_interrupted(place: Path, command: str) -> None:
     before = contents(place)
     with locked(place / "bank"):
-        shown = on_terminal(*command.split(), cwd=place, press=("waiting for another program", b"\x03"), limit=60)
+        shown = on_terminal(*command.split(), cwd=place, when=("waiting for another program", interrupt))
     assert shown.code == 130, shown.text
     assert any("waiting for another program that is writing the bank 'bank'" in line for line, _, _ in shown.progress)
     assert [line for line in shown.screen if line][-1] == "interrupted: nothing was written.", shown.text
@@ -55,17 +54,17 @@ def test_waiting_for_another_writer_says_so_and_can_be_interrupted(place: Path, 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", WRITERS)
 def test_a_writer_that_is_done_lets_the_next_one_go_on(place: Path, command: str) -> None:
-    held = threading.Event()
+    held, seen = threading.Event(), threading.Event()
 
     def hold() -> None:
         with locked(place / "bank"):
             held.set()
-            time.sleep(5)
+            seen.wait(60)
 
     other = threading.Thread(target=hold)
     other.start()
     held.wait()
-    shown = on_terminal(*command.split(), cwd=place, limit=60)
+    shown = on_terminal(*command.split(), cwd=place, when=("waiting for another program", lambda _: seen.set()))
     other.join()
     assert shown.code == 0, shown.text
     assert any("waiting for another program" in line for line, _, _ in shown.progress)

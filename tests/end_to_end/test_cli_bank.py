@@ -328,6 +328,7 @@ def test_the_same_data_again_are_refused(cli: Cli, bank: Path) -> None:
     assert contents(bank) == before
 
 
+@pytest.mark.slow
 def test_people_are_recognized_with_a_salt_only(cli: Cli) -> None:
     old = pl.read_csv(write("old.csv", 1))
     pl.concat([old.head(30), pl.read_csv(write("more.csv", 7))]).write_csv("mixed.csv")

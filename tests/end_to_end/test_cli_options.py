@@ -178,6 +178,7 @@ def test_paragraphs_of_help_fill_their_lines(cli: Cli, monkeypatch: pytest.Monke
                     assert len(line) + 1 + len(after.split(" ")[0]) > min(width, 110), (name, line)
 
 
+@pytest.mark.slow
 def test_help_through_a_pipe() -> None:
     done = shell("spectral-irt fit --help | cat")
     assert done.stdout.startswith("Usage: spectral-irt fit [OPTIONS] FILE...\n")

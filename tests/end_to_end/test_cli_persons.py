@@ -163,6 +163,7 @@ def test_item_fit_is_that_of_python_and_names_what_misfits(cli: Cli, school: Pat
     assert (record()["item_fit"]["underfit"], record()["item_fit"]["overfit"]) == (1, 1)
 
 
+@pytest.mark.slow
 def test_bootstrap_limits(cli: Cli, school: Path) -> None:
     options = ("--ignore", "sex", "--ignore", "age", "--bootstrap", 40)
     done = cli("fit", school, "-o", "out", *options, "--sample", 500)

@@ -54,6 +54,7 @@ def test_a_scale_that_is_none(cli: Cli, lsat: Path, scale: str) -> None:
     assert "as in --scale 500,100" in done.err
 
 
+@pytest.mark.slow
 def test_anchors_from_a_bank_and_from_a_file(cli: Cli, lsat: Path) -> None:
     cli("fit", lsat, "-o", "old", "--bank", "bank")
     cli("simulate", "-o", "x.csv", "--items", 3, "--users", 200)

@@ -84,6 +84,7 @@ def test_items_by_persons():
     assert right.n_items == 6
 
 
+@pytest.mark.slow
 def test_nine_hundred_items_in_a_conditional_likelihood():
     data = simulate.rasch(600, 900, seed=2)
     fit = ConditionalRasch().fit(data.responses)

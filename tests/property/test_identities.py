@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -52,6 +53,7 @@ def test_algorithms_1_and_2_are_equivalent(beta, seed):
     np.testing.assert_allclose(two.chain_pi, rescaled / rescaled.sum(), atol=1e-8)
 
 
+@pytest.mark.slow
 @given(hnp.arrays(float, st.integers(2, 6), elements=logits), st.floats(-2, 2))
 def test_ability_weights_are_unbiased_by_enumeration(beta, theta):
     """The expected balance of one user is zero at the true difficulties, whatever the weights' own difficulties.

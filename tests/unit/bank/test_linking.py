@@ -62,6 +62,7 @@ def test_mean_sigma_recovers_shift_and_slope() -> None:
     assert not found.drift.any()
 
 
+@pytest.mark.slow
 def test_mean_sigma_standard_errors_by_simulation() -> None:
     rng = np.random.default_rng(2)
     truth = rng.normal(0.5, 1, 30)
@@ -99,6 +100,7 @@ def test_no_more_flags_than_chance_without_drift() -> None:
     assert np.mean(flags) < 0.02
 
 
+@pytest.mark.slow
 def test_real_calibrations_of_two_groups() -> None:
     """Two halves of the items overlap; groups differ in ability by 1. After the link both are on one scale."""
     rng = np.random.default_rng(4)

@@ -66,6 +66,7 @@ any_text = st.text(alphabet=st.characters(), max_size=20)  # lone surrogates, co
 labels = st.lists(any_text | st.integers() | st.floats(allow_nan=False), min_size=1, max_size=12, unique_by=repr)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(labels=labels)
 def test_labels_survive_exactly(bank: Bank, tmp_path: Path, labels: list[Any]) -> None:

@@ -88,6 +88,7 @@ def test_recovers_the_truth_within_its_errors():
         assert 0.4 < np.mean(z**2) < 1.9  # chi square with 29 degrees of freedom over 30: sd 0.26
 
 
+@pytest.mark.slow
 def test_users_weights_help_when_lengths_differ():
     errors = {"pairs": 0.0, "persons": 0.0}
     for seed in range(8):

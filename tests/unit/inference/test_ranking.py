@@ -119,6 +119,7 @@ def test_more_asked_than_there_are() -> None:
     assert top_probabilities(np.arange(3.0), np.ones(3), 5, rng=np.random.default_rng(0)).tolist() == [1, 1, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("design", [{"n_users": 300, "n_items": 20}, {"n_users": 400, "n_items": 60, "p": 0.2}])
 def test_rank_intervals_cover(design: dict[str, float]) -> None:
     covered, width = [], []

@@ -49,6 +49,7 @@ def calibrated():
     return SpectralRasch().fit(data.responses), data
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["wle", "ml", "eap"])
 def test_reliability_is_the_squared_correlation_with_the_truth(calibrated, method):
     fit, data = calibrated
