@@ -365,7 +365,7 @@ def test_pandas_columns_of_any_kind() -> None:
 def test_what_is_no_frame() -> None:
     with pytest.raises(ReadError, match="expected a dataframe, a 2-D table, not list"):
         responses_from_frame([[1, 0]])
-    with pytest.raises(ReadError, match="column names must differ.*'a'"):
+    with pytest.raises(ReadError, match=r"column names must differ.*'a'"):
         responses_from_frame(pd.DataFrame([[1, 0]], columns=["a", "a"]))
     with pytest.raises(ReadError, match="no columns"):
         responses_from_frame(pl.DataFrame())

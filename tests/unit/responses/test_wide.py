@@ -243,7 +243,7 @@ def test_other_values_are_errors(value: float) -> None:
 
 def test_text_is_scored_as_in_a_file() -> None:
     table = [["A", "B"], ["C", "NA"]]
-    with pytest.raises(ResponseValueError, match="column 0, row 0 holds 'A'.*key, correct"):
+    with pytest.raises(ResponseValueError, match=r"column 0, row 0 holds 'A'.*key, correct"):
         Responses.from_wide(table)
     expected = [[1, 0], [0, np.nan]]
     for data in (table, np.array(table), pd.DataFrame(table), pl.DataFrame(table, orient="row")):
