@@ -56,7 +56,7 @@ def from_columns(
     rows = _labelled(columns[0]) & _labelled(columns[1])
     if not rows.all():  # where nothing was answered a label does not matter
         answered = scoring.clean(values).answered
-        rows |= True if answered is None else answered
+        rows[slice(None) if answered is None else answered] = True
     if columns[0].dtype.kind not in "iub":
         check_people(columns[0].tolist(), "users", rows)
     user_labels, user = _coded(columns[0][rows], "users")

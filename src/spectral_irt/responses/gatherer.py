@@ -58,7 +58,7 @@ class Gatherer:
         """The answers since the last time; `recode` makes codes of users and items from those of the pieces."""
         if not self._answers:
             return Responses((), items, users)
-        person, item = np.concatenate(self._person), np.concatenate(self._item)
+        person, item = _joined(self._person), _joined(self._item)
         if recode is not None:
             person, item = recode(person, item)
         answers, scoring = _joined(self._answers), self.scoring
@@ -72,6 +72,8 @@ class Gatherer:
 
 
 def _joined(parts: list[Any]) -> Any:
+    if len(parts) == 1:
+        return parts[0]
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts)
     import polars as pl

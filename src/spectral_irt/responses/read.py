@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
-from spectral_irt.errors import OptionError, ReadError, check_option, option
+from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, check_option, option
 from spectral_irt.responses.pack import DUPLICATES, Duplicates
-from spectral_irt.responses.responses import Responses, options_going_to
+from spectral_irt.responses.responses import Responses
 from spectral_irt.responses.scorer import Polarity, Scoring, scoring
 
 if TYPE_CHECKING:
@@ -215,6 +216,17 @@ def _read_key(path: Path) -> dict[str, str]:
         raise ReadError(f"key names {1 + len(others)} files; an answer key is one file.")
     with polars_errors_named(file.name):
         return key_of_table(open_table(file))
+
+
+@contextmanager
+def options_going_to(where: str) -> Iterator[None]:
+    """Say where the options that an error names are given, when it is not where the error arose."""
+    try:
+        yield
+    except SpectralIrtError as error:
+        if error.for_shell() == str(error):  # it names no option
+            raise
+        raise type(error)(f"{error} Such options go to {where}.") from None
 
 
 def _from_tables(tables: Sequence[Table], request: Request) -> Responses:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -20,7 +19,6 @@ from spectral_irt.errors import (
     DuplicateResponseError,
     OptionError,
     ReadError,
-    SpectralIrtError,
     check_option,
     listed,
     option,
@@ -439,22 +437,10 @@ def as_responses(data: Any, *, threshold: float | None = None) -> Responses:
             "read a file with spectral_irt.read_responses(path) first."
         )
     from spectral_irt.responses.arrays import is_frame
+    from spectral_irt.responses.read import options_going_to, responses_from_frame
 
     if not is_frame(data):
         with options_going_to("spectral_irt.Responses.from_wide, and what it returns to fit"):
             return Responses.from_wide(data, threshold=threshold)
-    from spectral_irt.responses.read import responses_from_frame
-
     with options_going_to("spectral_irt.responses_from_frame, and what it returns to fit"):
         return responses_from_frame(data, threshold=threshold)
-
-
-@contextmanager
-def options_going_to(where: str) -> Iterator[None]:
-    """Say where the options that an error names are given, when it is not where the error arose."""
-    try:
-        yield
-    except SpectralIrtError as error:
-        if error.for_shell() == str(error):  # it names no option
-            raise
-        raise type(error)(f"{error} Such options go to {where}.") from None

@@ -40,12 +40,12 @@ class Answers(NamedTuple):
     """The answers among raw values, which of the values they are, and which are neither answer nor missing."""
 
     values: Values
-    answered: Bools | None  # None: all of them
+    answered: Ints | None  # positions; None: all of them
     odd: Bools | None  # None: none of them
 
     def of(self, each: NDArray[Any]) -> NDArray[Any]:
         """The answers' part of what there is for each of the values."""
-        return each if self.answered is None else each[self.answered]
+        return each if self.answered is None else each.take(self.answered)
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,8 @@ class Scoring:
             known |= numbers == code
             answered &= numbers != code
         odd = ~known if no_number is None else ~known | no_number
-        return Answers(numbers[answered], _unless_all(answered), odd if odd.any() else None)
+        where = _unless_all(answered)
+        return Answers(numbers if where is None else numbers.take(where), where, odd if odd.any() else None)
 
     def _missing_numbers(self) -> list[float]:
         numbers = []
@@ -257,8 +258,8 @@ def as_series(values: Values) -> pl.Series:
     return pl.Series(values) if isinstance(values, np.ndarray) else values
 
 
-def _unless_all(mask: Bools) -> Bools | None:
-    return None if mask.all() else mask
+def _unless_all(mask: Bools) -> Ints | None:
+    return None if mask.all() else np.flatnonzero(mask)
 
 
 # ------------------------------------------------------------------ the user's own mean
