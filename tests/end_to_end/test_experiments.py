@@ -339,7 +339,7 @@ def test_one_block_holds_the_same_answers() -> None:
     data = simulate.rasch(3, 1000, seed=1).responses
     blocks = tuple(block for k in range(3) for block in data.take_users([k]).blocks)
     many = Responses(blocks, data.items, data.users)
-    one = methods._few_blocks(many)
+    one = many.in_one_block()
     assert len(one.blocks) == 1
     assert one.digest() == many.digest() == data.digest()
 
