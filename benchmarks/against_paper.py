@@ -2,8 +2,8 @@
 
     python benchmarks/against_paper.py [--responses N]
 
-Simulated data of the size of ML-1M: 1 M responses, 6,040 users, 3,700 items. "dense product" is the printed program:
-a dense items x users times users x items product for the pair counts, then power iteration on the row-normalised
+Simulated data of the size of ML-1M: 1 M responses, 6,040 people, 3,700 items. "dense product" is the printed program:
+a dense items x users times users x items product for the pair counts, then power iteration on the row-normalized
 matrix. "sparse pairs" forms the same counts from sparse matrices, the best one can do with an explicit matrix.
 """
 

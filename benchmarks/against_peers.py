@@ -4,7 +4,7 @@
 
 `make bench` makes the environment .venv-peers, with every package that installs. Every run is a process of its own:
 wall and CPU seconds of the fit alone (after the imports), peak memory above that of one that only loads the data, and
-the l2 distance to the true difficulties, both mean-centred over the items that the method estimated. Ratios are to
+the l2 distance to the true difficulties, both mean-centered over the items that the method estimated. Ratios are to
 `spectral` in the same run.
 """
 
@@ -28,8 +28,8 @@ from measure import table
 SIZES = {
     "small": ("20 x 1,000 complete", 1000, 20, 1.0),
     "medium": ("100 x 5,000 complete", 5000, 100, 1.0),
-    "sparse": ("500 x 5,000, 20 % seen", 5000, 500, 0.2),
-    "large": ("2,000 x 20,000, 5 % seen", 20_000, 2000, 0.05),
+    "sparse": ("500 x 5,000, 20% seen", 5000, 500, 0.2),
+    "large": ("2,000 x 20,000, 5% seen", 20_000, 2000, 0.05),
 }
 
 RESULT = "result: "  # some packages print on their own; this line is ours

@@ -23,11 +23,11 @@ from spectral_irt.estimators.joint import JointRasch
 from spectral_irt.estimators.pairwise import PairwiseRasch
 
 SETTINGS: dict[str, tuple[str, dict]] = {
-    "A": ("5 items, 1,000 users, complete", {"n_users": 1000, "n_items": 5}),
-    "B": ("20 items, 500 users, complete", {"n_users": 500, "n_items": 20}),
-    "D": ("50 items, 2,000 users, 20 % seen", {"n_users": 2000, "n_items": 50, "design": "sampled", "p": 0.2}),
+    "A": ("5 items, 1,000 people, complete", {"n_users": 1000, "n_items": 5}),
+    "B": ("20 items, 500 people, complete", {"n_users": 500, "n_items": 20}),
+    "D": ("50 items, 2,000 people, 20% seen", {"n_users": 2000, "n_items": 50, "design": "sampled", "p": 0.2}),
     "E": (
-        "100 items, 2,000 users, lognormal numbers of answers",
+        "100 items, 2,000 people, lognormal numbers of answers",
         {"n_users": 2000, "n_items": 100, "design": "popularity", "n_responses": 40_000, "exponent": 0.0},
     ),
     "F": (

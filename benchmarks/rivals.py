@@ -42,8 +42,8 @@ def main() -> None:
     print("\nConditional maximum likelihood, exact")
     rows = []
     for title, options in {
-        "1,500 items x 2,000 users, complete": {"n_users": 2000, "n_items": 1500},
-        "2,000 items x 20,000 users, 5 % seen": {"n_users": 20_000, "n_items": 2000, "design": "sampled", "p": 0.05},
+        "1,500 items x 2,000 people, complete": {"n_users": 2000, "n_items": 1500},
+        "2,000 items x 20,000 people, 5% seen": {"n_users": 20_000, "n_items": 2000, "design": "sampled", "p": 0.05},
     }.items():
         responses = simulate.rasch(**options, seed=1).responses
         fits = []

@@ -69,7 +69,7 @@ def main() -> None:
         first, last = found[names[0]], found[names[-1]]
         growth = np.log(last["fit_cpu_s"] / first["fit_cpu_s"]) / np.log(last["responses"] / first["responses"])
         print(f"\nCPU time grows as responses^{growth:.2f} from {names[0]} to {names[-1]}")
-    print("\nError of the difficulties over the floor sqrt(mean(1 / sum p q)), and share of 95 % intervals that cover")
+    print("\nError of the difficulties over the floor sqrt(mean(1 / sum p q)), and share of 95% intervals that cover")
     rows = [
         [name, r["floor"]]
         + [f"{r['rmse_' + w] / r['floor']:.3f} ({r['covered_' + w]:.3f})" for w in ("pairs", "persons", "ability")]

@@ -21,6 +21,7 @@ from spectral_irt.responses import Finding, Responses
 SHOW_ALL = 15  # a test of so many items is shown whole
 SHOW_EACH = 5  # of a longer one: so many hardest, easiest, least sure
 LEAST_LABEL = 8
+COMFORTABLE = 24  # columns that a label may take before the number of answers makes way for it
 NARROWEST = 40  # columns; help is folded to no less either
 CUT = "..."
 DIRECTION = "larger = harder"
@@ -29,7 +30,7 @@ BAR_HEAD = "easier" + " " * (BAR_WIDTH - 12) + "harder"
 ROOM_FOR_BAR = 100  # columns of a terminal that has room for a picture of the intervals
 
 STYLES = {"": "cyan", BAR_HEAD: "blue", "status": "yellow"}
-COLOURS = {"note": "cyan", "warning": "yellow", "error": "bold red"}
+COLORS = {"note": "cyan", "warning": "yellow", "error": "bold red"}
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -62,8 +63,8 @@ def show_source(out: Console, responses: Responses) -> None:
     right = 100 * responses.item_scores.sum() / max(responses.n_responses, 1)
     head = Text(printable(responses.source), style="bold")
     head.append(
-        f"  {responses.n_users:,} users, {responses.n_items:,} items, {responses.n_responses:,} responses, "
-        f"{right:.1f} % right",
+        f"  {responses.n_users:,} people, {responses.n_items:,} items, {responses.n_responses:,} responses, "
+        f"{right:.1f}% right",
         style="not bold",
     )
     say(out, head)
@@ -150,8 +151,9 @@ def item_table(columns: Columns, width: int, *, unicode: bool = True) -> Table:
     if len(groups) > 1:
         texts = {"": [name if k == 0 else "" for name, chosen in groups for k in range(len(chosen))], **texts}
     least = max(room_for(shown["item"]), LEAST_LABEL)
-    for spare in ("n", "right", "95 % interval"):
-        if _room(texts, width) >= least:
+    whole = min(max(map(cell_len, map(printable, shown["item"])), default=0), COMFORTABLE)
+    for spare, wanted in (("n", max(least, whole)), ("right", least), ("95% interval", least)):
+        if _room(texts, width) >= wanted:
             break
         del texts[spare]
     texts["item"] = shortened(shown["item"], max(_room(texts, width), LEAST_LABEL))
@@ -183,9 +185,9 @@ def _texts(shown: Columns) -> dict[str, list[str]]:
         "item": [],
         "difficulty": [_number(x, 3) for x in shown["difficulty"].tolist()],
         "se": [_number(x, 3) for x in shown["se"].tolist()],
-        "95 % interval": [f"{a:.2f} to {b:.2f}" if np.isfinite(a) else "" for a, b in zip(low, high, strict=True)],
+        "95% interval": [f"{a:.2f} to {b:.2f}" if np.isfinite(a) else "" for a, b in zip(low, high, strict=True)],
         "n": [f"{n:,}" for n in shown["n"].tolist()],
-        "right": [f"{100 * p:.1f} %" if np.isfinite(p) else "" for p in shown["p_correct"].tolist()],
+        "right": [f"{100 * p:.1f}%" if np.isfinite(p) else "" for p in shown["p_correct"].tolist()],
     }
 
 
@@ -268,7 +270,7 @@ def show_findings(out: Console, findings: Iterable[Finding]) -> int:
         text = Text(printable(for_shell(finding.sentence)))
         if for_shell(finding.remedy):
             text.append(" " + printable(for_shell(finding.remedy)), style="dim")
-        grid.add_row(Text(finding.severity, style=COLOURS[finding.severity]), text)
+        grid.add_row(Text(finding.severity, style=COLORS[finding.severity]), text)
         count += 1
     if count:
         say(out, grid)

@@ -180,8 +180,8 @@ def check_option(name: str, value: object, allowed: Iterable[object]) -> None:
 def printable(text: object) -> str:
     r"""The text with control characters spelled out, so that it stays on its line and moves no cursor.
 
-    >>> print(printable("two\nlines, a bell \a and a colour \x1b[31m"))
-    two\nlines, a bell \x07 and a colour \x1b[31m
+    >>> print(printable("two\nlines, a bell \a and a color \x1b[31m"))
+    two\nlines, a bell \x07 and a color \x1b[31m
     """
     return "".join(c if c.isprintable() or c in _SPACES else _escaped(c) for c in str(text))
 

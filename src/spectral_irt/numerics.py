@@ -1,6 +1,6 @@
 """Numerical tools that know nothing of tests.
 
-Acceleration of an iteration, a Gram product, a centred inverse, and linear systems known by their products.
+Acceleration of an iteration, a Gram product, a centered inverse, and linear systems known by their products.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ def inner(rows: Floats, others: Floats) -> Floats:
     return np.einsum("ij,j->i", rows, others) if others.ndim == 1 else np.einsum("ij,kj->ik", rows, others)
 
 
-def centred_inverse(matrix: Floats) -> Floats:
+def centered_inverse(matrix: Floats) -> Floats:
     """Pseudo-inverse of a matrix whose rows and columns add to zero: J^+ = (J + c 11^T / m)^-1 - 11^T / (c m).
 
     The inverse of an information matrix on a scale without an origin is the covariance of mean-centered difficulties.

@@ -116,7 +116,7 @@ def test_order_of_users_does_not_matter(make):
     same(fitted(make, table), fitted(make, table[order]))
 
 
-def test_items_may_be_relabelled(make):
+def test_items_may_be_relabeled(make):
     table = data().responses.to_dense()
     order = np.random.default_rng(1).permutation(table.shape[1])
     a, b = fitted(make, table), fitted(make, Responses.from_wide(table[:, order], items=order.tolist()))
@@ -179,8 +179,8 @@ def test_clone_and_parameters(make):
     again = clone(model)
     assert again.get_params() == model.get_params()
     assert not hasattr(again, "difficulty_")
-    with pytest.raises(spectral_irt.errors.OptionError, match="no parameter 'colour'"):
-        again.set_params(colour="red")
+    with pytest.raises(spectral_irt.errors.OptionError, match="no parameter 'color'"):
+        again.set_params(color="red")
 
 
 def test_pickle_and_deep_copy(make):

@@ -243,10 +243,10 @@ def test_a_short_test_is_shown_whole(cli: Cli, lsat: Path) -> None:
     assert "larger = harder" in out
     places = [out.index(f"item{k} ") for k in (3, 2, 4, 5, 1)]
     assert places == sorted(places)  # hardest first
-    assert "1,000 users, 5 items, 5,000 responses, 76.4 % right" in out
-    assert "Regularization: none (all items hang together" in out.replace("\n", " ")
+    assert "1,000 people, 5 items, 5,000 responses, 76.4% right" in out
+    assert "Regularization: none (all items are connected" in out.replace("\n", " ")
     assert "Standard errors: sandwich, dense." in out.replace("\n", " ")
-    assert "say nothing about difficulty" in out
+    assert "carry no information about difficulty" in out
     assert "Results are in out: items.csv, persons.csv, item_fit.csv and fit.json." in out
     assert not any(line.endswith(" ") for line in out.splitlines())
 
@@ -361,7 +361,7 @@ def test_check_prints_the_findings_and_nothing_else(cli: Cli, lsat: Path) -> Non
     done = cli("check", lsat)
     assert done.code == 0
     assert done.out.startswith("note  Taken for items: 5 columns 'item1', 'item2'")
-    assert "note  301 of 1,000 users" in done.out
+    assert "note  301 of 1,000 people" in done.out
     rows = "\n".join("1,0,0\n0,1,0\n0,0,1\n1,1,0" for _ in range(10))
     Path("fine.csv").write_text(f"q1,q2,q3\n{rows}\n")
     out = cli("check", "fine.csv").out

@@ -26,7 +26,7 @@ PERSONS = ["person", "n", "score", "ability", "se", "extreme", "infit", "outfit"
 
 @pytest.fixture
 def school(tmp_path: Path) -> Path:
-    """1,200 students; q4 is harder for boys, q8 is noisy, q10 steep; age is no item."""
+    """1,200 students; q4 is harder for boys, q8 is noisy, q10 steep; age is not an item."""
     rng = np.random.default_rng(0)
     n, m = 1200, 12
     sex = rng.integers(0, 2, n)
@@ -76,7 +76,7 @@ def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -
     assert f"reliability {expected.persons.reliability:.2f} (separation" in out
     assert expected.n_lowest + expected.n_highest == 1
     assert "1 extreme score" in " ".join(out.split())
-    assert 0.9 < found["error_over_floor"] < 1.3  # right to 5 %
+    assert 0.9 < found["error_over_floor"] < 1.3  # right to 5%
     assert found["model_test"]["test"] == "score-split Wald"
     assert 0 < found["model_test"]["p"] <= 1
 
@@ -110,7 +110,7 @@ def test_no_persons_and_no_fit(cli: Cli, lsat: Path) -> None:
         assert found[name] is None
 
 
-def test_large_data_are_analysed_only_when_something_is_written(
+def test_large_data_are_analyzed_only_when_something_is_written(
     cli: Cli, lsat: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parts, "QUICK", 4999)

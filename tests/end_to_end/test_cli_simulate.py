@@ -22,7 +22,7 @@ def test_the_file_holds_what_python_draws(cli: Cli, suffix: str) -> None:
     name = f"sub/a.{suffix}"
     done = cli("simulate", "-o", name, "--users", 200, "--items", 12, "--seed", 3, "--truth", f"sub/t.{suffix}")
     assert (done.code, done.err) == (0, "")
-    assert done.out == f"200 users, 12 items, 2,400 responses: {name} and sub/t.{suffix}\n"
+    assert done.out == f"200 people, 12 items, 2,400 responses: {name} and sub/t.{suffix}\n"
     expected = simulate.rasch(200, 12, seed=3)
     assert read_responses(name).digest() == expected.responses.digest()
     truth = pl.read_csv("sub/t.csv") if suffix == "csv" else pl.read_parquet("sub/t.parquet")

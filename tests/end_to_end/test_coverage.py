@@ -1,7 +1,7 @@
-"""Do 95 % intervals hold the truth 95 % of the time? Simulation in the settings of docs/explanation/estimator.md.
+"""Do 95% intervals hold the truth 95% of the time? Simulation in the settings of docs/explanation/estimator.md.
 
-The average over items of the share of replicates that cover has a Monte-Carlo standard error below 0.5 % here (items of
-a replicate are nearly independent), so 93-97 % leaves room for a bias of one and a half points and no more.
+The average over items of the share of replicates that cover has a Monte-Carlo standard error below 0.5% here (items of
+a replicate are nearly independent), so 93-97% leaves room for a bias of one and a half points and no more.
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ REPLICATES = 200
 SETTINGS = {
     "5 items, 300 users": {"n_users": 300, "n_items": 5},
     "20 items, 500 users": {"n_users": 500, "n_items": 20},
-    "50 items, 2000 users, 20 % seen": {"n_users": 2000, "n_items": 50, "design": "sampled", "p": 0.2},
-    "60 items, 2000 users, skewed": {
+    "50 items, 2000 people, 20% seen": {"n_users": 2000, "n_items": 50, "design": "sampled", "p": 0.2},
+    "60 items, 2000 people, skewed": {
         "n_users": 2000,
         "n_items": 60,
         "design": "popularity",
@@ -45,5 +45,5 @@ def test_intervals_cover_at_twenty_million_responses():
     fit = SpectralRasch().fit(data.responses)
     assert fit.se_method_ == "one-pass"
     z = (fit.difficulty_ - data.difficulty) / fit.se_
-    # 27,000 items: the standard error of the share is 0.13 %.
+    # 27,000 items: the standard error of the share is 0.13%.
     assert 0.94 < np.nanmean(np.abs(z) < 1.96) < 0.96

@@ -79,7 +79,7 @@ def test_reading_that_takes_longer_than_a_second(place: Path, args: list[str], l
         (["compare", "fast.csv", "-o", "compared.csv"], "The table is in compared.csv.", "compared.csv"),
         (
             ["simulate", "-o", "drawn.csv", "--users", "40000", "--items", "300", "--seed", "1"],
-            "40,000 users, 300 items, 12,000,000 responses: drawn.csv",
+            "40,000 people, 300 items, 12,000,000 responses: drawn.csv",
             "drawn.csv",
         ),
         (["reproduce", "figure1b", "--trials", "2", "-o", "figures"], "figures/figure1b.png", "figures/figure1b.csv"),

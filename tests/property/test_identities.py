@@ -49,7 +49,7 @@ def test_algorithms_1_and_2_are_equivalent(beta, seed):
     y = regularize(counts, 0.5, rule="together", b=1 - np.eye(len(beta)))
     one, two = algorithm_1(y, tol=1e-13), algorithm_2(y, tol=1e-13)
     np.testing.assert_allclose(one.difficulty, two.difficulty, atol=1e-8)
-    rescaled = one.chain_pi * two.normalisation
+    rescaled = one.chain_pi * two.normalization
     np.testing.assert_allclose(two.chain_pi, rescaled / rescaled.sum(), atol=1e-8)
 
 

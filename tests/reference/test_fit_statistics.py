@@ -2,7 +2,7 @@
 
 Tolerances: given eRm's difficulties and abilities its item fit is reproduced to the twelve digits of the files. With
 our own conditional estimates the difference is eRm's distance from the exact solution: below 2e-5 in the mean squares,
-and in the standardised forms, which magnify it tenfold, 1e-4 (of the number itself where it is above 1).
+and in the standardized forms, which magnify it tenfold, 1e-4 (of the number itself where it is above 1).
 """
 
 from __future__ import annotations

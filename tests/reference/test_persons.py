@@ -1,7 +1,7 @@
 """Abilities and person fit against programs we did not write (see README.md beside the data).
 
 Tolerances: `cml_gold.json` solves to machine precision. Given eRm's own abilities its person fit is reproduced to the
-twelve digits of the files. Its abilities come from an optimiser that stops about 1e-5 from the solution, and its
+twelve digits of the files. Its abilities come from an optimizer that stops about 1e-5 from the solution, and its
 difficulties are up to 3.3e-5 from the exact ones, so with our own estimates the comparison is at 1e-4 (of the number
 itself where it is above 1: a surprising answer can make an outfit of 5, and its error grows with it).
 """

@@ -5,28 +5,28 @@ import pytest
 from scipy import sparse
 
 from spectral_irt import numerics
-from spectral_irt.numerics import Anderson, bicgstab, centred_inverse, conjugate_gradients, gram
+from spectral_irt.numerics import Anderson, bicgstab, centered_inverse, conjugate_gradients, gram
 
 
 @pytest.mark.parametrize("m", [2, 5, 40])
-def test_centred_inverse_is_the_pseudo_inverse(m):
+def test_centered_inverse_is_the_pseudo_inverse(m):
     rng = np.random.default_rng(m)
     flows = rng.random((m, m))
     flows = flows + flows.T
     laplacian = np.diag(flows.sum(axis=1)) - flows
-    found = centred_inverse(laplacian)
+    found = centered_inverse(laplacian)
     np.testing.assert_allclose(found, np.linalg.pinv(laplacian), atol=1e-12)
     np.testing.assert_allclose(found.sum(axis=0), 0, atol=1e-12)
 
 
-def test_centred_inverse_of_a_matrix_that_is_not_symmetric():
+def test_centered_inverse_of_a_matrix_that_is_not_symmetric():
     """Rows and columns add to zero: the balance of a chain at its solution."""
     rng = np.random.default_rng(0)
     turn = np.roll(np.eye(6), 1, axis=1) * 0.3
     flows = rng.random((6, 6))
     flows = flows + flows.T + turn
     balance = np.diag(flows.sum(axis=1)) - flows.T
-    np.testing.assert_allclose(centred_inverse(balance), np.linalg.pinv(balance), atol=1e-12)
+    np.testing.assert_allclose(centered_inverse(balance), np.linalg.pinv(balance), atol=1e-12)
 
 
 @pytest.mark.parametrize("filled", [0.0, 0.05, 0.9])

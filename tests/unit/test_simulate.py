@@ -324,7 +324,7 @@ def test_booklets_overlap_and_hold_every_item(n_items: int, booklets: int) -> No
         assert np.any(shown[b] & shown[(b + 1) % booklets])
 
 
-def test_linked_forms_share_their_anchors_with_neighbours_only() -> None:
+def test_linked_forms_share_their_anchors_with_neighbors_only() -> None:
     data = simulate.rasch(90, design=LinkedForms(forms=30, length=40, anchors=2), seed=1)
     assert data.responses.n_items == 1142
     shown = ~np.isnan(data.responses.to_dense())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.analysis.columns import contrast_columns, residual_columns, with_measures
+from spectral_irt.analysis.assembled import contrast_columns, residual_columns, with_measures
 from spectral_irt.analysis.parts import Parts, affordable, test_is_quick
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import DesignError, OptionError

@@ -99,7 +99,7 @@ class AnchoredRasch(RaschEstimator):
         if not (fixed & design.answered).any():
             raise DesignError(
                 f"{responses.source}: nobody answered an anchored item ({listed(responses.items[fixed])}); the scale "
-                "would hang in the air. Anchor items that were answered."
+                "would be fixed by nothing. Anchor items that were answered."
             )
         value = np.where(fixed, anchors.difficulty[place], np.nan)
         plan, kept = plan_prior(responses, design, fixed, self.regularization)
@@ -167,7 +167,7 @@ class AnchoredRasch(RaschEstimator):
             known,
             tol=self.tol,
             max_passes=self.max_iter,
-            renew=_renewed if plan.estimated else _recentred if plan.alpha else None,
+            renew=_renewed if plan.estimated else _recentered if plan.alpha else None,
             tell=tell,
         )
         if plan.alpha and not fixed.all():
@@ -226,7 +226,7 @@ def match_anchors(anchors: Anchors, responses: Responses) -> tuple[NDArray[np.in
         loose = f" ({listed(again)} had no difficulty of their own on that scale)" if len(again) else ""
         raise OptionError(
             f"{responses.source}: none of its items ({listed(responses.items)}) is among the anchors, which are "
-            f"{listed(anchors.items) or 'none at all'}{loose}; the scale would hang in the air. Check the labels."
+            f"{listed(anchors.items) or 'none at all'}{loose}; the scale would be fixed by nothing. Check the labels."
         )
     notes = []
     if len(again):
@@ -264,7 +264,7 @@ def plan_prior(
             noun = "item carries" if thin == 1 else "items carry"
             reason = f"{thin:,} {noun} information of {ENOUGH_INFORMATION:g} or less"
             return Regularization("virtual item", reason, 1.0, True), answered
-        reason = f"all items hang together with the anchors and carry information above {ENOUGH_INFORMATION:g}"
+        reason = f"all items are connected with the anchors and carry information above {ENOUGH_INFORMATION:g}"
         return Regularization("none", reason), answered
     check_strength("regularization", regularization, "'auto', ")
     if regularization > 0:
@@ -279,7 +279,7 @@ def plan_prior(
     return Regularization("none", "as asked"), kept
 
 
-def _recentred(beta: Floats, information: Floats, known: Known) -> Known:
+def _recentered(beta: Floats, information: Floats, known: Known) -> Known:
     """The prior mean: all items, each by the share of it that is not prior; anchored items count in full."""
     alpha = known.precision.max()
     share = np.where(known.fixed, 1.0, information / (information + alpha))
@@ -289,7 +289,7 @@ def _recentred(beta: Floats, information: Floats, known: Known) -> Known:
 
 def _renewed(beta: Floats, information: Floats, known: Known) -> Known:
     """Empirical Bayes: mean and precision of the prior from all items (anchored items are known for sure)."""
-    known = _recentred(beta, information, known)
+    known = _recentered(beta, information, known)
     mean = known.mean[~known.fixed][0]
     certain = np.where(known.fixed, 1e12, information)
     alpha = prior_precision(beta - mean, certain, known.precision.max())

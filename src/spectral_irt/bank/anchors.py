@@ -84,7 +84,7 @@ def _read(path: Path) -> Anchors:
     except OSError as error:
         raise ReadError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
     except (UnicodeDecodeError, csv.Error) as error:
-        raise ReadError(f"{str(path)!r} is no CSV file in UTF-8: {error}.") from error
+        raise ReadError(f"{str(path)!r} is not a CSV file in UTF-8: {error}.") from error
     if not rows or not {"item", "difficulty"} <= set(rows[0]):
         has = f"it has {listed(rows[0])}" if rows else "it is empty"
         raise ReadError(f"{str(path)!r} needs a heading with the columns item and difficulty; {has}.")

@@ -90,7 +90,7 @@ class Bank:
     prior : Prior
         The prior that the difficulties rest on, if any.
     matrix : float array or None
-        The information matrix, kept for up to 2,000 items: what `update` needs where test forms hang together by few
+        The information matrix, kept for up to 2,000 items: what `update` needs where test forms are connected by few
         items.
     population : Population or None
         Mean and standard deviation of the abilities of the people it was calibrated with; the prior of "eap".
@@ -107,7 +107,7 @@ class Bank:
     >>> answers = datasets.load_lsat()
     >>> bank = Bank.from_fit(SpectralRasch().fit(answers), answers)
     >>> bank
-    <Bank: 5 items, 1,000 users, 5,000 responses, difficulty -1.2... to 1.24 logits>
+    <Bank: 5 items, 1,000 people, 5,000 responses, difficulty -1.2... to 1.24 logits>
     >>> bank.rescale(mean=500, unit=50).measure.round().tolist()
     [436.0, 524.0, 562.0, 509.0, 469.0]
     """
@@ -146,7 +146,7 @@ class Bank:
     def __repr__(self) -> str:
         known = self.difficulty[self.known]
         spread = f", difficulty {known.min():.2f} to {known.max():.2f} logits" if len(known) else ""
-        counts = f"{self.n_items:,} items, {self.n_users:,} users, {int(self.n.sum()):,} responses"
+        counts = f"{self.n_items:,} items, {self.n_users:,} people, {int(self.n.sum()):,} responses"
         return f"<Bank: {counts}{spread}>"
 
     # ------------------------------------------------------------------------------------- what it holds

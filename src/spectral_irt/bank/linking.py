@@ -22,7 +22,7 @@ from spectral_irt.tables import make_table
 
 METHODS = ("mean", "mean-sigma", "robust")
 FEWEST = {"mean": 2, "mean-sigma": 3, "robust": 3}
-DRIFT = 2.7  # robust z beyond which an item has drifted: 0.7 % of the items that have not
+DRIFT = 2.7  # robust z beyond which an item has drifted: 0.7% of the items that have not
 IQR = 0.7413  # times the distance of the quartiles = the standard deviation of a normal sample
 
 

@@ -27,7 +27,7 @@ def merged(bank: Bank, new: Bank, responses: Responses, salt: Any = None) -> Ban
     old = dataset.is_in(bank, responses)
     if old is not None:
         raise BankError(
-            f"{responses.source}: these very data are in the bank already ({old.source}, {old.users:,} users, by "
+            f"{responses.source}: these very data are in the bank already ({old.source}, {old.users:,} people, by "
             f"{old.how}); they would count twice. Keep the new calibration as another bank. Nothing was written."
         )
     if bank.salt_check and (secret is None or secret.check != bank.salt_check):

@@ -93,7 +93,7 @@ def update(
     old = dataset.is_in(bank, given)
     if old is not None:
         raise BankError(
-            f"{answers.source}: these very data are in the bank already ({old.source}, {old.users:,} users, "
+            f"{answers.source}: these very data are in the bank already ({old.source}, {old.users:,} people, "
             f"{old.responses:,} responses, by {old.how}); they would count twice. The bank is unchanged."
         )
     users, fresh = nobody(), np.ones(answers.n_users, dtype=bool)
@@ -192,8 +192,8 @@ def _check_usable(bank: Bank, answers: Responses) -> None:
         )
     if not np.any((answers.scores > 0) & (answers.scores < answers.counts)):
         raise DesignError(
-            f"{answers.source}: every user has all answers right or all wrong, which says nothing about difficulty. "
-            "The bank is unchanged."
+            f"{answers.source}: everybody has all answers right or all wrong, which carries no information about "
+            "difficulty. The bank is unchanged."
         )
 
 
@@ -338,7 +338,7 @@ class _Job:
         )
 
     def _settled(self, state: _State, information: Floats) -> tuple[Prior, Floats]:
-        """No prior where every item tells enough by itself and all hang together; otherwise empirical Bayes."""
+        """No prior where every item tells enough by itself and all are connected; otherwise empirical Bayes."""
         free = self.free
         if (information[free] > ENOUGH_INFORMATION).all() and self._hang_together(state.information):
             return NO_PRIOR, self._exchanged(state.beta, state.information, self.prior, NO_PRIOR)
@@ -410,7 +410,7 @@ class _Job:
                 Finding(
                     "weak_links",
                     "warning",
-                    "Groups of items hang together by few answers, and a bank of this many items keeps no record of "
+                    "Groups of items are connected by few answers, and a bank of this many items keeps no record of "
                     "which: in an update the distance between such groups moves too little.",
                     "Fit all data at once if they are at hand.",
                 )

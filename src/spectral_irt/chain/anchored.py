@@ -8,7 +8,7 @@ the free items,
 
 is their estimating equation with the anchored pi as given sources, and solver, weights and passes are those of every
 other chain. What is known with a normal error is a tie to the ground: a flow that pulls item i towards its prior mean
-with the prior's precision. The scale is that of what is known; nothing is centred.
+with the prior's precision. The scale is that of what is known; nothing is centered.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ with S_l = sum of a_lj pi_j over the right and Z_l = sum of a_lj over the wrong 
 
     J = diag(F 1) - F^T,    Omega = sum_l g_l g_l^T,    Cov(beta) = J^-1 Omega J^-T.
 
-- No fixed item: J maps constants to zero, its pseudo-inverse is taken, and beta is mean-centred.
+- No fixed item: J maps constants to zero, its pseudo-inverse is taken, and beta is mean-centered.
 - Fixed items are the ground, on whose scale the others lie: J and Omega are those of the free items, J_FF and Omega_FF.
 
 A prior of precision alpha adds alpha to the diagonals of both J and Omega (times the scale of the item's flow, and its
@@ -31,7 +31,7 @@ from scipy import sparse
 
 from spectral_irt.chain.operator import ItemChain, Part
 from spectral_irt.chain.pairs import PairChain
-from spectral_irt.numerics import bicgstab, centred_inverse, gram
+from spectral_irt.numerics import bicgstab, centered_inverse, gram
 from spectral_irt.responses.block import Floats, csr
 
 Mask = NDArray[np.bool_]
@@ -41,10 +41,10 @@ SE_METHODS = get_args(SeMethod)
 DENSE_ITEMS = 5000  # the dense sandwich holds four m x m matrices: 800 MB here
 QUICK_ITEMS = 1000  # below this the dense sandwich costs next to nothing
 DENSE_WORK = 4e9  # multiplications that the dense Omega may cost before a cheaper valid way is preferred
-MIXING = 0.3  # contraction up to which one pass is within about 3 % of the dense value
+MIXING = 0.3  # contraction up to which one pass is within about 3% of the dense value
 SLUGGISH = 0.9  # contraction from which the multipliers' correction is as large as what it corrects
-ONE_PASS_ITEMS = 20  # fewer items than this are too entangled by the centring for one pass
-PROBES = 100  # random sign vectors: about 1 / sqrt(2 PROBES) = 7 % of the correction remains as noise
+ONE_PASS_ITEMS = 20  # fewer items than this are too entangled by the centering for one pass
+PROBES = 100  # random sign vectors: about 1 / sqrt(2 PROBES) = 7% of the correction remains as noise
 CLOSE, MOST_PASSES = 1e-4, 1500  # of the solves for probes: four digits are plenty for a standard error
 
 
@@ -85,7 +85,7 @@ class Balance:
     in_information : bool
         Whether flows are in units of information (ability weights), where Omega and J agree under the model.
     fixed : bool array, optional
-        The items whose difficulty is given. None: the scale has no origin, and difficulties are mean-centred.
+        The items whose difficulty is given. None: the scale has no origin, and difficulties are mean-centered.
     """
 
     data: ItemChain
@@ -170,7 +170,7 @@ class Balance:
         if self.fixed is None:
             if alpha.any():
                 jacobian -= np.outer(alpha, alpha) / alpha.sum()
-            inverse = centred_inverse(jacobian)
+            inverse = centered_inverse(jacobian)
         else:
             inverse = np.zeros((m, m))
             inverse[np.ix_(free, free)] = np.linalg.inv(jacobian[np.ix_(free, free)])
@@ -201,7 +201,7 @@ def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
 
 
 def standard_errors(balance: Balance, method: str, seed: int = 0) -> Floats:
-    """Standard error of every difficulty, mean-centred or given the fixed ones (whose own is 0)."""
+    """Standard error of every difficulty, mean-centered or given the fixed ones (whose own is 0)."""
     if method == "dense":
         variance = np.diag(covariance(balance))
     else:

@@ -1,6 +1,6 @@
-"""Weak links: groups of items that hang together by few common users.
+"""Weak links: groups of items that are connected by few common users.
 
-The slowest error of the row-normalised chain is nearly constant on each side of the weakest link. A few passes bring it
+The slowest error of the row-normalized chain is nearly constant on each side of the weakest link. A few passes bring it
 out of a random start; its sign names the sides, and its rate of decay says how weak the link is.
 """
 

@@ -27,7 +27,7 @@ LEAST, MOST = 1e-6, 1e9  # of alpha and nu, other than 0
 
 
 def check_strength(name: str, value: float, other: str = "") -> None:
-    """Refuse a strength of regularisation that is no number, or beyond what arithmetic can weigh against data."""
+    """Refuse a strength of regularization that is no number, or beyond what arithmetic can weigh against data."""
     if value != 0 and not LEAST <= value <= MOST:  # false for NaN too
         raise OptionError(option(name), f" is {value:g}; it can be {other}0, or a number from {LEAST:g} to {MOST:g}.")
 
@@ -60,7 +60,7 @@ def smaller_dense(responses: Responses) -> bool:
 def regularize(
     y: Pairs, nu: float, *, rule: str = "differed", b: Pairs | None = None, overwrite: bool = False
 ) -> Pairs:
-    """The paper's regularisation: `nu` imaginary disagreements each way for pairs that have met.
+    """The paper's regularization: `nu` imaginary disagreements each way for pairs that have met.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Algorithms 1 and 2 of Nguyen & Zhang (2022), as printed, for reproduction.
 
-Both take the pair counts Y (regularised or not; `chain.pairs`) and return mean-zero difficulties. They give the same
-answer (the paper's theorem on equivalent chains) at very different cost: with a common normalisation d, items with few
+Both take the pair counts Y (regularized or not; `chain.pairs`) and return mean-zero difficulties. They give the same
+answer (the paper's theorem on equivalent chains) at very different cost: with a common normalization d, items with few
 answers hold large self-loops and the chain creeps. For work, use `SpectralRasch`.
 """
 
@@ -28,7 +28,7 @@ class PaperFit:
     difficulty: Floats
     pi: Floats
     chain_pi: Floats
-    normalisation: Floats
+    normalization: Floats
     n_iter: int
     residual: float
 
@@ -47,9 +47,9 @@ def algorithm_1(
     Parameters
     ----------
     y : array or sparse matrix, items x items
-        Pair counts, regularised or not.
+        Pair counts, regularized or not.
     d : float, optional
-        The common normalisation, at least the largest row sum of Y, which is the default (the paper: O(max_i sum_k
+        The common normalization, at least the largest row sum of Y, which is the default (the paper: O(max_i sum_k
         B_ik)). Larger is slower and changes nothing else.
     beta_range : float, optional
         beta_max - beta_min of the truncated log, log max(pi_i, 1 / (m e^range)). Default: no truncation.
@@ -77,7 +77,7 @@ def algorithm_2(
     max_iter: int = 1_000_000,
     stop: str = "residual",
 ) -> PaperFit:
-    """The accelerated spectral estimator: a normalisation d_i of its own for every item, undone at the end.
+    """The accelerated spectral estimator: a normalization d_i of its own for every item, undone at the end.
 
     `d` defaults to max(sum_k Y_ik, 1), as in the paper's program; the other parameters are those of `algorithm_1`.
 
@@ -113,7 +113,7 @@ def _power(y: Any, d: Floats, beta_range: float | None, tol: float, max_iter: in
     for n_iter in range(1, max_iter + 1):  # noqa: B007  (its last value is reported)
         moved = back @ (pi / d) + stay * pi
         moved /= moved.sum()
-        # The self-loops cancel in the difference, so this is also the residual of the row-normalised chain, scaled.
+        # The self-loops cancel in the difference, so this is also the residual of the row-normalized chain, scaled.
         outflow = pi * (1 - stay)
         residual = float(np.abs(moved - pi).sum() / outflow.sum())
         close = residual < tol if stop == "residual" else np.linalg.norm(moved - pi) < tol

@@ -21,7 +21,7 @@ from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import Design, describe_split
 
 # Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
-# difficulties is worth having. A judgement, not a theorem.
+# difficulties is worth having. A judgment, not a theorem.
 ENOUGH_INFORMATION = 25.0
 
 IMAGINARY = 2.0  # items of spread 1 that the empirical Bayes step starts from
@@ -76,7 +76,7 @@ def plan_regularization(
         noun = "item carries" if thin == 1 else "items carry"
         reason = f"{thin:,} {noun} information of {ENOUGH_INFORMATION:g} or less"
         return Regularization("virtual item", reason, 1.0, True)
-    reason = f"all items hang together and each carries information above {ENOUGH_INFORMATION:g}"
+    reason = f"all items are connected and each carries information above {ENOUGH_INFORMATION:g}"
     return Regularization("none", f"{reason}; the least is {information.min():.0f}")
 
 
@@ -148,7 +148,7 @@ def met_groups(responses: Responses, rule: str) -> Ints:
 def met_items(design: Design, rule: str) -> NDArray[np.bool_]:
     """The items that nu ties to others: some user answered it and another one, differently ("differed") or at all.
 
-    They must hang together, directly or through others; if not, the error says how they fall apart.
+    They must be connected, directly or through others; if not, the error says how they fall apart.
     """
     responses = design.responses
     groups = met_groups(responses, rule)

@@ -1,6 +1,6 @@
 """The stationary distribution of a chain: pi with sum_j pi_j Y_ji = pi_i d_i.
 
-The row-normalised iteration (the paper's accelerated chain) gains a factor of about 30 a pass on ordinary data.
+The row-normalized iteration (the paper's accelerated chain) gains a factor of about 30 a pass on ordinary data.
 Anderson's acceleration makes it a little faster still; test forms linked in a line mix slowly, which is measured, and
 then an Arnoldi method takes over. Small chains are solved exactly by elimination.
 """
@@ -39,7 +39,7 @@ class Stationary:
     residual : float
         sum_i |inflow_i - pi_i d_i| / sum_i pi_i d_i.
     contraction : float
-        Factor by which one row-normalised pass shrinks the slowest error seen (an estimate from below); near 1 means
+        Factor by which one row-normalized pass shrinks the slowest error seen (an estimate from below); near 1 means
         weak links between items.
     method : "elimination", "anderson" or "arnoldi"
     """
@@ -72,11 +72,11 @@ def stationary(
     return found
 
 
-# ------------------------------------------------------------------ the row-normalised iteration
+# ------------------------------------------------------------------ the row-normalized iteration
 
 
 def _anderson(chain: Chain, flow: Floats, tol: float, max_passes: int) -> Stationary:
-    """Row-normalised iteration on the flow x = pi d, x <- inflow(x / d), with Anderson's acceleration.
+    """Row-normalized iteration on the flow x = pi d, x <- inflow(x / d), with Anderson's acceleration.
 
     Distances are taken in the norm of a reversible chain, |r|^2 / x, in which the iteration is nearly symmetric.
     """
@@ -119,7 +119,7 @@ def _ritz(history: Anderson) -> float:
 
 
 def _arnoldi(chain: Chain, found: Stationary, tol: float, max_passes: int) -> Stationary:
-    """The dominant eigenvector of the row-normalised chain by the implicitly restarted Arnoldi method."""
+    """The dominant eigenvector of the row-normalized chain by the implicitly restarted Arnoldi method."""
     from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigs
 
     rates, m = chain.rates, len(chain.rates)

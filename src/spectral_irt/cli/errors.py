@@ -15,10 +15,10 @@ OK, INTERNAL, BAD_INPUT = 0, 1, 2
 INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
 
 
-def complain(kind: str, sentence: str, colour: int = 31) -> None:
+def complain(kind: str, sentence: str, color: int = 31) -> None:
     """One line on stderr: `error: ...`."""
-    colourful = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
-    head = f"\x1b[1;{colour}m{kind}:\x1b[0m" if colourful else f"{kind}:"
+    colorful = sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+    head = f"\x1b[1;{color}m{kind}:\x1b[0m" if colorful else f"{kind}:"
     with suppress(OSError):  # nobody can be told
         print(f"{head} {printable(sentence)}", file=sys.stderr, flush=True)
 

@@ -69,8 +69,8 @@ class Reading:
         str,
         _layout(
             metavar="wide|long|auto",
-            help="Wide: a row for each person, a column for each item. Long: a row for each answer. Told by the column "
-            "names unless said.",
+            help="Wide: a row for each person, a column for each item. Long: a row for each answer. Detected "
+            "from the column names by default.",
         ),
     ] = "auto"
     user: Annotated[
@@ -192,7 +192,7 @@ class Fitting:
         _method(metavar="auto|NUMBER", help="Precision of the prior on difficulties; auto by default, 0 for none."),
     ] = None
     nu: Annotated[
-        float | None, _method(metavar="NUMBER", help="The paper's regularisation: disagreements added to each pair.")
+        float | None, _method(metavar="NUMBER", help="The paper's regularization: disagreements added to each pair.")
     ] = None
     nu_rule: Annotated[
         str | None,
@@ -235,12 +235,12 @@ class Wanted:
 
     persons: Annotated[
         bool | None,
-        _analysis("--persons/--no-persons", help="Abilities of the people: persons.csv. Comes with -o unless refused."),
+        _analysis("--persons/--no-persons", help="Abilities of the people: persons.csv. Written by default with -o."),
     ] = None
     ability: Ability = "wle"
     fit: Annotated[
         bool | None,
-        _analysis("--fit/--no-fit", help="How well each item fits: item_fit.csv. Comes with -o unless refused."),
+        _analysis("--fit/--no-fit", help="How well each item fits: item_fit.csv. Written by default with -o."),
     ] = None
     bootstrap: Annotated[
         int | None,

@@ -109,7 +109,7 @@ def simulate(
             with naming(target):
                 write(data, draft, target.suffix.lower())
     found = data.responses
-    counts = f"{found.n_users:,} users, {found.n_items:,} items, {found.n_responses:,} responses"
+    counts = f"{found.n_users:,} people, {found.n_items:,} items, {found.n_responses:,} responses"
     typer.echo(f"{counts}: {printable(' and '.join(map(str, targets)))}")
 
 

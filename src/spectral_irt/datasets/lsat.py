@@ -24,7 +24,7 @@ def load_lsat() -> Responses:
     Examples
     --------
     >>> load_lsat()
-    Responses(1,000 users x 5 items, 5,000 responses, 76.4 % right)
+    Responses(1,000 persons x 5 items, 5,000 responses, 76.4% right)
     """
     text = resources.files("spectral_irt.datasets").joinpath("lsat6.csv").read_text(encoding="ascii")
     header, *lines = text.splitlines()

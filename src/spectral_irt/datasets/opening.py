@@ -69,7 +69,7 @@ def open_dataset(name: str, data: Data = None, *, cutoff: Cutoff = "none") -> Da
     Examples
     --------
     >>> open_dataset("lsat").responses
-    Responses(1,000 users x 5 items, 5,000 responses, 76.4 % right)
+    Responses(1,000 persons x 5 items, 5,000 responses, 76.4% right)
     """
     source = source_named(name)
     if cutoff not in ("none", "authors") and (isinstance(cutoff, str | bool) or not int(cutoff) == cutoff >= 0):

@@ -6,16 +6,17 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.chain.covariance import SE_METHODS
-from spectral_irt.chain.pairs import NU_RULES
-from spectral_irt.chain.weights import WEIGHTINGS
 from spectral_irt.errors import OptionError, check_option, join, option
 
 if TYPE_CHECKING:
     from spectral_irt.estimators.base import RaschEstimator
 
-# The values that options of several estimators can take.
-CHOICES = {"weighting": tuple(WEIGHTINGS), "nu_rule": NU_RULES, "se": SE_METHODS}
+# The values that options can take, as the chain declares them: a help text must not wait for scipy to be imported.
+CHOICES = {
+    "weighting": ("ability", "persons", "pairs"),
+    "nu_rule": ("differed", "together"),
+    "se": ("auto", "dense", "one-pass", "multiplier", "none"),
+}
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from spectral_irt.estimators.information import (
 )
 from spectral_irt.estimators.patterns import distinct, merge, split_in_parts
 from spectral_irt.estimators.support import keep_estimable, start_difficulty
-from spectral_irt.numerics import centred_inverse, gram
+from spectral_irt.numerics import centered_inverse, gram
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats
 
@@ -45,7 +45,7 @@ class ConditionalFit:
     ----------
     difficulty, se : float arrays
     covariance : float array or None
-        Of the mean-centred difficulties; kept for up to 2,000 items.
+        Of the mean-centered difficulties; kept for up to 2,000 items.
     loglik : float
         Conditional log-likelihood.
     gradient : float array
@@ -212,9 +212,9 @@ def _standard_errors(
     if m > DENSE_ITEMS:
         return np.sqrt(_large_variance(here.information, residuals)), None, "multiplier" + suffix
     if parts.sum(exact_work) <= EXACT_WORK:
-        inverse, method = centred_inverse(parts.sum(exact_information, here.beta)), "exact information"
+        inverse, method = centered_inverse(parts.sum(exact_information, here.beta)), "exact information"
     else:
-        inverse, method = centred_inverse(here.information.dense()), "matched information"
+        inverse, method = centered_inverse(here.information.dense()), "matched information"
     if residuals is not None:
         inverse = inverse @ residuals.sum(gram) @ inverse
     return np.sqrt(np.diag(inverse)), inverse, method + suffix
@@ -363,7 +363,7 @@ class ConditionalRasch(RaschEstimator):
         )
 
     def covariance(self) -> Floats:
-        """Covariance matrix of the mean-centred difficulties, items x items; NaN for items without an estimate.
+        """Covariance matrix of the mean-centered difficulties, items x items; NaN for items without an estimate.
 
         Kept for up to 2,000 items.
         """

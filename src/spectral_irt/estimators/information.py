@@ -6,8 +6,8 @@ A user's information matrix is the covariance of the answers given the score. It
 - exact, from the pair probabilities of `esf`: dense, for standard errors;
 - matched: off-diagonal -c_i c_j, with c such that the diagonal is the exact P_i (1 - P_i). It is a product, so that
   `H y = d y - C' (C y)` costs one light pass over the answers: this drives the Newton steps. Equal to the exact one
-  where users answer two items, and close to it elsewhere: standard errors differ by less than 0.01 % where users
-  answer 30 items or more, and by 0.03 % (median; at most 2 %) where they answer three. So it also gives the standard
+  where users answer two items, and close to it elsewhere: standard errors differ by less than 0.01% where users
+  answer 30 items or more, and by 0.03% (median; at most 2%) where they answer three. So it also gives the standard
   errors of data too large for the exact one. It improves on n / (n - 1) (diag(v) - v v' / V), which is its limit.
 """
 
@@ -27,7 +27,7 @@ from spectral_irt.responses.block import Floats, Ints
 
 DENSE_ITEMS = 5_000  # 200 MB for a matrix; beyond, standard errors come from random multipliers
 EXACT_WORK = 5e7  # pairs of items, summed over patterns, up to which the exact form is used: a few seconds
-MULTIPLIERS = 100  # random right-hand sides; the control variate leaves about 1 % of noise where items mix well
+MULTIPLIERS = 100  # random right-hand sides; the control variate leaves about 1% of noise where items mix well
 SHORT = 24  # items; below, the pairs of a whole tile are added at once, above, pattern by pattern
 
 

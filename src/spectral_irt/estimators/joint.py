@@ -13,7 +13,7 @@ from spectral_irt.errors import Words
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, by_user, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
-from spectral_irt.numerics import centred_inverse, conjugate_gradients, gram
+from spectral_irt.numerics import centered_inverse, conjugate_gradients, gram
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 
@@ -102,12 +102,12 @@ class JointFit:
 
 
 def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, max_iter: int = 100) -> JointFit:
-    """Difficulties that maximise the likelihood of all answers over difficulties and abilities together.
+    """Difficulties that maximize the likelihood of all answers over difficulties and abilities together.
 
     loglik = sum_l sum_i X_li (theta_l - beta_i) - log(1 + exp(theta_l - beta_i))
 
     Users with all answers right or all wrong have no finite ability and are left out; every item must have right and
-    wrong answers of the others. Abilities are solved exactly for given difficulties, vectorised over users; the
+    wrong answers of the others. Abilities are solved exactly for given difficulties, vectorized over users; the
     difficulties then take a Newton step, its linear system solved by conjugate gradients in passes over the answers.
     """
     beta = start - start.mean()
@@ -206,7 +206,7 @@ class JointRasch(RaschEstimator):
         fit = joint_difficulty(rest, start=start_difficulty(rest), tol=self.tol, max_iter=self.max_iter)
         parts = fit.parts
         if rest.n_items <= DENSE_ITEMS:
-            se = np.sqrt(np.diag(centred_inverse(parts.sum(dense_information, rest.n_items))))
+            se = np.sqrt(np.diag(centered_inverse(parts.sum(dense_information, rest.n_items))))
         else:
             se = 1 / np.sqrt(fit.diagonal)
         factor = shrink_factor(parts) if self.correction else 1.0
@@ -223,7 +223,7 @@ class JointRasch(RaschEstimator):
                     "joint_bias",
                     "warning",
                     f"Joint likelihood is inconsistent: with {n:.0f} answers a user, differences between difficulties "
-                    f"are about {100 / (n - 1):.0f} % too large.",
+                    f"are about {100 / (n - 1):.0f}% too large.",
                     Words(
                         "Use correction=True, or a consistent method: SpectralRasch, ConditionalRasch.",
                         "Use a consistent method: --estimator spectral or cml.",

@@ -14,7 +14,7 @@ from spectral_irt.estimators.population import (
     enough_nodes,
     expected_counts,
     normal_population,
-    normalised,
+    normalized,
 )
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import Anderson
@@ -48,7 +48,7 @@ def marginal_difficulty(
     tol: float = 1e-6,
     max_iter: int = 500,
 ) -> MarginalFit:
-    """Difficulties that maximise the marginal likelihood.
+    """Difficulties that maximize the marginal likelihood.
 
     loglik = sum_l log sum_k w_k P(answers of l | theta_k)
 
@@ -148,7 +148,7 @@ def _free_weights(
 
     def objective(z: Floats) -> tuple[float, Floats]:
         x = z * scale
-        loglik, slope, _ = gradient(x[:m], normalised(x[m:]))
+        loglik, slope, _ = gradient(x[:m], normalized(x[m:]))
         return -loglik, -slope * scale
 
     found = minimize(
@@ -159,7 +159,7 @@ def _free_weights(
         options={"maxiter": max_iter, "maxfun": max_iter, "maxcor": 20, "ftol": 1e-15, "gtol": FREE_STEP},
     )
     x = found.x * scale
-    weights = normalised(x[m:])
+    weights = normalized(x[m:])
     residual = float(np.abs(found.jac).max())
     return x[:m], Population(nodes, weights), -float(found.fun), int(found.nfev) + 1, residual
 
@@ -197,8 +197,8 @@ def choose_prior(
 ) -> tuple[tuple[float, float], Floats]:
     """The normal prior (mean, sd) under which held-out users' answers are likeliest, and all mean log-likelihoods.
 
-    Difficulties are estimated from the other users under each sd, and centred; then each held-out user's whole set of
-    answers is scored under N(mean, sd^2), per answer. (The mean has no effect on centred difficulties.)
+    Difficulties are estimated from the other users under each sd, and centered; then each held-out user's whole set of
+    answers is scored under N(mean, sd^2), per answer. (The mean has no effect on centered difficulties.)
     """
     rng = np.random.default_rng(seed)
     occupied = np.flatnonzero(responses.counts > 0)

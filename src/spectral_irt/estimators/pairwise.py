@@ -15,7 +15,7 @@ from spectral_irt.errors import Words, check_option, option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
-from spectral_irt.numerics import centred_inverse, gram
+from spectral_irt.numerics import centered_inverse, gram
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats
 
@@ -45,12 +45,12 @@ def pairwise_difficulty(
     tol: float = 1e-9,
     max_iter: int = 10_000,
 ) -> PairwiseFit:
-    """Difficulties that maximise the pairwise likelihood of counts Y_ij (i right and j wrong).
+    """Difficulties that maximize the pairwise likelihood of counts Y_ij (i right and j wrong).
 
     loglik = sum_ij Y_ij log(pi_j / (pi_i + pi_j)),  pi = exp(beta)
 
     "chain" solves Markov chains with rates Y_ij / (pi_i + pi_j), each at the pi of the last; at the fixed point,
-    balance is the score equation (Luce spectral ranking). "mm" is Hunter's minorise-maximise iteration, the paper's.
+    balance is the score equation (Luce spectral ranking). "mm" is Hunter's minorise-maximize iteration, the paper's.
     The counts must be strongly connected. Stops when no difficulty moves by more than `tol`.
     """
     check_option("algorithm", algorithm, ALGORITHMS)
@@ -167,7 +167,7 @@ def pairwise_errors(responses: Responses, counts: Floats | sparse.csr_array, bet
     if len(beta) > DENSE_ITEMS:
         return np.sqrt(responses.sum(_squares, beta, weighting)) / pairs.diagonal(beta)
     omega = responses.sum(_meat, beta, weighting)
-    inverse = centred_inverse(pairs.information(beta))
+    inverse = centered_inverse(pairs.information(beta))
     return np.sqrt(np.maximum(np.einsum("ij,ij->i", inverse @ omega, inverse), 0))
 
 
@@ -188,7 +188,7 @@ class PairwiseRasch(RaschEstimator):
         Each person counts 1, as in the paper, or 1 / n_l, which is far more accurate when some people answer many more
         items than others.
     algorithm : "chain" or "mm"
-        Iterated Markov chains (a handful of chains), or the paper's minorise-maximise iteration (tens to thousands of
+        Iterated Markov chains (a handful of chains), or the paper's minorise-maximize iteration (tens to thousands of
         steps). Same result.
     tol, max_iter : float, int
         Stop when no difficulty moves by more than `tol`; at most so many iterations.

@@ -60,7 +60,7 @@ def spans(starts: Ints, counts: Ints) -> Ints:
 def patterns_of(block: Block) -> tuple[Patterns, Ints, Ints]:
     """The distinct patterns of a block, the pattern of each informative user, and those users.
 
-    Users with all answers right or all wrong (or a single one) are left out: they say nothing about difficulty.
+    People with all answers right or all wrong (or a single one) are left out: they carry no information.
     """
     users = np.flatnonzero(block.informative)
     chosen = block.take(users)

@@ -36,7 +36,7 @@ class Population:
         return float(np.sqrt(weights @ (self.nodes - weights @ self.nodes) ** 2))
 
 
-def normalised(log_weights: Floats) -> Floats:
+def normalized(log_weights: Floats) -> Floats:
     """Logarithms of weights that add to one."""
     top = log_weights.max()
     return log_weights - (top + np.log(np.sum(np.exp(log_weights - top))))
@@ -56,7 +56,7 @@ def normal_population(sigma: float, n_nodes: int, quadrature: str = "even", mu: 
     else:
         z = np.linspace(-REACH, REACH, n_nodes)
         log_weights = -(z**2) / 2
-    return Population(mu + sigma * z, normalised(log_weights))
+    return Population(mu + sigma * z, normalized(log_weights))
 
 
 def enough_nodes(sigma: float, longest: int) -> int:
@@ -187,15 +187,15 @@ def _row_products(block: Block, start: int, stop: int, p: Floats, q: Floats) -> 
 def marginal_variances(
     responses: Responses, difficulty: Floats, population: Population, *, with_sigma: bool
 ) -> tuple[Floats, float]:
-    """Variance of every mean-centred difficulty, and of log sigma (NaN if that was not estimated)."""
+    """Variance of every mean-centered difficulty, and of log sigma (NaN if that was not estimated)."""
     m = responses.n_items
     dense = m <= DENSE_ITEMS
     mean_answers = responses.n_responses / max(int(np.sum(responses.counts > 0)), 1)
     order = 3 if mean_answers < 50 else 1  # long users' posteriors are so narrow that all functions look straight
     # Information wants abilities around zero; difficulties shift along.
     mean = population.mean
-    centred = Population(population.nodes - mean, population.log_weights)
-    items, cross, spread = responses.sum(information, difficulty - mean, centred, order, dense)
+    centered = Population(population.nodes - mean, population.log_weights)
+    items, cross, spread = responses.sum(information, difficulty - mean, centered, order, dense)
     spread = float(spread)
     if not dense:
         return 1 / np.maximum(items, 1e-300), 1 / spread if with_sigma and spread > 0 else np.nan

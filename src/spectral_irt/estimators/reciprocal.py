@@ -46,7 +46,7 @@ def choppin_difficulty(matrix: Floats) -> Floats:
 
 
 def eigenvector_difficulty(matrix: Floats, *, tol: float = 1e-13, max_iter: int = 10_000) -> tuple[Floats, int, float]:
-    """The log of the leading right eigenvector of D, centred; with the iterations and the last change.
+    """The log of the leading right eigenvector of D, centered; with the iterations and the last change.
 
     D > 0, so power iteration converges; in an exactly reciprocal matrix, D = pi (1/pi)^T, at once.
 
@@ -96,7 +96,7 @@ def eigenvector_influence(counts: Floats, beta: Floats) -> Influence:
     inverse = np.divide(1.0, y, out=np.zeros_like(y), where=y > 0)
     change = matrix * u  # dD u: each pair's part, times dY_ji / Y_ji - dY_ij / Y_ij
     left = np.linalg.solve((value * np.eye(m) - matrix).T + 1, np.ones(m))  # the left eigenvector, adding to 1
-    # A solution of (lambda - D) x = (I - u w^T / w^T u) z; its multiple of u only shifts log u, which is centred.
+    # A solution of (lambda - D) x = (I - u w^T / w^T u) z; its multiple of u only shifts log u, which is centered.
     w = left / (left @ u)
     resolvent = np.linalg.solve(value * np.eye(m) - matrix + np.outer(u, w), np.eye(m) - np.outer(u, w))
     transform = resolvent / u[:, None]

@@ -27,7 +27,7 @@ SLOW = 0.5  # contraction above which weak links between groups of items are loo
 class SpectralFit:
     """What `spectral_difficulty` found, in the order of the responses' items.
 
-    `covariance` is that of the mean-centred difficulties of the `kept` items, where the dense sandwich formed it.
+    `covariance` is that of the mean-centered difficulties of the `kept` items, where the dense sandwich formed it.
     """
 
     difficulty: Floats
@@ -157,15 +157,15 @@ class SpectralRasch(RaschEstimator):
     Parameters
     ----------
     weighting : "ability", "persons" or "pairs"
-        How much each person counts. "ability" (default): 97 to 99.8 % as efficient as conditional maximum likelihood.
+        How much each person counts. "ability" (default): 97 to 99.8% as efficient as conditional maximum likelihood.
         "persons": every person counts once. "pairs": the paper's; long records count for much more than they tell.
     regularization : "auto" or float
-        "auto" (default): nothing when all items hang together and each carries information above 25; else a virtual
+        "auto" (default): nothing when all items are connected and each carries information above 25; else a virtual
         item of average difficulty that every item meets, worth a normal prior of precision alpha, which is chosen by
         empirical Bayes. A number (1e-6 to 1e9) is that alpha; 0 forbids it, and then items without a finite estimate
         are left out and a design without a common scale is an error.
     nu, nu_rule : float, "differed" or "together"
-        The paper's regularisation, for reproduction: `nu` imaginary disagreements each way for every pair that
+        The paper's regularization, for reproduction: `nu` imaginary disagreements each way for every pair that
         differed in some user's answers (its program), or was seen together (its text). Needs weighting="pairs" or
         "persons", and the explicit item-item matrix.
     se : "auto", "dense", "one-pass", "multiplier" or "none"
@@ -276,7 +276,7 @@ class SpectralRasch(RaschEstimator):
         )
 
     def covariance(self, data: Any = None) -> Floats:
-        """Covariance matrix of the mean-centred difficulties, items x items; NaN for items without an estimate.
+        """Covariance matrix of the mean-centered difficulties, items x items; NaN for items without an estimate.
 
         Dense: meant for up to a few thousand items. A fit keeps its own where the dense sandwich formed it, for up to
         2,000 items (`se_method_` is "dense"). Otherwise give the responses that were fitted, and it is computed anew.

@@ -188,7 +188,7 @@ class VariationalRasch(RaschEstimator):
 
     X_li ~ Bernoulli(logistic(theta_l - b_i)),  theta_l ~ N(0, sigma^2),  b_i ~ N(mu_b, sigma_b^2)
 
-    The posterior is approximated by independent normals that maximise a lower bound on the log evidence (logistic bound
+    The posterior is approximated by independent normals that maximize a lower bound on the log evidence (logistic bound
     of Jaakkola & Jordan); sigma, mu_b and sigma_b are estimated from the data (empirical Bayes). Deterministic: no
     sampling, no seed. Every answered item gets an estimate, also where everyone was right: there the prior decides.
 
@@ -214,8 +214,8 @@ class VariationalRasch(RaschEstimator):
     Notes
     -----
     The approximation pulls the spread of abilities, and with it all differences, towards zero on short tests: in
-    simulations with ability sd 1.5 differences were 14 % too small with 5 answers a user, 10 % with 10, 5 % with 20 and
-    3 % with 60, and 95 % intervals covered 88 to 94 %. For numbers to rely on use SpectralRasch or ConditionalRasch.
+    simulations with ability sd 1.5 differences were 14% too small with 5 answers a user, 10% with 10, 5% with 20 and
+    3% with 60, and 95% intervals covered 88 to 94%. For numbers to rely on use SpectralRasch or ConditionalRasch.
 
     References
     ----------

@@ -169,7 +169,7 @@ def measure(data: Simulated, setting: Setting, trial: int, methods: Mapping[str,
         found[name] = difficulty, time.perf_counter() - start
     defined = [difficulty for difficulty, _ in found.values() if np.isfinite(difficulty).any()]
     shared = np.logical_and.reduce([np.isfinite(difficulty) for difficulty in defined])
-    lowest = np.sqrt(floor(data.information()[shared], centred=True).value)
+    lowest = np.sqrt(floor(data.information()[shared], centered=True).value)
     return [
         {
             "panel": setting.panel,

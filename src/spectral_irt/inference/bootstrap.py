@@ -62,7 +62,7 @@ def bootstrap(
     statistic : callable
         `statistic(responses, difficulty)` gives named arrays, one number an item (or whatever it is about).
     replicates : int
-        200: limits at the 5 % level are the fifth value from either end.
+        200: limits at the 5% level are the fifth value from either end.
     level : float
         Share of good items outside the limits, both sides together.
     sample : int, optional
@@ -146,7 +146,7 @@ def band(observed: Floats, drawn: Floats, level: float) -> Band:
 
 
 def _at_rank(ordered: Floats, counts: Floats, share: float) -> Floats:
-    """The value at rank share (R + 1), between neighbours by proportion; NaN where there are too few."""
+    """The value at rank share (R + 1), between neighbors by proportion; NaN where there are too few."""
     rank = share * (counts + 1)
     below = np.clip(np.floor(rank).astype(np.int64), 1, np.maximum(counts - 1, 1))
     columns = np.arange(ordered.shape[1])

@@ -157,7 +157,7 @@ def lower_bound(n_users: int, n_items: int, p: float = 1.0) -> Bound:
     """The paper's floor under the mean squared error of any unbiased estimate: E ||T - beta*||^2 >= 4 m / (n p).
 
     It treats the m difficulties as free. Where their mean is known to be zero, as in the paper's own scale and in ours,
-    a centred estimate can be better by the factor (m - 1) / m; `floor(..., centred=True)` is that bound.
+    a centered estimate can be better by the factor (m - 1) / m; `floor(..., centered=True)` is that bound.
 
     References
     ----------
@@ -184,29 +184,29 @@ def lower_bound_two_items(n_users: int, p: float = 1.0, n_items: int = 2) -> Bou
     return _bound(1 / (n_users * p**2), (only,))
 
 
-def floor(information: ArrayLike, *, centred: bool = False) -> Bound:
+def floor(information: ArrayLike, *, centered: bool = False) -> Bound:
     """The Cramér-Rao floor under the mean squared error for these very users: sum_i 1 / I_i, I_i = sum_l p_li q_li.
 
     Sharper than `lower_bound`, which takes p q = 1/4 and the expected number of answers. No estimate has the abilities,
-    so none reaches it; regularised estimates are not unbiased, and may do better.
+    so none reaches it; regularized estimates are not unbiased, and may do better.
 
     Parameters
     ----------
     information : array
         I_i of each item, as `information` or `simulate.Simulated.information` give it. Items without any are left out.
-    centred : bool
-        The floor for differences from the mean, sum 1/I - sum 1/I^2 / sum 1/I: what mean-centred estimates compare to.
+    centered : bool
+        The floor for differences from the mean, sum 1/I - sum 1/I^2 / sum 1/I: what mean-centered estimates compare to.
 
     Examples
     --------
-    >>> floor([4.0, 4.0]).value, floor([4.0, 4.0], centred=True).value
+    >>> floor([4.0, 4.0]).value, floor([4.0, 4.0], centered=True).value
     (0.5, 0.25)
     """
     every = np.asarray(information, dtype=float)
     variance = 1 / every[every > 0]
     told = Condition("share of items with information", len(variance) / max(len(every), 1), 1.0)
     total = variance.sum()
-    value = total - (variance**2).sum() / total if centred and len(variance) else total
+    value = total - (variance**2).sum() / total if centered and len(variance) else total
     return _bound(value if len(variance) else np.nan, (told,))
 
 
@@ -223,7 +223,7 @@ def _information(block: Block, theta: Floats, beta: Floats) -> Floats:
 
 
 def error_over_floor(calibration: Calibration, responses: Responses, ability: Floats) -> float:
-    """The estimated l2 error over the least possible: sqrt(sum_i se_i^2) / sqrt(floor), both mean-centred.
+    """The estimated l2 error over the least possible: sqrt(sum_i se_i^2) / sqrt(floor), both mean-centered.
 
     1 would be as good as with known abilities; 1.05 to 1.2 is usual, more where people answer few items. Where the
     calibration has a prior of precision alpha, so has the floor: 1 / (I_i + alpha), the bound of van Trees. The floor
@@ -236,7 +236,7 @@ def error_over_floor(calibration: Calibration, responses: Responses, ability: Fl
     known = np.isfinite(se) & (told > 0)
     if not known.any():
         return float("nan")
-    return float(np.sqrt((se[known] ** 2).sum() / floor(told[known], centred=True).value))
+    return float(np.sqrt((se[known] ** 2).sum() / floor(told[known], centered=True).value))
 
 
 def _check(n_users: int, n_items: int, p: float, kappa: float = 0.0, gamma: float = 0.25) -> None:

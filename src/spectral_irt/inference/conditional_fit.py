@@ -13,7 +13,7 @@ is 1 - 2 P or (1 - 2 P) / V, after their part along it, is g - c with c = sum V 
 
     variance of sum (x - P) (g - c) = sum V g^2 - c^2 sum V.
 
-The standardised forms use this: without it their standard deviation is 0.8 instead of 1 (measured, 10 to 60 items).
+The standardized forms use this: without it their standard deviation is 0.8 instead of 1 (measured, 10 to 60 items).
 Since a shift of the difficulty no longer matters either, they ask about misfit apart from displacement, and serve items
 that were calibrated elsewhere as well.
 """
@@ -28,7 +28,7 @@ import numpy as np
 from spectral_irt.estimators.given_score import conditional_probabilities
 from spectral_irt.inference.fit_statistics import CACHED
 from spectral_irt.persons.abilities import answers_with_difficulty
-from spectral_irt.persons.residuals import MeanSquares, residual_terms, standardised
+from spectral_irt.persons.residuals import MeanSquares, residual_terms, standardized
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
 
@@ -82,9 +82,9 @@ def conditional_statistics(
         squares = MeanSquares(
             n,
             infit,
-            standardised(np.maximum(infit - along_in * off / v, 0), q_in),
+            standardized(np.maximum(infit - along_in * off / v, 0), q_in),
             outfit,
-            standardised(np.maximum(outfit - along_out * off / n, 0), q_out),
+            standardized(np.maximum(outfit - along_out * off / n, 0), q_out),
         )
         return ConditionalStatistics(squares, -off / v)
 

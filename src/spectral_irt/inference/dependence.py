@@ -68,7 +68,7 @@ class LocalDependence:
     q3_star : float
         Largest Q3 minus the average one.
     components : Components
-        Of the standardised residuals.
+        Of the standardized residuals.
     critical : mapping
         With a bootstrap: "q3_star"; "z", the largest `z` of a pair; "eigenvalue", the first.
     level : float
@@ -210,9 +210,9 @@ def _look(
     answers: Responses, beta: Floats, min_users: int, top: int | None, n_components: int
 ) -> tuple[Pairs, Components]:
     theta = abilities(answers, beta, "wle").ability
-    raw = residual_matrices(answers, beta, theta, standardised=False)
+    raw = residual_matrices(answers, beta, theta, standardized=False)
     pairs = pairs_of(raw, answers.n_items, min_users=min_users, top=top)
-    standard = residual_matrices(answers, beta, theta, standardised=True)
+    standard = residual_matrices(answers, beta, theta, standardized=True)
     return pairs, residual_components(standard, answers.n_items, n_components, min_users=min_users)
 
 

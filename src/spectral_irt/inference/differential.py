@@ -1,6 +1,6 @@
 """Differential item functioning: is an item harder for one group of people than for another of the same ability?
 
-Each group is calibrated on its own, and difficulties are compared after both are centred on common items:
+Each group is calibrated on its own, and difficulties are compared after both are centered on common items:
 
     contrast_i = (b_i - mean of anchors) in the focal group - the same in the reference group,   se^2 = se_f^2 + se_r^2.
 
@@ -53,10 +53,10 @@ class Differential:
     test : WaldTest
         All items together: are there any differences at all?
     groups : Subgroups
-        Difficulties in each group, centred on the anchors.
+        Difficulties in each group, centered on the anchors.
     reference : str
     anchors : labels
-        The items that the groups were centred on.
+        The items that the groups were centered on.
     findings : tuple of Finding
     """
 
@@ -118,8 +118,8 @@ def differential(
     reference : label, optional
         The group that the others are compared with; the first in order by default.
     anchors : "all", "purified" or item labels
-        What the groups are centred on. "all" (default): all compared items. "purified": items that differ (class B or
-        C, adjusted p below `level`) are taken out and the rest centred anew, until that changes nothing; then a few
+        What the groups are centered on. "all" (default): all compared items. "purified": items that differ (class B or
+        C, adjusted p below `level`) are taken out and the rest centered anew, until that changes nothing; then a few
         strong differences do not show up as small opposite ones everywhere else.
     min_users : int
         A group with fewer users of mixed success is left out, with a finding; when fewer than two are left that is an
@@ -149,14 +149,14 @@ def differential(
     chosen = _anchor_mask(found, anchors)
     if isinstance(anchors, str) and anchors == "purified":
         chosen = _purify(found, focal, level)
-    centred = _centred_on(found, chosen)
+    centered = _centered_on(found, chosen)
 
-    contrasts = _contrasts(centred, focal, level)
-    note = _add_mantel_haenszel(contrasts, centred, split, focal)
-    items = _overall(centred, level)
+    contrasts = _contrasts(centered, focal, level)
+    note = _add_mantel_haenszel(contrasts, centered, split, focal)
+    items = _overall(centered, level)
     name = split.names[({*range(split.n_groups)} - {*focal}).pop()]
-    findings += [*found.findings, *note, *_finding(items, contrasts, centred, level)]
-    return Differential(contrasts, items, test, centred, name, found.items[chosen], tuple(findings))
+    findings += [*found.findings, *note, *_finding(items, contrasts, centered, level)]
+    return Differential(contrasts, items, test, centered, name, found.items[chosen], tuple(findings))
 
 
 # ------------------------------------------------------------------------------------------- groups
@@ -230,7 +230,7 @@ def _anchor_mask(groups: Subgroups, anchors: str | Iterable[Any]) -> NDArray[np.
     return np.isin(np.arange(len(groups.items)), place)
 
 
-def _centred_on(groups: Subgroups, anchors: NDArray[np.bool_]) -> Subgroups:
+def _centered_on(groups: Subgroups, anchors: NDArray[np.bool_]) -> Subgroups:
     """The groups' difficulties with the anchors' mean at zero: b - a'b has variance V_ii - 2 (V a)_i + a'V a."""
     a = anchors / anchors.sum()
     difficulty = groups.difficulty - (groups.difficulty @ a)[:, None]
@@ -245,7 +245,7 @@ def _purify(groups: Subgroups, focal: list[int], level: float) -> NDArray[np.boo
     m = len(groups.items)
     anchors = np.ones(m, dtype=bool)
     for _ in range(10):
-        found = _contrasts(_centred_on(groups, anchors), focal, level)
+        found = _contrasts(_centered_on(groups, anchors), focal, level)
         new = np.logical_not(found["flagged"].reshape(len(focal), m).any(axis=0))
         if (new == anchors).all() or new.sum() < max(2, FEWEST_ANCHORS * m):
             break
@@ -319,7 +319,7 @@ def _add_mantel_haenszel(contrasts: Columns, groups: Subgroups, split: Split, fo
         Finding(
             "not_matched",
             "note",
-            f"Only {100 * min(shares):.0f} % of the users have a match in the other group (the same items and score), "
+            f"Only {100 * min(shares):.0f}% of the users have a match in the other group (the same items and score), "
             "so Mantel and Haenszel's statistic is not given.",
             "It needs forms that many people took.",
         )

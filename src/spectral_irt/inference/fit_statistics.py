@@ -3,7 +3,7 @@
 Two sets of mean squares. The **conventional** ones compare answers with P(X = 1) at the estimated ability, as Winsteps
 and eRm do; the ability has already adapted to the answers, so their mean is below 1, the more so the shorter the test.
 The **conditional** ones compare answers with P(X = 1 | score), which contains no ability at all: their mean is 1 and
-their standardised form keeps its level (Müller 2020): see `conditional_fit`. Decide by these; the others, here, are for
+their standardized form keeps its level (Müller 2020): see `conditional_fit`. Decide by these; the others, here, are for
 comparison.
 """
 

@@ -169,7 +169,7 @@ def top_probabilities(
 
 
 def square_root(covariance: Floats) -> Floats:
-    """R with R R^T = covariance, which may be singular (mean-centred difficulties add to zero)."""
+    """R with R R^T = covariance, which may be singular (mean-centered difficulties add to zero)."""
     values, vectors = np.linalg.eigh(covariance)
     return vectors * np.sqrt(np.maximum(values, 0))
 

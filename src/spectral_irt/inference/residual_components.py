@@ -1,6 +1,6 @@
-"""Principal components of standardised residuals: is there a second dimension in what the model leaves?
+"""Principal components of standardized residuals: is there a second dimension in what the model leaves?
 
-Eigenvalues of the correlation matrix of standardised residuals, in units of items: one of 3 says that about three items
+Eigenvalues of the correlation matrix of standardized residuals, in units of items: one of 3 says that about three items
 share something beyond the ability, and the loadings say which. Pure noise has eigenvalues too, up to about
 (1 + sqrt(m v))^2 with v the mean variance of a correlation, 1 / n on complete data (Marchenko & Pastur 1967).
 """

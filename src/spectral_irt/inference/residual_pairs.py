@@ -1,6 +1,6 @@
 """Correlations of residuals between items: Yen's Q3, all pairs at once or the strongest of many.
 
-The residual of an answer is r = x - P at the user's estimated ability, or (x - P) / sqrt(P (1 - P)) standardised. Q3 of
+The residual of an answer is r = x - P at the user's estimated ability, or (x - P) / sqrt(P (1 - P)) standardized. Q3 of
 two items is the correlation of their residuals over the users who answered both. Under the model it is not zero but
 about -1 / (m - 1), because a user's ability was fitted to these very answers.
 """
@@ -26,16 +26,16 @@ CELLS = 4_000_000  # of a dense piece on the way
 DENSE = 0.1  # share of answered cells from which dense products are faster
 
 
-def residual_matrices(responses: Responses, difficulty: Floats, ability: Floats, *, standardised: bool) -> Prepared:
+def residual_matrices(responses: Responses, difficulty: Floats, ability: Floats, *, standardized: bool) -> Prepared:
     """Residuals, users x items, one matrix a block; a residual of zero is stored like any other."""
-    return responses.prepare(_residuals, difficulty, standardised, persons=(ability,))
+    return responses.prepare(_residuals, difficulty, standardized, persons=(ability,))
 
 
-def _residuals(block: Block, theta: Floats, difficulty: Floats, standardised: bool) -> sparse.csr_array:
+def _residuals(block: Block, theta: Floats, difficulty: Floats, standardized: bool) -> sparse.csr_array:
     block = answers_with_difficulty(block, difficulty)
     p = np.clip(probabilities(block, difficulty, theta), CERTAIN, 1 - CERTAIN)
     values = block.right() - p
-    if standardised:
+    if standardized:
         values /= np.sqrt(p * (1 - p))
     return csr(block.indptr.astype(np.int32), np.asarray(block.items), values, len(difficulty))
 

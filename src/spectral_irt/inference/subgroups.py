@@ -156,7 +156,7 @@ def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.boo
     """Which items have a common scale in this group: its largest strongly connected component.
 
     An item that is extreme there is a component of its own. An error names the group when hardly any item is left, or
-    when half of them or more hang apart.
+    when half of them or more are not connected.
     """
     kept = components(group) == 0
     if 2 <= kept.sum() <= group.n_items / 2:
@@ -166,7 +166,7 @@ def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.boo
             raise DisconnectedDesignError(
                 f"in the group {name!r} ({group.n_users:,} users) of ",
                 error.args[0],
-                " Or use fewer or larger groups: the items must hang together within each.",
+                " Or use fewer or larger groups: the items must be connected within each.",
             ) from None
     if kept.sum() < 2:
         gone = n_items - group.n_items

@@ -44,7 +44,7 @@ def two_sided(z: ArrayLike) -> Any:
 
 
 def holm(p: ArrayLike) -> Floats:
-    """Holm's adjusted p-values: rejecting those below 5 % makes any false rejection at all a 5 % event.
+    """Holm's adjusted p-values: rejecting those below 5% makes any false rejection at all a 5% event.
 
     The k-th smallest of n is multiplied by n - k + 1, and none may fall below a smaller one's. NaN are left out.
 
@@ -55,7 +55,7 @@ def holm(p: ArrayLike) -> Floats:
 
 
 def benjamini_hochberg(p: ArrayLike) -> Floats:
-    """Benjamini and Hochberg's adjusted p-values: of those below 5 %, about 5 % are expected to be false.
+    """Benjamini and Hochberg's adjusted p-values: of those below 5%, about 5% are expected to be false.
 
     The k-th smallest of n is multiplied by n / k, and none may exceed a larger one's. NaN are left out.
 

@@ -1,13 +1,13 @@
 """Wald tests between groups of users: the difference of difficulties against what chance makes of it.
 
 Estimates from users of low and of high score are both consistent under the model, and independent. With covariances V
-of the mean-centred difficulties b in two groups,
+of the mean-centered difficulties b in two groups,
 
     T = (b_1 - b_2)^T (V_1 + V_2)^+ (b_1 - b_2) ~ chi-square, m - 1 degrees of freedom,
 
 and z_i = (b_2i - b_1i) / sqrt(V_1ii + V_2ii) for one item. For spectral fits V is the sandwich, for conditional maximum
 likelihood the inverse information. A sandwich is itself estimated from the users, so that T is larger than chi-square
-where items are many for the users there are (80 items, 1000 users: 16 % rejected at the 5 % level); p is then taken
+where items are many for the users there are (80 items, 1000 users: 16% rejected at the 5% level); p is then taken
 from Hotelling's distribution, with the degrees of freedom of Nel & van der Merwe for unequal groups:
 
     T (nu - m + 2) / (nu (m - 1)) ~ F(m - 1, nu - m + 2),
@@ -31,7 +31,7 @@ from spectral_irt.inference.result import Result
 from spectral_irt.inference.splits import divide
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
 from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
-from spectral_irt.numerics import centred_inverse
+from spectral_irt.numerics import centered_inverse
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
@@ -188,7 +188,7 @@ def joint_statistic(difficulty: Floats, covariances: tuple[Floats, ...]) -> floa
     if len(others) == 1:
         d = difficulty[0] - difficulty[1]
         return float(d @ _solve(first + others[0], d))
-    precision = [centred_inverse(v) for v in covariances]
+    precision = [centered_inverse(v) for v in covariances]
     b = _solve(sum(precision), sum(p @ x for p, x in zip(precision, difficulty, strict=True)))
     return float(sum((x - b) @ p @ (x - b) for p, x in zip(precision, difficulty, strict=True)))
 

@@ -26,7 +26,7 @@ CERTAIN = 1e-15  # nothing is more certain: V stays above zero, and one such sur
 
 @dataclass(frozen=True, eq=False)
 class MeanSquares:
-    """Infit and outfit with their standardised forms, one of each an item or a user; NaN where there is nothing."""
+    """Infit and outfit with their standardized forms, one of each an item or a user; NaN where there is nothing."""
 
     n: Floats
     infit: Floats
@@ -64,10 +64,10 @@ def mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, v2: Floats, i
         outfit, infit = z2 / n, square / v
         q_out = np.sqrt(np.maximum(inverse - 4 * n, 0)) / n
         q_in = np.sqrt(np.maximum(v - 4 * v2, 0)) / v
-        return MeanSquares(n, infit, standardised(infit, q_in), outfit, standardised(outfit, q_out))
+        return MeanSquares(n, infit, standardized(infit, q_in), outfit, standardized(outfit, q_out))
 
 
-def standardised(mean_square: Floats, q: Floats) -> Floats:
+def standardized(mean_square: Floats, q: Floats) -> Floats:
     """Wilson & Hilferty's normal form; NaN where the mean square cannot vary (all V = 1/4)."""
     z = (np.cbrt(mean_square) - 1) * 3 / q + q / 3
     return np.where(q > 0, z, np.nan)

@@ -53,7 +53,7 @@ def from_columns(
     if len(lengths) > 1:
         raise OptionError(f"users, items and responses differ in length: {[len(c) for c in columns]}.")
     values = _plain_values(columns[2])
-    rows = _labelled(columns[0]) & _labelled(columns[1])
+    rows = _labeled(columns[0]) & _labeled(columns[1])
     if not rows.all():  # where nothing was answered a label does not matter
         answered = scoring.clean(values).answered
         rows[slice(None) if answered is None else answered] = True
@@ -155,7 +155,7 @@ def _column(values: ArrayLike) -> NDArray[Any]:
     return array
 
 
-def _labelled(column: NDArray[Any]) -> NDArray[np.bool_]:
+def _labeled(column: NDArray[Any]) -> NDArray[np.bool_]:
     if column.dtype.kind in "iub":
         return np.ones(len(column), dtype=bool)
     return np.array([not is_missing(label) for label in column.tolist()], dtype=bool)
@@ -166,7 +166,7 @@ def _coded(column: NDArray[Any], name: str) -> tuple[Labels, NDArray[np.int64]]:
     if column.dtype.kind in "iub":
         labels, codes = np.unique(column, return_inverse=True)
         return label_array(labels), codes
-    missing = np.sum(~_labelled(column))
+    missing = np.sum(~_labeled(column))
     if missing:
         raise ReadError(f"{missing:,} answers have no label in {name}; leave them out or say whose they are.")
     plain = column.tolist()

@@ -89,7 +89,7 @@ class Block:
 
     @property
     def informative(self) -> NDArray[np.bool_]:
-        """Users with both a right and a wrong answer; the others say nothing about difficulty."""
+        """Users with both a right and a wrong answer; the others carry no information about difficulty."""
         scores = self.scores
         return (scores > 0) & (scores < self.counts)
 

@@ -170,7 +170,7 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
     """The items whose difficulty exists without a prior, and a finding that names the others.
 
     Items that everyone or no one answered right are left out, then those that this makes extreme, and so on. What
-    remains must hang together: if not, `DisconnectedDesignError` says how it falls apart.
+    remains must be connected: if not, `DisconnectedDesignError` says how it falls apart.
     """
     kept = np.ones(responses.n_items, dtype=bool)
     rest = responses
@@ -282,10 +282,10 @@ def _findings(design: Design) -> list[Finding]:
     extreme = design.all_right | design.all_wrong | design.unanswered | design.uninformed
     proper = design.component[~extreme]
     if len(np.unique(proper)) > 1:
-        relabelled = np.where(extreme, -1, design.component)
-        codes = np.unique(relabelled[relabelled >= 0], return_inverse=True)[1]
+        relabeled = np.where(extreme, -1, design.component)
+        codes = np.unique(relabeled[relabeled >= 0], return_inverse=True)[1]
         groups = np.full(len(labels), -1)
-        groups[relabelled >= 0] = codes
+        groups[relabeled >= 0] = codes
         apart = labels[groups > 0]
         found.append(
             Finding(
@@ -327,7 +327,7 @@ def _user_findings(responses: Responses) -> list[Finding]:
         Finding(
             "silent_users",
             "note",
-            f"{silent:,} of {len(n):,} users {'says' if silent == 1 else 'say'} nothing about difficulty "
+            f"{silent:,} of {len(n):,} people {'carries' if silent == 1 else 'carry'} no information about difficulty "
             f"({', '.join(parts)}).",
             "They stay in the counts and have no effect on the difficulties.",
         )

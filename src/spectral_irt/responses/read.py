@@ -101,7 +101,7 @@ def read_responses(
     >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.csv")
     >>> _ = file.write_text("student,q1,q2\\nann,1,0\\nbob,1,\\n")
     >>> read_responses(file)
-    Responses(2 users x 2 items, 3 responses, 66.7 % right)
+    Responses(2 persons x 2 items, 3 responses, 66.7% right)
     """
     from spectral_irt.responses.reading.files import find_files, open_table, source_name
     from spectral_irt.responses.reading.request import Request
@@ -145,7 +145,7 @@ def responses_from_frame(
     >>> import polars as pl
     >>> ratings = pl.DataFrame({"user": ["ann", "ann", "bob"], "movie": [7, 9, 7], "rating": [5, 3, 2]})
     >>> responses_from_frame(ratings, threshold=3)
-    Responses(2 users x 2 items, 3 responses, 33.3 % right)
+    Responses(2 persons x 2 items, 3 responses, 33.3% right)
     """
     from spectral_irt.responses.reading.frames import table_of_any_frame
     from spectral_irt.responses.reading.request import Request

@@ -57,7 +57,7 @@ class Responses:
     --------
     >>> answers = Responses.from_wide([[1, 0, None], [1, 1, 0]])
     >>> answers
-    Responses(2 users x 3 items, 5 responses, 60.0 % right)
+    Responses(2 persons x 3 items, 5 responses, 60.0% right)
     """
 
     blocks: tuple[Block, ...]
@@ -287,8 +287,8 @@ class Responses:
     def __repr__(self) -> str:
         share = 100 * self.item_scores.sum() / max(self.n_responses, 1)
         return (
-            f"Responses({self.n_users:,} users x {self.n_items:,} items, "
-            f"{self.n_responses:,} responses, {share:.1f} % right)"
+            f"Responses({self.n_users:,} persons x {self.n_items:,} items, "
+            f"{self.n_responses:,} responses, {share:.1f}% right)"
         )
 
     def digest(self) -> str:

@@ -130,7 +130,7 @@ class Survey:
         names = sorted(map(str, self.columns))
         if len(names) == 1:
             return (
-                " If the column is no item, say "
+                " If the column is not an item, say "
                 + option("ignore", names[0])
                 + ", or name it with "
                 + option("user", names[0])
@@ -140,7 +140,7 @@ class Survey:
                 + option("response", ...)
                 + "."
             )
-        return f" If the columns {listed(names)} are no items, say " + option("ignore", names) + "."
+        return f" If the columns {listed(names)} are not items, say " + option("ignore", names) + "."
 
 
 _HOW_TO_SCORE = (

@@ -94,12 +94,12 @@ class Popularity(Design):
     n_responses : int
         The total number of responses.
     exponent : float
-        0: all items equally popular. 0.7: of a user's first answers, 43 % (of 500 items) to 48 % (of 27,000) go to
+        0: all items equally popular. 0.7: of a user's first answers, 43% (of 500 items) to 48% (of 27,000) go to
         the most popular tenth of the items.
     activity_sd : float
-        Standard deviation of log n_l before the limits apply. 1: the busiest tenth give about 40 % of the answers.
+        Standard deviation of log n_l before the limits apply. 1: the busiest tenth give about 40% of the answers.
     fewest, most : int
-        Limits of n_l. `fewest` is 2 because a single answer says nothing about difficulty; `most` is all items.
+        Limits of n_l. `fewest` is 2 because a single answer carries no information; `most` is all items.
     """
 
     n_responses: int
@@ -168,7 +168,7 @@ class Booklets(Design):
         How many.
     length : int, optional
         Items in a booklet; by default one and a half times its share of the items, so that each booklet has a third
-        of its items in common with each neighbour. At exactly `n_items / booklets` nothing links them.
+        of its items in common with each neighbor. At exactly `n_items / booklets` nothing links them.
     """
 
     booklets: int

@@ -27,7 +27,7 @@ class Simulated:
     Attributes
     ----------
     responses : Responses
-        Items are labelled 0 to n_items - 1, users 0 to n_users - 1.
+        Items are labeled 0 to n_items - 1, users 0 to n_users - 1.
     difficulty : array, n_items
         Larger = harder; mean zero.
     ability : array, n_users
@@ -86,7 +86,7 @@ def rasch(
     ability, difficulty : array, optional
         Given truth. A given difficulty and the abilities are shifted together so that the difficulties average zero.
     ability_mean, ability_sd, difficulty_sd : float
-        Otherwise both are normal; the difficulties are centred after the draw.
+        Otherwise both are normal; the difficulties are centered after the draw.
     slopes : array, optional
         Item discriminations, for data under the two-parameter model. (A single number stands for an array of it, as
         in `ability`.)
@@ -98,7 +98,7 @@ def rasch(
     --------
     >>> data = rasch(500, 20, design="sampled", p=0.5, seed=1)
     >>> data.responses
-    Responses(500 users x 20 items, 5,021 responses, 49.8 % right)
+    Responses(500 persons x 20 items, 5,021 responses, 49.8% right)
     >>> rasch(3000, design="linked", forms=30, length=40, anchors=2, seed=1).responses.n_items
     1142
     """

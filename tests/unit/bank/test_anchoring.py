@@ -36,7 +36,7 @@ def test_a_full_fit_is_reproduced(free: int) -> None:
 
 @pytest.mark.slow
 def test_anchored_at_the_truth_the_others_are_unbiased_and_the_errors_honest() -> None:
-    """60 replicates x 30 free items: the mean z is within 4 of its own standard errors, the spread within 10 %."""
+    """60 replicates x 30 free items: the mean z is within 4 of its own standard errors, the spread within 10%."""
     z, shown = [], []
     for seed in range(60):
         data = simulate.rasch(600, 40, design="sampled", p=0.5, seed=seed, ability_mean=0.7)

@@ -58,7 +58,7 @@ def _other(folder: Path) -> Path:
 
 LIES = {
     "scale.unit": [0, -1, "1", None, True, 10**400],
-    "scale": [{}, [], {"mean": 0, "unit": 1, "colour": 3}],
+    "scale": [{}, [], {"mean": 0, "unit": 1, "color": 3}],
     "prior.precision": [-1, "much"],
     "population": [{"mean": 0, "sd": 0, "users": 5}, {"mean": 0}, "everybody"],
     "population.sd": [0, -1],

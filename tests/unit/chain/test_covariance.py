@@ -80,10 +80,10 @@ def test_multipliers_are_right_where_one_pass_is_not():
     )
     assert np.median(quick.se_ / dense.se_) < 0.9
     error = np.sqrt(np.mean((probes.se_ / dense.se_ - 1) ** 2))
-    assert error < 0.12  # 100 probes: 1 / sqrt(200) = 7 %
+    assert error < 0.12  # 100 probes: 1 / sqrt(200) = 7%
 
 
-def test_regularised_ways_agree():
+def test_regularized_ways_agree():
     data = simulate.rasch(1500, 300, design="popularity", n_responses=30_000, seed=5).responses
     dense, quick, probes = (SpectralRasch(se=way).fit(data) for way in ("dense", "one-pass", "multiplier"))
     assert dense.regularization_.kind == "virtual item"

@@ -98,14 +98,14 @@ def test_equivalent_chains(table):
     """Theorem: the accelerated chain's distribution is pi_i d_i, rescaled."""
     y = regularize(pair_counts(Responses.from_wide(table)), 0.5)
     one, two = algorithm_1(y, tol=1e-14), algorithm_2(y, tol=1e-14)
-    rescaled = one.chain_pi * two.normalisation
+    rescaled = one.chain_pi * two.normalization
     np.testing.assert_allclose(two.chain_pi, rescaled / rescaled.sum(), atol=ATOL)
 
 
-def test_common_normalisation_is_free_but_slow(table):
+def test_common_normalization_is_free_but_slow(table):
     y = regularize(pair_counts(Responses.from_wide(table)), 0.5)
     default = algorithm_1(y)
-    large = algorithm_1(y, d=10 * default.normalisation[0])
+    large = algorithm_1(y, d=10 * default.normalization[0])
     np.testing.assert_allclose(large.difficulty, default.difficulty, atol=ATOL)
     assert large.n_iter > 5 * default.n_iter
     assert algorithm_2(y).n_iter < default.n_iter

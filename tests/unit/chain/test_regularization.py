@@ -36,7 +36,7 @@ def test_the_step_is_the_second_moment_of_the_posterior():
         share = prior_precision(np.array([mode]), np.array([information]), 1.0) * (mode**2 + IMAGINARY) - IMAGINARY
         assert 1 - share == pytest.approx(
             density @ grid**2 - mode**2, rel=0.025
-        )  # 1 / (information + 1): up to 35 % off
+        )  # 1 / (information + 1): up to 35% off
 
 
 THIN = {

@@ -22,7 +22,7 @@ def random_rates(m, seed, density=1.0):
 
 
 def line(groups, size, link):
-    """Groups of items in a row, neighbours linked by a small rate: mixes slowly."""
+    """Groups of items in a row, neighbors linked by a small rate: mixes slowly."""
     m = groups * size
     group = np.arange(m) // size
     gap = np.abs(group[:, None] - group[None, :])
@@ -68,7 +68,7 @@ def test_slow_chains_go_to_arnoldi():
 
 
 def test_thirty_linked_forms_in_at_most_400_passes():
-    """About 1,100 items, two anchors between neighbours: plain iteration is still at 4e-5 after 4,000 passes."""
+    """About 1,100 items, two anchors between neighbors: plain iteration is still at 4e-5 after 4,000 passes."""
     responses = simulate.rasch(6000, design="linked", forms=30, length=40, anchors=2, seed=5).responses
     assert 1100 < responses.n_items < 1200
     chain = ItemChain.under(responses, PERSONS)

@@ -1,4 +1,4 @@
-"""Joint likelihood: kernels against loops, the maximum against a general optimiser, and the bias it is known for."""
+"""Joint likelihood: kernels against loops, the maximum against a general optimizer, and the bias it is known for."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_information_equals_loops(small):
     np.testing.assert_allclose(profile_information(part, x), H @ x, atol=1e-10)
 
 
-def test_maximum_equals_a_general_optimiser(small):
+def test_maximum_equals_a_general_optimizer(small):
     X = informative_rows(small.responses.to_dense())
     n, m = X.shape
     seen = ~np.isnan(X)

@@ -56,7 +56,7 @@ def test_two_items_are_a_log_ratio(estimator):
     X = [[1, 0]] * 6 + [[0, 1]] * 2 + [[1, 1]] * 3
     fit = estimator().fit(X)
     assert fit.difficulty_[1] - fit.difficulty_[0] == pytest.approx(np.log(3))
-    assert fit.se_[0] == pytest.approx(np.sqrt(1 / 6 + 1 / 2) / 2)  # log odds of 6 against 2, halved by the centring
+    assert fit.se_[0] == pytest.approx(np.sqrt(1 / 6 + 1 / 2) / 2)  # log odds of 6 against 2, halved by the centering
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""SpectralRasch: accuracy, regularisation, what it says, and what it refuses."""
+"""SpectralRasch: accuracy, regularization, what it says, and what it refuses."""
 
 import copy
 import json
@@ -25,7 +25,7 @@ def two_islands(link=None):
 
 @pytest.mark.parametrize("name", ["lsat6", "test15", "missing12", "booklets24"])
 def test_close_to_conditional_maximum_likelihood(name):
-    """Ability weights: within a quarter of a standard error of CML, with standard errors within 2 %."""
+    """Ability weights: within a quarter of a standard error of CML, with standard errors within 2%."""
     gold = json.loads((REFERENCE / "cml_gold.json").read_text())[name]
     table = np.genfromtxt(REFERENCE / f"{name}.csv", delimiter=",", skip_header=1)
     fit = SpectralRasch(regularization=0).fit(table)
@@ -63,7 +63,7 @@ class TestRegularization:
             data = simulate.rasch(3000, 1200, design="popularity", n_responses=60_000, difficulty_sd=sd, seed=3)
             fit = SpectralRasch(se="none").fit(data.responses)
             assert fit.regularization_.estimated
-            # 1,200 draws tell a precision to sqrt(2 / 1200) = 4 %, the data blur it to about three times that, and
+            # 1,200 draws tell a precision to sqrt(2 / 1200) = 4%, the data blur it to about three times that, and
             # where difficulties spread widely the estimates of thin items are skewed, which adds up to a third.
             precision = fit.regularization_.alpha * data.difficulty.var()
             assert 0.85 < precision < (1.2 if sd <= 1 else 1.4)
@@ -109,7 +109,7 @@ class TestRegularization:
 
     @pytest.mark.parametrize("rule", ["differed", "together"])
     def test_papers_nu(self, rule):
-        """`SpectralRasch.paper` is the accelerated algorithm on regularised pair counts."""
+        """`SpectralRasch.paper` is the accelerated algorithm on regularized pair counts."""
         from spectral_irt.chain.pairs import pair_counts, regularize, seen_together
         from spectral_irt.chain.paper import algorithm_2
 

@@ -170,7 +170,7 @@ def test_users_without_answers_have_the_prior():
 
 
 def test_long_tests_recover_the_truth():
-    """Posterior sd a tenth small at most with 60 items; the shrinkage is 3 %."""
+    """Posterior sd a tenth small at most with 60 items; the shrinkage is 3%."""
     data = rasch(600, 60, seed=5)
     fit = VariationalRasch().fit(data.responses)
     slope = fit.difficulty_ @ data.difficulty / (data.difficulty @ data.difficulty)

@@ -48,7 +48,7 @@ def test_draws_depend_on_the_seed_alone():
 
 
 def test_ranks():
-    drawn = np.tile(np.arange(1.0, 200.0), (3, 1)).T  # 1 to 199: the 5 % limits are the values of rank 5 and 195
+    drawn = np.tile(np.arange(1.0, 200.0), (3, 1)).T  # 1 to 199: the 5% limits are the values of rank 5 and 195
     drawn[:, 2] = np.nan
     found = band(np.array([100.0, 196.0, 1.0]), drawn, 0.05)
     np.testing.assert_allclose(found.low[:2], 5)
@@ -102,7 +102,7 @@ def test_table_with_limits():
 
 @pytest.mark.slow
 def test_good_items_are_flagged_at_the_level():
-    """12 tests of 40 items with 30 % missing, 100 replicates: 480 items, of which 5 % should be outside."""
+    """12 tests of 40 items with 30% missing, 100 replicates: 480 items, of which 5% should be outside."""
     outside = {"infit_conditional": [], "outfit_conditional": []}
     for seed in range(12):
         responses = simulate.rasch(1000, 40, design="sampled", p=0.7, seed=500 + seed).responses

@@ -65,12 +65,12 @@ def test_floor_is_that_of_the_simulation() -> None:
     assert floor(told).value >= (4 / counts).sum()
 
 
-def test_centred_floor_is_the_constrained_bound() -> None:
+def test_centered_floor_is_the_constrained_bound() -> None:
     told = np.array([3.0, 5.0, 11.0])
     inverse = np.diag(1 / told)
     one = np.ones(3)
     constrained = inverse - np.outer(inverse @ one, inverse @ one) / (one @ inverse @ one)
-    assert floor(told, centred=True).value == pytest.approx(np.trace(constrained))
+    assert floor(told, centered=True).value == pytest.approx(np.trace(constrained))
     with_silent = floor([3.0, 0.0, 5.0])
     assert with_silent.value == pytest.approx(1 / 3 + 1 / 5)
     assert not with_silent.holds
@@ -96,7 +96,7 @@ def test_errors_lie_between_the_bounds(n: int, p: float) -> None:
         data = simulate.rasch(n, 2, design="sampled", p=p, difficulty=truth, ability_sd=0.2, seed=seed)
         fit = SpectralRasch(weighting="pairs", regularization=0, se="none").fit(data.responses)
         errors.append(np.sum((fit.difficulty_ - data.difficulty) ** 2))
-        floors.append(floor(data.information(), centred=True).value)
+        floors.append(floor(data.information(), centered=True).value)
     gamma = least_difference(truth, np.clip(data.ability, -0.7, 0.7))  # the bound is for bounded abilities
     bound = upper_bound(n, 2, p, kappa=spread(truth), gamma=gamma)
     assert bound.conditions[0].holds
@@ -118,13 +118,13 @@ def test_conditions_can_hold() -> None:
 
 
 def test_mean_squared_error_is_above_the_floor() -> None:
-    """Unregularised estimates of a small test, over many draws."""
+    """Unregularized estimates of a small test, over many draws."""
     squared, floors = [], []
     for seed in range(60):
         data = simulate.rasch(400, 8, seed=seed)
         fit = SpectralRasch(regularization=0, se="none").fit(data.responses)
         squared.append(np.sum((fit.difficulty_ - data.difficulty) ** 2))
-        floors.append(floor(data.information(), centred=True).value)
+        floors.append(floor(data.information(), centered=True).value)
     assert 0.95 < np.mean(squared) / np.mean(floors) < 1.6
 
 
@@ -134,7 +134,7 @@ def test_mean_squared_error_is_above_the_floor() -> None:
 def test_error_over_floor(design: dict[str, object]) -> None:
     data = simulate.rasch(**design, seed=2)  # type: ignore[arg-type]
     fit = SpectralRasch(regularization=0).fit(data.responses)
-    true_ratio = np.sqrt((fit.se_**2).sum() / floor(data.information(), centred=True).value)
+    true_ratio = np.sqrt((fit.se_**2).sum() / floor(data.information(), centered=True).value)
     found = fit.analyse(data.responses).error_over_floor()
     assert found == pytest.approx(true_ratio, rel=0.05)
     assert 0.97 < found < 1.3

@@ -10,12 +10,12 @@ from spectral_irt.persons import abilities
 from split import in_blocks
 
 
-def residuals(responses, beta, standardised=False):
+def residuals(responses, beta, standardized=False):
     """Users x items, NaN where there is no answer."""
     theta = abilities(responses, beta).ability
     p = 1 / (1 + np.exp(beta - theta[:, None]))
     r = responses.to_dense() - p
-    return r / np.sqrt(p * (1 - p)) if standardised else r
+    return r / np.sqrt(p * (1 - p)) if standardized else r
 
 
 def loop_correlations(r, min_users):
@@ -35,14 +35,14 @@ def test_correlations_equal_loops(p):
     data = simulate.rasch(400, 9, design="sampled", p=p, seed=1)
     responses = in_blocks(data.responses, 150)
     theta = abilities(responses, data.difficulty).ability
-    matrices = residual_pairs.residual_matrices(responses, data.difficulty, theta, standardised=False)
+    matrices = residual_pairs.residual_matrices(responses, data.difficulty, theta, standardized=False)
     found, n = residual_pairs.pair_correlations(matrices, slice(0, 9), min_users=5)
     expected, counts = loop_correlations(residuals(responses, data.difficulty), 5)
     np.testing.assert_array_equal(n, counts)
     np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
-def test_pairs_are_sorted_and_centred():
+def test_pairs_are_sorted_and_centered():
     data = simulate.rasch(300, 8, design="sampled", p=0.7, seed=2)
     fit = SpectralRasch().fit(data.responses)
     found = fit.analyse(data.responses).local_dependence()
@@ -61,7 +61,7 @@ def test_components_are_eigenvalues_of_the_correlations():
     data = simulate.rasch(300, 8, seed=3)
     fit = SpectralRasch().fit(data.responses)
     found = fit.analyse(data.responses).local_dependence(n_components=8)
-    r = loop_correlations(residuals(data.responses, fit.difficulty_, standardised=True), 30)[0]
+    r = loop_correlations(residuals(data.responses, fit.difficulty_, standardized=True), 30)[0]
     np.testing.assert_allclose(found.components.eigenvalues, np.linalg.eigvalsh(r)[::-1], atol=1e-10)
     loadings = found.components.loadings
     np.testing.assert_allclose(loadings @ loadings.T, r, atol=1e-10)

@@ -116,7 +116,7 @@ def test_three_groups():
 
 def test_purified_anchors_find_the_right_items():
     shift = np.zeros(12)
-    shift[:3] = 1.5  # all against the same group: centring on everything would blame the other nine
+    shift[:3] = 1.5  # all against the same group: centering on everything would blame the other nine
     data, groups = two_groups((1500, 1500), 12, seed=5, shift=shift)
     fit = SpectralRasch().fit(data)
     naive, pure = fit.analyse(data).dif(groups), fit.analyse(data).dif(groups, anchors="purified")
@@ -217,7 +217,7 @@ def test_size(mean):
         joint.append(found.test.p < 0.05)
     assert 0.03 <= np.mean(single) <= 0.07
     assert 0.02 <= np.mean(matched) <= 0.06  # the continuity correction is cautious
-    assert np.mean(any_holm) <= 0.1  # 1,500 samples had 5.9 %; 200 of them spread by 1.6 %
+    assert np.mean(any_holm) <= 0.1  # 1,500 samples had 5.9%; 200 of them spread by 1.6%
     assert 0.02 <= np.mean(joint) <= 0.1
 
 

@@ -154,7 +154,7 @@ def test_no_displacement_at_the_conditional_estimate():
 
 
 def test_displacement_of_a_moved_item():
-    """An item anchored half a logit too easy is displaced upwards by about that; its standardised fit stays calm."""
+    """An item anchored half a logit too easy is displaced upwards by about that; its standardized fit stays calm."""
     data = simulate.rasch(20_000, 20, seed=5)
     beta = data.difficulty.copy()
     beta[4] -= 0.5
@@ -226,7 +226,7 @@ def test_errors():
 @pytest.mark.slow
 @pytest.mark.parametrize("m", [10, 20, 60])
 def test_conditional_fit_averages_one(m):
-    """30 % missing, 1,000 users; the conventional mean squares fall short, the conditional ones do not."""
+    """30% missing, 1,000 users; the conventional mean squares fall short, the conditional ones do not."""
     rows = []
     for seed in range(40):
         responses = simulate.rasch(1000, m, design="sampled", p=0.7, seed=seed).responses

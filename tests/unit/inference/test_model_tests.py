@@ -10,7 +10,7 @@ from spectral_irt.inference.subgroups import calibrate_groups, estimator_like
 from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
 from spectral_irt.inference.wald import joint_statistic, score_split, wald_by_item
 
-LEVEL = (0.03, 0.07)  # where the share of rejections at 5 % must lie
+LEVEL = (0.03, 0.07)  # where the share of rejections at 5% must lie
 
 
 # ------------------------------------------------------------------------------------------- tails

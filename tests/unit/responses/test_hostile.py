@@ -136,8 +136,8 @@ print(round(time.process_time() - start), (resource.getrusage(resource.RUSAGE_SE
         ("a.csv", "", "\r\n", "a.csv.gz holds nothing but blank lines."),
         ("a.csv", "", "  \n", "a.csv.gz holds nothing but blank lines."),
         ("a.jsonl", "", "\n", "a.jsonl.gz holds nothing but blank lines."),
-        ("a.csv", "id,q1,q2\na,1,0\nb,0,1\n", "\n", "Responses(2 users x 2 items, 4 responses, 50.0 % right)"),
-        ("a.jsonl", '{"id":"a","q1":1,"q2":0}\n', "\n", "Responses(1 users x 2 items, 2 responses, 50.0 % right)"),
+        ("a.csv", "id,q1,q2\na,1,0\nb,0,1\n", "\n", "Responses(2 persons x 2 items, 4 responses, 50.0% right)"),
+        ("a.jsonl", '{"id":"a","q1":1,"q2":0}\n', "\n", "Responses(1 persons x 2 items, 2 responses, 50.0% right)"),
     ],
 )
 def test_512_mb_of_blank_lines(name: str, start: str, line: str, said: str, tmp_path: Path) -> None:

@@ -179,7 +179,7 @@ def test_columns_that_are_not_in_the_key(kind: str, tmp_path: Path) -> None:
     assert (left.items, left.severity) == (("city", "sex"), "warning")
     attribute = read_responses(tmp_path / f"a.{kind}", key={"city": "x", "q1": "A", "q2": "B"})
     assert attribute.items.tolist() == ["city", "q1", "q2"]
-    assert said(attribute)["not_in_key"].severity == "note"  # sex is no item by its name
+    assert said(attribute)["not_in_key"].severity == "note"  # sex is not an item by its name
 
 
 def test_no_column_in_the_key() -> None:

@@ -340,7 +340,7 @@ def test_the_callers_frame_is_not_touched() -> None:
     assert polars.columns == long_frame().columns
 
 
-def test_rows_of_a_pandas_frame_are_labelled_by_its_index() -> None:
+def test_rows_of_a_pandas_frame_are_labeled_by_its_index() -> None:
     frame = pd.DataFrame({"a": [1, 0], "b": [None, 1]}, index=["x", "y"])
     responses = responses_from_frame(frame)
     assert responses.users.tolist() == ["x", "y"]

@@ -39,14 +39,14 @@ def test_totals(responses: Responses) -> None:
 def test_repr_says_the_size(responses: Responses) -> None:
     n = int(np.sum(~np.isnan(AWKWARD)))
     share = 100 * np.nanmean(AWKWARD)
-    assert repr(responses) == f"Responses(8 users x 7 items, {n} responses, {share:.1f} % right)"
+    assert repr(responses) == f"Responses(8 persons x 7 items, {n} responses, {share:.1f}% right)"
 
 
 def test_no_data_at_all() -> None:
     empty = Responses.from_long([], [], [])
     assert (empty.n_users, empty.n_items, empty.n_responses) == (0, 0, 0)
     assert empty.counts.tolist() == empty.item_counts.tolist() == []
-    assert "0 users" in repr(empty)
+    assert "0 persons" in repr(empty)
 
 
 @pytest.mark.parametrize("users", [[0, 3, 6], [7], [1, 2], range(8)])

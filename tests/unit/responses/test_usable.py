@@ -1,4 +1,4 @@
-"""check_usable: a sentence for each way in which data can say nothing about difficulty."""
+"""check_usable: a sentence for each way in which data can carry no information about difficulty."""
 
 from __future__ import annotations
 

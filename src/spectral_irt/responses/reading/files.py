@@ -76,7 +76,7 @@ def find_files(path: Paths) -> list[File]:
     paths: list[Any] = list(path) if several else [path]  # type: ignore[arg-type]
     if not paths:
         raise ReadError("there is no file to read: the list of paths is empty.")
-    files = [recognise(found) for one in paths for found in _expand(one)]
+    files = [recognize(found) for one in paths for found in _expand(one)]
     families = {file.family: file.name for file in reversed(files)}
     if len(families) > 1:
         shown = " and ".join(f"{name!r} ({family})" for family, name in families.items())
@@ -118,7 +118,7 @@ def _expand(path: Any) -> list[Path]:
     return [Path(text)]
 
 
-def recognise(path: Path) -> File:
+def recognize(path: Path) -> File:
     """What kind of file this is, by its name and first bytes; an error when it is none that can be read."""
     start = _first_bytes(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]

@@ -193,7 +193,7 @@ class JsonRows:
     def __init__(self, opened: JsonLines, asked: Asked, key: Iterable[Any]) -> None:
         self.opened, self.name = opened, opened.file.name
         self.field = find_fields(opened, asked, key)
-        self.labelled = self.field.user is not None
+        self.labeled = self.field.user is not None
         no_choice = asked.orient == "items" or self.field.answers is not None
         self.chosen = None if no_choice else self.field.chosen
 

@@ -246,7 +246,7 @@ def all_columns(table: Table, user: Any, items: Iterable[Any] | None) -> Wide:
 
 
 def _label_column(table: Table, asked: Asked, ignored: set[int | None], items_of_key: frozenset[str]) -> int | None:
-    """The first column, if it labels the rows; columns that are no items do not count as the first."""
+    """The first column, if it labels the rows; columns that are not items do not count as the first."""
     meant = named(asked.items, table.columns)
     for k, name in enumerate(table.columns):
         if k in ignored:

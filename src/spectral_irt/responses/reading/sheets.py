@@ -38,7 +38,7 @@ class Rows(Protocol):
     Attributes
     ----------
     name : str
-    labelled : bool
+    labeled : bool
         Whether the rows have labels; otherwise they are numbered.
     loose_rows, loose_columns : bool
         Labels are text without a type: they become integers when all are whole numbers.
@@ -47,7 +47,7 @@ class Rows(Protocol):
     """
 
     name: str
-    labelled: bool
+    labeled: bool
     loose_rows: bool
     loose_columns: bool
     chosen: Chosen | None
@@ -59,7 +59,7 @@ class Rows(Protocol):
 
 def responses_of_rows(sources: Sequence[Rows], request: Request) -> Responses:
     """Responses from rows of several sources, stacked; users and items in the order they come."""
-    _check_all_labelled(sources)
+    _check_all_labeled(sources)
     columns = ItemIndex()
     collector = _Collector(columns, request, sources)
     number = 0 if request.frame_kind else 1  # rows of a file are counted from 1, those of a frame from 0
@@ -76,8 +76,8 @@ def responses_of_rows(sources: Sequence[Rows], request: Request) -> Responses:
     return replace(responses, notes=replace(said, items=said.items or tuple(responses.items.tolist())).findings())
 
 
-def _check_all_labelled(sources: Sequence[Rows]) -> None:
-    bare = [source.name for source in sources if not source.labelled]
+def _check_all_labeled(sources: Sequence[Rows]) -> None:
+    bare = [source.name for source in sources if not source.labeled]
     if bare and len(bare) < len(sources):
         raise ReadError(
             f"{bare[0]} has no column of user labels, but other files have. Name it with ", option("user", ...), "."

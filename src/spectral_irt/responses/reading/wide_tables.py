@@ -34,7 +34,7 @@ class WideRows:
     def __init__(self, table: Table, layout: Wide, *, orient: str) -> None:
         self.table, self.name, self.chosen = table, table.name, layout.chosen
         self.label, self.columns = layout.label, layout.columns
-        self.labelled = layout.label is not None or table.row_labels is not None
+        self.labeled = layout.label is not None or table.row_labels is not None
         self.loose_rows = layout.label is not None and table.loose[layout.label]
         self.loose_columns = table.loose_header
         self.orient = orient
