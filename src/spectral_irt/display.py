@@ -63,7 +63,8 @@ def show_source(out: Console, responses: Responses) -> None:
     right = 100 * responses.item_scores.sum() / max(responses.n_responses, 1)
     head = Text(printable(responses.source), style="bold")
     head.append(
-        f"  {responses.n_users:,} people, {responses.n_items:,} items, {responses.n_responses:,} responses, "
+        f"  {responses.n_users:,} {responses.words[0]}, {responses.n_items:,} {responses.words[1]}, "
+        f"{responses.n_responses:,} responses, "
         f"{right:.1f}% right",
         style="not bold",
     )

@@ -451,3 +451,11 @@ def test_the_same_fit_gives_the_same_bytes(lsat: Path, tmp_path: Path) -> None:
             == 0
         )
     assert (tmp_path / "1" / "items.csv").read_bytes() == (tmp_path / "2" / "items.csv").read_bytes()
+
+
+def test_what_the_file_calls_them_is_what_they_are_called(cli: Cli, tmp_path: Path) -> None:
+    data = simulate.rasch(30, 12, seed=2).responses
+    model, prompt, right = data.answers()
+    log = {"model": [f"m{k}" for k in model], "prompt_id": [f"p{k}" for k in prompt], "correct": right.astype(int)}
+    pl.DataFrame(log).write_csv(tmp_path / "log.csv")
+    assert "30 models, 12 prompts, 360 responses" in cli("fit", tmp_path / "log.csv").out

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.bank.bank import Bank, calibration_of
-from spectral_irt.bank.groups import on_scale
+from spectral_irt.bank.linked_groups import on_scale
 from spectral_irt.calibration import LOGITS, Calibration, Scale
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.estimators.base import RaschEstimator

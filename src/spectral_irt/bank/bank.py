@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.bank.evidence import NO_PRIOR, Prior, matrix_is_affordable, score_and_information
-from spectral_irt.bank.groups import groups_of, is_measured, on_scale
+from spectral_irt.bank.linked_groups import groups_of, is_measured, on_scale
 from spectral_irt.bank.naming import in_words_of, same_labels
 from spectral_irt.bank.people import NO_RECOGNITION, Hashes, Salt, digest_of, nobody
-from spectral_irt.bank.population import Population
+from spectral_irt.bank.reference_population import Population
 from spectral_irt.calibration import LOGITS, Z95, Calibration, Provenance, Scale
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator

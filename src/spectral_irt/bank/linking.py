@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.evidence import Prior
-from spectral_irt.bank.groups import on_scale
+from spectral_irt.bank.linked_groups import on_scale
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import BankError, check_option, listed, option
 from spectral_irt.estimators.base import RaschEstimator

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.analysis import Analysis
 from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.population import FEWEST, Population
+from spectral_irt.bank.reference_population import FEWEST, Population
 from spectral_irt.errors import BankError, OptionError, check_option, listed, option
 from spectral_irt.inference.reliability import Reliability
 from spectral_irt.persons.abilities import METHODS

@@ -25,11 +25,11 @@ import numpy as np
 
 from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.evidence import Prior
-from spectral_irt.bank.groups import groups_of_old
+from spectral_irt.bank.linked_groups import groups_of_old
 from spectral_irt.bank.locking import LOCK, locked
 from spectral_irt.bank.naming import decoded, encoded, readable
 from spectral_irt.bank.people import NO_RECOGNITION, in_no_order, nobody, trace
-from spectral_irt.bank.population import Population
+from spectral_irt.bank.reference_population import Population
 from spectral_irt.bank.schema import SchemaError, check_record, check_tables
 from spectral_irt.calibration import Scale
 from spectral_irt.errors import BankError, OutputError, StaleBankError, Words, listed

@@ -29,7 +29,7 @@ from spectral_irt.bank.evidence import (
     score_and_information,
     solve,
 )
-from spectral_irt.bank.groups import groups_of
+from spectral_irt.bank.linked_groups import groups_of
 from spectral_irt.bank.people import NO_RECOGNITION, SALT, Hashes, Salt, nobody, numbered
 from spectral_irt.chain.anchored import Known, solve_grounded, tied
 from spectral_irt.chain.regularization import ENOUGH_INFORMATION, prior_precision

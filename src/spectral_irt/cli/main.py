@@ -14,10 +14,10 @@ from spectral_irt.cli.check import check
 from spectral_irt.cli.compare import compare
 from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
-from spectral_irt.cli.errors import BAD_INPUT, OK, complain, quiet_warnings, report
 from spectral_irt.cli.fit import fit
 from spectral_irt.cli.help import Command, Group
 from spectral_irt.cli.link import link
+from spectral_irt.cli.reporting import BAD_INPUT, OK, complain, quiet_warnings, report
 from spectral_irt.cli.reproduce import reproduce
 from spectral_irt.cli.score import score
 from spectral_irt.cli.simulate import simulate

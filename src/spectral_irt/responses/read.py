@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, check_option, option
@@ -231,7 +232,7 @@ def options_going_to(where: str) -> Iterator[None]:
 
 def _from_tables(tables: Sequence[Table], request: Request) -> Responses:
     from spectral_irt.responses.reading.columns import check_named
-    from spectral_irt.responses.reading.layout import Long, Wide, find_layout
+    from spectral_irt.responses.reading.layout import Long, Wide, find_layout, words_of
     from spectral_irt.responses.reading.long_tables import LongTables, long_responses
     from spectral_irt.responses.reading.sheets import responses_of_rows
     from spectral_irt.responses.reading.wide_tables import WideRows
@@ -254,7 +255,9 @@ def _from_tables(tables: Sequence[Table], request: Request) -> Responses:
             " if one of them was mistaken.",
         )
     if long:
-        return long_responses(LongTables(tables, long), request)
+        first = tables[0].columns
+        words = words_of(first[long[0].user], first[long[0].item])
+        return replace(long_responses(LongTables(tables, long), request), words=words)
     names = [name for table in tables for name in table.columns]
     if not any(table.people for table in tables):
         check_named(asked.items, names, request.source)

@@ -48,6 +48,8 @@ class Responses:
         The dataframe library that the data came in ("pandas", "polars", ...); tables go out in the same.
     source : str
         What the data are, for messages and `fit.json`.
+    words : (str, str)
+        What those who answered and what they answered are called in the file, in the plural.
     engine : Engine
         How sums over people are done: threads of this process by default.
     notes : tuple of Finding
@@ -66,6 +68,7 @@ class Responses:
     frame_kind: str | None = None
     source: str = "the data"
     notes: tuple[Finding, ...] = ()
+    words: tuple[str, str] = ("people", "items")
     engine: Engine = field(default_factory=LocalEngine, repr=False)
 
     def __post_init__(self) -> None:

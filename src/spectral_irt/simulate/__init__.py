@@ -13,7 +13,7 @@ from spectral_irt.simulate.designs import (
     Popularity,
     Sampled,
 )
-from spectral_irt.simulate.model import Simulated, rasch
+from spectral_irt.simulate.drawing import Simulated, rasch
 
 __all__ = [
     "DESIGNS",

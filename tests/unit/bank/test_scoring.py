@@ -10,7 +10,7 @@ import pytest
 
 from spectral_irt import Analysis, SpectralRasch, simulate
 from spectral_irt.bank import Bank
-from spectral_irt.bank.population import Population
+from spectral_irt.bank.reference_population import Population
 from spectral_irt.bank.scoring import score
 from spectral_irt.errors import OptionError
 from spectral_irt.responses import Responses

@@ -56,6 +56,26 @@ KEY_NAMES = frozenset({
 })
 # fmt: on
 
+# Words that say no more than "those who answered" and "what they answered".
+_GENERAL = frozenset({"user", "person", "item"})
+_PLURALS = {"stimulus": "stimuli", "testtaker": "test takers", "llm": "LLMs"}
+
+
+def words_of(user: Any, item: Any) -> tuple[str, str]:
+    """What a long table calls those who answered and what they answered, in the plural.
+
+    >>> words_of("model", "prompt_id"), words_of("user_id", "item"), words_of("Student", "Aufgabe")
+    (('models', 'prompts'), ('people', 'items'), ('students', 'items'))
+    """
+    return _word(user, _PEOPLE, "people"), _word(item, _THINGS, "items")
+
+
+def _word(column: Any, known: Iterable[str], otherwise: str) -> str:
+    name = plain(column)
+    word = next((word for word in known if name in {word + ending for ending in _ENDINGS}), None)
+    return otherwise if word is None or word in _GENERAL else _PLURALS.get(word, f"{word}s")
+
+
 _ITEM_LABEL = re.compile(r"(q|i|it|item|question|problem|prompt|task|exercise|v|var)[\s_.\-]*\d+[a-z]?", re.I)
 _PERSON_LABEL = re.compile(
     r"(p|s|u|id|user|person|student|subject|subj|pupil|respondent|resp|participant|examinee|candidate|learner|model)"
