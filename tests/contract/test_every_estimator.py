@@ -66,7 +66,10 @@ def layout(request, monkeypatch):
     data.cache_clear()
 
 
-@pytest.fixture(params=MAKERS)
+QUICK = ("spectral", "spectral, prior", "cml", "jml", "anchored")
+
+
+@pytest.fixture(params=[name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in MAKERS])
 def make(request):
     return MAKERS[request.param]
 

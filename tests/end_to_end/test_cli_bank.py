@@ -22,6 +22,8 @@ from spectral_irt.cli.main import main
 from spectral_irt.errors import OutputError
 from spectral_irt.responses.read import read_responses
 
+pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
+
 Cli = Callable[..., Any]
 
 

@@ -20,6 +20,8 @@ from spectral_irt import SpectralRasch, simulate, tables
 from spectral_irt.analysis.folder import RESULTS
 from spectral_irt.errors import ReadError, SpectralIrtError
 
+pytestmark = pytest.mark.slow  # many short ones: seconds together
+
 Cli = Callable[..., Any]
 
 GOOD = "user,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"

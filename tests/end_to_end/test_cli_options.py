@@ -18,6 +18,8 @@ import typer
 
 from spectral_irt.cli.main import app
 
+pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
+
 Cli = Callable[..., Any]
 
 PROGRAM = Path(sys.executable).with_name("spectral-irt")

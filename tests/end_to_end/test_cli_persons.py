@@ -19,6 +19,8 @@ from spectral_irt.analysis import parts
 from spectral_irt.responses import Responses
 from spectral_irt.responses.read import read_responses
 
+pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
+
 Cli = Callable[..., Any]
 
 PERSONS = ["person", "n", "score", "ability", "se", "extreme", "infit", "outfit", "infit_z", "outfit_z"]

@@ -14,6 +14,8 @@ from end_to_end.tables import numbers, read_csv, record
 from spectral_irt import SpectralRasch, datasets
 from spectral_irt.bank import AnchoredRasch, Bank
 
+pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
+
 Cli = Callable[..., Any]
 
 

@@ -19,6 +19,8 @@ from spectral_irt.errors import OptionError
 from spectral_irt.simulate import Booklets, Complete, LinkedForms, Popularity, Sampled, designs, successive
 from spectral_irt.simulate.successive import SuccessiveSampler
 
+pytestmark = pytest.mark.slow  # many short ones: seconds together
+
 WIDE = 4.5
 
 DESIGNS: dict[str, dict[str, Any]] = {

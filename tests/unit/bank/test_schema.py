@@ -15,6 +15,8 @@ from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, store
 from spectral_irt.errors import BankError, OutputError
 
+pytestmark = pytest.mark.slow  # many short ones: seconds together
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -14,6 +14,8 @@ from spectral_irt.errors import BankError, DesignError, OptionError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.responses import Responses
 
+pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
+
 CLOSE = 0.2  # standard errors, root mean square: an update is as good as a fit to all
 
 DESIGNS: dict[str, tuple[int, int | None, dict[str, Any]]] = {

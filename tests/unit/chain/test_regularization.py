@@ -13,6 +13,8 @@ from spectral_irt.estimators.pairwise import PairwiseRasch
 from spectral_irt.estimators.spectral import spectral_difficulty
 from spectral_irt.responses.design import examine
 
+pytestmark = pytest.mark.slow  # many short ones: seconds together
+
 
 def test_with_much_information_the_precision_is_that_of_the_estimates():
     beta = np.random.default_rng(1).normal(0, 1.3, 500)

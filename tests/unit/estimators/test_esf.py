@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from spectral_irt.estimators.esf import conditional_moments, contour, saddlepoint, tilt, tilted
 
+pytestmark = pytest.mark.slow  # many short ones: seconds together
+
 # Ten roundings of a number of order one; the contour sum leaves out 1e-16.
 TOLERANCE = 1e-13
 

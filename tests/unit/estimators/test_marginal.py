@@ -22,6 +22,8 @@ from spectral_irt.responses import Responses
 from spectral_irt.simulate import rasch
 from split import in_blocks
 
+pytestmark = pytest.mark.slow  # many short ones: seconds together
+
 BETA = np.array([-0.7, 0.2, 0.9, -0.4, 0.1, 0.3, -0.4])
 
 

@@ -9,6 +9,8 @@ from spectral_irt.inference import dependence, residual_components, residual_pai
 from spectral_irt.persons import abilities
 from split import in_blocks
 
+pytestmark = pytest.mark.slow  # many short ones: seconds together
+
 
 def residuals(responses, beta, standardized=False):
     """Users x items, NaN where there is no answer."""
