@@ -19,10 +19,11 @@ from spectral_irt.ability import score_abilities
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import sigmoid
+from spectral_irt.numerics import fixed
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.responses import Labels, fixed
+from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns, make_table
 
 Z95 = 1.959963984540054  # standard normal quantile at 0.975

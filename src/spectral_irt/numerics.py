@@ -78,6 +78,13 @@ class Anderson:
         return gamma / norms
 
 
+def fixed(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers, for reading only: what is shared must not change."""
+    view = array.view()
+    view.setflags(write=False)
+    return view
+
+
 def inner(rows: Floats, others: Floats) -> Floats:
     """Inner products of a handful of long rows with others, or with one vector.
 

@@ -215,3 +215,14 @@ def test_nothing_is_written_over_somebody_elses_file(answers: str) -> None:
         si.SpectralRasch().fit(responses).analyse(responses).write("results")
     assert [path.name for path in Path("results").iterdir()] == ["items.csv"]
     assert Path("results/items.csv").read_text() == "mine"
+
+
+def test_no_word_of_a_test_that_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    responses = si.datasets.load_lsat()
+    for most, expected in ((5, True), (4, False)):
+        monkeypatch.setattr("spectral_irt.analysis.parts.TEST_ITEMS", most)
+        said: list[str] = []
+        study = si.SpectralRasch().fit(responses).analyse(responses)
+        study.tell = said.append
+        assert (study.quick_model_test() is not None) == expected
+        assert any("more able half" in text for text in said) == expected

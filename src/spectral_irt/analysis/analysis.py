@@ -269,9 +269,10 @@ class Analysis:
     def quick_model_test(self) -> WaldTest | None:
         """`model_test` where it takes a moment and the halves can be calibrated on their own; None otherwise."""
 
+        if not test_is_quick(self.responses):
+            return None
+
         def compute() -> WaldTest | None:
-            if not test_is_quick(self.responses):
-                return None
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 for split in ("ability", "mean"):  # a short test may have only perfect scores above the median

@@ -18,6 +18,7 @@ from spectral_irt.bank.reference_population import Population
 from spectral_irt.calibration import LOGITS, Z95, Calibration, Provenance, Scale
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.numerics import fixed
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.responses import Labels
@@ -139,9 +140,7 @@ class Bank:
             values = getattr(self, name)
             if len(values) != len(self.items):
                 raise BankError(f"{name} has {len(values):,} values for {len(self.items):,} items.")
-            values = values.view()
-            values.setflags(write=False)
-            object.__setattr__(self, name, values)
+            object.__setattr__(self, name, fixed(values))
 
     def __repr__(self) -> str:
         known = self.difficulty[self.known]

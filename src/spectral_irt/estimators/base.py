@@ -31,9 +31,10 @@ from spectral_irt.errors import (
     option,
     stopped,
 )
+from spectral_irt.numerics import fixed
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.responses import Labels, fixed
+from spectral_irt.responses.responses import Labels
 from spectral_irt.responses.usable import check_usable
 from spectral_irt.tables import Columns
 

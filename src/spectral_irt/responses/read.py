@@ -30,7 +30,7 @@ def read_responses(
     path: Path | Iterable[Path],
     *,
     format: Format = "auto",
-    user: Any = None,
+    person: Any = None,
     item: Any = None,
     response: Any = None,
     missing: Any = (),
@@ -43,6 +43,7 @@ def read_responses(
     ignore: Any = (),
     items: Any = (),
     progress: Progress | None = None,
+    user: Any = None,
 ) -> Responses:
     """Responses from a file of answers: CSV or TSV (plain, .gz, .zst), Parquet, Arrow/Feather, or JSON lines.
 
@@ -54,11 +55,11 @@ def read_responses(
     path : path, glob, or several of them
         Several files are one table: long ones are put one after the other, wide ones stacked, columns matched by name.
     format : "auto", "wide" or "long"
-        Wide: one row a user, one column an item. Long: one row an answer. By default told by the column names.
-    user, item, response : str, optional
+        Wide: one row per person, one column per item. Long: one row per answer. By default told by the column names.
+    person, item, response : str, optional
         Columns. In a long table all three; by default found by their usual names (user_id, student, model, ...;
-        item, question, movie, ...; response, correct, rating, ...). In a wide table `user` is the column of labels; by
-        default the first one when its name or values are labels, else users are numbered from 1.
+        item, question, movie, ...; response, correct, rating, ...). In a wide table `person` is the column of labels:
+        by default the first one when its name or values are labels, else people are numbered from 1.
     missing : value or values
         What else means "not answered". The empty cell, null, NaN, "NA", "NaN", "nan" and "null" always do.
     key : path or mapping, optional
@@ -69,11 +70,11 @@ def read_responses(
     threshold : float, optional
         Values above it are right, the others wrong.
     above_mean : "right" or "wrong", optional
-        For ratings: what counts is whether a rating is strictly above the mean of all the ratings of its user, and this
-        says what an above-average rating is coded as. "wrong" is the paper's polarity: liked = 0, so that a larger
+        For ratings: what counts is whether a rating is strictly above the mean of all the ratings of its person;
+        this says what an above-average rating is coded as. "wrong" is the paper's polarity: liked = 0, so that a larger
         difficulty means better liked.
     duplicates : "error", "first" or "last"
-        When a user answered an item twice: complain, or keep the first or last answer.
+        When a person answered an item twice: complain, or keep the first or last answer.
     orient : "users" or "items"
         What a row of a wide table is.
     ignore : str or several
@@ -84,6 +85,8 @@ def read_responses(
         and total score; `findings()` tells what was taken for an item and what was left out.
     progress : callable(fraction, text), optional
         Told after every piece how far reading has come.
+    user : str, optional
+        The older name of `person`.
 
     Returns
     -------
@@ -110,7 +113,7 @@ def read_responses(
 
     check_option("duplicates", duplicates, DUPLICATES)
     how = scoring_of(missing=missing, key=key, correct=correct, threshold=threshold, above_mean=above_mean)
-    asked = _asked(format, user, item, response, orient, ignore, items)
+    asked = _asked(format, user if person is None else person, item, response, orient, ignore, items)
     files = find_files(path)
     source = source_name(files)
     with polars_errors_named(source):
@@ -122,7 +125,7 @@ def responses_from_frame(
     frame: Any,
     *,
     format: Format = "auto",
-    user: Any = None,
+    person: Any = None,
     item: Any = None,
     response: Any = None,
     missing: Any = (),
@@ -135,11 +138,12 @@ def responses_from_frame(
     ignore: Any = (),
     items: Any = (),
     progress: Progress | None = None,
+    user: Any = None,
 ) -> Responses:
     """Responses from a dataframe of any library, long or wide, with the options of `read_responses`.
 
     The frame is not changed. Tables made from the responses come in the same library. Rows of a wide frame without a
-    column of user labels take those of its index, if it has one, else are numbered from 0.
+    column of person labels take those of its index, if it has one, else are numbered from 0.
 
     Examples
     --------
@@ -154,7 +158,7 @@ def responses_from_frame(
 
     check_option("duplicates", duplicates, DUPLICATES)
     how = scoring_of(missing=missing, key=key, correct=correct, threshold=threshold, above_mean=above_mean)
-    asked = _asked(format, user, item, response, orient, ignore, items)
+    asked = _asked(format, user if person is None else person, item, response, orient, ignore, items)
     with polars_errors_named("the dataframe"):
         table, kind = table_of_any_frame(frame)
         return _from_tables([table], Request(how, asked, duplicates, "the data", kind, progress))
@@ -249,7 +253,7 @@ def _from_tables(tables: Sequence[Table], request: Request) -> Responses:
     kinds = {isinstance(layout, Long): table.name for table, layout in zip(tables, layouts, strict=True)}
     if long and wide:
         raise ReadError(
-            f"{kinds[True]} is long (one row an answer) and {kinds[False]} is wide (one row a user); read them "
+            f"{kinds[True]} is long (one row per answer) and {kinds[False]} is wide (one row per person); read them "
             "separately, or say ",
             option("format", ...),
             " if one of them was mistaken.",

@@ -23,6 +23,7 @@ from spectral_irt.errors import (
     listed,
     option,
 )
+from spectral_irt.numerics import fixed
 from spectral_irt.responses.block import EMPTY, Block, Floats, Ints
 from spectral_irt.responses.labels import Labels as Labels
 from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, in_user_order, pack
@@ -168,6 +169,13 @@ class Responses:
                 option("user", user), " names a column of a dataframe; this table is an array, without names."
             )
         return arrays.from_array(table, items, how, orient=orient)
+
+    @classmethod
+    def from_frame(cls, frame: Any, **options: Any) -> Responses:
+        """Responses from a dataframe of any library, long or wide; the options are those of `responses_from_frame`."""
+        from spectral_irt.responses.read import responses_from_frame
+
+        return responses_from_frame(frame, **options)
 
     @classmethod
     def from_long(
@@ -414,13 +422,6 @@ def _dense(block: Block, n_items: int) -> Floats:
     dense = np.full((block.n_users, n_items), np.nan)
     dense[block.user_of_response(), block.items] = block.right()
     return dense
-
-
-def fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers, for reading only: what is shared must not change."""
-    view = array.view()
-    view.setflags(write=False)
-    return view
 
 
 def _positions(chosen: ArrayLike, size: int) -> Ints:

@@ -85,3 +85,15 @@ def test_no_file_here_shares_its_name_with_another() -> None:
     names = Counter(path.name for path in root.rglob("*.py"))
     here = [path.name for path in (root / "responses").rglob("*.py") if path.name != "__init__.py"]
     assert [name for name in here if names[name] > 1] == []
+
+
+@pytest.mark.parametrize("name", ["person", "user"])
+def test_the_column_of_people_has_two_names_and_a_frame_two_ways_in(name: str, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"who": ["a", "a", "b"], "what": ["x", "y", "x"], "right": [1, 0, 0]})
+    frame.write_csv(tmp_path / "a.csv")
+    columns: dict[str, Any] = {name: "who", "item": "what", "response": "right"}
+    found = Responses.from_frame(frame, **columns)
+    assert found.users.tolist() == ["a", "b"]
+    assert found.to_dense()[0].tolist() == [1, 0]
+    for same in (responses_from_frame(frame, **columns), read_responses(tmp_path / "a.csv", **columns)):
+        assert same.digest() == found.digest()
