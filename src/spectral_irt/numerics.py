@@ -93,15 +93,21 @@ def inner(rows: Floats, others: Floats) -> Floats:
     return np.einsum("ij,j->i", rows, others) if others.ndim == 1 else np.einsum("ij,kj->ik", rows, others)
 
 
-def centered_inverse(matrix: Floats) -> Floats:
+def centered_inverse(matrix: Floats, parts: NDArray[np.int64] | None = None) -> Floats:
     """Pseudo-inverse of a matrix whose rows and columns add to zero: J^+ = (J + c 11^T / m)^-1 - 11^T / (c m).
 
     The inverse of an information matrix on a scale without an origin is the covariance of mean-centered difficulties.
-    Any c gives the same; that of the mean diagonal keeps the matrix well conditioned.
+    Any c gives the same; that of the mean diagonal keeps the matrix well conditioned. With `parts`, rows and columns
+    add to zero over each part, and so do those of the inverse; where the part is -1 they do not.
     """
     m = len(matrix)
-    c = np.trace(matrix) / m
-    return np.linalg.inv(matrix + c / m) - 1 / (c * m)
+    c = np.trace(matrix) / m or 1.0
+    if parts is None or not parts.any():
+        return np.linalg.inv(matrix + c / m) - 1 / (c * m)
+    floating = parts >= 0
+    same = (parts[:, None] == parts) & floating
+    shift = np.where(same, 1 / np.bincount(parts + 1)[parts + 1], 0.0)
+    return np.linalg.inv(matrix + c * shift) - shift / c
 
 
 def gram(left: sparse.csr_array, right: sparse.csr_array | None = None) -> Floats:
@@ -124,17 +130,18 @@ Operator = Callable[[Floats], Floats]
 
 
 def conjugate_gradients(
-    apply: Operator, diagonal: Floats, b: Floats, *, tol: float, most: int = 2000
+    apply: Operator, diagonal: Floats, b: Floats, *, tol: float, most: int = 2000, centered: bool = True
 ) -> tuple[Floats, int]:
-    """x with H x = b and mean zero, and the steps taken, for a symmetric H that maps constants to zero.
+    """x with H x = b, and the steps taken, for a symmetric H.
 
-    Preconditioned by the diagonal; one right-hand side or the columns of many, which share their passes. Stops when
-    the energy r' D^-1 r of the residual has shrunk by tol^2, or after `most` steps.
+    `centered`: H maps constants to zero, and x has mean zero. Preconditioned by the diagonal; where that is 0, x is.
+    One right-hand side or the columns of many, which share their passes. Stops when the energy r' D^-1 r of the
+    residual has shrunk by tol^2, or after `most` steps.
     """
     inverse = np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=diagonal > 0)
     inverse = inverse if b.ndim == 1 else inverse[:, None]
     x = np.zeros_like(b)
-    r = b - b.mean(axis=0)
+    r = b - b.mean(axis=0) if centered else b.copy()
     z = inverse * r
     direction = z
     energy = (r * z).sum(axis=0)
@@ -149,7 +156,7 @@ def conjugate_gradients(
         last, energy = energy, (r * z).sum(axis=0)
         direction = z + _over(energy, last) * direction
         steps += 1
-    return x - x.mean(axis=0), steps
+    return (x - x.mean(axis=0) if centered else x), steps
 
 
 def bicgstab(apply: Operator, precondition: Operator, b: Floats, *, tol: float, max_passes: int) -> Floats:

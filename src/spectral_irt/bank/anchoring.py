@@ -11,15 +11,20 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.anchors import Anchors, as_anchors
 from spectral_irt.chain.anchored import Grounded, Known, solve_grounded, tied
-from spectral_irt.chain.covariance import SE_METHODS, choose_method, standard_errors
-from spectral_irt.chain.displacement import displacements
+from spectral_irt.chain.covariance import SE_METHODS, choose_method
+from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.pairs import check_strength
-from spectral_irt.chain.regularization import ENOUGH_INFORMATION, Regularization, prior_precision
+from spectral_irt.chain.prior import Prior, fading
+from spectral_irt.chain.regularization import AMPLE_INFORMATION, Regularization, prior_precision
 from spectral_irt.errors import DesignError, OptionError, check_option, listed, option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
-from spectral_irt.estimators.spectral import chain_convergence
+from spectral_irt.estimators.chain_alone import chain_convergence
+from spectral_irt.estimators.displacement import displacements
+from spectral_irt.estimators.landed import between_parts
+from spectral_irt.estimators.landing import Landed, land
+from spectral_irt.estimators.landing_errors import Matrices, standard_errors
 from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats
+from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import Design, examine
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.responses import Labels
@@ -33,19 +38,21 @@ DISPLACED_Z = 1.96  # and more than chance explains
 
 
 class AnchoredRasch(RaschEstimator):
-    """Difficulties with some items fixed to given values, by the ability-weighted spectral method.
+    """Difficulties with some items fixed to given values, by the spectral method.
 
-    The free items satisfy the same equations as in `SpectralRasch`, with the anchored items as given; see
-    `chain/anchored.py`. Standard errors are given the anchors: their own uncertainty is not in them.
+    The free items satisfy the same equations as in `SpectralRasch`, with the anchored items as given: the chain of
+    `chain/anchored.py`, then the conditional likelihood. Standard errors are given the anchors: their own uncertainty
+    is not in them.
 
     Parameters
     ----------
     anchors : Bank, mapping label -> difficulty, or path
         The fixed difficulties, in logits: a bank, its folder, or a CSV file with columns item and difficulty.
     regularization : "auto" or float
-        "auto" (default): nothing when every free item is tied to the anchors and carries information above 25; else a
-        normal prior for the free items, its mean and precision taken from all items by empirical Bayes. A number is
-        that precision; 0 forbids it, and items without a finite estimate are left out.
+        As in `SpectralRasch`, for the free items, with "connected" meaning tied to the anchors.
+    assume_equal_means : bool
+        Whether free items that share no people with anchored ones are taken to be as hard on average. By default their
+        standard errors are infinite.
     se, tol, max_iter, threads, threshold, random_state
         As in `SpectralRasch`.
 
@@ -72,6 +79,7 @@ class AnchoredRasch(RaschEstimator):
         anchors: Any = None,
         *,
         regularization: str | float = "auto",
+        assume_equal_means: bool = False,
         se: str = "auto",
         tol: float = 1e-10,
         max_iter: int = 10_000,
@@ -81,6 +89,7 @@ class AnchoredRasch(RaschEstimator):
     ) -> None:
         self.anchors = anchors
         self.regularization = regularization
+        self.assume_equal_means = assume_equal_means
         self.se = se
         self.tol = tol
         self.max_iter = max_iter
@@ -102,9 +111,12 @@ class AnchoredRasch(RaschEstimator):
                 "would be fixed by nothing. Anchor items that were answered."
             )
         value = np.where(fixed, anchors.difficulty[place], np.nan)
-        plan, kept = plan_prior(responses, design, fixed, self.regularization)
+        reached = tied(responses, fixed)
+        plan, kept = plan_prior(responses, design, fixed, reached, self.regularization)
         rest = responses if kept.all() else responses.take_items(kept)
-        solved, plan, prior_mean = self._solve(rest, value[kept], plan, tell)
+        solved, plan = self._solve(rest, value[kept], plan, tell)
+        landed, parts = self._land(rest, solved, plan, design.information[kept], (reached | fixed)[kept], tell)
+        plan = replace(plan, alpha=landed.prior.alpha) if landed.prior else plan
 
         found = solved.found
         contraction = found.contraction if found else 0.0
@@ -112,13 +124,21 @@ class AnchoredRasch(RaschEstimator):
         if method == "auto":
             method = choose_method(rest.n_items, contraction, float((responses.counts.astype(float) ** 2).sum()))
         tell(f"standard errors ({method})")
-        none = np.where(solved.known.fixed, 0.0, np.nan)
-        se = none if method == "none" else standard_errors(solved.balance, method, self.random_state)
-        displacement, displacement_se = displacements(solved.balance, method)
+        matrices = Matrices.of(landed) if method == "dense" else None
+        if matrices is not None:
+            se = np.sqrt(np.maximum(np.diag(matrices.covariance()), 0))
+        elif method == "none":
+            se = np.where(solved.known.fixed, 0.0, np.nan)
+        else:
+            se = standard_errors(landed, method, self.random_state)
+        if parts.any():
+            unknown = between_parts(landed.floating + 1, plan.alpha, self.assume_equal_means)
+            se = np.sqrt(se**2 + np.where(landed.floating < 0, 0.0, unknown))
+        displacement, displacement_se = displacements(landed, matrices)
         columns = {
-            "difficulty": np.where(solved.known.fixed, value[kept], solved.beta),
+            "difficulty": np.where(solved.known.fixed, value[kept], landed.beta),
             "se": se,
-            "information": solved.information,
+            "information": landed.information,
             "displacement": displacement,
             "displacement_se": displacement_se,
         }
@@ -126,13 +146,15 @@ class AnchoredRasch(RaschEstimator):
         full["difficulty"][fixed], full["se"][fixed] = value[fixed], 0.0
         status = design.status()
         status[status == "apart"] = "ok"
-        status[~tied(responses, fixed) & (status == "ok")] = "apart"
+        status[~reached & (status == "ok")] = "apart"
         status[fixed] = "anchored"
         findings = [finding for finding in design.findings if finding.code != "disconnected"] + notes
         findings += _not_estimated(responses, status, kept)
         findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
         findings += chain_convergence(found, self.tol) if found else []
-        findings += _displaced(responses.items, full["displacement"], full["displacement_se"])
+        anchor_se = np.where(fixed, anchors.se[place], np.nan)
+        chance = np.hypot(full["displacement_se"], np.nan_to_num(anchor_se))
+        findings += _displaced(responses.items, full["displacement"], chance)
         return Estimate(
             full["difficulty"],
             full["se"],
@@ -141,23 +163,42 @@ class AnchoredRasch(RaschEstimator):
             found.residual if found else 0.0,
             findings=tuple(findings),
             information=full["information"],
-            regularization=replace(plan, mean=prior_mean),
+            regularization=plan,
             se_method=method,
-            solver=found.method if found else "none",
+            solver=f"{found.method}, landed" if found else "none",
             contraction=contraction,
             scale=anchors.scale,
             further={
                 "anchored": fixed,
                 "displacement": full["displacement"],
                 "displacement_se": full["displacement_se"],
-                "anchor_se": np.where(fixed, anchors.se[place], np.nan),
+                "anchor_se": anchor_se,
             },
         )
 
+    def _land(
+        self,
+        rest: Responses,
+        start: Grounded,
+        plan: Regularization,
+        information: Floats,
+        reached: NDArray[np.bool_],
+        tell: Callable[[str], None],
+    ) -> tuple[Landed, Ints]:
+        """The free items on the conditional likelihood, and which items hang together."""
+        parts, prior = np.zeros(rest.n_items, dtype=np.int64), None
+        if plan.alpha:
+            neighbors = Neighbors(rest)
+            parts = parts if reached.all() else neighbors.parts()
+            fade = fading(information, reached) if plan.estimated else np.ones(rest.n_items)
+            prior = Prior(neighbors, plan.alpha, fade, plan.estimated)
+        landed = land(rest, start.beta, prior=prior, fixed=start.known.fixed, parts=parts, tell=tell)
+        return landed, parts
+
     def _solve(
         self, rest: Responses, value: Floats, plan: Regularization, tell: Callable[[str], None]
-    ) -> tuple[Grounded, Regularization, float]:
-        """The difficulties of the items that are kept, and what became of the prior."""
+    ) -> tuple[Grounded, Regularization]:
+        """The chain's difficulties, from which the landing starts, with a prior around one mean."""
         fixed = np.isfinite(value)
         mean = float(value[fixed].mean())
         known = Known(fixed, np.where(fixed, value, mean), np.where(fixed, 0.0, plan.alpha))
@@ -172,9 +213,8 @@ class AnchoredRasch(RaschEstimator):
         )
         if plan.alpha and not fixed.all():
             free = np.flatnonzero(~fixed)[0]
-            mean = float(solved.known.mean[free])
-            plan = replace(plan, alpha=float(solved.known.precision[free]))
-        return solved, plan, mean
+            plan = replace(plan, alpha=float(solved.known.precision[free]), mean=float(solved.known.mean[free]))
+        return solved, plan
 
     @property
     def anchored_(self) -> NDArray[np.bool_]:
@@ -195,7 +235,10 @@ class AnchoredRasch(RaschEstimator):
         return self._learned.further["anchor_se"]
 
     def displacements(self) -> Any:
-        """The anchored items as a table: `item, anchor, free, displacement, se, z`."""
+        """The anchored items as a table: `item, anchor, free, displacement, se, z`.
+
+        `se` is that of the new data; `z` also has the anchor's own error, where that is known.
+        """
         chosen = self.anchored_
         displacement, se = self.displacement_[chosen], self.displacement_se_[chosen]
         anchor = self.difficulty_[chosen]
@@ -205,7 +248,7 @@ class AnchoredRasch(RaschEstimator):
             "free": anchor + displacement,
             "displacement": displacement,
             "se": se,
-            "z": displacement / se,
+            "z": displacement / np.hypot(se, np.nan_to_num(self.anchor_se_[chosen])),
         }
         return make_table(columns, self._learned.frame_kind)
 
@@ -247,28 +290,32 @@ def match_anchors(anchors: Anchors, responses: Responses) -> tuple[NDArray[np.in
 
 
 def plan_prior(
-    responses: Responses, design: Design, fixed: NDArray[np.bool_], regularization: str | float
+    responses: Responses,
+    design: Design,
+    fixed: NDArray[np.bool_],
+    reached: NDArray[np.bool_],
+    regularization: str | float,
 ) -> tuple[Regularization, NDArray[np.bool_]]:
     """Whether the free items need a prior, and which items take part."""
     answered = design.answered
     free = answered & ~fixed
     if isinstance(regularization, str):
         check_option("regularization", regularization, ("auto",))
-        loose = int((free & ~tied(responses, fixed)).sum())
-        thin = int((design.information[free] <= ENOUGH_INFORMATION).sum())
+        loose = int((free & ~reached).sum())
+        thin = int((design.information[free] < AMPLE_INFORMATION).sum())
         if loose:
             noun = "item is" if loose == 1 else "items are"
             reason = f"{loose:,} {noun} not tied to the anchors by the data alone"
-            return Regularization("virtual item", reason, 1.0, True), answered
+            return Regularization("neighbors", reason, 1.0, True), answered
         if thin:
             noun = "item carries" if thin == 1 else "items carry"
-            reason = f"{thin:,} {noun} information of {ENOUGH_INFORMATION:g} or less"
-            return Regularization("virtual item", reason, 1.0, True), answered
-        reason = f"all items are connected with the anchors and carry information above {ENOUGH_INFORMATION:g}"
+            reason = f"{thin:,} {noun} information below {AMPLE_INFORMATION:g}"
+            return Regularization("neighbors", reason, 1.0, True), answered
+        reason = f"all items are connected with the anchors and carry information above {AMPLE_INFORMATION:g}"
         return Regularization("none", reason), answered
     check_strength("regularization", regularization, "'auto', ")
     if regularization > 0:
-        return Regularization("virtual item", "as asked", alpha=float(regularization)), answered
+        return Regularization("neighbors", "as asked", alpha=float(regularization)), answered
     kept = answered.copy()
     while True:  # without the answers to items left out, others may lose their tie
         rest = responses.take_items(kept)

@@ -359,7 +359,7 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
 
 def without_data(made: Calibration) -> Bank:
     """The bank of a calibration alone: updating it goes by what is known of each item, and there is no population."""
-    prior = made.prior if made.prior is not None and made.prior.kind == "virtual item" else None
+    prior = made.prior if made.prior is not None and made.prior.kind in ("virtual item", "neighbors") else None
     return Bank(
         items=made.labels,
         difficulty=made.difficulty,

@@ -123,7 +123,7 @@ def check_tables(tables: Mapping[str, pl.DataFrame], counts: Mapping[str, int], 
     difficulty, se = items["difficulty"].to_numpy(), items["se"].to_numpy()
     with np.errstate(invalid="ignore"):
         _all("difficulty", items, np.isnan(difficulty) | (np.abs(difficulty) < FARTHEST))
-        _all("se", items, np.isnan(se) | ((se >= 0) & np.isfinite(se)))
+        _all("se", items, np.isnan(se) | (se >= 0))
         _all("information", items, items["information"].is_finite().to_numpy() & (items["information"] >= 0).to_numpy())
     _all("score", items, ((items["score"] >= 0) & (items["score"] <= items["n"])).to_numpy())
     _all("status", items, items["status"].str.len_chars().is_between(1, LONGEST_STATUS).to_numpy())

@@ -253,7 +253,8 @@ class _Job:
         self.before = bank.information if bank.matrix is None else bank.matrix
         # While they work both ways have a prior: it gives new items a place to start from. It is taken off in the end
         # if the data need none.
-        spread = bank.difficulty[known].var() - np.nan_to_num(bank.se[known] ** 2).mean()
+        errors = bank.se[known]
+        spread = bank.difficulty[known].var() - np.nan_to_num(np.where(np.isinf(errors), 0, errors) ** 2).mean()
         alpha = bank.prior.precision or float(1 / np.clip(spread, 0.01, 100))
         self.prior = Prior(bank.prior.mean if bank.prior.precision else float(bank.difficulty[known].mean()), alpha)
 

@@ -15,11 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
-from spectral_irt.chain.covariance import Balance, Mask
+from spectral_irt.chain.covariance import Mask
 from spectral_irt.chain.operator import Chain, ItemChain
 from spectral_irt.chain.stationary import SMALL, Stationary, stationary
 from spectral_irt.chain.weights import ABILITY, log_mean_weight
@@ -79,32 +78,12 @@ class GroundedChain:
 
 @dataclass(frozen=True, eq=False)
 class Grounded:
-    """A solved chain with known items: difficulties of all items, and what their standard errors need."""
+    """A solved chain with known items: difficulties of all items, and what was known in the end."""
 
     beta: Floats
     known: Known
-    data: ItemChain
     found: Stationary | None
     passes: int
-
-    @cached_property
-    def balance(self) -> Balance:
-        """The solved chain, ready for its standard errors."""
-        precision = np.where(self.known.fixed, 0.0, self.known.precision)
-        return Balance(
-            self.data,
-            self.data,
-            np.exp(self.beta),
-            precision=precision,
-            meat=precision,
-            in_information=True,
-            fixed=self.known.fixed,
-        )
-
-    @property
-    def information(self) -> Floats:
-        """What the answers tell about each item, without what was known before."""
-        return self.balance.through
 
 
 def solve_grounded(
@@ -149,8 +128,7 @@ def solve_grounded(
             known = renew(beta, np.exp(beta) * data.rates, known)
         if k >= LEAST_ROUNDS and move < SETTLED:
             break
-    assert data is not None
-    return Grounded(beta, known, data, found, passes)
+    return Grounded(beta, known, found, passes)
 
 
 # --------------------------------------------------------------------- which items the anchors reach

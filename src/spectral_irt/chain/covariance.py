@@ -1,12 +1,11 @@
-"""Standard errors of log pi by the sandwich, for free items alone and beside fixed ones.
+"""Standard errors of log pi by the sandwich of the chain.
 
 At the solution every person adds a vector g_l to the balance of flows, g_li = w_l a_li [(1 - X_li) S_l - X_li pi_i Z_l]
 with S_l = sum of a_lj pi_j over the right and Z_l = sum of a_lj over the wrong answers. With F_ij = pi_i Y_ij,
 
-    J = diag(F 1) - F^T,    Omega = sum_l g_l g_l^T,    Cov(beta) = J^-1 Omega J^-T.
+    J = diag(F 1) - F^T,    Omega = sum_l g_l g_l^T,    Cov(beta) = J^+ Omega J^+T.
 
-- No fixed item: J maps constants to zero, its pseudo-inverse is taken, and beta is mean-centered.
-- Fixed items are the ground, on whose scale the others lie: J and Omega are those of the free items, J_FF and Omega_FF.
+J maps constants to zero, so its pseudo-inverse is taken, and beta is mean-centered.
 
 A prior of precision alpha adds alpha to the diagonals of both J and Omega (times the scale of the item's flow, and its
 square): the error is then the mean squared distance from difficulties that were themselves drawn from the prior. Its
@@ -50,27 +49,15 @@ CLOSE, MOST_PASSES = 1e-4, 1500  # of the solves for probes: four digits are ple
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """J and Omega as matrices, and the inverse of J on the free items, 0 elsewhere."""
+    """The pseudo-inverse of J, and Omega, as matrices."""
 
-    jacobian: Floats
     inverse: Floats
     omega: Floats
 
 
 @dataclass(frozen=True, eq=False)
-class Rough:
-    """An approximate inverse of J: delta = b / J_ii + shift' b, each item by itself and then all free ones together."""
-
-    scale: Floats  # 1 / J_ii; 0 for fixed items
-    shift: Floats
-
-    def __matmul__(self, b: Floats) -> Floats:
-        return np.where(self.scale > 0, 1.0, 0.0)[:, None] * (self.scale[:, None] * b + self.shift @ b)
-
-
-@dataclass(frozen=True, eq=False)
 class Balance:
-    """A solved chain of free and fixed items, ready for its sandwich.
+    """A solved chain, ready for its sandwich.
 
     Attributes
     ----------
@@ -84,8 +71,6 @@ class Balance:
         What the prior adds to the diagonals of J and Omega, in the units of the chain's flow; 0 without a prior.
     in_information : bool
         Whether flows are in units of information (ability weights), where Omega and J agree under the model.
-    fixed : bool array, optional
-        The items whose difficulty is given. None: the scale has no origin, and difficulties are mean-centered.
     """
 
     data: ItemChain
@@ -94,11 +79,6 @@ class Balance:
     precision: Floats
     meat: Floats
     in_information: bool = False
-    fixed: Mask | None = None
-
-    @cached_property
-    def free(self) -> Mask:
-        return np.ones(len(self.pi), dtype=bool) if self.fixed is None else ~self.fixed
 
     @cached_property
     def even(self) -> Mask:
@@ -116,65 +96,48 @@ class Balance:
         """J_ii."""
         return self.through + self.precision
 
-    def exchanged(self, x: Floats, *, back: bool = False) -> Floats:
-        """F^T x for the columns of x, between even items the mean of that and F x; with `back` the transpose of it."""
+    def exchanged(self, x: Floats) -> Floats:
+        """F^T x for the columns of x, between even items the mean of that and F x."""
         pi, even = self.pi[:, None], self.even[:, None]
-
-        def flow(x: Floats, outward: bool) -> Floats:
-            return pi * self.data.outflow(x) if outward else self.chain.inflow(pi * x)
-
-        y = flow(x, back)
+        y = self.chain.inflow(pi * x)
         if not even.any():
             return y
         among = np.where(even, x, 0.0)
-        same = y if even.all() else flow(among, back)
-        return y + np.where(even, flow(among, not back) - same, 0.0) / 2
+        same = y if even.all() else self.chain.inflow(pi * among)
+        return y + np.where(even, pi * self.data.outflow(among) - same, 0.0) / 2
 
     def apply(self, x: Floats) -> Floats:
-        """J x for the columns of x, which are 0 on fixed items. Without these the prior is on beta - mean."""
+        """J x for the columns of x. The prior is on beta - mean."""
         alpha = self.precision
-        pulled = x - (alpha @ x) / alpha.sum() if self.fixed is None and alpha.any() else x
-        y = self.through[:, None] * x - self.exchanged(x) + alpha[:, None] * pulled
-        return y if self.fixed is None else np.where(self.free[:, None], y, 0.0)
+        pulled = x - (alpha @ x) / alpha.sum() if alpha.any() else x
+        return self.through[:, None] * x - self.exchanged(x) + alpha[:, None] * pulled
 
     @cached_property
-    def rough(self) -> Rough:
-        """J taken for its diagonal and a common shift of the free items.
+    def scale(self) -> Floats:
+        """1 / J_ii: J taken for its diagonal, and the mean taken away afterwards."""
+        return np.divide(1.0, self.diagonal, out=np.zeros(len(self.pi)), where=self.diagonal > 0)
 
-        The shift takes their mean away; or, beside fixed items, against which all free ones move together much more
-        easily than any of them against the others, it is the c for which b - J (b / J_ii + c 1) adds to zero:
-        c = sum_k (1 - a_k / J_kk) b_k / sum_k a_k with a = 1' J_FF, what flows from item k to the ground.
-        """
-        m, diagonal = len(self.pi), self.diagonal
-        scale = np.divide(1.0, diagonal, out=np.zeros(m), where=self.free & (diagonal > 0))
-        if self.fixed is None:
-            return Rough(scale, -scale / m)
-        among = self.exchanged(self.free.astype(float)[:, None], back=True)[:, 0]
-        down = np.where(self.free, diagonal - among, 0.0)
-        total = down.sum()
-        return Rough(scale, np.where(scale > 0, 1 - down * scale, 0.0) / total if total > 0 else np.zeros(m))
+    def roughly(self, b: Floats) -> Floats:
+        """About J^+ b, by the diagonal of J alone."""
+        delta = self.scale[:, None] * b
+        return delta - delta.mean(axis=0)
 
     @cached_property
     def spread(self) -> tuple[Floats, Floats, Floats]:
-        """Sums over persons of g_li^2, of g_li u_l and of u_l^2, where u_l = shift' g_l."""
-        return self.data.parts.sum(_spread, self.pi, self.rough.shift)
+        """Sums over persons of g_li^2, of g_li u_l and of u_l^2, where u_l = -mean of g_l / J_ii."""
+        return self.data.parts.sum(_spread, self.pi, -self.scale / len(self.pi))
 
     @cached_property
     def dense(self) -> Dense:
-        m, alpha, free = len(self.pi), self.precision, self.free
+        m, alpha = len(self.pi), self.precision
         flows = self.pi[:, None] * self.chain.matrix()
         jacobian = -flows.T
         if self.even.any():
             jacobian = np.where(np.outer(self.even, self.even), -(flows + flows.T) / 2, jacobian)
         jacobian[np.diag_indices(m)] = self.diagonal
-        if self.fixed is None:
-            if alpha.any():
-                jacobian -= np.outer(alpha, alpha) / alpha.sum()
-            inverse = centered_inverse(jacobian)
-        else:
-            inverse = np.zeros((m, m))
-            inverse[np.ix_(free, free)] = np.linalg.inv(jacobian[np.ix_(free, free)])
-        return Dense(jacobian, inverse, self.data.parts.sum(_omega, self.pi))
+        if alpha.any():
+            jacobian -= np.outer(alpha, alpha) / alpha.sum()
+        return Dense(centered_inverse(jacobian), self.data.parts.sum(_omega, self.pi))
 
     def prior_meat(self, omega: Floats) -> Floats:
         """What is added to the diagonal `omega` of Omega under a prior.
@@ -201,14 +164,14 @@ def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
 
 
 def standard_errors(balance: Balance, method: str, seed: int = 0) -> Floats:
-    """Standard error of every difficulty, mean-centered or given the fixed ones (whose own is 0)."""
+    """Standard error of every mean-centered difficulty."""
     if method == "dense":
         variance = np.diag(covariance(balance))
     else:
         variance = _one_pass(balance)
         if method == "multiplier":
             variance = np.maximum(variance + _correction(balance, seed), 0.05 * variance)
-    return np.where(balance.free, np.sqrt(np.maximum(variance, 0)), 0.0)
+    return np.sqrt(np.maximum(variance, 0))
 
 
 def covariance(balance: Balance) -> Floats:
@@ -221,7 +184,8 @@ def covariance(balance: Balance) -> Floats:
 
 def _one_pass(balance: Balance) -> Floats:
     """Var_i = sum_l (g_li / J_ii + u_l)^2; the prior adds its own term alike."""
-    scale, shift = balance.rough.scale, balance.rough.shift
+    scale = balance.scale
+    shift = -scale / len(scale)
     omega, cross, common = balance.spread
     meat = balance.prior_meat(omega)
     prior = meat * scale**2 + 2 * meat * scale * shift + meat @ shift**2
@@ -234,13 +198,10 @@ def _correction(balance: Balance, seed: int) -> Floats:
     parts = balance.data.parts
     b = parts.sum(_signed_sums, balance.pi, each=[parts.seeds(seed)])
     b += np.sqrt(balance.prior_meat(balance.spread[0]))[:, None] * rng.standard_normal(b.shape)
-    b[~balance.free] = 0
-    zero = balance.rough @ b
-    if balance.fixed is None:
-        b -= b.mean(axis=0)  # what J can reach
-    delta = bicgstab(balance.apply, balance.rough.__matmul__, b, tol=CLOSE, max_passes=MOST_PASSES)
-    if balance.fixed is None:
-        delta -= delta.mean(axis=0)
+    zero = balance.roughly(b)
+    b -= b.mean(axis=0)  # what J can reach
+    delta = bicgstab(balance.apply, balance.roughly, b, tol=CLOSE, max_passes=MOST_PASSES)
+    delta -= delta.mean(axis=0)
     return np.mean(delta**2 - zero**2, axis=1)
 
 
@@ -252,15 +213,10 @@ def contributions(part: Part, pi: Floats) -> tuple[Floats, Floats]:
     return part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(len(pi)))
 
 
-def contribution_matrices(part: Part, pi: Floats) -> tuple[sparse.csr_array, sparse.csr_array]:
-    """g_li as sparse matrices, persons x items: all of it, and its part on wrong answers."""
-    won, lost = contributions(part, pi)
-    wrong = sparse.csr_array(sparse.diags_array(won) @ part.wrong)
-    return sparse.csr_array(wrong - sparse.diags_array(lost) @ part.right @ sparse.diags_array(pi)), wrong
-
-
 def _omega(part: Part, pi: Floats) -> Floats:
-    return gram(contribution_matrices(part, pi)[0])
+    won, lost = contributions(part, pi)
+    wrong = sparse.diags_array(won) @ part.wrong
+    return gram(sparse.csr_array(wrong - sparse.diags_array(lost) @ part.right @ sparse.diags_array(pi)))
 
 
 def _spread(part: Part, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:

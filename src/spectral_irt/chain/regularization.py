@@ -23,6 +23,7 @@ from spectral_irt.responses.design import Design, describe_split
 # Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
 # difficulties is worth having. A judgment, not a theorem.
 ENOUGH_INFORMATION = 25.0
+AMPLE_INFORMATION = 50.0  # from here on the prior of the landing does not count at all
 
 IMAGINARY = 2.0  # items of spread 1 that the empirical Bayes step starts from
 
@@ -36,8 +37,9 @@ REACH = float(np.log(4 * ENOUGH_INFORMATION))
 class Regularization:
     """What was added to the data, and why.
 
-    `kind` is "none", "virtual item" (precision `alpha`, chosen by empirical Bayes when `estimated`) or "pairs" (the
-    paper's `nu` with its `rule`).
+    `kind` is "none"; "neighbors" (each item is like the items of its own people, precision `alpha`, chosen by empirical
+    Bayes when `estimated`); "virtual item" (the chain alone: every item meets one of average difficulty); or "pairs"
+    (the paper's `nu` with its `rule`).
     """
 
     kind: str
@@ -49,6 +51,9 @@ class Regularization:
     mean: float = 0.0
 
     def __str__(self) -> str:
+        if self.kind == "neighbors":
+            how = "by empirical Bayes" if self.estimated else "as asked"
+            return f"each item is like the items of its own people, alpha = {self.alpha:.3g} {how} ({self.reason})"
         if self.kind == "virtual item":
             how = "by empirical Bayes" if self.estimated else "as asked"
             return f"virtual item of average difficulty, alpha = {self.alpha:.3g} {how} ({self.reason})"
@@ -61,7 +66,7 @@ def plan_regularization(
     design: Design, regularization: str | float, nu: float, rule: str, weighting: str
 ) -> Regularization:
     """Decide what to add to the data, and say why."""
-    _check(regularization, nu, rule, weighting)
+    check_regularization(regularization, nu, rule, weighting)
     if nu > 0:
         return Regularization("pairs", "as asked", nu=float(nu), rule=rule)
     if not isinstance(regularization, str):
@@ -77,6 +82,23 @@ def plan_regularization(
         reason = f"{thin:,} {noun} information of {ENOUGH_INFORMATION:g} or less"
         return Regularization("virtual item", reason, 1.0, True)
     reason = f"all items are connected and each carries information above {ENOUGH_INFORMATION:g}"
+    return Regularization("none", f"{reason}; the least is {information.min():.0f}")
+
+
+def plan_prior(design: Design, regularization: str | float) -> Regularization:
+    """Whether the landing needs a prior, and why."""
+    if not isinstance(regularization, str):
+        if regularization > 0:
+            return Regularization("neighbors", "as asked", alpha=float(regularization))
+        return Regularization("none", "as asked")
+    if not design.connected:
+        return Regularization("neighbors", "the data alone do not tie all items together", 1.0, True)
+    information = design.information[design.answered]
+    thin = int(np.sum(information < AMPLE_INFORMATION))
+    if thin:
+        noun = "item carries" if thin == 1 else "items carry"
+        return Regularization("neighbors", f"{thin:,} {noun} information below {AMPLE_INFORMATION:g}", 1.0, True)
+    reason = f"all items are connected and each carries information above {AMPLE_INFORMATION:g}"
     return Regularization("none", f"{reason}; the least is {information.min():.0f}")
 
 
@@ -107,13 +129,18 @@ def prior_precision(beta: Floats, information: Floats, alpha: float) -> float:
     beyond = beta * third * variance**2 + fourth * variance**3 / 2 + 1.25 * third**2 * variance**4
     share = information * variance - alpha * beyond
     step = (max(share.sum(), 0.0) + IMAGINARY) / (np.sum(beta**2) + IMAGINARY)
+    return float(max(step, least_precision(beta, information)))
+
+
+def least_precision(beta: Floats, information: Floats) -> float:
+    """The smallest precision that answers can speak for; see `prior_precision`."""
     counts = information / (information + 1)
     near = np.minimum(beta**2, REACH**2)
     measured = (np.sum(counts * near) + IMAGINARY) / (counts.sum() + IMAGINARY)
-    return float(max(step, 1 / (measured + REACH**2)))
+    return float(1 / (measured + REACH**2))
 
 
-def _check(regularization: str | float, nu: float, rule: str, weighting: str) -> None:
+def check_regularization(regularization: str | float, nu: float, rule: str, weighting: str) -> None:
     counted = not weighting_named(weighting).moving
     check_option("nu_rule", rule, NU_RULES)
     if isinstance(regularization, str):

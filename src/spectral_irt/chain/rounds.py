@@ -36,6 +36,8 @@ class Rounds:
         Rough information of each item (`Design.information`), which sets the scale of the prior.
     tell : callable
         Told what goes on, for progress.
+    rough : bool
+        One round of weights will do: the result is a place to start from.
     """
 
     def __init__(
@@ -48,10 +50,12 @@ class Rounds:
         tol: float,
         max_passes: int,
         tell: Callable[[str], None],
+        rough: bool = False,
     ) -> None:
         self.responses, self.weighting, self.plan = responses, weighting_named(weighting), plan
         self.rough_information = information
         self.tol, self.max_passes, self.tell = tol, max_passes, tell
+        self.least_rounds, self.most_rounds = (1, 1) if rough else (LEAST_ROUNDS, MOST_ROUNDS)
         self.passes = 0
         self.beta = np.zeros(responses.n_items)
         self.data: ItemChain
@@ -73,15 +77,15 @@ class Rounds:
         would set data and prior of one moment against each other at two, and items that live by the prior would swing.
         """
         move = np.inf
-        for k in range(1, MOST_ROUNDS + 1):
+        for k in range(1, self.most_rounds + 1):
             before, last_move = self.beta, move
             if self.weighting.moving:
                 self._prepare(self.weighting)
-            found = self._solve(self.tol if k >= LEAST_ROUNDS else ROUGH)
+            found = self._solve(self.tol if k >= self.least_rounds else ROUGH)
             move = float(np.max(np.abs(self.beta - before) * np.sqrt(self.information() + self.plan.alpha)))
             # The next move is to this one about as this is to the last.
             share = min(max(move / last_move, STEADY), 1) if last_move > 0 else 1
-            if k >= LEAST_ROUNDS and move * share < SETTLED:
+            if k >= self.least_rounds and move * share < SETTLED:
                 break
         return found
 

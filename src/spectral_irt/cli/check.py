@@ -45,7 +45,7 @@ def check(
         if fitting.threads is not None:
             responses = responses.using(LocalEngine(fitting.threads))
         # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
-        found = spectral_difficulty(responses, weighting="users", se="none", tol=ROUGH, progress=progress.say)
+        found = spectral_difficulty(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     out = console()
     show_findings(out, [*responses.notes, *about_the_data])

@@ -82,7 +82,7 @@ class Job:
             return make_estimator(self.fitting.estimator, parameters)
         from spectral_irt.bank import AnchoredRasch
 
-        takes = ("regularization", "se", "max_iter", "threads")
+        takes = ("regularization", "assume_equal_means", "se", "max_iter", "threads")
         foreign = [name for name in parameters if name not in takes]
         if self.fitting.estimator != "spectral" or foreign:
             said = ["--estimator"] if self.fitting.estimator != "spectral" else []

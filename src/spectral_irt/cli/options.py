@@ -198,6 +198,17 @@ class Fitting:
         str | None,
         _method(metavar="|".join(CHOICES["nu_rule"]), help="Which pairs --nu is added to; differed by default."),
     ] = None
+    refine: Annotated[
+        bool | None,
+        _method(
+            "--refine/--no-refine",
+            help="Land on the conditional likelihood (default), or leave the chain's own estimate.",
+        ),
+    ] = None
+    assume_equal_means: Annotated[
+        bool | None,
+        _method("--assume-equal-means", help="Tie groups of items that share no people: equally hard on average."),
+    ] = None
     se: Annotated[
         str | None,
         _method(

@@ -40,7 +40,9 @@ class Method:
 
 
 METHODS = {
-    "spectral": Method("spectral:SpectralRasch", "weighting regularization nu nu_rule se max_iter threads"),
+    "spectral": Method(
+        "spectral:SpectralRasch", "weighting regularization nu nu_rule refine assume_equal_means se max_iter threads"
+    ),
     "paper": Method("spectral:SpectralRasch.paper", "nu nu_rule se max_iter threads"),
     "cml": Method("conditional:ConditionalRasch", "se max_iter threads"),
     "mml": Method("marginal:MarginalRasch", "max_iter threads"),

@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.covariance import SE_METHODS, choose_method, covariance, standard_errors
-from spectral_irt.chain.links import weak_links
-from spectral_irt.chain.regularization import Regularization, met_items, plan_regularization
-from spectral_irt.chain.rounds import Rounds
-from spectral_irt.chain.stationary import Stationary
+from spectral_irt.chain.covariance import SE_METHODS
+from spectral_irt.chain.regularization import check_regularization, plan_regularization
 from spectral_irt.chain.weights import weighting_named
 from spectral_irt.errors import OptionError, check_option, option
-from spectral_irt.estimators.base import KEEP_COVARIANCE, WEAK_LINKS, Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.responses import Finding, Responses, as_responses
+from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
+from spectral_irt.estimators.chain_alone import SpectralFit, chain_difficulty
+from spectral_irt.estimators.landed import landed_difficulty
+from spectral_irt.responses import Responses, as_responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.design import estimable, examine
-
-SLOW = 0.5  # contraction above which weak links between groups of items are looked for
-
-
-@dataclass(frozen=True, eq=False)
-class SpectralFit:
-    """What `spectral_difficulty` found, in the order of the responses' items.
-
-    `covariance` is that of the mean-centered difficulties of the `kept` items, where the dense sandwich formed it.
-    """
-
-    difficulty: Floats
-    se: Floats
-    status: Any
-    passes: int
-    residual: float
-    contraction: float
-    solver: str
-    se_method: str
-    regularization: Regularization
-    findings: tuple[Finding, ...]
-    information: Floats
-    covariance: Floats | None
-    kept: Any
+from spectral_irt.responses.design import examine
 
 
 def spectral_difficulty(
@@ -52,6 +26,8 @@ def spectral_difficulty(
     regularization: str | float = "auto",
     nu: float = 0.0,
     nu_rule: str = "differed",
+    refine: str | bool = "auto",
+    assume_equal_means: bool = False,
     se: str = "auto",
     tol: float = 1e-10,
     max_passes: int = 10_000,
@@ -73,77 +49,45 @@ def spectral_difficulty(
     tell = progress or (lambda text: None)
     tell("looking at the design")
     design = examine(responses)
+    check_regularization(regularization, nu, nu_rule, weighting)
+    if lands(refine, weighting, nu):
+        return landed_difficulty(
+            design,
+            regularization,
+            equal_means=assume_equal_means,
+            se=se,
+            tol=tol,
+            max_passes=max_passes,
+            seed=seed,
+            tell=tell,
+        )
     plan = plan_regularization(design, regularization, nu, nu_rule, weighting)
-    findings = list(design.findings)
-
-    if plan.kind == "none":
-        rest, kept, left_out = estimable(responses)
-        findings = [f for f in findings if f.code not in ("extreme_items", "uninformed_items")] + list(left_out)
-    else:
-        kept = met_items(design, nu_rule) if plan.kind == "pairs" else design.answered
-        rest = responses if kept.all() else responses.take_items(kept)
-    tell("solving the chain")
-    rounds = Rounds(rest, weighting, plan, design.information[kept], tol=tol, max_passes=max_passes, tell=tell)
-    found = rounds.solve()
-    plan, balance = rounds.plan, rounds.balance()
-
-    contraction = found.contraction
-    method = se
-    if se == "auto":
-        work = float((responses.counts.astype(float) ** 2).sum())
-        method = choose_method(rest.n_items, contraction, work)
-    if method != "none":
-        tell(f"standard errors ({method})")
-    matrix = covariance(balance) if method == "dense" else None
-    if matrix is not None:
-        errors = np.sqrt(np.maximum(np.diag(matrix), 0))
-    else:
-        errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(balance, method, seed)
-    status = design.status()
-    if not balance.in_information and method != "none":
-        # The sandwich takes what flows out of an item for information, which it is under ability weights only: an item
-        # that everybody got right would seem known to a few hundredths. What rests on the prior alone has the prior's
-        # error; nu is no distribution, and what rests on it has none.
-        if plan.kind == "pairs":
-            alone, prior_se = status[kept] != "ok", np.nan
-        else:
-            alone, prior_se = design.information[kept] == 0, plan.alpha**-0.5 if plan.alpha else np.nan
-        errors[alone] = prior_se
-        if matrix is not None:
-            matrix[alone] = matrix[:, alone] = prior_se * 0
-            matrix[alone, alone] = prior_se**2
-
-    findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
-    findings += chain_convergence(found, tol)
-    if contraction > SLOW:
-        # Ties to a virtual item hide weak links, so these are looked for in the data alone.
-        weak = weak_links(rest.take_items(design.component[kept] == 0))
-        findings += [weak] if weak else []
-    told = balance.through if balance.in_information else rounds.information()
-    difficulty, every_se, information = (np.full(responses.n_items, np.nan) for _ in range(3))
-    difficulty[kept], every_se[kept], information[kept] = rounds.beta, errors, told
-    return SpectralFit(
-        difficulty,
-        every_se,
-        status,
-        rounds.passes,
-        found.residual,
-        contraction,
-        found.method,
-        method,
+    return chain_difficulty(
+        design,
         plan,
-        tuple(findings),
-        information,
-        matrix,
-        kept,
+        weighting=weighting,
+        nu_rule=nu_rule,
+        se=se,
+        tol=tol,
+        max_passes=max_passes,
+        seed=seed,
+        tell=tell,
     )
 
 
-def chain_convergence(found: Stationary, tol: float) -> list[Finding]:
-    """The finding that a chain was not solved to its tolerance, if it was not; the solver has warned of it."""
-    return convergence(
-        "the chain", found.passes, "passes", "residual", found.residual, tol, remedy=WEAK_LINKS, warn=False
-    )
+def lands(refine: str | bool, weighting: str, nu: float) -> bool:
+    """Whether the chain is followed by the landing.
+
+    "auto": under ability weights. The other weightings, and nu, are ways to study the chain itself.
+    """
+    if refine == "auto":
+        return weighting_named(weighting).moving and nu == 0
+    if refine not in (True, False):
+        raise OptionError(option("refine"), f" is {refine!r}; it is 'auto', True or False.")
+    if refine and (nu > 0 or not weighting_named(weighting).moving):
+        ability = option("weighting", "ability")
+        raise OptionError(option("refine", True), " goes with ", ability, " and without ", option("nu"), ".")
+    return bool(refine)
 
 
 # ----------------------------------------------------------------------------------------- the class
@@ -219,6 +163,8 @@ class SpectralRasch(RaschEstimator):
         regularization: str | float = "auto",
         nu: float = 0.0,
         nu_rule: str = "differed",
+        refine: str | bool = "auto",
+        assume_equal_means: bool = False,
         se: str = "auto",
         tol: float = 1e-10,
         max_iter: int = 10_000,
@@ -230,6 +176,8 @@ class SpectralRasch(RaschEstimator):
         self.regularization = regularization
         self.nu = nu
         self.nu_rule = nu_rule
+        self.refine = refine
+        self.assume_equal_means = assume_equal_means
         self.se = se
         self.tol = tol
         self.max_iter = max_iter
@@ -240,7 +188,7 @@ class SpectralRasch(RaschEstimator):
     @classmethod
     def paper(cls, *, nu: float = 1.0, nu_rule: str = "differed", **options: Any) -> SpectralRasch:
         """The estimator of the paper's experiments: every pair counts once, nu = 1 on pairs that differed."""
-        return cls(weighting="pairs", regularization=0, nu=nu, nu_rule=nu_rule, **options)
+        return cls(weighting="pairs", regularization=0, nu=nu, nu_rule=nu_rule, refine=False, **options)
 
     def _solve(self, responses: Responses, se: str, tell: Tell | None = None) -> SpectralFit:
         return spectral_difficulty(
@@ -249,6 +197,8 @@ class SpectralRasch(RaschEstimator):
             regularization=self.regularization,
             nu=self.nu,
             nu_rule=self.nu_rule,
+            refine=self.refine,
+            assume_equal_means=self.assume_equal_means,
             se=se,
             tol=self.tol,
             max_passes=self.max_iter,

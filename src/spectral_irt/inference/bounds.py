@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.chain.prior import fading
 from spectral_irt.errors import OptionError, option
 from spectral_irt.model import sigmoid
 from spectral_irt.responses import Block, Responses
@@ -226,13 +227,16 @@ def error_over_floor(calibration: Calibration, responses: Responses, ability: Fl
     """The estimated l2 error over the least possible: sqrt(sum_i se_i^2) / sqrt(floor), both mean-centered.
 
     1 would be as good as with known abilities; 1.05 to 1.2 is usual, more where people answer few items. Where the
-    calibration has a prior of precision alpha, so has the floor: 1 / (I_i + alpha), the bound of van Trees. The floor
+    calibration has a prior of precision alpha, so has the floor: 1 / (I_i + alpha), the bound of van Trees (as far as
+    the prior counts for the item). The floor
     is taken at the estimated difficulties and these abilities; with Warm's the ratio is right to about 5% (measured on
     simulated data). NaN without standard errors.
     """
     se = calibration.se
     told = information(responses, calibration.difficulty, ability)
-    told += 0.0 if calibration.prior is None else calibration.prior.alpha
+    if calibration.prior is not None:
+        fades = calibration.prior.kind == "neighbors" and calibration.prior.estimated
+        told += calibration.prior.alpha * (fading(told, calibration.known) if fades else 1.0)
     known = np.isfinite(se) & (told > 0)
     if not known.any():
         return float("nan")

@@ -24,7 +24,8 @@ BLOCK_RESPONSES = 500_000
 _ones = np.ones(0)  # values of every 0/1 pattern, shared by all blocks: the pattern is in the indices alone
 
 
-def _shared_ones(size: int) -> Floats:
+def shared_ones(size: int) -> Floats:
+    """So many ones, for reading only: the values of a 0/1 pattern."""
     global _ones
     ones = _ones  # read once: another thread may put a shorter array there in the meantime
     if len(ones) < size:
@@ -106,7 +107,7 @@ class Block:
         """The 0/1 matrix with two rows a user (right, wrong) and a column an item; no copy of the items is made."""
         found = self._cache.get(("pattern", n_items))
         if found is None:
-            found = self.matrix(_shared_ones(self.n_responses), n_items)
+            found = self.matrix(shared_ones(self.n_responses), n_items)
             self._cache["pattern", n_items] = found
         return found
 
@@ -128,7 +129,7 @@ class Block:
 
     def _half(self, sizes: Ints, items: NDArray[np.int32], n_items: int) -> sparse.csr_array:
         indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
-        return csr(indptr, items, _shared_ones(len(items)), n_items)
+        return csr(indptr, items, shared_ones(len(items)), n_items)
 
     def user_of_response(self) -> Ints:
         """The user (row in this block) of every response."""

@@ -58,6 +58,16 @@ class Design:
         """Whether all answered items are in one component."""
         return bool(np.all(self.component[self.answered] == 0))
 
+    @property
+    def extreme(self) -> Mask:
+        """Items without a finite difficulty of their own: all right, all wrong, unanswered or uninformed."""
+        return self.all_right | self.all_wrong | self.unanswered | self.uninformed
+
+    @property
+    def split(self) -> bool:
+        """Whether the items that are not extreme fall into several components."""
+        return len(np.unique(self.component[~self.extreme])) > 1
+
     def status(self) -> NDArray[Any]:
         """A word about each item: "ok", "all right", "all wrong", "no information", "no responses", "apart"."""
         status = np.full(len(self.component), "ok", dtype=object)
@@ -279,9 +289,8 @@ def _findings(design: Design) -> list[Finding]:
     about("extreme_items", design.all_wrong, "answered wrong by everyone", prior)
     about("uninformed_items", design.uninformed, "answered only by users with all answers right or all wrong", prior)
 
-    extreme = design.all_right | design.all_wrong | design.unanswered | design.uninformed
-    proper = design.component[~extreme]
-    if len(np.unique(proper)) > 1:
+    extreme = design.extreme
+    if design.split:
         relabeled = np.where(extreme, -1, design.component)
         codes = np.unique(relabeled[relabeled >= 0], return_inverse=True)[1]
         groups = np.full(len(labels), -1)

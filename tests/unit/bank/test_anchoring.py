@@ -89,7 +89,7 @@ def test_thin_and_untied_items_get_a_prior_and_say_so() -> None:
     table[:30, 4] = 1  # everybody right
     table[50:90, 5] = rng.random(40) < 0.5
     fit = anchored_fit(table, {0: 1.0, 1: 1.0, 2: 1.2})
-    assert fit.regularization_.kind == "virtual item"
+    assert fit.regularization_.kind == "neighbors"
     assert np.all(np.isfinite(fit.difficulty_))
     assert fit.difficulty_[4] < fit.difficulty_[5]
     assert fit.status_[4] == "all right"

@@ -33,7 +33,7 @@ def contributions(table, beta, weighting):
 @pytest.mark.parametrize("weighting", ["pairs", "persons", "ability"])
 def test_dense_sandwich_is_the_formula(weighting):
     table = simulate.rasch(150, 6, design="sampled", p=0.8, seed=4).responses.to_dense()
-    fit = SpectralRasch(weighting=weighting, regularization=0, se="dense").fit(table)
+    fit = SpectralRasch(refine=False, weighting=weighting, regularization=0, se="dense").fit(table)
     y, g = contributions(table, fit.difficulty_, weighting)
     flow = np.exp(fit.difficulty_)[:, None] * y
     inverse = np.linalg.pinv(np.diag(flow.sum(axis=1)) - flow.T)
@@ -47,7 +47,7 @@ def test_dense_sandwich_is_the_formula(weighting):
 def test_two_items_have_the_closed_form():
     """beta_1 - beta_2 = log(Y_21 / Y_12) with variance 1 / Y_12 + 1 / Y_21."""
     table = np.array([[1, 0]] * 30 + [[0, 1]] * 20 + [[1, 1]] * 10 + [[0, 0]] * 5, dtype=float)
-    fit = SpectralRasch(regularization=0).fit(table)
+    fit = SpectralRasch(refine=False, regularization=0).fit(table)
     assert fit.difficulty_[0] - fit.difficulty_[1] == pytest.approx(np.log(20 / 30), abs=1e-12)
     assert 2 * fit.se_[0] == pytest.approx(np.sqrt(1 / 20 + 1 / 30), rel=1e-10)
 
@@ -58,16 +58,16 @@ def test_dense_blocks_and_sparse_blocks_agree():
     thin = full.take_items(np.arange(40))
     wide = np.full((400, 2000), np.nan)
     wide[:, :40] = full.to_dense()
-    a = SpectralRasch(regularization=0, se="dense").fit(thin)
-    b = SpectralRasch(regularization=0, se="dense").fit(wide)
+    a = SpectralRasch(refine=False, regularization=0, se="dense").fit(thin)
+    b = SpectralRasch(refine=False, regularization=0, se="dense").fit(wide)
     np.testing.assert_allclose(a.se_, b.se_[:40], rtol=1e-9)
     assert np.all(np.isnan(b.se_[40:]))
 
 
 def test_one_pass_is_close_where_the_chain_mixes_fast():
     data = simulate.rasch(4000, 600, design="popularity", n_responses=110_000, seed=3).responses
-    dense = SpectralRasch(se="dense", regularization=0).fit(data)
-    quick = SpectralRasch(se="one-pass", regularization=0).fit(data)
+    dense = SpectralRasch(refine=False, se="dense", regularization=0).fit(data)
+    quick = SpectralRasch(refine=False, se="one-pass", regularization=0).fit(data)
     assert dense.contraction_ < 0.3
     ratio = quick.se_ / dense.se_
     assert 0.98 < np.nanmin(ratio) <= np.nanmax(ratio) < 1.06
@@ -76,7 +76,7 @@ def test_one_pass_is_close_where_the_chain_mixes_fast():
 def test_multipliers_are_right_where_one_pass_is_not():
     data = simulate.rasch(3000, design="linked", forms=6, length=40, anchors=2, seed=3).responses
     dense, quick, probes = (
-        SpectralRasch(se=way, regularization=0).fit(data) for way in ("dense", "one-pass", "multiplier")
+        SpectralRasch(refine=False, se=way, regularization=0).fit(data) for way in ("dense", "one-pass", "multiplier")
     )
     assert np.median(quick.se_ / dense.se_) < 0.9
     error = np.sqrt(np.mean((probes.se_ / dense.se_ - 1) ** 2))
@@ -85,7 +85,9 @@ def test_multipliers_are_right_where_one_pass_is_not():
 
 def test_regularized_ways_agree():
     data = simulate.rasch(1500, 300, design="popularity", n_responses=30_000, seed=5).responses
-    dense, quick, probes = (SpectralRasch(se=way).fit(data) for way in ("dense", "one-pass", "multiplier"))
+    dense, quick, probes = (
+        SpectralRasch(refine=False, se=way).fit(data) for way in ("dense", "one-pass", "multiplier")
+    )
     assert dense.regularization_.kind == "virtual item"
     np.testing.assert_allclose(quick.se_, dense.se_, rtol=0.05)
     assert np.sqrt(np.mean((probes.se_ / dense.se_ - 1) ** 2)) < 0.03

@@ -55,7 +55,7 @@ def test_empirical_bayes_finds_the_spread_of_the_difficulties(setting, spread):
     ratios = []
     for seed in range(3):
         data = simulate.rasch(**THIN[setting], design="sampled", difficulty_sd=spread, seed=seed)
-        alpha = SpectralRasch(se="none").fit(data.responses).regularization_.alpha
+        alpha = SpectralRasch(refine=False, se="none").fit(data.responses).regularization_.alpha
         ratios.append(alpha * np.var(data.difficulty))
     assert 0.8 < np.mean(ratios) < 1.2
 
@@ -63,7 +63,7 @@ def test_empirical_bayes_finds_the_spread_of_the_difficulties(setting, spread):
 @pytest.mark.parametrize("se", ["dense", "one-pass", "multiplier"])
 def test_errors_do_not_depend_on_which_answer_is_called_right(se):
     table = simulate.rasch(300, 300, design="sampled", p=0.05, seed=3).responses.to_dense()
-    fit, mirrored = (SpectralRasch(se=se).fit(answers) for answers in (table, 1 - table))
+    fit, mirrored = (SpectralRasch(refine=False, se=se).fit(answers) for answers in (table, 1 - table))
     assert np.sum(fit.status_ == "all wrong") >= 3
     # Rounds end when no item moves by more than a small part of its standard error.
     assert np.nanmax(np.abs(fit.difficulty_ + mirrored.difficulty_) / fit.se_) < 0.1
@@ -77,7 +77,7 @@ def test_errors_of_items_that_everybody_got_right_or_wrong():
     squares = {"all right": [], "all wrong": []}
     for seed in range(6):
         data = simulate.rasch(300, 2000, design="sampled", p=0.1, difficulty_sd=1.5, seed=seed)
-        fit = SpectralRasch().fit(data.responses)
+        fit = SpectralRasch(refine=False).fit(data.responses)
         error = fit.difficulty_ - data.difficulty + data.difficulty.mean()
         for word, found in squares.items():
             found.append((error[fit.status_ == word] ** 2, fit.se_[fit.status_ == word] ** 2))
@@ -91,7 +91,7 @@ def test_a_loose_tolerance_still_gets_its_rounds():
     """Weights and ties are settled whatever the residual asked for; only the last digits of each solve differ."""
     data = simulate.rasch(300, 60, design="sampled", p=0.2, seed=6).responses
     for weighting in ("ability", "persons"):
-        loose, tight = (SpectralRasch(weighting=weighting, tol=tol).fit(data) for tol in (1e-3, 1e-10))
+        loose, tight = (SpectralRasch(refine=False, weighting=weighting, tol=tol).fit(data) for tol in (1e-3, 1e-10))
         assert np.max(np.abs(loose.difficulty_ - tight.difficulty_) / tight.se_) < 0.1
 
 
@@ -113,7 +113,7 @@ def star(leaves, people, two_sided):
 @pytest.mark.parametrize(("leaves", "people"), [(20, 10), (200, 5), (200, 30)])
 def test_the_prior_of_a_star_stays_within_reach(leaves, people, weighting, two_sided):
     """No comparison ever went both ways, so that no spread of difficulties is too wide for these answers."""
-    fit = SpectralRasch(weighting=weighting).fit(star(leaves, people, two_sided))
+    fit = SpectralRasch(refine=False, weighting=weighting).fit(star(leaves, people, two_sided))
     assert fit.regularization_.alpha > 1 / 100  # a spread of ten logits
     assert np.abs(fit.difficulty_).max() < 23
     assert fit.se_.max() < 10
@@ -128,7 +128,7 @@ def test_the_hub_of_a_star_is_not_carried_off_by_its_leaves(weighting):
     table = np.full((400, 201), np.nan)
     table[:, 0] = rng.random(400) < 0.9
     table[np.arange(400), 1 + np.arange(400) // 2] = rng.random(400) < 0.1
-    fit = SpectralRasch(weighting=weighting).fit(table)
+    fit = SpectralRasch(refine=False, weighting=weighting).fit(table)
     assert fit.status_[0] == "ok"
     assert np.abs(fit.difficulty_).max() < 15
     assert fit.se_.max() < 10
@@ -143,7 +143,7 @@ def test_the_bound_is_of_no_consequence_where_difficulties_were_measured():
 
 def test_an_item_that_hangs_on_nothing_is_not_ok():
     """Its users of mixed success were all wrong on it; the right answer is that of a user who is right on all."""
-    fit = SpectralRasch().fit([[1, np.nan, np.nan], [0, 1, np.nan], [1, np.nan, 1], [1, 1, np.nan]])
+    fit = SpectralRasch(refine=False).fit([[1, np.nan, np.nan], [0, 1, np.nan], [1, np.nan, 1], [1, 1, np.nan]])
     assert fit.status_.tolist() == ["apart", "all right", "all right"]
     assert np.isfinite(fit.difficulty_).all()
 
@@ -160,7 +160,7 @@ def test_status_ok_means_compared_both_ways(seed, weighting):
         mixed = table[(right > 0) & (right < count)]
         if not len(mixed) or (count > 0).sum() < 2:
             continue
-        status = SpectralRasch(weighting=weighting, regularization=1.0, se="none").fit(table).status_
+        status = SpectralRasch(refine=False, weighting=weighting, regularization=1.0, se="none").fit(table).status_
         both = (mixed == 1).any(axis=0) & (mixed == 0).any(axis=0)
         assert both[status == "ok"].all()
 
@@ -188,7 +188,7 @@ def test_errors_without_ability_weights_of_items_that_rest_on_the_prior(weightin
     errors, promised = [], []
     for seed in range(3):
         data = simulate.rasch(300, 400, design="sampled", p=0.05, difficulty_sd=1.2, seed=seed)
-        fit = SpectralRasch(weighting=weighting, se=se).fit(data.responses)
+        fit = SpectralRasch(refine=False, weighting=weighting, se=se).fit(data.responses)
         extreme = np.isin(fit.status_, ["all right", "all wrong"])
         errors.append((fit.difficulty_ - data.difficulty + data.difficulty.mean())[extreme])
         promised.append(fit.se_[extreme])
@@ -204,7 +204,7 @@ def test_errors_without_ability_weights_of_items_that_rest_on_the_prior(weightin
 def test_strengths_that_no_arithmetic_can_weigh_are_refused(value):
     table = simulate.rasch(100, 5, seed=1).responses
     with pytest.raises(OptionError, match=r"regularization is .* 'auto', 0, or a number from 1e-06 to 1e"):
-        SpectralRasch(regularization=value).fit(table)
+        SpectralRasch(refine=False, regularization=value).fit(table)
     with pytest.raises(OptionError, match=r"nu is .* 0, or a number from 1e-06 to 1e"):
         SpectralRasch.paper(nu=value).fit(table)
 
@@ -213,7 +213,7 @@ def test_strengths_that_no_arithmetic_can_weigh_are_refused(value):
 @pytest.mark.parametrize("value", [1e-6, 1e9])
 def test_the_strongest_and_the_weakest_that_are_allowed(value, weighting):
     table = simulate.rasch(100, 40, design="sampled", p=0.1, difficulty_sd=2, seed=1).responses
-    fit = SpectralRasch(weighting=weighting, regularization=value).fit(table)
+    fit = SpectralRasch(refine=False, weighting=weighting, regularization=value).fit(table)
     assert np.isfinite(fit.difficulty_).all()
     assert np.isfinite(fit.se_).all()
     if value > 1:
@@ -224,7 +224,7 @@ def test_an_unknown_weighting_is_an_error_everywhere():
     data: Responses = simulate.rasch(50, 5, seed=1).responses
     plan = plan_regularization(examine(data), 0, 0.0, "differed", "persons")
     calls = [
-        lambda: SpectralRasch(weighting="votes").fit(data),
+        lambda: SpectralRasch(refine=False, weighting="votes").fit(data),
         lambda: PairwiseRasch(weighting="votes").fit(data),
         lambda: spectral_difficulty(data, weighting="votes"),
         lambda: pair_counts(data, weighting="votes"),

@@ -44,7 +44,7 @@ def test_a_new_weighting_is_one_entry(monkeypatch: pytest.MonkeyPatch) -> None:
     data = simulate.rasch(2000, 30, design="sampled", p=0.4, seed=2)
     for prior in (0, 2.0):
         root, pairs, persons = (
-            SpectralRasch(weighting=name, regularization=prior).fit(data.responses)
+            SpectralRasch(refine=False, weighting=name, regularization=prior).fit(data.responses)
             for name in ("root", "pairs", "persons")
         )
         assert np.all(np.abs(root.difficulty_ - data.difficulty + data.difficulty.mean()) < 4.5 * root.se_)

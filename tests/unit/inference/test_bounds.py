@@ -145,7 +145,7 @@ def test_error_over_floor_under_a_prior() -> None:
     """Sparse data: without the prior in it, the floor would be far above the error."""
     data = simulate.rasch(200, 300, design="sampled", p=0.1, seed=3)
     fit = SpectralRasch().fit(data.responses)
-    assert fit.regularization_.kind == "virtual item"
+    assert fit.regularization_.kind == "neighbors"
     assert 0.95 < fit.analyse(data.responses).error_over_floor() < 1.3
 
 

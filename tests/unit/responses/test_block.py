@@ -100,7 +100,7 @@ def test_threads_that_make_patterns_at_once_each_get_all_their_values(monkeypatc
 
     monkeypatch.setattr(block_module, "_ones", np.ones(0))
     monkeypatch.setattr(block_module, "np", SimpleNamespace(ones=lambda size: np.ones(size).view(Overtaken)))
-    assert len(block_module._shared_ones(5)) == 5
+    assert len(block_module.shared_ones(5)) == 5
 
 
 @pytest.mark.parametrize("users", [[0, 2, 7], [1], [3, 3, 1], [], range(8)])

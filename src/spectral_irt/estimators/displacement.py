@@ -1,0 +1,98 @@
+"""How far each fixed item is from where the data would put it, if it alone were set free.
+
+With all others held, moving item a by delta multiplies every person's odds of a right answer, given the score, by
+exp(-delta): so sum_l ( P_la(delta) - X_la ) = 0 is solved exactly, person by person, in a few passes. When a is set
+free the free items follow it. What comes back to it by way of them, `follow`, is taken from the matrices at the anchor
+and grows with the square of the item's information, as the links of the item do.
+
+Slope and noise of the item's equation, and hence its standard error, are taken where it would lie, not at the anchor:
+off by three logits the slope at the anchor is many times too small or too large.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectral_irt.estimators.landing import Landed
+from spectral_irt.estimators.landing_errors import Matrices
+from spectral_irt.estimators.rows import Rows
+from spectral_irt.responses.block import Floats
+
+STEPS, LONGEST = 40, 2.0  # Newton steps for all fixed items at once, and how far one may go
+SETTLED = 1e-6  # logits
+FARTHEST = 30.0  # logits: farther is nowhere
+
+
+@dataclass(frozen=True, eq=False)
+class _Equation:
+    """What an item's equation lacks, its slope and its squared noise, for every item at its delta."""
+
+    missing: Floats
+    slope: Floats
+    noise: Floats
+
+
+def displacements(landed: Landed, matrices: Matrices | None) -> tuple[Floats, Floats]:
+    """Displacement of every fixed item and its standard error.
+
+    With matrices, the free items follow when a fixed item is set free; without them they are held. NaN for free items,
+    for a single fixed one (set free, the whole scale would move with it), and where the data put no finite value on it.
+    """
+    assert landed.fixed is not None
+    m, fixed = len(landed.beta), landed.fixed
+    if fixed.sum() < 2:
+        return np.full(m, np.nan), np.full(m, np.nan)
+    here = _at(landed, np.zeros(m))
+    delta = np.zeros(m)
+    there = here
+    for _ in range(STEPS):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            step = np.where(fixed & (there.slope > 0), np.clip(there.missing / there.slope, -LONGEST, LONGEST), 0.0)
+        delta = np.clip(delta + step, -FARTHEST, FARTHEST)
+        there = _at(landed, delta)
+        if np.all((np.abs(step) < SETTLED) | (np.abs(delta) == FARTHEST)):
+            break
+    back, extra = (np.zeros(m), np.zeros(m)) if matrices is None else _following(landed, matrices, here)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        secant = np.where(delta == 0, here.slope, here.missing / delta)
+        displacement = delta / _left(back, secant / here.slope)
+        noise = np.maximum(there.noise + extra, 0)
+        se = np.sqrt(noise) / (there.slope * _left(back, there.slope / here.slope))
+    measured = fixed & (np.abs(delta) < FARTHEST) & np.isfinite(displacement) & (there.slope > 0)
+    return np.where(measured, displacement, np.nan), np.where(measured, se, np.nan)
+
+
+def _left(back: Floats, growth: Floats) -> Floats:
+    """The share of an item's slope that is left when its links come back to it; they grow as the information does."""
+    return np.maximum(1 - back * growth, 0.05)
+
+
+def _following(landed: Landed, matrices: Matrices, here: _Equation) -> tuple[Floats, Floats]:
+    """The share of each fixed item's slope that comes back by way of the free items; what they add to its noise.
+
+    With T = H_AF H_FF^-1 the free items answer to a change of fixed item a, whose own equation then has the slope
+    H_aa - T_a H_Fa and the noise g_a - T_a g_F.
+    """
+    assert landed.fixed is not None
+    fixed = np.flatnonzero(landed.fixed)
+    back, extra = np.zeros(len(landed.beta)), np.zeros(len(landed.beta))
+    lever = matrices.bread[fixed] @ matrices.inverse
+    comes_back = np.einsum("af,fa->a", lever, matrices.bread[:, fixed])
+    back[fixed] = np.divide(comes_back, here.slope[fixed], out=np.zeros(len(fixed)), where=here.slope[fixed] > 0)
+    extra[fixed] = np.einsum("af,af->a", lever, lever @ matrices.meat - 2 * matrices.meat[fixed])
+    return np.clip(back, 0, 1), extra
+
+
+def _at(landed: Landed, delta: Floats) -> _Equation:
+    return _Equation(*landed.rows.sum(_equation, np.exp(-delta)))
+
+
+def _equation(rows: Rows, growth: Floats) -> tuple[Floats, Floats, Floats]:
+    items, right = rows.block.items, rows.block.right()
+    p = right - rows.score
+    odds = p * growth[items]
+    p = odds / (1 - p + odds)
+    sums = (p - right, p * (1 - p), (p - right) ** 2)
+    return tuple(np.bincount(items, weights=each, minlength=rows.n_items).astype(np.float64) for each in sums)  # type: ignore[return-value]

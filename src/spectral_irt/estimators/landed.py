@@ -1,0 +1,131 @@
+"""Chain, then landing: the default of `SpectralRasch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from spectral_irt.chain.neighbors import Neighbors
+from spectral_irt.chain.prior import Prior, fading
+from spectral_irt.chain.regularization import plan_prior
+from spectral_irt.chain.rounds import Rounds
+from spectral_irt.errors import listed, option
+from spectral_irt.estimators.base import WEAK_LINKS, convergence
+from spectral_irt.estimators.chain_alone import SpectralFit, chosen_method, kept_items, slow_mixing
+from spectral_irt.estimators.landing import CLOSE, land
+from spectral_irt.estimators.landing_errors import Matrices, standard_errors
+from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.design import Design
+
+START = 1e-5  # residual of the chain from which the landing starts
+
+
+def landed_difficulty(
+    design: Design,
+    regularization: str | float,
+    *,
+    equal_means: bool,
+    se: str,
+    tol: float,
+    max_passes: int,
+    seed: int,
+    tell: Callable[[str], None],
+) -> SpectralFit:
+    """Difficulties on the penalized conditional likelihood, started from the ability-weighted chain."""
+    responses = design.responses
+    plan = plan_prior(design, regularization)
+    rest, kept, findings = kept_items(design, plan)
+    whole = design.connected or plan.kind == "none"
+    # Where there is a prior, the chain has its simple one, around the mean of all items, as a place to start from.
+    tie = plan if plan.kind == "none" else replace(plan, kind="virtual item")
+    tell("solving the chain")
+    rounds = Rounds(
+        rest,
+        "ability",
+        tie,
+        design.information[kept],
+        tol=max(tol, START),
+        max_passes=max_passes,
+        tell=tell,
+        rough=True,
+    )
+    found, beta, passes, alpha = rounds.solve(), rounds.beta, rounds.passes, rounds.plan.alpha
+    del rounds  # its memory is wanted
+
+    prior, parts = None, np.zeros(rest.n_items, dtype=np.int64)
+    if plan.kind != "none":
+        neighbors = Neighbors(rest)
+        parts = parts if whole else neighbors.parts()
+        fade = fading(design.information[kept], design.component[kept] == 0) if plan.estimated else np.ones(len(beta))
+        prior = Prior(neighbors, alpha, fade, plan.estimated)
+    landed = land(rest, beta, prior=prior, parts=parts, tell=tell)
+    if landed.prior:
+        plan = replace(plan, alpha=landed.prior.alpha)
+
+    method = chosen_method(se, rest, found.contraction, tell)
+    matrix = Matrices.of(landed).covariance() if method == "dense" else None
+    if matrix is not None:
+        errors = np.sqrt(np.maximum(np.diag(matrix), 0))
+    else:
+        errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(landed, method, seed)
+    if parts.any():
+        unknown = between_parts(parts, plan.alpha, equal_means)
+        errors = np.sqrt(errors**2 + unknown)
+        matrix = None if matrix is None else matrix + np.where(parts[:, None] == parts, unknown, 0.0)
+        findings = [each for each in findings if each.code != "disconnected"]
+        findings.append(_apart(rest, parts, equal_means))
+
+    findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
+    findings += convergence(
+        "the conditional likelihood", landed.evaluations, "steps", "a move of", landed.move, CLOSE, remedy=WEAK_LINKS
+    )
+    findings += slow_mixing(design, rest, kept, found.contraction)
+    difficulty, every_se, information = (np.full(responses.n_items, np.nan) for _ in range(3))
+    difficulty[kept], every_se[kept], information[kept] = landed.beta, errors, landed.information
+    return SpectralFit(
+        difficulty,
+        every_se,
+        design.status(),
+        passes + landed.evaluations,
+        landed.move,
+        found.contraction,
+        f"{found.method}, landed",
+        method,
+        plan,
+        tuple(findings),
+        information,
+        matrix,
+        kept,
+    )
+
+
+def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
+    """Variance of each item's part against the scale, which is that of part 0 (the largest) or below.
+
+    Nothing is known of it, unless difficulties of all parts are taken for drawn from one distribution: then the mean of
+    k of them has the variance 1 / (alpha k).
+    """
+    if equal_means:
+        return 1 / (alpha * np.bincount(parts + 1)[parts + 1])
+    return np.where(parts > 0, np.inf, 0.0)
+
+
+def _apart(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
+    """What was assumed about groups of items that nobody links."""
+    sizes = np.bincount(parts)
+    shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (f" and {len(sizes) - 5:,} more" if len(sizes) > 5 else "")
+    outside = rest.items[parts > 0]
+    sentence = (
+        f"The items fall into {len(sizes):,} groups that share no people (sizes {shown}): nothing tells how their "
+        f"difficulties compare. Each group has a mean of zero of its own"
+    )
+    remedy = "Fit each group on its own, or add a form that links them"
+    if equal_means:
+        sentence += ", for the groups were assumed to be equally hard on average."
+    else:
+        sentence += f"; the standard error of items outside the largest group is infinite: {listed(outside)}."
+        remedy += "; " + option("assume_equal_means", True) + " assumes that groups are equally hard on average"
+    return Finding("disconnected", "warning", sentence, remedy + ".", tuple(outside.tolist()))

@@ -1,0 +1,196 @@
+"""The score of the conditional likelihood, person by person and in the order of the blocks.
+
+For every answer, X - P(X = 1 | score), and the c of the matched information (see `information`). People with much
+information take the series of `edgeworth`, at a fixed cost an answer; the others the exact `recursion`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from spectral_irt.engines import Prepared
+from spectral_irt.estimators.edgeworth import fill_given_score
+from spectral_irt.estimators.esf import conditional_moments
+from spectral_irt.estimators.information import links
+from spectral_irt.estimators.recursion import given_score
+from spectral_irt.model import LOGISTIC_VARIANCE, prox, sigmoid
+from spectral_irt.responses import Responses
+from spectral_irt.responses.block import Block, Floats, Ints, csr, shared_ones
+
+TILE_CELLS = 32_768  # numbers of a recursion's table that fit the cache of one core
+MANY = 64  # people in a tile where there are so many of their kind
+ALIKE = 1.3  # lengths within this factor share a tile
+SERIES_ERROR = 6e-4  # times V^-4: the error of the series for an answer of a person of information V
+LIMITS = np.concatenate([np.arange(1.0, 8.0, 0.25), [np.inf]])  # information below which people may be exact
+SHORT_ORDER = 16  # right or wrong answers up to which the recursion is cheaper than the contour sum
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """The informative people of one block, with rough abilities and the information of their answers."""
+
+    places: Ints  # in the block
+    block: Block
+    theta: Floats
+    information: Floats
+
+    @classmethod
+    def of(cls, block: Block, beta: Floats) -> People:
+        places = np.flatnonzero(block.informative)
+        chosen = block if len(places) == block.n_users else block.take(places)
+        return cls(places, chosen, *rough_ability(chosen, beta))
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The informative people of one block: first the `n_long` with much information, then the others.
+
+    `theta` are rough abilities; `score` and `link` hold X - P and c of every answer at the difficulties of the last
+    evaluation.
+    """
+
+    places: Ints
+    block: Block
+    n_long: int
+    theta: Floats
+    score: Floats
+    link: Floats
+    n_items: int
+
+    @classmethod
+    def of(cls, people: People, exact_below: float, n_items: int) -> Rows:
+        """People with information below `exact_below` are to be exact."""
+        places, block, theta = people.places, people.block, people.theta
+        short = people.information < exact_below
+        if short.any():
+            fewer = np.minimum(block.scores, block.counts - block.scores)
+            order = np.lexsort((block.counts, fewer, short))
+            places, block, theta = places[order], block.take(order), theta[order]
+        size = block.n_responses
+        return cls(places, block, int(np.sum(~short)), theta, np.empty(size), np.empty(size), n_items)
+
+    @property
+    def indptr(self) -> Any:
+        return self.block.indptr.astype(np.int32)
+
+    def matrix(self, values: Floats) -> sparse.csr_array:
+        """People x items."""
+        return csr(self.indptr, np.asarray(self.block.items), values, self.n_items)
+
+
+def prepare_rows(responses: Responses, beta: Floats, allowed: float) -> Prepared:
+    """All people, ready to be evaluated; exact where the series would move an item by more than `allowed`.
+
+    The series is off by about 6e-4 / V^4 an answer, on average with sign (benchmarks/landing.py). Over n answers of
+    information .18 each that is sqrt(n / .18) times as many standard errors; the limit is put where the item with most
+    answers stays within `allowed`, in standard errors.
+    """
+    people = responses.prepare(People.of, beta)
+    answers = people.sum(_by_information)
+    off = answers * SERIES_ERROR / LIMITS**4 / max(answers.sum(), 1)
+    beyond = np.cumsum(off[::-1])[::-1] * np.sqrt(responses.item_counts.max(initial=0) / 0.18)
+    return people.prepare(Rows.of, float(LIMITS[np.argmax(beyond <= allowed)]), len(beta))
+
+
+def _by_information(people: People) -> Floats:
+    """Answers of people whose information lies above each of `LIMITS`, and below the next."""
+    place = np.searchsorted(LIMITS, people.information, side="right") - 1
+    counts = np.where(place < 0, 0, people.block.counts)
+    return np.bincount(np.maximum(place, 0), weights=counts, minlength=len(LIMITS)).astype(np.float64)
+
+
+def rough_ability(block: Block, beta: Floats) -> tuple[Floats, Floats]:
+    """PROX abilities of people who are neither all right nor all wrong, and the information of their answers.
+
+    With theta = mean + k logit(s / n), k = sqrt(1 + var / 2.89), the information ds / dtheta is s (n - s) / (n k).
+    """
+    rows = csr(block.indptr.astype(np.int32), np.asarray(block.items), shared_ones(block.n_responses), len(beta))
+    n, s = block.counts, block.scores
+    mean = rows @ beta / n
+    variance = np.maximum(rows @ beta**2 / n - mean**2, 0)
+    theta = prox(mean, variance, np.log(s / (n - s)))
+    return theta, s * (n - s) / (n * np.sqrt(1 + variance / LOGISTIC_VARIANCE))
+
+
+def answers_to_items(rows: Rows) -> tuple[Floats, Floats]:
+    """How many of these people answered each item, and how many right."""
+    items, m = rows.block.items, rows.n_items
+    right = items[rows.block.right()]
+    return np.bincount(items, minlength=m).astype(np.float64), np.bincount(right, minlength=m).astype(np.float64)
+
+
+def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:
+    """The rows at other difficulties (their memory is used again), and three sums over people for every item.
+
+    These are P - X, the score of a difficulty; c times the sum of the person's c; and c^2.
+    """
+    block, m = rows.block, rows.n_items
+    probability, link = rows.score, rows.link
+    indptr = rows.indptr
+    end = int(indptr[rows.n_long])
+    theta = rows.theta.copy()
+    if rows.n_long:
+        long = slice(0, end)
+        theta[: rows.n_long] = fill_given_score(
+            indptr[: rows.n_long + 1],
+            np.asarray(block.items[long]),
+            block.scores[: rows.n_long],
+            theta[: rows.n_long],
+            beta,
+            probability[long],
+            link[long],
+        )
+    _fill_exact(block, rows.n_long, theta, beta, probability, link)
+    np.subtract(block.right(), probability, out=probability)
+    matrix = rows.matrix(link)
+    total = matrix @ np.ones(m)
+    score = rows.matrix(probability).T @ np.full(block.n_users, -1.0)
+    square = np.bincount(block.items, weights=link * link, minlength=m).astype(np.float64)
+    new = Rows(rows.places, block, rows.n_long, theta, probability, link, m)
+    return new, (score, matrix.T @ total, square)
+
+
+def _fill_exact(block: Block, start: int, theta: Floats, beta: Floats, probability: Floats, link: Floats) -> None:
+    """P and c of the people from `start` on, of like order and then length, tile by tile."""
+    padded, counts, scores = np.append(beta, np.inf), block.counts, block.scores
+    orders = np.minimum(scores, counts - scores)
+    while start < block.n_users:
+        stop = _end_of_tile(counts, orders, start)
+        span = slice(int(block.indptr[start]), int(block.indptr[stop]))
+        n, s, order = counts[start:stop], scores[start:stop], orders[start:stop]
+        inside = np.arange(n.max()) < n[:, None]
+        items = np.full(inside.shape, len(beta))
+        items[inside] = block.items[span]
+        b = np.ascontiguousarray(padded[items].T)
+        if order.max() > SHORT_ORDER:
+            p = conditional_moments(b, n, s)[1]
+        else:
+            p = sigmoid(theta[start:stop] - b)
+            p = np.where(b < np.inf, _by_fewer(p, s, n), 0.0)
+        probability[span] = p.T[inside]
+        link[span] = links(p, n).T[inside]
+        start = stop
+
+
+def _by_fewer(p: Floats, scores: Ints, counts: Ints) -> Floats:
+    """P(X = 1 | s), by way of P(X = 0 | n - s) for people with fewer wrong than right answers."""
+    flip = 2 * scores > counts
+    if not flip.any():
+        return given_score(p, scores)
+    wrong = np.where(p > 0, 1 - p, 0.0)  # padding stays 0
+    given = given_score(np.where(flip, wrong, p), np.where(flip, counts - scores, scores))
+    return np.where(flip, 1 - given, given)
+
+
+def _end_of_tile(counts: Ints, orders: Ints, start: int) -> int:
+    """As many people as fit the cache, of lengths and orders near those of the first."""
+    size = int(counts[start]) * min(int(orders[start]) + 1, SHORT_ORDER)
+    ahead = slice(start, start + max(MANY, TILE_CELLS // size))
+    n, order = counts[ahead], orders[ahead]
+    short = order <= SHORT_ORDER
+    unlike = (n > ALIKE * n[0]) | (n < n[0] / ALIKE) | (order > order[0] + 2) | (short != short[0])
+    return start + (int(np.argmax(unlike)) if unlike.any() else len(n))

@@ -1,0 +1,220 @@
+"""The landing: probabilities given the score by three ways, the prior's operator, Newton's steps, standard errors."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralRasch, simulate
+from spectral_irt.chain.neighbors import Neighbors
+from spectral_irt.chain.prior import Prior, fading
+from spectral_irt.estimators.edgeworth import fill_given_score
+from spectral_irt.estimators.esf import conditional_moments
+from spectral_irt.estimators.landing import land
+from spectral_irt.estimators.landing_errors import Matrices, standard_errors
+from spectral_irt.estimators.recursion import given_score
+from spectral_irt.model import prox
+
+
+def enumerated(beta, score):
+    """P(X_i = 1 | score) by going through all patterns."""
+    patterns = [x for x in itertools.product((0, 1), repeat=len(beta)) if sum(x) == score]
+    weight = np.array([np.exp(-np.dot(x, beta)) for x in patterns])
+    return weight @ np.array(patterns) / weight.sum()
+
+
+def test_recursion_is_exact():
+    rng = np.random.default_rng(1)
+    for n in (2, 5, 8):
+        beta = rng.normal(0, 2, n)
+        for score in range(1, n):
+            p = 1 / (1 + np.exp(beta - rng.normal()))  # at any ability
+            np.testing.assert_allclose(given_score(p[:, None], np.array([score]))[:, 0], enumerated(beta, score))
+
+
+@pytest.mark.parametrize(("n", "sd", "worst"), [(20, 1.0, 2e-3), (40, 1.0, 4e-4), (100, 1.5, 1e-4), (400, 2.0, 1e-5)])
+def test_series_is_close(n, sd, worst):
+    """Against the exact contour sum, for people with information of 2 or more; and its c matches P (1 - P)."""
+    rng = np.random.default_rng(2)
+    people = 60
+    b, theta = rng.normal(0, sd, (n, people)), rng.normal(0, 1, people)
+    scores = np.clip((rng.random((n, people)) < 1 / (1 + np.exp(b - theta))).sum(axis=0), n // 6, n - n // 6)
+    exact = conditional_moments(b, np.full(people, n), scores)[1]
+    indptr = np.arange(0, (people + 1) * n, n, dtype=np.int32)
+    start = prox(b.mean(axis=0), b.var(axis=0), np.log(scores / (n - scores)))
+    p, c = np.empty(n * people), np.empty(n * people)
+    fill_given_score(indptr, np.arange(n * people, dtype=np.int32), scores, start, b.T.ravel(), p, c)
+    assert np.abs(p.reshape(people, n).T - exact).max() < worst
+    c = c.reshape(people, n).T
+    np.testing.assert_allclose(c * (c.sum(axis=0) - c), exact * (1 - exact), rtol=0.02, atol=1e-5)
+
+
+# ----------------------------------------------------------------------------------------------- the prior
+
+
+def neighbors_by_hand(table):
+    """W of the definition, person by person; people with one answer left out."""
+    seen = ~np.isnan(table)
+    seen = seen[seen.sum(axis=1) > 1].astype(float)
+    n = seen.sum(axis=0)
+    w = np.zeros((len(n), len(n)))
+    for row in seen:
+        share = np.where(row > 0, 1 / np.maximum(n, 1), 0.0)
+        w += np.outer(share, share) / share.sum()
+    return w
+
+
+def test_neighbors_are_what_they_say():
+    data = simulate.rasch(60, 12, design="sampled", p=0.3, seed=4).responses.to_dense()
+    data[0], data[0, 3] = np.nan, 1.0  # a single answer
+    w = neighbors_by_hand(data)
+    near = Neighbors(Responses.from_wide(data))
+    np.testing.assert_allclose(w.sum(axis=1), 1)
+    v = np.random.default_rng(1).normal(size=(12, 2))
+    np.testing.assert_allclose(near.level(v), w @ v)
+    np.testing.assert_allclose(near.deviation(v[:, 0]), v[:, 0] - w @ v[:, 0])
+    np.testing.assert_allclose(near.own, np.diag(w))
+    np.testing.assert_allclose(near.dense(), np.eye(12) - w, atol=1e-15)
+
+
+def test_on_complete_data_the_level_is_the_mean():
+    near = Neighbors(simulate.rasch(50, 7, seed=1).responses)
+    v = np.random.default_rng(1).normal(size=7)
+    np.testing.assert_allclose(near.level(v), v.mean())
+
+
+def test_parts_are_groups_that_share_people():
+    table = np.full((6, 5), np.nan)
+    table[:2, [0, 1]], table[2:4, [2, 3]], table[4:, 4] = 1.0, 0.0, 1.0
+    parts = Neighbors(Responses.from_wide(table)).parts()
+    assert parts[0] == parts[1]
+    assert parts[2] == parts[3]
+    assert len({parts[0], parts[2], parts[4]}) == 3
+
+
+def test_the_prior_fades_with_what_is_known():
+    information, tied = np.array([1.0, 25.0, 40.0, 50.0, 900.0, 900.0]), np.array([True] * 5 + [False])
+    np.testing.assert_allclose(fading(information, tied), [1, 1, 0.4, 0, 0, 1])
+
+
+def test_the_priors_matrix_three_ways():
+    data = simulate.rasch(200, 15, design="sampled", p=0.3, seed=4).responses
+    prior = Prior(Neighbors(data), 1.7, np.linspace(0, 1, 15), estimated=False)
+    penalty, pull = prior.dense()
+    w = neighbors_by_hand(data.to_dense())
+    others = (np.eye(15) - w) / (1 - np.diag(w))[:, None]  # from the mean of the others
+    np.testing.assert_allclose(others @ np.ones(15), 0, atol=1e-12)
+    np.testing.assert_allclose(penalty, 1.7 * others.T @ np.diag(prior.fade) @ others, atol=1e-12)
+    v = np.random.default_rng(1).normal(size=(15, 3))
+    np.testing.assert_allclose(prior @ v, penalty @ v, atol=1e-12)
+    np.testing.assert_allclose(prior.spread(v), pull @ v, atol=1e-12)
+    drawn = prior.draw(np.random.default_rng(2), 40_000)
+    np.testing.assert_allclose(np.cov(drawn), pull, atol=5 * 1.7 * np.sqrt(2 / 40_000))
+
+
+# ------------------------------------------------------------------------------------------------ the steps
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"n_users": 800, "n_items": 12},
+        {"n_users": 1500, "n_items": 60, "design": "sampled", "p": 0.3},
+        {"n_users": 900, "n_items": 80, "design": "popularity", "n_responses": 30_000, "exponent": 0.3},
+    ],
+)
+def test_lands_on_conditional_maximum_likelihood(options):
+    data = simulate.rasch(**options, seed=5).responses
+    exact = ConditionalRasch().fit(data)
+    landed = SpectralRasch(regularization=0).fit(data)
+    known = np.isfinite(exact.difficulty_)
+    assert np.max(np.abs(landed.difficulty_ - exact.difficulty_)[known] / exact.se_[known]) < 0.005
+    far = land(data.take_items(known), np.zeros(known.sum()))  # from anywhere
+    assert np.max(np.abs(far.beta - exact.difficulty_[known]) / exact.se_[known]) < 0.005
+
+
+def test_misfitting_complete_data_are_ordered_by_their_shares():
+    """Two abilities, and slopes that follow difficulty: the chain alone goes astray, the landing does not."""
+    rng = np.random.default_rng(3)
+    n, m = 4000, 40
+    beta = np.linspace(-2, 2, m)
+    slope = np.exp(0.35 * beta)
+    abilities = rng.normal(size=(n, 2))
+    which = (np.arange(m) >= m // 2).astype(int)
+    table = (rng.random((n, m)) < 1 / (1 + np.exp(-slope * (abilities[:, which] * 1.5 - beta)))).astype(float)
+    chain, landed = SpectralRasch(refine=False).fit(table), SpectralRasch().fit(table)
+    exact = ConditionalRasch(se="sandwich").fit(table)
+    order = np.argsort(-table.mean(axis=0), kind="stable")
+    assert np.max(np.abs(chain.difficulty_ - exact.difficulty_) / exact.se_) > 3
+    assert np.max(np.abs(landed.difficulty_ - exact.difficulty_) / exact.se_) < 0.05
+    assert (np.diff(landed.difficulty_[order]) > -1e-5).all()  # equal shares are equal to that
+
+
+@pytest.mark.parametrize("n_anchors", [0, 1, 5, 40])
+@pytest.mark.parametrize("alpha", [0.0, 1.0])
+def test_standard_errors_three_ways(n_anchors, alpha):
+    """The dense sandwich, its diagonal alone, and that corrected by random probes (a per cent or two of noise)."""
+    data = simulate.rasch(1500, 120, design="sampled", p=0.15, seed=7)
+    fixed = np.arange(120) < n_anchors if n_anchors else None
+    prior = Prior(Neighbors(data.responses), alpha, np.ones(120), estimated=False) if alpha else None
+    landed = land(data.responses, data.difficulty, prior=prior, fixed=fixed)
+    free = slice(n_anchors, None)
+    dense, one, many = (standard_errors(landed, way)[free] for way in ("dense", "one-pass", "multiplier"))
+    np.testing.assert_allclose(one.mean(), dense.mean(), rtol=0.03)
+    np.testing.assert_allclose(many.mean(), dense.mean(), rtol=0.02)
+    np.testing.assert_allclose(many, dense, rtol=0.12)
+
+
+def test_the_sandwich_by_hand():
+    table = simulate.rasch(300, 6, seed=8).responses.to_dense()
+    landed = land(Responses.from_wide(table), np.zeros(6))
+    matrices = Matrices.of(landed)
+    expected, information = np.zeros((6, 6)), np.zeros((6, 6))
+    for row in table:
+        score = int(row.sum())
+        if 0 < score < 6:
+            p = enumerated(landed.beta, score)
+            expected += np.outer(row - p, row - p)
+            pairs = [x for x in itertools.product((0, 1), repeat=6) if sum(x) == score]
+            weight = np.array([np.exp(-np.dot(x, landed.beta)) for x in pairs])
+            x = np.array(pairs) - p
+            information += (x.T * (weight / weight.sum())) @ x
+    np.testing.assert_allclose(matrices.meat, expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(matrices.bread, information, rtol=0.15)  # matched on the diagonal, close off it
+    np.testing.assert_allclose(np.diag(matrices.bread), np.diag(information), rtol=0.01)
+
+
+def test_a_vertical_scale_is_not_flattened():
+    """Five grades a logit apart, 150 people each, a thin item: how far apart grades are is left to the data."""
+    rng = np.random.default_rng(12)
+    grades, own, common, people = 5, 20, 4, 150
+    beta = np.concatenate([rng.normal(g, 1, own) for g in range(grades)])
+    beta = np.concatenate([beta, *(rng.normal(g + 0.5, 1, common) for g in range(grades - 1))])
+    table = np.full((grades * people, len(beta)), np.nan)
+    for g in range(grades):
+        links = [grades * own + k * common + j for k in (g - 1, g) if 0 <= k < grades - 1 for j in range(common)]
+        seen = np.r_[np.arange(g * own, (g + 1) * own), links].astype(int)
+        p = 1 / (1 + np.exp(beta[seen] - rng.normal(g, 1, people)[:, None]))
+        table[np.ix_(np.arange(g * people, (g + 1) * people), seen)] = rng.random(p.shape) < p
+    table[15:150, 3] = np.nan
+    truth = beta - beta.mean()
+    fit, alone = SpectralRasch().fit(table), SpectralRasch(refine=False).fit(table)
+    assert fit.regularization_.kind == "neighbors"
+    slope, flattened = (np.polyfit(truth, one.difficulty_, 1)[0] for one in (fit, alone))
+    assert 0.93 < slope < 1.07  # its standard error is about .03
+    assert flattened < 0.85
+    assert np.mean(np.abs(fit.difficulty_ - truth) < 1.96 * fit.se_) > 0.8  # items share the errors of links
+
+
+def test_anchors_take_part_in_the_level():
+    """Thin new items among easy anchors are thought easy: the prior's level is that of their own people's items."""
+    rng = np.random.default_rng(4)
+    beta = np.r_[np.full(10, -3.0), np.full(10, 3.0), -3.0, 3.0]
+    table = np.full((400, 22), np.nan)
+    for half, (items, theta) in enumerate(((range(10), -3), (range(10, 20), 3))):
+        rows = np.arange(200 * half, 200 * (half + 1))
+        table[np.ix_(rows, items)] = rng.random((200, 10)) < 1 / (1 + np.exp(-3 * (1 - 2 * half) - theta))
+    table[0, 20], table[200, 21] = 1, 1  # one right answer each: information next to none
+    fit = AnchoredRasch({k: beta[k] for k in range(20)}).fit(table)
+    assert fit.difficulty_[20] < -2
+    assert fit.difficulty_[21] > 2
