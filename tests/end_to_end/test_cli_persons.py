@@ -75,7 +75,8 @@ def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -
     found = record()
     assert found["reliability"]["persons"]["reliability"] == expected.persons.reliability
     assert found["reliability"]["kr20"] == expected.kr20
-    assert f"reliability {expected.persons.reliability:.2f} (separation" in out
+    assert found["reliability"]["eap_reliability"] == expected.eap_reliability
+    assert f"people  EAP reliability {expected.eap_reliability:.2f}, KR-20 {expected.kr20:.2f}; WLE separation" in out
     assert expected.n_lowest + expected.n_highest == 1
     assert "1 extreme score" in " ".join(out.split())
     assert 0.9 < found["error_over_floor"] < 1.3  # right to 5%

@@ -22,6 +22,7 @@ from spectral_irt.inference.dependence import LocalDependence, local_dependence
 from spectral_irt.inference.differential import MIN_USERS, Differential, differential
 from spectral_irt.inference.fit_statistics import ItemStatistics, item_statistics
 from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, item_fit_columns, misfit_findings
+from spectral_irt.inference.marginal_reliability import marginal_reliability
 from spectral_irt.inference.ranking import DENSE_ITEMS, ranking_columns
 from spectral_irt.inference.reliability import Reliability, reliability
 from spectral_irt.inference.restscore import restscore_columns
@@ -155,7 +156,7 @@ class Analysis:
         return with_measures(columns, "ability", self.calibration.scale)
 
     def reliability(self, method: str | None = None) -> Reliability:
-        """How well the items tell persons apart, and persons the items: separation, reliability, KR-20, targeting."""
+        """EAP reliability, KR-20, separation of persons and items: see `inference.reliability.reliability`."""
         method = method or self.ability
         return self._once(
             ("reliability", method),
@@ -164,6 +165,7 @@ class Analysis:
                 self.responses,
                 self.abilities(method),
                 ml=self.abilities("ml"),
+                eap=self._once("eap", lambda: marginal_reliability(self.responses, self.calibration.difficulty)),
                 person_infit=self.person_fit(method).infit,
                 item_infit=self.item_statistics().mean_squares.infit,
             ),
