@@ -66,7 +66,7 @@ def marginal_reliability(responses: Responses, difficulty: Floats) -> Marginal |
     except OptionError:  # too few people, who do not differ
         return None
     answered = found.n > 0
-    if found.prior_mean is None or found.prior_sd is None or answered.sum() < 2:
+    if found.prior is None or answered.sum() < 2:
         return None
     spread, error = float(found.ability[answered].var()), float(np.mean(found.se[answered] ** 2))
-    return Marginal(spread / (spread + error), found.prior_mean, found.prior_sd, int(answered.sum()))
+    return Marginal(spread / (spread + error), *found.prior, int(answered.sum()))
