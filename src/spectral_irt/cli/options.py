@@ -177,7 +177,8 @@ class Fitting:
             metavar="NAME",
             offers="|".join(METHODS),
             help="spectral (default); paper: the estimator of Nguyen & Zhang (2022) as printed; cml, mml, jml, pml: "
-            "conditional, marginal, joint, pairwise maximum likelihood; vb: variational Bayes; choppin; eigenvector.",
+            "conditional, marginal, joint, pairwise maximum likelihood; vb: variational Bayes, whose "
+            "intervals are too narrow; choppin; eigenvector.",
         ),
     ] = "spectral"
     weighting: Annotated[
