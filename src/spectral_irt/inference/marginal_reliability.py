@@ -11,10 +11,10 @@ from spectral_irt.persons.abilities import abilities
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
-# Beyond so many responses a sample of the people is asked: with n of them the reliability rho is known to about
-# (1 - rho) sqrt(2 / n), a hundredth or less.
-ENOUGH = 300_000
-LEAST_SAMPLE = 2_000  # people, however many answers each has
+# Beyond so many responses a sample of the people is asked. From n of them the population is known to about a hundredth,
+# and the reliability rho to (1 - rho) sqrt(2 / n): where people are few each has many answers, and rho is near 1.
+ENOUGH = 100_000
+LEAST_SAMPLE = 200  # people, however many answers each has
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,15 @@ class Marginal:
     n: int
 
 
+def sample_of_people(responses: Responses) -> Responses:
+    """The people who answered something; of very many, a sample that is taken evenly over the data."""
+    someone = np.flatnonzero(responses.counts)
+    most = max(LEAST_SAMPLE, int(ENOUGH / max(responses.counts[someone].mean(), 1))) if len(someone) else 0
+    if len(someone) > most:
+        someone = someone[np.linspace(0, len(someone) - 1, most).astype(np.int64)]
+    return responses if len(someone) == responses.n_users else responses.take_users(someone)
+
+
 def marginal_reliability(responses: Responses, difficulty: Floats) -> Marginal | None:
     """EAP reliability under a normal population estimated from these people by marginal maximum likelihood.
 
@@ -55,14 +64,8 @@ def marginal_reliability(responses: Responses, difficulty: Floats) -> Marginal |
     >>> round(marginal_reliability(lsat, ConditionalRasch().fit(lsat).difficulty_).reliability, 3)
     0.294
     """
-    someone = np.flatnonzero(responses.counts)
-    if len(someone) < 2:
-        return None
-    most = max(LEAST_SAMPLE, int(ENOUGH / responses.counts[someone].mean()))
-    if len(someone) > most:
-        responses = responses.take_users(someone[np.linspace(0, len(someone) - 1, most).astype(np.int64)])
     try:
-        found = abilities(responses, difficulty, "eap")
+        found = abilities(sample_of_people(responses), difficulty, "eap")
     except OptionError:  # too few people, who do not differ
         return None
     answered = found.n > 0
