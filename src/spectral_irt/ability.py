@@ -76,7 +76,7 @@ def cached_runs(indptr: Ints, items: NDArray[np.int32], scores: Ints) -> list[tu
 
 
 def solve(
-    answers: Answers, beta: Floats, *, warm: bool = False, mean: float = 0.0, precision: float = 0.0
+    answers: Answers, beta: Floats, *, warm: bool = False, mean: float | Floats = 0.0, precision: float = 0.0
 ) -> tuple[Floats, Floats]:
     """Abilities of these users, and the information sum p q at them.
 
@@ -85,8 +85,8 @@ def solve(
     warm : bool
         With Warm's correction: finite for every score.
     mean, precision : float
-        Of a normal prior; precision 0 is none. Without either, users with everything right get inf, with everything
-        wrong -inf, and no information.
+        Of a normal prior (`mean` may have a number for each user); precision 0 is none. Without either, users with
+        everything right get inf, with everything wrong -inf, and no information.
     """
     n, s = answers.counts, answers.scores
     theta, low, high = _start(answers, beta)
@@ -110,7 +110,7 @@ def _climb(
     high: Floats,
     settled: NDArray[np.bool_],
     warm: bool,
-    mean: float = 0.0,
+    mean: float | Floats = 0.0,
     precision: float = 0.0,
 ) -> tuple[Floats, Floats]:
     """Newton's steps from `theta`; one that would leave the bracket is replaced by its middle. `settled` users stay."""

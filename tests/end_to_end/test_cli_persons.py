@@ -67,6 +67,30 @@ def test_persons_are_those_of_python(cli: Cli, lsat: Path, method: str) -> None:
     assert found["persons"]["with_ability"] == (699 if method == "ml" else 1000)
 
 
+def test_plausible_values_are_those_of_python(cli: Cli, lsat: Path) -> None:
+    done = cli("fit", lsat, "-o", "out", "--ability", "pv", "--draws", 3, "--seed", 2)
+    assert (done.code, done.err) == (0, "")
+    rows = read_csv("out/persons.csv")
+    assert list(rows[0]) == [*PERSONS, "pv1", "pv2", "pv3"]
+    data = datasets.load_lsat()
+    expected = SpectralRasch().fit(data).analyse(data).person_columns("pv", draws=3, seed=2)
+    for name in ("ability", "pv1", "pv3"):
+        np.testing.assert_array_equal(numbers(rows, name), expected[name])
+    found = record()
+    assert found["persons"]["ability"] == "pv"
+    assert found["persons"]["plausible_values"] == {"draws": 3, "seed": 2, "given": []}
+    done = cli("fit", lsat, "--seed", 2)
+    assert (done.code, done.err) == (2, "error: --seed is about plausible values; say --ability pv, or leave it out.\n")
+
+
+def test_plausible_values_know_the_groups(cli: Cli, school: Path) -> None:
+    cli("fit", school, "-o", "out", "--ability", "pv", "--group", "sex", "--ignore", "age")
+    with_groups = numbers(read_csv("out/persons.csv"), "pv1")
+    assert record()["persons"]["plausible_values"]["given"] == ["sex"]
+    cli("fit", school, "-o", "out", "--ability", "pv", "--ignore", "sex,age")
+    assert not np.array_equal(with_groups, numbers(read_csv("out/persons.csv"), "pv1"))
+
+
 def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -> None:
     cli("simulate", "-o", "a.csv", "--users", 500, "--items", 20, "--seed", 1)
     out = cli("fit", "a.csv", "-o", "out").out
@@ -75,7 +99,8 @@ def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -
     found = record()
     assert found["reliability"]["persons"]["reliability"] == expected.persons.reliability
     assert found["reliability"]["kr20"] == expected.kr20
-    assert f"reliability {expected.persons.reliability:.2f} (separation" in out
+    assert found["reliability"]["eap_reliability"] == expected.eap_reliability
+    assert f"people  EAP reliability {expected.eap_reliability:.2f}, KR-20 {expected.kr20:.2f}; WLE separation" in out
     assert expected.n_lowest + expected.n_highest == 1
     assert "1 extreme score" in " ".join(out.split())
     assert 0.9 < found["error_over_floor"] < 1.3  # right to 5%

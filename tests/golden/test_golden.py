@@ -19,6 +19,7 @@ RUNS = {
     "sparse": [str(HERE / "sparse.csv"), "--rank", "5", "--no-refine"],
 }
 CLOSE = 1e-10
+LATER = ("eap_reliability",)  # 0.1 had it only for --ability eap
 RENAMED: dict[str, str] = {"p_value": "p_correct", "user": "person"}  # columns that have another name today
 
 
@@ -58,6 +59,8 @@ def _same(old: object, new: object, where: str) -> None:
     if isinstance(old, dict):
         assert isinstance(new, dict), where
         for name, value in old.items():
+            if value is None and name in LATER:
+                continue
             _same(value, new[RENAMED.get(name, name)], f"{where}.{name}")
     elif isinstance(old, float):
         assert new == pytest.approx(old, rel=CLOSE, abs=CLOSE), where

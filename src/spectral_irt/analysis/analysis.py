@@ -22,12 +22,14 @@ from spectral_irt.inference.dependence import LocalDependence, local_dependence
 from spectral_irt.inference.differential import MIN_USERS, Differential, differential
 from spectral_irt.inference.fit_statistics import ItemStatistics, item_statistics
 from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, item_fit_columns, misfit_findings
+from spectral_irt.inference.marginal_reliability import marginal_reliability
 from spectral_irt.inference.ranking import DENSE_ITEMS, ranking_columns
 from spectral_irt.inference.reliability import Reliability, reliability
 from spectral_irt.inference.restscore import restscore_columns
 from spectral_irt.inference.wald import WaldTest, score_split
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.align import align
+from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
 from spectral_irt.persons.table import person_columns
 from spectral_irt.responses import Finding, as_responses
@@ -51,10 +53,10 @@ class Analysis:
     calibration : Calibration
     responses : Responses, array or dataframe
         Those of the calibration, or others; items are matched by label, here and only here.
-    ability : "wle", "ml" or "eap"
+    ability : "wle", "ml", "eap" or "pv"
         How abilities are estimated where a method does not say: Warm's weighted likelihood by default.
     population : (mean, sd), optional
-        The normal population of "eap"; estimated from the responses unless given.
+        The normal population of "eap" and "pv"; estimated from the responses unless given.
     ignore_unknown : bool
         Leave out answers to items that the calibration does not have; by default they are an error.
     progress : callable, optional
@@ -112,9 +114,14 @@ class Analysis:
 
     # ------------------------------------------------------------------------------------------ people
 
-    def abilities(self, method: str | None = None) -> Abilities:
-        """The ability of every person as arrays; see `persons` for a table."""
+    def _estimate(self, method: str | None) -> str:
+        """The one estimate for each person that goes with a method: the posterior mean with plausible values."""
         method = method or self.ability
+        return "eap" if method == "pv" else method
+
+    def abilities(self, method: str | None = None) -> Abilities:
+        """The ability of every person as arrays; see `persons` for a table. Plausible values go with "eap"."""
+        method = self._estimate(method)
         prior: dict[str, Any] = {}
         if method == "eap" and self.population is not None:
             prior = dict(zip(("prior_mean", "prior_sd"), self.population, strict=True))
@@ -126,14 +133,20 @@ class Analysis:
 
     def person_fit(self, method: str | None = None) -> MeanSquares:
         """Infit and outfit of every person as arrays."""
-        method = method or self.ability
+        method = self._estimate(method)
         found = self.abilities(method)
         return self._once(
             ("person_fit", method),
             lambda: person_mean_squares(self.responses, self.calibration.difficulty, found.ability),
         )
 
-    def persons(self, method: str | None = None) -> Any:
+    def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
+        """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
+        prior = self.population if given is not None else self.abilities("eap").prior
+        how: dict[str, Any] = {"draws": draws, "seed": seed, "prior": prior, "given": given}
+        return plausible_values(self.responses, self.calibration.difficulty, **how)
+
+    def persons(self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None) -> Any:
         """The persons as a table: `person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
 
         `n` answers to items with a difficulty, `score` of them right. `extreme`: everything right or everything wrong;
@@ -143,20 +156,27 @@ class Analysis:
 
         Parameters
         ----------
-        method : "wle", "ml" or "eap", optional
+        method : "wle", "ml", "eap" or "pv", optional
             Warm's weighted likelihood, maximum likelihood, or the mean under a normal prior; by default that of the
-            analysis.
+            analysis. "pv": plausible values too, `pv1, pv2, ...`, drawn from the posterior whose mean is `ability`.
+        draws, seed, given
+            Of "pv": how many values for each person, the seed, and what they will be related to (groups, numbers); see
+            `persons.plausible.plausible_values`.
         """
-        return self._table(self.person_columns(method))
+        return self._table(self.person_columns(method, draws=draws, seed=seed, given=given))
 
-    def person_columns(self, method: str | None = None) -> Columns:
+    def person_columns(
+        self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None
+    ) -> Columns:
         """The columns of `persons`."""
         columns = person_columns(self.responses, self.abilities(method), self.person_fit(method))
+        if (method or self.ability) == "pv":
+            columns |= self.plausible_values(draws, seed=seed, given=given).columns()
         return with_measures(columns, "ability", self.calibration.scale)
 
     def reliability(self, method: str | None = None) -> Reliability:
-        """How well the items tell persons apart, and persons the items: separation, reliability, KR-20, targeting."""
-        method = method or self.ability
+        """EAP reliability, KR-20, separation of persons and items: see `inference.reliability.reliability`."""
+        method = self._estimate(method)
         return self._once(
             ("reliability", method),
             lambda: reliability(
@@ -164,6 +184,7 @@ class Analysis:
                 self.responses,
                 self.abilities(method),
                 ml=self.abilities("ml"),
+                eap=self._once("eap", lambda: marginal_reliability(self.responses, self.calibration.difficulty)),
                 person_infit=self.person_fit(method).infit,
                 item_infit=self.item_statistics().mean_squares.infit,
             ),
@@ -367,16 +388,18 @@ class Analysis:
 
     def rescale(self, mean: float, sd: float) -> Analysis:
         """The same analysis, reported on a scale on which these people have this mean and standard deviation."""
-        ability = self.abilities().ability
-        known = ability[np.isfinite(ability)]
-        spread = float(known.std()) if len(known) else 0.0
+        found = self.abilities()
+        known = found.ability[np.isfinite(found.ability)]
+        center, spread = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
+        if self.ability == "pv" and found.prior is not None:  # as much as plausible values differ
+            center, spread = found.prior
         if spread == 0:
             raise OptionError(f"the people do not differ in ability, so that none can have the scale {mean:g},{sd:g}.")
         unit = sd / spread
         other = object.__new__(Analysis)
         other.__dict__ = {
             **self.__dict__,
-            "calibration": self.calibration.replace(scale=Scale(mean - unit * float(known.mean()), unit)),
+            "calibration": self.calibration.replace(scale=Scale(mean - unit * center, unit)),
         }
         return other
 
@@ -421,7 +444,8 @@ class Analysis:
         parts = parts or self.parts(writing=True)
         tables = {"items": with_measures(self.calibration.item_columns(), "difficulty", self.calibration.scale)}
         if parts.persons:
-            tables["persons"] = self.person_columns()
+            given = parts.groups or None
+            tables["persons"] = self.person_columns(draws=parts.draws, seed=parts.seed, given=given)
         if parts.fit:
             tables["item_fit"] = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
         if parts.groups:

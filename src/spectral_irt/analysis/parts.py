@@ -35,6 +35,8 @@ class Parts:
         Items by rank, with the chance of being among so many hardest.
     groups : mapping
         Names of groupings to the group of every person.
+    draws, seed : int
+        Of plausible values, where the analysis reports them ("pv"): for each person, and how they are drawn.
     notes : tuple of Finding
         What to say about what was left out.
     """
@@ -45,6 +47,8 @@ class Parts:
     sample: int | None = None
     top: int | None = None
     groups: Mapping[str, Any] = field(default_factory=dict)
+    draws: int = 5
+    seed: int = 0
     notes: tuple[Finding, ...] = ()
 
 

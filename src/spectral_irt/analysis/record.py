@@ -53,7 +53,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         # With anchors there is no common error to compare.
         "error_over_floor": study.error_over_floor() if parts.persons and not anchored else None,
         "scale": None if scale.is_logits else asdict(scale),
-        "persons": persons_record(study.person_columns(), study.ability) if parts.persons else None,
+        "persons": _persons_record(study, parts) if parts.persons else None,
         "reliability": study.reliability().to_dict() if parts.persons else None,
         "item_fit": _item_fit_record(study, parts) if parts.fit else None,
         "model_test": None if test is None else _test_record(test),
@@ -85,6 +85,13 @@ def persons_record(persons: Columns, ability: str) -> dict[str, Any]:
         "mean": float(known.mean()) if len(known) else None,
         "sd": float(known.std(ddof=1)) if len(known) > 1 else None,
     }
+
+
+def _persons_record(study: Analysis, parts: Parts) -> dict[str, Any]:
+    if study.ability != "pv":
+        return persons_record(study.person_columns(), study.ability)
+    drawn = {"draws": parts.draws, "seed": parts.seed, "given": list(parts.groups)}
+    return {**persons_record(study.person_columns("eap"), "pv"), "plausible_values": drawn}
 
 
 def _item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:

@@ -94,19 +94,11 @@ def how(calibration: Calibration, method: str | None = None) -> str:
 
 def people(found: Reliability) -> str:
     """Reliability, where the people are, and how many are off the scale."""
-    persons, everyone = found.persons, found.persons_with_extremes
-    parts = []
-    if persons.reliability > 0:
-        parts.append(f"reliability {persons.reliability:.2f} (separation {persons.separation:.2f})")
-    elif np.isfinite(persons.reliability):
-        parts.append("reliability 0 (errors exceed the spread)")
-    if found.kr20 is not None:
-        parts.append(f"KR-20 {found.kr20:.2f}")
-    if np.isfinite(everyone.mean):
-        parts.append(f"mean ability {everyone.mean:z.2f}, sd {everyone.sd:.2f}")
+    everyone = found.persons_with_extremes
+    where = f"mean ability {everyone.mean:z.2f}, sd {everyone.sd:.2f}, " if np.isfinite(everyone.mean) else ""
     extreme = found.n_lowest + found.n_highest
-    parts.append(f"{extreme:,} extreme score{'' if extreme == 1 else 's'}")
-    return ", ".join(parts)
+    where += f"{extreme:,} extreme score{'' if extreme == 1 else 's'}"
+    return "; ".join(part for part in (found.text(), where) if part)
 
 
 def _fit(study: Analysis, parts: Parts) -> str:

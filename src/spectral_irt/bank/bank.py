@@ -304,12 +304,15 @@ class Bank:
         ability: str = "wle",
         *,
         population: tuple[float, float] | None = None,
+        draws: int = 5,
+        seed: int = 0,
         ignore_unknown: bool = False,
     ) -> Any:
         """The people who gave these answers as a table, each with an ability; see `bank.scoring.score`."""
         from spectral_irt.bank.scoring import score
 
-        return score(self, responses, ability, population=population, ignore_unknown=ignore_unknown).table()
+        how: dict[str, Any] = {"population": population, "draws": draws, "seed": seed}
+        return score(self, responses, ability, ignore_unknown=ignore_unknown, **how).table()
 
     def link(self, other: Bank | Calibration | RaschEstimator, method: str = "robust") -> Link:
         """How to bring another calibration to this bank's scale; see `bank.linking.link`."""

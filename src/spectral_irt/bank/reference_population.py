@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.errors import OptionError, option
+from spectral_irt.inference.marginal_reliability import sample_of_people
 from spectral_irt.persons.abilities import COLLAPSED, abilities
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
 FEWEST = 30  # people: with fewer the spread of abilities is anybody's guess
-ENOUGH = 100_000  # responses: from a sample of people with so many the population is known to a hundredth
-LEAST_SAMPLE = 200  # people, however many answers each has
 
 
 @dataclass(frozen=True)
@@ -36,14 +35,10 @@ class Population:
     @classmethod
     def of(cls, responses: Responses, difficulty: Floats) -> Population | None:
         """Estimated from these answers (of a sample of the people where there are very many); None of too few."""
-        someone = np.flatnonzero(responses.counts > 0)
-        if len(someone) < FEWEST:
+        if np.count_nonzero(responses.counts) < FEWEST:
             return None
-        most = max(LEAST_SAMPLE, int(ENOUGH / max(responses.counts[someone].mean(), 1)))
-        if len(someone) > most:
-            someone = someone[np.linspace(0, len(someone) - 1, most).astype(np.int64)]
-        found = abilities(responses.take_users(someone), difficulty, "eap")
+        found = abilities(sample_of_people(responses), difficulty, "eap")
         users = int((found.n > 0).sum())
-        if users < FEWEST or found.prior_mean is None or found.prior_sd is None or found.prior_sd <= COLLAPSED:
+        if users < FEWEST or found.prior is None or found.prior[1] <= COLLAPSED:
             return None
-        return cls(found.prior_mean, found.prior_sd, users)
+        return cls(*found.prior, users)

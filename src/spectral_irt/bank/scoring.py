@@ -13,19 +13,20 @@ from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.reference_population import FEWEST, Population
 from spectral_irt.errors import BankError, OptionError, check_option, listed, option
 from spectral_irt.inference.reliability import Reliability
-from spectral_irt.persons.abilities import METHODS
+from spectral_irt.persons.abilities import REPORTS
 from spectral_irt.persons.align import align
 from spectral_irt.responses import Block, Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
 from spectral_irt.tables import make_table
 
+PRIORS = ("eap", "pv")  # ways to report people that need a population
 Columns = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """People as columns, the population of "eap", their reliability (None on several scales), and what is odd."""
+    """People as columns, the population of "eap" or "pv", reliability (None on several scales), and what is odd."""
 
     persons: Columns
     population: Population | None
@@ -43,6 +44,8 @@ def score(
     ability: str = "wle",
     *,
     population: tuple[float, float] | None = None,
+    draws: int = 5,
+    seed: int = 0,
     ignore_unknown: bool = False,
 ) -> Scores:
     """The people who gave these answers: `person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
@@ -51,10 +54,13 @@ def score(
     ----------
     responses : Responses, array or dataframe
         Of anybody; items are matched by label. Answers to items whose difficulty rests on the prior alone do not count.
-    ability : "wle", "ml" or "eap"
-        Warm's weighted likelihood (default), maximum likelihood, or the mean under a normal prior.
+    ability : "wle", "ml", "eap" or "pv"
+        Warm's weighted likelihood (default), maximum likelihood, or the mean under a normal prior; "pv" adds plausible
+        values, `pv1, pv2, ...`.
     population : (mean, sd), optional
-        The prior of "eap" in logits; by default the population that the bank was calibrated with.
+        The prior of "eap" and "pv" in logits; by default the population that the bank was calibrated with.
+    draws, seed : int
+        Of plausible values: how many for each person, and their seed.
     ignore_unknown : bool
         Leave out answers to items that the bank does not have; by default they are an error.
 
@@ -64,8 +70,8 @@ def score(
     answers, `scale` says on which of them each person was scored (that of most of their answers; the others do not
     count), and abilities can be compared within a scale only.
     """
-    check_option("ability", ability, METHODS)
-    if population is not None and ability != "eap":
+    check_option("ability", ability, REPORTS)
+    if population is not None and ability not in PRIORS:
         raise OptionError(
             option("ability"), f" is {ability!r}, which has no population; leave out ", option("population"), "."
         )
@@ -75,14 +81,14 @@ def score(
     named = bank.in_my_words(given)
     aligned = align(bank.items, named, ignore_unknown)
     measured = np.where(bank.measured, bank.difficulty, np.nan)
-    people = _population(bank, aligned, measured, population) if ability == "eap" else None
+    people = _population(bank, aligned, measured, population, ability) if ability in PRIORS else None
     if bank.n_groups < 2:
         study = _study(bank, measured, aligned, ability, people)
-        persons = study.person_columns()
+        persons = study.person_columns(draws=draws, seed=seed)
         found: Reliability | None = study.reliability()
         findings: list[Finding] = []
     else:
-        persons, findings = _by_group(bank, measured, aligned, ability, people)
+        persons, findings = _by_group(bank, measured, aligned, ability, people, draws, seed)
         found = None
     if not persons["n"].any():
         raise BankError(
@@ -99,8 +105,10 @@ def _study(bank: Bank, difficulty: Floats, aligned: Responses, ability: str, peo
     )
 
 
-def _population(bank: Bank, aligned: Responses, measured: Floats, given: tuple[float, float] | None) -> Population:
-    """The prior of "eap": as given, the bank's, or for a bank without one that of many people."""
+def _population(
+    bank: Bank, aligned: Responses, measured: Floats, given: tuple[float, float] | None, ability: str
+) -> Population:
+    """The prior of "eap" and "pv": as given, the bank's, or for a bank without one that of many people."""
     if given is not None:
         return Population.given(given)
     if bank.population is not None:
@@ -117,7 +125,7 @@ def _population(bank: Bank, aligned: Responses, measured: Floats, given: tuple[f
     if found is None:
         raise OptionError(
             f"{aligned.source}: ",
-            option("ability", "eap"),
+            option("ability", ability),
             f" needs a population. The bank has none, and from {aligned.n_users:,} "
             f"{'person' if aligned.n_users == 1 else 'people'} it cannot be estimated (it takes {FEWEST} or more, who "
             "differ). Give its mean and sd with ",
@@ -133,7 +141,13 @@ def _population(bank: Bank, aligned: Responses, measured: Floats, given: tuple[f
 
 
 def _by_group(
-    bank: Bank, measured: Floats, aligned: Responses, ability: str, people: Population | None
+    bank: Bank,
+    measured: Floats,
+    aligned: Responses,
+    ability: str,
+    people: Population | None,
+    draws: int,
+    seed: int,
 ) -> tuple[Columns, list[Finding]]:
     """Everybody scored with the items of one group: that of most of their answers."""
     number = int(bank.group.max()) + 1
@@ -144,7 +158,8 @@ def _by_group(
     for g in np.unique(home):
         chosen = np.flatnonzero(home == g)
         there = np.where(group == g, measured, np.nan)
-        some = _study(bank, there, aligned.take_users(chosen), ability, people).person_columns()
+        study = _study(bank, there, aligned.take_users(chosen), ability, people)
+        some = study.person_columns(draws=draws, seed=(seed, int(g)))  # no two people with the same chance
         for name, values in some.items():
             columns.setdefault(name, np.zeros(aligned.n_users, dtype=values.dtype))[chosen] = values
     scale = np.array([str(g + 1) for g in home], dtype=object)

@@ -133,6 +133,8 @@ class Job:
             sample=wanted.sample,
             top=wanted.rank,
             groups={one.column: one.of(study.responses) for one in groups},
+            draws=wanted.draws or 5,
+            seed=wanted.seed or 0,
         )
         silent = wanted.bank is not None and wanted.salt_file is None
         return replace(parts, notes=(*parts.notes, NO_RECOGNITION)) if silent else parts
@@ -208,7 +210,11 @@ class Job:
         if target == self.wanted.ifile:
             columns = ifile(study.calibration, self.results["item_fit"], scale=scale)
         else:
-            columns = pfile(study.person_columns(), scale=scale, wle=self.wanted.ability == "wle")
+            columns = pfile(
+                study.person_columns("eap" if self.wanted.ability == "pv" else None),
+                scale=scale,
+                wle=self.wanted.ability == "wle",
+            )
         title = f"spectral-irt, {study.responses.source}" if target.suffix.lower() == ".txt" else ""
         return winsteps_text(columns, WINSTEPS_STYLES[target.suffix.lower()], title=title)
 

@@ -177,7 +177,8 @@ class Fitting:
             metavar="NAME",
             offers="|".join(METHODS),
             help="spectral (default); paper: the estimator of Nguyen & Zhang (2022) as printed; cml, mml, jml, pml: "
-            "conditional, marginal, joint, pairwise maximum likelihood; vb: variational Bayes; choppin; eigenvector.",
+            "conditional, marginal, joint, pairwise maximum likelihood; vb: variational Bayes, whose "
+            "intervals are too narrow; choppin; eigenvector.",
         ),
     ] = "spectral"
     weighting: Annotated[
@@ -231,12 +232,22 @@ class Fitting:
         return {name: value for name, value in said.items() if value is not None}
 
 
+ABILITIES = ("wle", "ml", "eap", "pv")
 Ability = Annotated[
     str,
     _analysis(
-        metavar="wle|ml|eap",
-        help="Abilities by Warm's weighted likelihood (default), maximum likelihood, or the mean under a prior.",
+        metavar="wle|ml|eap|pv",
+        help="Abilities by Warm's weighted likelihood (default), maximum likelihood, or the mean under a prior; pv: "
+        "that and plausible values, draws of ability for statements about populations.",
     ),
+]
+Draws = Annotated[
+    int | None,
+    _analysis(metavar="NUMBER", min=1, help="Plausible values for each person (--ability pv): pv1, pv2, ...; 5."),
+]
+Seed = Annotated[
+    int | None,
+    _analysis(metavar="NUMBER", min=0, help="The seed of plausible values; 0. The same seed gives the same values."),
 ]
 
 
@@ -249,6 +260,8 @@ class Wanted:
         _analysis("--persons/--no-persons", help="Abilities of the people: persons.csv. Written by default with -o."),
     ] = None
     ability: Ability = "wle"
+    draws: Draws = None
+    seed: Seed = None
     fit: Annotated[
         bool | None,
         _analysis("--fit/--no-fit", help="How well each item fits: item_fit.csv. Written by default with -o."),
@@ -319,7 +332,8 @@ class Wanted:
         """Refuse at once what could only fail after the work, and what would do nothing."""
         from spectral_irt.errors import check_option
 
-        check_option("ability", self.ability, ("wle", "ml", "eap"))
+        check_option("ability", self.ability, ABILITIES)
+        check_draws(self.ability, self.draws, self.seed)
         self.mean_and_sd()
         if self.persons is False and self.pfile is not None:
             raise OptionError("--pfile is a file of people; leave out --no-persons.")
@@ -349,6 +363,13 @@ class Wanted:
                 f"--scale is {self.scale!r}; it is a mean and a standard deviation above zero, as in --scale 500,100."
             ) from None
         return mean, sd
+
+
+def check_draws(ability: str, draws: int | None, seed: int | None) -> None:
+    """Refuse options of plausible values where there are none."""
+    for name, value in (("--draws", draws), ("--seed", seed)):
+        if value is not None and ability != "pv":
+            raise OptionError(f"{name} is about plausible values; say --ability pv, or leave it out.")
 
 
 def _number_or_auto(text: str | None) -> str | float | None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectral_irt.cli.options import Ability, Files, Reading, with_options
+from spectral_irt.cli.options import ABILITIES, Ability, Draws, Files, Reading, Seed, check_draws, with_options
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, check_option
@@ -44,13 +44,15 @@ def score(
         ),
     ] = None,
     ability: Ability = "wle",
+    draws: Draws = None,
+    seed: Seed = None,
     population: Annotated[
         str | None,
         typer.Option(
             "--population",
             metavar="MEAN,SD",
             show_default=False,
-            help="The people that --ability eap takes these for, in logits; by default those of the calibration.",
+            help="The people that --ability eap or pv takes these for, in logits; by default those of the calibration.",
         ),
     ] = None,
     ignore_unknown: Annotated[
@@ -74,7 +76,8 @@ def score(
     from spectral_irt.tables import write_csv, write_json, write_parquet
     from spectral_irt.writing import all_or_nothing, naming
 
-    check_option("ability", ability, ("wle", "ml", "eap"))
+    check_option("ability", ability, ABILITIES)
+    check_draws(ability, draws, seed)
     people = mean_and_sd(population, ability)
     targets: list[Path] = []
     stale: list[Path] = []
@@ -87,11 +90,13 @@ def score(
         with Progress() as progress:
             responses = reading.read_any(files, progress)
             progress.say("abilities")
-            found = scored(known, responses, ability, population=people, ignore_unknown=ignore_unknown)
+            drawn = {"draws": draws or 5, "seed": seed or 0}
+            found = scored(known, responses, ability, population=people, ignore_unknown=ignore_unknown, **drawn)
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 if target.suffix.lower() == ".json":
                     record = score_record(bank, known, responses, found, ability, files, reading)
+                    record["persons"] |= {"plausible_values": drawn} if ability == "pv" else {}
                     write_json(draft, record)
                 else:
                     (write_csv if target.suffix.lower() == ".csv" else write_parquet)(draft, found.persons)
@@ -102,8 +107,8 @@ def mean_and_sd(text: str | None, ability: str) -> tuple[float, float] | None:
     """What `--population` says."""
     if text is None:
         return None
-    if ability != "eap":
-        raise OptionError(f"--population is for --ability eap; --ability {ability} needs none. Leave it out.")
+    if ability not in ("eap", "pv"):
+        raise OptionError(f"--population is for --ability eap and pv; --ability {ability} needs none. Leave it out.")
     try:
         mean, sd = (float(part) for part in text.split(","))
         if not (abs(mean) < float("inf") and 0 < sd < float("inf")):

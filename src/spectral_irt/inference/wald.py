@@ -80,8 +80,10 @@ def _not_joint(groups: Subgroups) -> Finding:
 def score_split(calibration: Calibration, responses: Responses, split: Any = "ability") -> WaldTest:
     """Are items as hard for users of high score as for users of low score? A test of the model for spectral fits.
 
-    Keeps its level with any pattern of missing answers, and has the power of Andersen's test against unequal
-    discriminations. The groups are calibrated with the fit's own estimator, without a prior.
+    Keeps its level with answers that are missing by chance or by form, of different levels too, and has the power of
+    Andersen's test against unequal discriminations. Where what a person was asked depends on the answers (adaptive and
+    two-stage tests, stopping after so many wrong), it rejects a true model far too often: `python
+    benchmarks/model_test_level.py`. The groups are calibrated with the fit's own estimator, without a prior.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
 
 METHODS = ("wle", "ml", "eap")
+REPORTS = (*METHODS, "pv")  # how people are reported: plausible values beside the posterior mean
 FEW = 30  # people from whom no population is estimated when they seem not to differ at all
 COLLAPSED = 1.01 * NARROWEST  # the estimate of a spread that these people do not show
 
@@ -43,6 +44,11 @@ class Abilities:
     method: str
     prior_mean: float | None = None
     prior_sd: float | None = None
+
+    @property
+    def prior(self) -> tuple[float, float] | None:
+        """Mean and standard deviation of the population, where there is one."""
+        return None if self.prior_mean is None or self.prior_sd is None else (self.prior_mean, self.prior_sd)
 
 
 def abilities(
@@ -97,7 +103,7 @@ def abilities(
             f"difficulty has shape {beta.shape}; there must be one number for each of the {responses.n_items:,} items."
         )
     if method == "eap":
-        prior_mean, prior_sd = _population(responses, beta, prior_mean, prior_sd)
+        prior_mean, prior_sd = population(responses, beta, prior_mean, prior_sd)
         ability, se, n, score = responses.gather(_posterior, beta, prior_mean, prior_sd)
     else:
         ability, se, n, score = responses.gather(_likelihood, beta, method == "wle")
@@ -131,7 +137,7 @@ def _posterior(block: Block, beta: Floats, mean: float, sd: float) -> tuple[Floa
     return ability, se, block.counts, block.scores
 
 
-def _population(responses: Responses, beta: Floats, mean: float | None, sd: float | None) -> tuple[float, float]:
+def population(responses: Responses, beta: Floats, mean: float | None, sd: float | None) -> tuple[float, float]:
     """The prior: as given, or fitted to the users who answered something."""
 
     def moments(mean: float, sd: float) -> tuple[Floats, Floats]:

@@ -20,10 +20,32 @@ NARROWEST = 0.01  # standard deviation of a population in which abilities do not
 CHANGE = 1e-6  # in the prior's mean and log sd, at which to stop
 
 
-def posterior_moments(answers: Answers, beta: Floats, mean: float, sd: float) -> tuple[Floats, Floats]:
-    """Posterior mean and standard deviation of these users' abilities under a normal prior."""
+def posterior_moments(answers: Answers, beta: Floats, mean: float | Floats, sd: float) -> tuple[Floats, Floats]:
+    """Posterior mean and standard deviation of these users' abilities under a normal prior.
+
+    `mean` may have a number for each of them.
+    """
     mode, information = solve(answers, beta, mean=mean, precision=sd**-2)
     width = np.minimum(STEP / np.sqrt(information + sd**-2), WIDEST)
+    log_density = log_posterior(answers, beta, mean, sd)
+    top = log_density(mode)
+    mass, first, second = np.ones(len(mode)), np.zeros(len(mode)), np.zeros(len(mode))
+    for side in (-1, 1):
+        for k in range(1, MOST_NODES):
+            height = log_density(mode + side * k * width) - top
+            # Nothing beyond the fall: a user's numbers do not depend on how far the nodes go on account of others.
+            weight = np.where(height < -FALL, 0, np.exp(np.minimum(height, 0)))
+            mass += weight
+            first += side * k * weight
+            second += k**2 * weight
+            if np.all(height < -FALL):
+                break
+    first, second = first / mass, second / mass
+    return mode + width * first, width * np.sqrt(np.maximum(second - first**2, 0))
+
+
+def log_posterior(answers: Answers, beta: Floats, mean: float | Floats, sd: float) -> Callable[[Floats], Floats]:
+    """The logarithm of the posterior density of each user's ability, but for a constant, as a function of abilities."""
     ease = np.exp(-beta)
     odds = np.empty(len(answers.items))
 
@@ -34,19 +56,7 @@ def posterior_moments(answers: Answers, beta: Floats, mean: float, sd: float) ->
         np.log(odds, out=odds)
         return answers.scores * theta - answers.sums(odds) - ((theta - mean) / sd) ** 2 / 2
 
-    top = log_density(mode)
-    mass, first, second = np.ones(len(mode)), np.zeros(len(mode)), np.zeros(len(mode))
-    for side in (-1, 1):
-        for k in range(1, MOST_NODES):
-            height = log_density(mode + side * k * width) - top
-            weight = np.exp(np.minimum(height, 0))
-            mass += weight
-            first += side * k * weight
-            second += k**2 * weight
-            if np.all(height < -FALL):
-                break
-    first, second = first / mass, second / mass
-    return mode + width * first, width * np.sqrt(np.maximum(second - first**2, 0))
+    return log_density
 
 
 def fit_prior(
@@ -57,27 +67,42 @@ def fit_prior(
     `moments(mean, sd)` gives the posterior mean and standard deviation of every user with answers. A mean or standard
     deviation that is given stays as it is.
     """
-    here = np.array([0.0 if mean is None else mean, np.log(1.0 if sd is None else sd)])
     if mean is not None and sd is not None:
         return mean, sd
-    speed = Anderson(window=3)
-    for _ in range(200):
+
+    def image(here: Floats) -> Floats | None:
         ability, error = moments(float(here[0]), float(np.exp(here[1])))
         if not len(ability):
-            break
-        image = here.copy()
+            return None
+        there = here.copy()
         if mean is None:
-            image[0] = ability.mean()
+            there[0] = ability.mean()
         if sd is None:
-            image[1] = max(np.log(np.mean(error**2 + (ability - image[0]) ** 2)) / 2, np.log(NARROWEST))
-        move = np.max(np.abs(image - here))
-        if move < CHANGE:
-            here = image
-            break
-        there = speed.next(here, image)
-        if np.max(np.abs(there - image)) > 1:  # too bold: start again from the plain step
-            speed.forget()
-            there = image
-        there[1] = max(there[1], np.log(NARROWEST))
-        here = there
+            there[1] = log_spread(ability - there[0], error)
+        return there
+
+    here = settle(image, np.array([0.0 if mean is None else mean, np.log(1.0 if sd is None else sd)]))
     return float(here[0]), float(np.exp(here[1]))
+
+
+def log_spread(away: Floats, error: Floats) -> float:
+    """EM's step: the logarithm of the population's sd, from posterior means (less their expectation) and sds."""
+    return max(float(np.log(np.mean(error**2 + away**2))) / 2, float(np.log(NARROWEST)))
+
+
+def settle(image: Callable[[Floats], Floats | None], here: Floats) -> Floats:
+    """Where EM's step `image` leaves a population as it is, by Anderson's acceleration; its last entry is log sd."""
+    speed = Anderson(window=3)
+    for _ in range(200):
+        there = image(here)
+        if there is None:  # nobody answered anything
+            return here
+        if np.max(np.abs(there - here)) < CHANGE:
+            return there
+        bold = speed.next(here, there)
+        if np.max(np.abs(bold - there)) > 1:  # too bold: start again from the plain step
+            speed.forget()
+            bold = there
+        bold[-1] = max(bold[-1], np.log(NARROWEST))
+        here = bold
+    return here

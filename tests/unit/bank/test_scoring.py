@@ -70,6 +70,21 @@ def test_without_a_population_few_people_are_an_error_and_many_are_enough(bank: 
     assert Bank.from_fit(SpectralRasch().fit(tiny), tiny).population is None
 
 
+def test_plausible_values_come_from_the_population_of_the_bank(bank: Bank) -> None:
+    assert bank.population is not None
+    people = np.repeat(ONE.to_dense(), 2000, axis=0)
+    table = bank.score(people, "pv", draws=2, seed=4)
+    assert [name for name in table.columns if name.startswith("pv")] == ["pv1", "pv2"]
+    eap = bank.score(ONE, "eap")
+    drawn = np.asarray(table["pv1"])
+    assert abs(drawn.mean() - eap["ability"][0]) < 4 * eap["se"][0] / np.sqrt(2000)
+    assert abs(drawn.std() / eap["se"][0] - 1) < 4 / np.sqrt(4000)
+    np.testing.assert_array_equal(drawn, bank.score(people, "pv", seed=4)["pv1"])
+    assert abs(bank.score(people, "pv", population=(5.0, 0.01))["pv1"].mean() - 5) < 0.01
+    with pytest.raises(OptionError, match="'pv'"):
+        bank.score(ONE, "vp")
+
+
 def test_a_link_takes_the_population_along(bank: Bank) -> None:
     moved = replace(bank, difficulty=bank.difficulty - 2)
     assert bank.population is not None
@@ -115,6 +130,9 @@ def test_people_on_scales_that_nothing_links_are_told_apart(two: Bank, tmp_path:
     with pytest.raises(OptionError, match="several scales that no answers link"):
         two.score(new, "eap")
     assert two.population is None
+    drawn = two.score(new, "pv", population=(0.0, 1.0))
+    assert np.isfinite(drawn["pv5"].to_numpy()).all()
+    assert drawn["scale"].to_list() == ["1", "2", "1", "1", ""]
 
 
 def test_answers_that_link_two_scales_make_them_one(two: Bank) -> None:

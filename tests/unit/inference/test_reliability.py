@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from dense import AWKWARD, probabilities
-from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt import ConditionalRasch, Responses, SpectralRasch, datasets, simulate
 from spectral_irt.calibration import test_information as information
 from spectral_irt.errors import OptionError
+from spectral_irt.inference import marginal_reliability as marginal
+from spectral_irt.inference.marginal_reliability import marginal_reliability
 from spectral_irt.inference.reliability import Reliability, kr20, separation
 
 
@@ -56,15 +58,17 @@ def test_reliability_is_the_squared_correlation_with_the_truth(calibrated, metho
     found = fit.analyse(data.responses).reliability(method=method)
     truth = np.corrcoef(data.ability, fit.analyse(data.responses).persons(method="eap")["ability"])[0, 1] ** 2
     assert isinstance(found, Reliability)
-    value = found.eap_reliability if method == "eap" else found.persons.reliability
-    assert abs(value - truth) < 0.03
+    assert abs(found.eap_reliability - truth) < 0.02
+    assert method == "eap" or abs(found.persons.reliability - truth) < 0.03
     assert found.persons_real.reliability < found.persons.reliability
     assert abs(found.targeting - 0.5) < 0.1 or method == "eap"
     assert abs(found.kr20 - truth) < 0.05
     assert found.items.n == 40
     assert found.items.reliability > 0.98
     assert found.n_persons == 2000
-    assert (found.eap_reliability is None) == (method != "eap")
+    assert found.eap_people == 2000
+    assert abs(found.population_sd - 1.2) < 0.1
+    assert found.form_correlation is None  # everybody met the same items
 
 
 def test_how_it_reads(calibrated):
@@ -72,11 +76,89 @@ def test_how_it_reads(calibrated):
     found = fit.analyse(data.responses).reliability()
     text = repr(found)
     assert "persons, real" in text
-    assert "KR-20" in text
+    assert text.startswith(f"EAP reliability {found.eap_reliability:.3f}, KR-20 {found.kr20:.3f}")
     assert max(map(len, text.splitlines())) <= 120
     plain = found.to_dict()
     assert plain["persons"]["n"] == found.persons.n
     assert plain["kr20"] == found.kr20
+
+
+SHORT = {
+    "5 items": (5, 0.0, 1.0, {}),
+    "5 items, able": (5, 1.5, 1.0, {}),
+    "10 items, wide": (10, 0.0, 2.0, {}),
+    "20 items": (20, 0.0, 1.0, {}),
+    "a fifth seen": (60, 0.0, 1.0, {"design": "sampled", "p": 0.2}),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHORT)
+def test_eap_reliability_is_right_on_short_tests(name):
+    """Mean of four replicates of 1,500 people: the Monte-Carlo error of the difference is about .005."""
+    items, mean, sd, design = SHORT[name]
+    off = []
+    for seed in range(4):
+        data = simulate.rasch(1500, items, ability_mean=mean, ability_sd=sd, seed=seed, **design)
+        study = SpectralRasch(se="none").fit(data.responses).analyse(data.responses)
+        found = study.abilities("eap")
+        seen = found.n > 0
+        truth = np.corrcoef(data.ability[seen], found.ability[seen])[0, 1] ** 2
+        off.append(study.reliability().eap_reliability - truth)
+    assert abs(np.mean(off)) < 0.02
+
+
+def test_every_reliability_is_named():
+    lsat = datasets.load_lsat()
+    study = ConditionalRasch().fit(lsat).analyse(lsat)
+    found = study.reliability()
+    assert found.text() == (
+        "EAP reliability 0.29, KR-20 0.29; WLE separation reliability -1.22 without extreme scores, -0.31 with them"
+    )
+    assert study.reliability("ml").text().endswith("; ML separation reliability -0.66 without extreme scores")
+    assert study.reliability("eap").text() == "EAP reliability 0.29, KR-20 0.29"
+    assert {study.reliability(method).eap_reliability for method in ("wle", "ml", "eap")} == {found.eap_reliability}
+
+
+def test_a_sample_of_many_people_says_the_same(monkeypatch):
+    data = simulate.rasch(4000, 10, seed=5)
+    whole = marginal_reliability(data.responses, data.difficulty)
+    monkeypatch.setattr(marginal, "ENOUGH", 20_000)
+    some = marginal_reliability(data.responses, data.difficulty)
+    assert (whole.n, some.n) == (4000, 2000)
+    assert some.reliability != whole.reliability
+    assert abs(some.reliability - whole.reliability) < 0.03  # (1 - .63) sqrt(2 / 2000), doubled
+
+
+def test_no_population_no_eap_reliability():
+    beta = np.zeros(4)
+    assert marginal_reliability(Responses.from_wide([[1.0, 0, 1, 0]]), beta) is None
+    assert marginal_reliability(Responses.from_wide(np.tile([[1.0, 0, 1, 0], [0, 1, 0, 1]], (5, 1))), beta) is None
+    many = marginal_reliability(Responses.from_wide(np.tile([[1.0, 0, 1, 0], [0, 1, 0, 1]], (50, 1))), beta)
+    assert many.reliability < 0.001  # they do not differ, and there are enough of them to say so
+    alone = SpectralRasch().fit(simulate.rasch(200, 4, seed=1).responses).analyse([[1.0, 0, 1, 0]]).reliability()
+    assert alone.eap_reliability is None
+    assert "EAP" not in alone.text()
+
+
+def test_people_on_forms_of_different_levels_are_warned():
+    """Two grades with forms of their own level and two items in common."""
+    rng = np.random.default_rng(0)
+    ability = np.repeat([-1.5, 1.5], 150) + rng.normal(size=300)
+    difficulty = np.linspace(-2, 2, 10)
+    answers = (rng.random((300, 10)) < 1 / (1 + np.exp(difficulty - ability[:, None]))).astype(float)
+    answers[:150, 6:], answers[150:, :4] = np.nan, np.nan
+    responses = Responses.from_wide(answers)
+    fit = SpectralRasch().fit(responses)
+    found = fit.analyse(responses).reliability()
+    met = np.array([np.nanmean(np.where(np.isnan(row), np.nan, fit.difficulty_)) for row in answers])
+    wle = fit.analyse(responses).abilities("wle").ability
+    assert abs(found.form_correlation - np.corrcoef(met, wle)[0, 1]) < 1e-12
+    assert "abler people met harder items (r = 0." in found.text()
+    one = fit.analyse(responses.take_users(np.arange(150))).reliability()
+    assert one.form_correlation is None
+    assert one.eap_reliability < found.eap_reliability
+    assert "harder items" not in one.text()
 
 
 def test_information_table(calibrated):

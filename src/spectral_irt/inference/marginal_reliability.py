@@ -1,0 +1,75 @@
+"""EAP (marginal) reliability: the squared correlation of posterior means with the abilities that they estimate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectral_irt.errors import OptionError
+from spectral_irt.persons.abilities import abilities
+from spectral_irt.responses import Responses
+from spectral_irt.responses.block import Floats
+
+# Beyond so many responses a sample of the people is asked. From n of them the population is known to about a hundredth,
+# and the reliability rho to (1 - rho) sqrt(2 / n): where people are few each has many answers, and rho is near 1.
+ENOUGH = 100_000
+LEAST_SAMPLE = 200  # people, however many answers each has
+
+
+@dataclass(frozen=True)
+class Marginal:
+    """What `marginal_reliability` found.
+
+    Attributes
+    ----------
+    reliability : float
+        var(EAP) / (var(EAP) + mean posterior variance).
+    mean, sd : float
+        Of the normal population under which the answers are most likely.
+    n : int
+        People it was computed from.
+    """
+
+    reliability: float
+    mean: float
+    sd: float
+    n: int
+
+
+def sample_of_people(responses: Responses) -> Responses:
+    """The people who answered something; of very many, a sample that is taken evenly over the data."""
+    someone = np.flatnonzero(responses.counts)
+    most = max(LEAST_SAMPLE, int(ENOUGH / max(responses.counts[someone].mean(), 1))) if len(someone) else 0
+    if len(someone) > most:
+        someone = someone[np.linspace(0, len(someone) - 1, most).astype(np.int64)]
+    return responses if len(someone) == responses.n_users else responses.take_users(someone)
+
+
+def marginal_reliability(responses: Responses, difficulty: Floats) -> Marginal | None:
+    """EAP reliability under a normal population estimated from these people by marginal maximum likelihood.
+
+    Everybody with answers counts, extreme scores too. Where there are very many people it comes from a sample of them,
+    taken evenly over the data. None where a population cannot be estimated: too few people, who do not differ.
+
+    References
+    ----------
+    Bechger, Maris, Verstralen & Béguin (2003), Applied Psychological Measurement 27, 319-334; Adams (2005), Studies in
+    Educational Evaluation 31, 162-172.
+
+    Examples
+    --------
+    >>> from spectral_irt import ConditionalRasch, datasets
+    >>> lsat = datasets.load_lsat()
+    >>> round(marginal_reliability(lsat, ConditionalRasch().fit(lsat).difficulty_).reliability, 3)
+    0.294
+    """
+    try:
+        found = abilities(sample_of_people(responses), difficulty, "eap")
+    except OptionError:  # too few people, who do not differ
+        return None
+    answered = found.n > 0
+    if found.prior is None or answered.sum() < 2:
+        return None
+    spread, error = float(found.ability[answered].var()), float(np.mean(found.se[answered] ** 2))
+    return Marginal(spread / (spread + error), *found.prior, int(answered.sum()))

@@ -1,0 +1,225 @@
+"""Plausible values: abilities drawn from each person's posterior, for statements about populations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.ability import Answers, cached_runs, solve
+from spectral_irt.errors import OptionError, option
+from spectral_irt.persons.abilities import answers_with_difficulty, population
+from spectral_irt.persons.posterior import (
+    MOST_NODES,
+    WIDEST,
+    log_posterior,
+    log_spread,
+    posterior_moments,
+    settle,
+)
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats
+from spectral_irt.tables import Columns
+
+# The density is computed at nodes 0.4 standard deviations apart until it has fallen by exp(-20), its logarithm is
+# interpolated by cubics to cells a quarter as wide, and a value is drawn from the cells: their width adds 0.1^2 / 12 =
+# 0.0008 of the posterior variance.
+STEP, CELLS, FALL = 0.4, 4, 20.0
+Seed = int | tuple[int, ...]  # as numpy's generators take it
+ROWS = 256  # people whose cells are laid out at a time: they fit a core's cache
+
+
+@dataclass(frozen=True, eq=False)
+class PlausibleValues:
+    """What `plausible_values` found.
+
+    Attributes
+    ----------
+    values : float array, people x draws
+    mean : float array, one number a person
+        Of the normal population that the person was taken to come from.
+    sd : float
+        Its standard deviation.
+    seed : int
+    """
+
+    values: Floats
+    mean: Floats
+    sd: float
+    seed: Seed
+
+    def columns(self) -> Columns:
+        """`pv1, pv2, ...`"""
+        return {f"pv{k + 1}": self.values[:, k] for k in range(self.values.shape[1])}
+
+
+def plausible_values(
+    responses: Responses,
+    difficulty: Floats,
+    *,
+    draws: int = 5,
+    seed: Seed = 0,
+    prior: tuple[float, float] | None = None,
+    given: Any = None,
+) -> PlausibleValues:
+    """Abilities drawn from each person's posterior under a normal population.
+
+    Posterior means vary less than abilities do, likelihood estimates more. Plausible values vary as much as abilities:
+    the variance, the percentiles and the share beyond a cut of any column are those of the population. Compute what you
+    want to know from each column, and average the results; their variance, times 1 + 1/draws, adds to that of sampling
+    (Rubin's rule). They are no scores of persons.
+
+    Parameters
+    ----------
+    responses, difficulty
+        As in `abilities`.
+    draws : int
+        Values for each person; 5 are customary.
+    seed : int
+        The same seed gives the same values, whatever the blocks and threads, and the same first columns, however many.
+    prior : (mean, sd), optional
+        Of the population; estimated from the responses by marginal maximum likelihood unless given.
+    given : labels or numbers of each person, a table of numbers, or a mapping from names to such, optional
+        What the values will be related to: groups, age, another score. The mean of the population then depends on it
+        (latent regression). A relation to anything else is drawn towards zero by the unreliability of the test.
+
+    References
+    ----------
+    Mislevy (1991), Psychometrika 56, 177-196; von Davier, Gonzalez & Mislevy (2009), IERI Monograph Series 2, 9-36.
+
+    Examples
+    --------
+    >>> answers = Responses.from_wide([[1, 1, 0], [1, 1, 1], [0, 0, 1], [0, 0, 0]])
+    >>> plausible_values(answers, np.array([-1.0, 0.0, 1.0]), draws=2, prior=(0.0, 1.0)).values.shape
+    (4, 2)
+    """
+    if draws < 1:
+        raise OptionError(option("draws"), f" is {draws}; it is a whole number, 1 or more.")
+    beta = np.asarray(difficulty, dtype=np.float64)
+    if given is None:
+        mean, sd = population(responses, beta, *(prior or (None, None)))
+        means = np.full(responses.n_users, mean)
+    elif prior is not None:
+        raise OptionError("plausible values have a given population, or one that depends on what is given; not both.")
+    else:
+        means, sd = latent_regression(responses, beta, background(given, responses.n_users))
+    rng = np.random.default_rng(seed)
+    chance = np.stack([rng.random(responses.n_users) for _ in range(draws)], axis=1)
+    values = responses.gather(_draw, beta, sd, persons=(means, chance))
+    return PlausibleValues(values, means, sd, seed)
+
+
+def _draw(block: Block, mean: Floats, chance: Floats, beta: Floats, sd: float) -> Floats:
+    from scipy.special import ndtri
+
+    block = answers_with_difficulty(block, beta)
+    values = mean[:, None] + sd * ndtri(np.maximum(chance, np.finfo(float).tiny))  # of people without answers
+    for users, answers in cached_runs(block.indptr, block.items, block.scores):
+        values[users] = posterior_draws(answers, beta, mean[users], sd, chance[users])
+    return values
+
+
+def posterior_draws(answers: Answers, beta: Floats, mean: Floats, sd: float, chance: Floats) -> Floats:
+    """Abilities at these points of each person's posterior distribution (0 to 1), people x draws."""
+    mode, information = solve(answers, beta, mean=mean, precision=sd**-2)
+    width = np.minimum(STEP / np.sqrt(information + sd**-2), WIDEST)
+    log_density = log_posterior(answers, beta, mean, sd)
+    top = log_density(mode)
+    sides: dict[int, list[Floats]] = {-1: [], 1: []}
+    for side, heights in sides.items():
+        after = 0  # two nodes more than needed, for the cubics
+        for k in range(1, MOST_NODES):
+            heights.append(log_density(mode + side * k * width) - top)
+            after += bool(np.all(heights[-1] < -FALL))
+            if after == 3:
+                break
+    nodes = np.stack([*sides[-1][::-1], np.zeros(len(mode)), *sides[1]], axis=1)
+    first = 1 - len(sides[-1])  # the node, counted from the mode, at which the first cell starts
+    values = np.empty_like(chance)
+    for start in range(0, len(mode), ROWS):
+        rows = slice(start, start + ROWS)
+        values[rows] = mode[rows, None] + width[rows, None] * quantiles(nodes[rows], chance[rows], first)
+    return values
+
+
+def quantiles(nodes: Floats, chance: Floats, first: int = 0) -> Floats:
+    """Where each row's distribution function reaches `chance`, in steps between nodes; the second node is at `first`.
+
+    `nodes` has logarithms of densities at even steps. What lies more than FALL below the mode has no mass at all, so
+    that a person's values do not depend on how far the nodes go on account of others.
+    """
+    t = np.arange(CELLS) / CELLS
+    cubics = (
+        -t * (t - 1) * (t - 2) / 6,
+        (t + 1) * (t - 1) * (t - 2) / 2,
+        -(t + 1) * t * (t - 2) / 2,
+        (t + 1) * t * (t - 1) / 6,
+    )
+    last = nodes.shape[1] - 3
+    log_p = np.zeros((len(nodes), last, CELLS))
+    for k, cubic in enumerate(cubics):
+        log_p += nodes[:, k : last + k, None] * cubic
+    cells = np.where(log_p < -FALL, 0.0, np.exp(log_p)).reshape(len(nodes), -1)
+    upto = np.cumsum(cells, axis=1)
+    row = np.arange(len(nodes))
+    out = np.empty_like(chance)
+    for draw in range(chance.shape[1]):
+        target = np.minimum(chance[:, draw] * upto[:, -1], np.nextafter(upto[:, -1], 0))
+        cell = np.count_nonzero(upto <= target[:, None], axis=1)
+        left = upto[row, cell] - target  # of the cell, which is centered at its point
+        out[:, draw] = (first * CELLS + cell + (0.5 - left / cells[row, cell])) / CELLS
+    return out
+
+
+# -------------------------------------------------------------------------------- what is known of the people
+
+
+def latent_regression(responses: Responses, beta: Floats, x: Floats) -> tuple[Floats, float]:
+    """Every person's mean, linear in `x` (people x variables), and the sd around it, by marginal maximum likelihood."""
+    someone = np.asarray(responses.counts) > 0
+    project = np.linalg.pinv(x[someone])
+
+    def image(here: Floats) -> Floats | None:
+        mean = x @ here[:-1]
+        ability, error = responses.gather(_moments, beta, float(np.exp(here[-1])), persons=(mean,))
+        if not someone.any():
+            return None
+        ability, error = ability[someone], error[someone]
+        slopes = project @ ability
+        return np.append(slopes, log_spread(ability - x[someone] @ slopes, error))
+
+    here = settle(image, np.zeros(x.shape[1] + 1))
+    return x @ here[:-1], float(np.exp(here[-1]))
+
+
+def _moments(block: Block, mean: Floats, beta: Floats, sd: float) -> tuple[Floats, Floats]:
+    block = answers_with_difficulty(block, beta)
+    ability, error = mean.copy(), np.full(block.n_users, sd)
+    for users, answers in cached_runs(block.indptr, block.items, block.scores):
+        ability[users], error[users] = posterior_moments(answers, beta, mean[users], sd)
+    return ability, error
+
+
+def background(given: Any, n: int) -> Floats:
+    """What is known of the people as numbers, people x variables: a one, numbers in units of their sd, labels as 0/1.
+
+    >>> background({"grade": ["a", "b", "b"], "age": [10, 11, 12]}, 3).round(2).tolist()
+    [[1.0, 0.0, -1.22], [1.0, 1.0, 0.0], [1.0, 1.0, 1.22]]
+    """
+    columns = [np.ones((n, 1))]
+    for name, values in (given if isinstance(given, Mapping) else {"given": given}).items():
+        values = np.asarray(values)
+        if len(values) != n:
+            raise OptionError(f"{name!r} has {len(values):,} entries; there must be one for each of the {n:,} people.")
+        if np.issubdtype(values.dtype, np.number) or values.dtype == bool:
+            numbers = values.reshape(n, -1).astype(np.float64)
+            if not np.isfinite(numbers).all():
+                raise OptionError(f"{name!r} has missing or infinite numbers; give one for each person, or labels.")
+            spread = numbers.std(axis=0)
+            columns.append((numbers - numbers.mean(axis=0)) / np.where(spread > 0, spread, 1))
+        else:
+            labels, which = np.unique(np.array([str(value) for value in values.tolist()]), return_inverse=True)
+            columns.append((which[:, None] == np.arange(1, len(labels))).astype(np.float64))
+    return np.concatenate(columns, axis=1)
