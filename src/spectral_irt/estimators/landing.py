@@ -133,7 +133,7 @@ def land(
     rows = prepare_rows(responses, beta, FINER if few else ALLOWED)
     counts, right = rows.sum(answers_to_items)
     counts = np.maximum(counts, 1)
-    close = FINER if few else CLOSE
+    close = FINER if few and prior is None else CLOSE  # nobody compares digits under a prior
     beta = beta if fixed is not None else centered_within(beta, floating)
     step, last_move, decrement = np.zeros(m), np.inf, np.inf
     for k in range(1, MOST + 1):
