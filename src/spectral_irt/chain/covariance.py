@@ -34,7 +34,7 @@ from spectral_irt.numerics import bicgstab, centered_inverse, gram
 from spectral_irt.responses.block import Floats, csr
 
 Mask = NDArray[np.bool_]
-SeMethod = Literal["auto", "dense", "one-pass", "multiplier", "none"]
+SeMethod = Literal["auto", "dense", "one-pass", "multiplier", "information", "none"]
 
 SE_METHODS = get_args(SeMethod)
 DENSE_ITEMS = 5000  # the dense sandwich holds four m x m matrices: 800 MB here

@@ -215,7 +215,8 @@ class Fitting:
         _method(
             metavar="METHOD",
             offers="|".join(CHOICES["se"]),
-            help="Standard errors: auto (default), dense, one-pass, multiplier or none.",
+            help="Standard errors: auto (default), dense, one-pass or multiplier (robust, three ways); information, "
+            "from the model alone; none.",
         ),
     ] = None
     max_iter: Annotated[int | None, _method(metavar="NUMBER", min=1, help="Most iterations of the solver.")] = None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 CHOICES = {
     "weighting": ("ability", "persons", "pairs"),
     "nu_rule": ("differed", "together"),
-    "se": ("auto", "dense", "one-pass", "multiplier", "none"),
+    "se": ("auto", "dense", "one-pass", "multiplier", "information", "none"),
 }
 
 

@@ -66,7 +66,7 @@ def landed_difficulty(
         plan = replace(plan, alpha=landed.prior.alpha)
 
     method = chosen_method(se, rest, found.contraction, tell)
-    matrix = Matrices.of(landed).covariance() if method == "dense" else None
+    matrix = Matrices.of(landed).covariance(method == "dense") if method in ("dense", "information") else None
     if matrix is not None:
         errors = np.sqrt(np.maximum(np.diag(matrix), 0))
     else:

@@ -12,7 +12,7 @@ The matrix is the matched information of `information` plus P. Standard errors a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,7 +29,8 @@ CLOSE = 0.04  # steps end when the next would move no item by more than this man
 ALLOWED = 0.01  # standard errors by which series in the place of exact sums may move an item
 FEW, FINER = 100_000, 1e-4  # up to so many answers accuracy costs nothing to speak of, and both are this instead
 MOST = 30  # evaluations
-RENEWALS = 10  # of the prior's precision; what is left after these matters to nobody
+RENEWALS, STEADY_PRIOR = 8, 0.03  # of the prior's precision in one evaluation, until it changes by no more than 3%
+SETTLING = 10  # evaluations after which it stays as it is
 STEADY = 0.08  # a step leaves at most this share of itself to the next, where it is short and the matrix is good
 LONGEST = 2.0  # logits at once for one item: an item with few answers may point much too far
 SOLVED = 1e-3  # of each linear system
@@ -133,20 +134,14 @@ def land(
     rows = prepare_rows(responses, beta, FINER if few else ALLOWED)
     counts, right = rows.sum(answers_to_items)
     counts = np.maximum(counts, 1)
-    close = FINER if few and prior is None else CLOSE  # nobody compares digits under a prior
+    close = FINER if few and not (prior and prior.estimated) else CLOSE  # nobody compares digits there
     beta = beta if fixed is not None else centered_within(beta, floating)
     step, last_move, decrement = np.zeros(m), np.inf, np.inf
     for k in range(1, MOST + 1):
         rows, (score, degree, square) = rows.advance(evaluate, beta)
-        if prior:
-            known = degree - square if fixed is None else np.where(fixed, CERTAIN, degree - square)
-            prior = prior.renewed(beta, known, (right + score) / counts) if k <= RENEWALS else prior
-            score = score - prior @ beta
-        if fixed is not None:
-            score[fixed] = 0
         here = Landed(beta, rows, degree, square, prior, fixed, floating, k, 0.0)
-        full = here.solve(score)
-        gain = float(score @ full)
+        here, full, gain = _aimed(here, score, (right + score) / counts)
+        prior = here.prior
         if gain > 2 * decrement and np.abs(step).max() > 1e-3:  # too far: half the way back
             step = step / 2
             beta = beta - step
@@ -159,6 +154,24 @@ def land(
         if move * share < close:
             break
     return Landed(beta, rows, degree, square, prior, fixed, floating, k, move * share)
+
+
+def _aimed(here: Landed, score: Floats, share: Floats) -> tuple[Landed, Floats, float]:
+    """The Newton step from here, with the prior's precision taken where the step leads; and what it gains."""
+    for _ in range(RENEWALS if here.evaluations < SETTLING else 1):
+        pulled = score - here.prior @ here.beta if here.prior else score.copy()
+        if here.fixed is not None:
+            pulled[here.fixed] = 0
+        step = here.solve(pulled)
+        if here.prior is None or not here.prior.estimated or here.evaluations >= SETTLING:
+            break
+        known = here.information if here.fixed is None else np.where(here.fixed, CERTAIN, here.information)
+        renewed = here.prior.renewed(here.beta + np.clip(step, -LONGEST, LONGEST), known, share)
+        change = abs(np.log(renewed.alpha / here.prior.alpha))
+        if change < STEADY_PRIOR:
+            break
+        here = replace(here, prior=renewed)
+    return here, step, float(pulled @ step)
 
 
 def _linked(rows: Rows, v: Floats) -> Floats:

@@ -48,9 +48,9 @@ class Matrices:
             inverse[np.ix_(free, free)] = centered_inverse(bread[np.ix_(free, free)], landed.floating[free])
         return cls(bread, meat, inverse)
 
-    def covariance(self) -> Floats:
-        """The sandwich; centered within parts, or given the fixed items (zero for these)."""
-        result = self.inverse @ self.meat @ self.inverse
+    def covariance(self, robust: bool = True) -> Floats:
+        """The sandwich; centered within parts, or given the fixed items (zero for these). Else the inverse of H."""
+        result = self.inverse @ self.meat @ self.inverse if robust else self.inverse
         return (result + result.T) / 2
 
 
@@ -58,10 +58,12 @@ def too_regular(landed: Landed, omega: Floats) -> Floats:
     """What people whose answers look too regular to judge by would have added had chance treated them otherwise.
 
     Where an item has few answers, and all alike, its sum of squared scores `omega` is far below its expectation, the
-    information; what is missing is made up for as far as the prior counts.
+    information. What is missing is made up for, the more the more the estimate rests on the prior: with many answers
+    the sum is to be believed, and what it lacks is as often chance as not.
     """
     assert landed.prior is not None
-    return landed.prior.fade * np.maximum(landed.information - omega, 0)
+    share = np.divide(landed.prior.diagonal, landed.diagonal, out=np.zeros(len(omega)), where=landed.diagonal > 0)
+    return np.sqrt(share) * np.maximum(landed.information - omega, 0)
 
 
 def standard_errors(landed: Landed, method: str, seed: int = 0) -> Floats:

@@ -61,6 +61,10 @@ def spectral_difficulty(
             seed=seed,
             tell=tell,
         )
+    if se == "information":
+        raise OptionError(
+            option("se", "information"), " is that of the landing; the chain alone has only its sandwich."
+        )
     plan = plan_regularization(design, regularization, nu, nu_rule, weighting)
     return chain_difficulty(
         design,

@@ -21,7 +21,7 @@ DENSE_ITEMS = 5000
 
 
 def start_difficulty(responses: Responses) -> Floats:
-    """Where every iteration starts: the estimate of the chain alone, regularized as the data need; 0 for an unanswered item."""
+    """Where every iteration starts: what the chain alone gives, regularized as needed; 0 for an unanswered item."""
     beta = spectral_difficulty(responses, refine=False, se="none", tol=1e-6).difficulty
     return np.where(np.isfinite(beta), beta, 0.0)
 

@@ -21,6 +21,7 @@ from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.labels import positions
 
 SPLITS = ("median", "mean", "ability", "scores")
+FORMS = 0.1  # share of the variance of abilities from which forms count as made for people of some ability
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +68,9 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
         "median": raw score up to the median, or above it. "mean": below the mean, or not. Where answers are missing,
         scores are compared among users who answered the same items, as eRm does; that needs many users for each set
         of items. "ability": the raw score seen against the difficulty of the items answered, cut at its median
-        among users with both right and wrong answers, those at the median going to the smaller side; right for any
-        pattern of missing answers. "scores": a group for every
-        raw score. Labels say the group of each user (None, NaN or "": none).
+        among users with both right and wrong answers, those at the median going to the smaller side; where forms
+        follow ability, among those who met items like theirs. Right for any pattern of missing answers. "scores": a
+        group for every raw score. Labels say the group of each user (None, NaN or "": none).
     difficulty : float array, optional
         Needed for "ability".
 
@@ -138,9 +139,10 @@ def _sums(block: Block, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _by_ability(responses: Responses, difficulty: Floats) -> Split:
-    ability = responses.gather(_rough_ability, difficulty)
+    ability, level = responses.gather(_rough_ability, difficulty)
     counts = responses.counts
     informed = (responses.scores > 0) & (responses.scores < counts)
+    ability = ability - _explained(ability, level, informed)
     cut = np.median(ability[informed]) if informed.any() else 0.0
     # Equal abilities differ in their last digits by the order of the answers, which must not decide on the group. Those
     # at the median, many on a short test, go together to the side that makes the halves more equal.
@@ -150,8 +152,21 @@ def _by_ability(responses: Responses, difficulty: Floats) -> Split:
     return Split(("less able half", "more able half"), group)
 
 
-def _rough_ability(block: Block, difficulty: Floats) -> Floats:
-    """PROX over the user's items, with half an answer each way."""
+def _explained(ability: Floats, level: Floats, informed: NDArray[np.bool_]) -> Floats:
+    """What the level of the items given to people says about their ability: the regression on it, where it is steep.
+
+    Where forms follow ability (grades, targeted booklets) halves of all people would share few items, each answered by
+    hardly anyone in one of them. Compared with those who met items like theirs, every form has both.
+    """
+    x, y = level[informed], ability[informed]
+    if len(x) < 3 or np.ptp(x) < 1e-6:
+        return np.zeros(len(level))
+    slope = float(np.clip(np.cov(x, y)[0, 1] / x.var(ddof=1), 0, 1))
+    return slope * level if np.var(slope * x) > FORMS * np.var(y) else np.zeros(len(level))
+
+
+def _rough_ability(block: Block, difficulty: Floats) -> tuple[Floats, Floats]:
+    """PROX over the person's items, with half an answer each way; and the mean difficulty of these."""
     known = np.isfinite(difficulty)
     beta = np.where(known, difficulty, 0.0)
     pattern = block.pattern(len(beta))
@@ -160,7 +175,7 @@ def _rough_ability(block: Block, difficulty: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(n > 0, total / n, 0.0)
         variance = np.where(n > 0, np.maximum(square / n - mean**2, 0.0), 0.0)
-    return prox(mean, variance, np.log((s + 0.5) / (n - s + 0.5)))
+    return prox(mean, variance, np.log((s + 0.5) / (n - s + 0.5))), mean
 
 
 # --------------------------------------------------------------------------------------- by label

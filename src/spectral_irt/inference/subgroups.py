@@ -13,7 +13,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.estimators.spectral import SpectralRasch
+from spectral_irt.estimators.spectral import SpectralRasch, lands
 from spectral_irt.inference.splits import Split
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
@@ -98,8 +98,8 @@ def estimator_like(calibration: Calibration) -> Comparable:
     options = dict(made.settings)
     if made.estimator == "ConditionalRasch":
         return ConditionalRasch(**{**options, "se": "information" if options["se"] == "none" else options["se"]})
-    kept = ("weighting", "tol", "max_iter") if made.estimator == "SpectralRasch" else ()
-    return SpectralRasch(regularization=0, **{name: options[name] for name in kept})
+    kept = ("weighting", "refine", "tol", "max_iter") if made.estimator == "SpectralRasch" else ()
+    return SpectralRasch(regularization=0, **{name: options[name] for name in kept if name in options})
 
 
 def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Subgroups:
@@ -122,7 +122,7 @@ def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Su
         informative.append(int(np.sum((part.scores > 0) & (part.scores < part.counts))))
         fit = type(make)(**make.get_params())
         if not isinstance(fit, ConditionalRasch) and everyone.n_items <= DENSE_ITEMS:
-            fit.set_params(se="dense")  # the covariance is wanted too
+            fit.set_params(se="information" if _lands(fit) else "dense")  # the covariance is wanted too
         fits.append(fit.fit(part))
     covariances = tuple(fit.covariance() for fit in fits) if everyone.n_items <= DENSE_ITEMS else ()
     errors = [np.sqrt(np.diag(v)) for v in covariances] if covariances else [fit.se_ for fit in fits]
@@ -181,4 +181,8 @@ def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.boo
 def _describe(make: Comparable) -> str:
     if isinstance(make, ConditionalRasch):
         return f"conditional maximum likelihood, {make.se}"
-    return f"spectral ({make.weighting} weights), sandwich"
+    return "spectral, information" if _lands(make) else f"spectral ({make.weighting} weights), sandwich"
+
+
+def _lands(make: SpectralRasch) -> bool:
+    return lands(make.refine, make.weighting, make.nu)
