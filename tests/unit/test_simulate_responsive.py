@@ -41,7 +41,7 @@ def test_adaptive_gives_items_near_the_ability():
     assert (data.responses.counts == 15).all()
     person, item, _ = data.responses.answers()
     mean = np.bincount(person, weights=data.difficulty[item]) / 15
-    assert np.corrcoef(mean, data.ability)[0, 1] > 0.85
+    assert np.corrcoef(mean, data.ability)[0, 1] > 0.7
     share = data.responses.scores / 15
     assert share.std() < 0.15, "whoever is able gets harder items, not more right answers"
     again = simulate.rasch(400, 100, design="adaptive", length=15, seed=3)
