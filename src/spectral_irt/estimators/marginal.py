@@ -202,7 +202,7 @@ class MarginalRasch(RaschEstimator):
         fit = marginal_difficulty(people.parts, start=start, sigma=sigma, free=free, tol=self.tol, **options)
         with_sigma = sigma is None and not free
         found = marginal_information(people.parts, fit.difficulty, fit.populations, with_sigma=with_sigma)
-        errors = marginal_errors(found, len(people.parts), with_sigma=with_sigma)
+        errors = marginal_errors(found)
         n_users = int(np.sum(rest.counts > 0))
         n_parameters = rest.n_items + (len(fit.population.nodes) - 2 if free else len(found.own))
         table = _population_columns(people, fit, errors, sigma)

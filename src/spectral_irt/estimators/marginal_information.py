@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.estimators.population import CELLS, Population, posterior, row_products, softplus_table
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, user_slices
@@ -90,11 +91,14 @@ class MarginalInformation:
         Or its diagonal, with more than 5,000 items.
     cross, own : items x others, others x others
         Of the others: the means of all groups but the first, then log sigma of every group if it was estimated.
+    there : bool array
+        Which they are, of the means of all groups and the log sigmas of all groups.
     """
 
     items: Floats
     cross: Floats
     own: Floats
+    there: NDArray[np.bool_]
 
     @property
     def dense(self) -> bool:
@@ -122,7 +126,7 @@ def marginal_information(
     there = np.diag(own) > 0
     there[0] = False
     there[n_groups:] &= with_sigma
-    return MarginalInformation(items, cross[:, there], own[np.ix_(there, there)])
+    return MarginalInformation(items, cross[:, there], own[np.ix_(there, there)], there)
 
 
 def _size(group: Responses) -> tuple[int, int]:
@@ -148,22 +152,22 @@ class MarginalErrors:
     log_sigma_variance: Floats
 
 
-def marginal_errors(found: MarginalInformation, n_groups: int, *, with_sigma: bool) -> MarginalErrors:
+def marginal_errors(found: MarginalInformation) -> MarginalErrors:
     """Standard errors, squared, from the information."""
-    m = len(found.items)
-    means, log_sigmas = np.full(n_groups, np.nan), np.full(n_groups, np.nan)
+    m, n_groups = len(found.items), len(found.there) // 2
+    others = np.full(2 * n_groups, np.nan)
     if not found.dense:
-        own = np.diag(found.own)
-        if with_sigma and len(own) == 2 * n_groups - 1:
-            log_sigmas = 1 / own[n_groups - 1 :]
-        return MarginalErrors(1 / np.maximum(found.items, 1e-300), None, means, log_sigmas)
+        others[found.there] = 1 / np.diag(found.own)
+        others[:n_groups] = np.nan  # on the scale of the difficulties, whose covariances are not known
+        return MarginalErrors(1 / np.maximum(found.items, 1e-300), None, others[:n_groups], others[n_groups:])
     cov = np.linalg.inv(found.whole())
     to_mean = cov[:, :m].mean(axis=1)  # covariance of everything with the mean difficulty
     middle = to_mean[:m].mean()
     covariance = cov[:m, :m] - to_mean[:m, None] - to_mean[:m] + middle
-    others, with_middle = np.diag(cov)[m:], to_mean[m:]
-    means[0] = middle
-    means[1:] = (others - 2 * with_middle + middle)[: n_groups - 1]
-    if with_sigma and len(others) == 2 * n_groups - 1:
-        log_sigmas = others[n_groups - 1 :]
-    return MarginalErrors(np.diag(covariance).copy(), covariance, means, log_sigmas)
+    others[found.there] = np.diag(cov)[m:]
+    means = np.zeros(2 * n_groups)
+    means[found.there] = -2 * to_mean[m:]
+    others[0] = 0.0
+    return MarginalErrors(
+        np.diag(covariance).copy(), covariance, (others + means)[:n_groups] + middle, others[n_groups:].copy()
+    )

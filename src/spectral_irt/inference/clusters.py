@@ -81,7 +81,12 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
     True
     """
     code = _codes(responses, clusters)
-    measured = np.flatnonzero(calibration.measured & ~calibration.anchored)
+    if calibration.anchored.any():
+        raise DesignError(
+            f"{responses.source}: cluster-robust standard errors are for difficulties that average zero, and these are "
+            "anchored."
+        )
+    measured = np.flatnonzero(calibration.measured)
     some = responses if len(measured) == responses.n_items else responses.take_items(measured)
     tells = some.counts > 0
     occupied = np.unique(code[tells])
@@ -180,8 +185,8 @@ def _marginal(responses: Responses, beta: Floats, code: Ints, groups: Any) -> _E
     found = marginal_information(people.parts, fit.difficulty, fit.populations, with_sigma=True)
     if not found.dense:
         raise DesignError(
-            f"{responses.source}: cluster-robust standard errors of marginal likelihood need a matrix of all items, and "
-            f"{len(beta):,} are too many. Use the spectral or the conditional estimator."
+            f"{responses.source}: cluster-robust standard errors of marginal likelihood need a matrix of all items, "
+            f"and {len(beta):,} are too many. Use the spectral or the conditional estimator."
         )
     n_groups, n = len(people.parts), int(code.max()) + 1
     total = np.zeros((n, len(beta) + 2 * n_groups))
@@ -190,9 +195,7 @@ def _marginal(responses: Responses, beta: Floats, code: Ints, groups: Any) -> _E
         items, of_population = part.sum(_marginal_scores, fit.difficulty, population, n, persons=(own,))
         total[:, : len(beta)] += items.toarray()
         total[:, [len(beta) + g, len(beta) + n_groups + g]] = of_population
-    kept = np.r_[: len(beta), len(beta) + 1 : len(beta) + 2 * n_groups]  # the first mean is fixed
-    kept = kept[: len(beta) + len(found.own)]
-    return _sandwich(found.whole(), total[:, kept], len(beta))
+    return _sandwich(found.whole(), total[:, np.append(np.full(len(beta), True), found.there)], len(beta))
 
 
 def _sandwich(information: Floats, scores: Floats, m: int) -> _Errors:
@@ -213,7 +216,8 @@ def _marginal_scores(
     block: Block, code: Ints, beta: Floats, population: Any, n: int
 ) -> tuple[sparse.csr_array, Floats]:
     values, of_population = marginal_scores(block, beta, population)
-    sums = np.stack([np.bincount(code, weights=column, minlength=n) for column in of_population.T], axis=1)
+    sums = np.zeros((n, 2))
+    np.add.at(sums, code, of_population)
     return _by_cluster(block, values, code, len(beta), n), sums
 
 

@@ -130,7 +130,9 @@ def _tested(responses: Responses, difficulty: Floats, people: People, grouped: b
     HW = _conditional_information(parts, beta, W)
     found = marginal_information(parts, beta, fit.populations, with_sigma=True)
     B: Any = np.linalg.solve(found.whole(), np.vstack([HW, np.zeros((len(found.own), W.shape[1]))]))
-    r = _contributions(people, beta, fit.populations, W, B, len(found.own))
+    of_populations = np.zeros((2 * len(parts), W.shape[1]))
+    of_populations[found.there] = B[len(beta) :]
+    r = _contributions(people, beta, fit.populations, W, B[: len(beta)], of_populations)
     T, V = r.sum(axis=0), r.T @ r
     K = len(names)
     statistic = float(T @ np.linalg.solve(V, T))
@@ -201,17 +203,15 @@ def _conditional_information(parts: tuple[Responses, ...], beta: Floats, W: Floa
     return Information(pieces, len(beta)) @ W
 
 
-def _contributions(people: People, beta: Floats, populations: Any, W: Floats, B: Floats, others: int) -> Floats:
+def _contributions(
+    people: People, beta: Floats, populations: Any, W: Floats, B: Floats, of_populations: Floats
+) -> Floats:
     """W' r_l of every person."""
     n_groups = len(people.parts)
     rows = []
     for g, (part, population) in enumerate(zip(people.parts, populations, strict=True)):
-        own = np.zeros((2, W.shape[1]))  # what the mean and log sigma of this group take part
-        if g > 0:
-            own[0] = B[len(beta) + g - 1]
-        if others == 2 * n_groups - 1:
-            own[1] = B[len(beta) + n_groups - 1 + g]
-        rows.append(part.gather(_contribution, beta, population, W, B[: len(beta)], own))
+        own = of_populations[[g, n_groups + g]]  # of its mean and of its log sigma
+        rows.append(part.gather(_contribution, beta, population, W, B, own))
     return np.concatenate(rows)
 
 
