@@ -199,15 +199,15 @@ class MarginalRasch(RaschEstimator):
             extra |= {"prior": chosen, "validation_loglik": scores}
             sigma = chosen[1]
         free = self.prior == "free"
-        fit = marginal_difficulty(people.parts, start=start, sigma=sigma, free=free, tol=self.tol, **options)
+        fit = marginal_difficulty(people.answers, start=start, sigma=sigma, free=free, tol=self.tol, **options)
         with_sigma = sigma is None and not free
-        found = marginal_information(people.parts, fit.difficulty, fit.populations, with_sigma=with_sigma)
+        found = marginal_information(people.answers, fit.difficulty, fit.populations, with_sigma=with_sigma)
         errors = marginal_errors(found)
         n_users = int(np.sum(rest.counts > 0))
         n_parameters = rest.n_items + (len(fit.population.nodes) - 2 if free else len(found.own))
         table = _population_columns(people, fit, errors, sigma)
         nodes, weights = _mixture(people, fit.populations)
-        alone = len(people.parts) == 1
+        alone = len(people.answers) == 1
         everyone = Population(nodes, np.log(np.maximum(weights, 1e-300)))
         extra |= {
             "mu": fit.population.mean if alone else everyone.mean,
@@ -223,7 +223,7 @@ class MarginalRasch(RaschEstimator):
             "kept_covariance": errors.covariance if rest.n_items <= KEEP_COVARIANCE else None,
         }
         ability, ability_se = np.empty(rest.n_users), np.empty(rest.n_users)
-        for g, (part, population) in enumerate(zip(people.parts, fit.populations, strict=True)):
+        for g, (part, population) in enumerate(zip(people.answers, fit.populations, strict=True)):
             there = people.split.members(g)
             ability[there], ability_se[there] = part.gather(abilities, fit.difficulty, population)
         extra |= {"ability": ability, "ability_se": ability_se}
@@ -263,7 +263,7 @@ def _population_columns(people: People, fit: MarginalFit, errors: MarginalErrors
     sd = np.array([one.sd if sigma is None else sigma for one in fit.populations])
     return {
         "group": np.array(people.split.names, dtype=object),
-        "n": np.array([int(np.sum(part.counts > 0)) for part in people.parts]),
+        "n": np.array([int(np.sum(part.counts > 0)) for part in people.answers]),
         "mean": np.array([one.mean for one in fit.populations]),
         "mean_se": np.sqrt(errors.mean_variance),
         "sd": sd,
@@ -273,7 +273,7 @@ def _population_columns(people: People, fit: MarginalFit, errors: MarginalErrors
 
 def _mixture(people: People, populations: Sequence[Population]) -> tuple[Floats, Floats]:
     """Nodes and weights of everybody."""
-    sizes = np.array([np.sum(part.counts > 0) for part in people.parts], dtype=float)
+    sizes = np.array([np.sum(part.counts > 0) for part in people.answers], dtype=float)
     weights = [np.exp(one.log_weights) * share for one, share in zip(populations, sizes / sizes.sum(), strict=True)]
     return np.concatenate([one.nodes for one in populations]), np.concatenate(weights)
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from scipy.sparse.csgraph import connected_components
 
 from spectral_irt.errors import DisconnectedDesignError, OptionError, listed
 from spectral_irt.responses import Finding, Responses
@@ -25,7 +24,7 @@ class People:
     """The responses of each group, over the same items."""
 
     split: Split
-    parts: tuple[Responses, ...]
+    answers: tuple[Responses, ...]
     findings: tuple[Finding, ...] = ()
 
 
@@ -64,6 +63,8 @@ def people_by_group(responses: Responses, labels: Any) -> People:
 
 def _check_linked(parts: tuple[Responses, ...], names: tuple[str, ...]) -> None:
     """Means of groups can be compared only through items in common."""
+    from scipy.sparse.csgraph import connected_components
+
     met = sparse.csr_array(np.array([part.item_counts > 0 for part in parts]).astype(np.int8))
     _, label = connected_components(sparse.block_array([[None, met], [met.T, None]]), directed=False)
     label = label[: len(parts)]

@@ -117,13 +117,12 @@ def clustered(
     found = cluster_covariance(calibration, responses, clusters, groups)
     made = calibration.provenance
     small = found.covariance is not None and calibration.n_items <= SMALL
-    kind = f"{made.se_method}, " if made.se_method not in (None, "none") else ""
     return (
         calibration.replace(
             threshold_se=np.where(np.isfinite(found.se), found.se, calibration.se),
             covariance=found.covariance if small else None,
             findings=(*calibration.findings, *_findings(found.n_clusters, name)),
-            provenance=replace(made, se_method=f"{kind}{found.n_clusters:,} clusters"),
+            provenance=replace(made, se_method=f"sandwich, {found.n_clusters:,} clusters"),
         ),
         found,
     )
@@ -181,16 +180,16 @@ def _variance(information: Information, scores: Any) -> Floats:
 
 def _marginal(responses: Responses, beta: Floats, code: Ints, groups: Any) -> _Errors:
     people = people_by_group(responses, groups)
-    fit = marginal_difficulty(people.parts, start=beta, tol=1e-4, max_iter=100)
-    found = marginal_information(people.parts, fit.difficulty, fit.populations, with_sigma=True)
+    fit = marginal_difficulty(people.answers, start=beta, tol=1e-4, max_iter=100)
+    found = marginal_information(people.answers, fit.difficulty, fit.populations, with_sigma=True)
     if not found.dense:
         raise DesignError(
             f"{responses.source}: cluster-robust standard errors of marginal likelihood need a matrix of all items, "
             f"and {len(beta):,} are too many. Use the spectral or the conditional estimator."
         )
-    n_groups, n = len(people.parts), int(code.max()) + 1
+    n_groups, n = len(people.answers), int(code.max()) + 1
     total = np.zeros((n, len(beta) + 2 * n_groups))
-    for g, (part, population) in enumerate(zip(people.parts, fit.populations, strict=True)):
+    for g, (part, population) in enumerate(zip(people.answers, fit.populations, strict=True)):
         own = code[people.split.members(g)]
         items, of_population = part.sum(_marginal_scores, fit.difficulty, population, n, persons=(own,))
         total[:, : len(beta)] += items.toarray()

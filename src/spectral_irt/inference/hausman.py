@@ -37,7 +37,9 @@ from spectral_irt.estimators.marginal_groups import People, people_by_group
 from spectral_irt.estimators.marginal_information import marginal_information
 from spectral_irt.estimators.marginal_scores import marginal_scores
 from spectral_irt.estimators.patterns import distinct, merge, split_in_parts
+from spectral_irt.estimators.population import enough_nodes
 from spectral_irt.inference.result import Result
+from spectral_irt.inference.splits import rough_ability
 from spectral_irt.inference.tails import f_tail, two_sided
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
@@ -116,14 +118,15 @@ def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None,
 
 
 def _tested(responses: Responses, difficulty: Floats, people: People, grouped: bool) -> HausmanTest:
-    parts = people.parts
+    parts = people.answers
     n = sum(int(np.sum((part.scores > 0) & (part.scores < part.counts))) for part in parts)
     if n < LEAST_PEOPLE or len(difficulty) < 3:
         raise DesignError(
             f"{responses.source}: {n:,} people have both right and wrong answers to the {len(difficulty):,} items that "
             f"can be compared; a test of conditional against marginal likelihood needs {LEAST_PEOPLE} and 3 items."
         )
-    fit = marginal_difficulty(parts, start=difficulty - difficulty.mean(), tol=STEP, max_iter=100)
+    start = difficulty - difficulty.mean()
+    fit = marginal_difficulty(parts, start=start, nodes=_nodes(parts, start), tol=STEP, max_iter=100)
     beta = fit.difficulty
     counts = np.sum([part.item_counts for part in parts], axis=0).astype(float)
     names, W = _directions(beta, counts)
@@ -172,7 +175,7 @@ def _sample(responses: Responses, chosen: Ints, groups: Any, seed: int) -> tuple
         chosen = np.sort(rng.choice(chosen, MOST_ITEMS, replace=False))
     share = min(1.0, MOST_RESPONSES / max(int(responses.item_counts[chosen].sum()), 1))
     parts = []
-    for part in people.parts:
+    for part in people.answers:
         some = part if share == 1 else part.take_users(rng.random(part.n_users) < share)
         parts.append(some if len(chosen) == responses.n_items else some.take_items(chosen))
     right = np.sum([part.item_scores for part in parts], axis=0)
@@ -180,6 +183,13 @@ def _sample(responses: Responses, chosen: Ints, groups: Any, seed: int) -> tuple
     if not mixed.all():
         chosen, parts = chosen[mixed], [part.take_items(mixed) for part in parts]
     return chosen, People(people.split, tuple(parts))
+
+
+def _nodes(parts: tuple[Responses, ...], start: Floats) -> int:
+    """Quadrature nodes that are enough for abilities as far apart as they seem, which is a little too far."""
+    rough = np.concatenate([part.gather(rough_ability, start) for part in parts])
+    longest = max(int(part.counts.max(initial=1)) for part in parts)
+    return enough_nodes(float(np.clip(rough.std(), 0.5, 10)), longest)
 
 
 def _directions(beta: Floats, counts: Floats) -> tuple[list[str], Floats]:
@@ -207,9 +217,9 @@ def _contributions(
     people: People, beta: Floats, populations: Any, W: Floats, B: Floats, of_populations: Floats
 ) -> Floats:
     """W' r_l of every person."""
-    n_groups = len(people.parts)
+    n_groups = len(people.answers)
     rows = []
-    for g, (part, population) in enumerate(zip(people.parts, populations, strict=True)):
+    for g, (part, population) in enumerate(zip(people.answers, populations, strict=True)):
         own = of_populations[[g, n_groups + g]]  # of its mean and of its log sigma
         rows.append(part.gather(_contribution, beta, population, W, B, own))
     return np.concatenate(rows)
@@ -229,13 +239,14 @@ def _contribution(block: Block, beta: Floats, population: Any, W: Floats, B: Flo
 def _finding(p: float, size: float, stretch: float, grouped: bool) -> Finding:
     wider = f"about {stretch:.1f} times as far apart" if abs(stretch - 1) >= 0.05 else f"{size:.2f} logits off"
     said = "< 0.001" if p < 0.001 else f"= {p:.3f}"
-    population = "abilities in the groups are not normal" if grouped else "abilities are not from one normal population"
+    one = "abilities are not from one normal population, as when forms are for different people"
+    population = "abilities in the groups are not normal" if grouped else one
     return Finding(
         CODE,
         "warning",
         f"Difficulties given the scores and those of a normal population disagree (p {said}; the former are {wider}). "
         "Either items were chosen by the answers (adaptive test, routing, stopping rule, items not reached), and then "
-        f"the former are wrong; or {population}, as when forms are for different people, and then the latter are.",
+        f"the former are wrong; or {population}, and then the latter are.",
         "If the answers decided what came next, say "
         + option("design", "adaptive")
         + " (with "

@@ -103,7 +103,7 @@ def _sums(block: Block, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
 
 
 def _by_ability(responses: Responses, difficulty: Floats) -> Split:
-    ability = responses.gather(_rough_ability, difficulty)
+    ability = responses.gather(rough_ability, difficulty)
     counts = responses.counts
     informed = (responses.scores > 0) & (responses.scores < counts)
     cut = np.median(ability[informed]) if informed.any() else 0.0
@@ -115,7 +115,7 @@ def _by_ability(responses: Responses, difficulty: Floats) -> Split:
     return Split(("less able half", "more able half"), group)
 
 
-def _rough_ability(block: Block, difficulty: Floats) -> Floats:
+def rough_ability(block: Block, difficulty: Floats) -> Floats:
     """PROX over the user's items, with half an answer each way."""
     known = np.isfinite(difficulty)
     beta = np.where(known, difficulty, 0.0)
