@@ -26,7 +26,7 @@ from spectral_irt.errors import DesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.conditional import CUTOFF
 from spectral_irt.estimators.given_score import conditional_probabilities, pattern_sums
-from spectral_irt.estimators.information import Information, solve
+from spectral_irt.estimators.information import EXACT_WORK, Information, exact_information, exact_work, solve
 from spectral_irt.estimators.marginal_em import marginal_difficulty
 from spectral_irt.estimators.marginal_groups import people_by_group
 from spectral_irt.estimators.marginal_information import marginal_information
@@ -43,7 +43,7 @@ RIDGE = 1e-9  # of the mean diagonal: what is not linked has no contributions ei
 
 @dataclass(frozen=True, eq=False)
 class Clustered:
-    """Cluster-robust errors of the difficulties, on the scale of those that are properly estimated.
+    """Cluster-robust errors of the difficulties.
 
     Attributes
     ----------
@@ -101,12 +101,15 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
     errors = _marginal(some, beta, code, groups) if marginal else _conditional(some, beta, code)
     n = len(occupied)
     factor = n / (n - 1)
+    # Items that rest on the prior take part in the mean that is zero, and what is not known of them shifts the others.
+    rest = calibration.known & ~calibration.measured & np.isfinite(calibration.se)
+    shift = float(np.sum(calibration.se[rest] ** 2)) / int(calibration.known.sum()) ** 2
     se = np.full(calibration.n_items, np.nan)
-    se[measured] = np.sqrt(factor * errors.variance)
+    se[measured] = np.sqrt(factor * errors.variance + shift)
     covariance = None
     if errors.covariance is not None:
         covariance = np.full((calibration.n_items, calibration.n_items), np.nan)
-        covariance[np.ix_(measured, measured)] = factor * errors.covariance
+        covariance[np.ix_(measured, measured)] = factor * errors.covariance + shift
     return Clustered(se, covariance, n)
 
 
@@ -166,7 +169,8 @@ def _conditional(responses: Responses, beta: Floats, code: Ints) -> _Errors:
     information = Information(pieces, m)
     if m > KEEP_COVARIANCE:
         return _Errors(_variance(information, scores), None)
-    return _sandwich(information.dense(), scores.toarray(), m)
+    exact = tiles.sum(exact_work) <= EXACT_WORK
+    return _sandwich(tiles.sum(exact_information, beta) if exact else information.dense(), scores.toarray(), m)
 
 
 def _variance(information: Information, scores: Any) -> Floats:
