@@ -2,10 +2,11 @@
 
     python benchmarks/adaptive.py [--replicates 100] [--only adaptive,random,populations,order,classes]
 
-Prints, for each design, how often 95% intervals contain the true difficulty and the slope of the estimates on it, for the
-default estimator (conditional on the scores, as CML is) and for marginal likelihood (`--design adaptive`; with
-`--population-by` where the design has groups); and how often a plain fit warns that the two disagree. Items without
-right or wrong answers are left out. New difficulties (standard normal), people and answers in every replicate.
+Prints, for each design, how often 95% intervals contain the true difficulty, and the slope of the estimates on it
+(weighted by the number of answers), for the default estimator, which is conditional on the scores as CML is, and for
+marginal likelihood (`--design adaptive`; with `--population-by` where the design has groups); and how often a plain fit
+warns that the two disagree. Items without right or wrong answers are left out. New difficulties (standard normal),
+people and answers in every replicate.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def answers(rng: np.random.Generator, difficulty: Any, ability: Any) -> Any:
 
 
 def vertical(seed: int) -> Data:
-    """Three grades a logit apart, 24 items each, 8 of them in common with the next; items of a grade are at its level."""
+    """Three grades a logit apart, 24 items each, at the level of the grade, 8 of them in common with the next."""
     rng = np.random.default_rng(seed)
     first = np.array([0, 16, 32])
     difficulty = rng.normal(size=56) * 0.8 + np.interp(np.arange(56), first + 12, [-1, 0, 1])
@@ -113,7 +114,9 @@ def compare(draw: Callable[[int], Data], seed: int) -> dict[str, float]:
         error = found.difficulty - data.difficulty
         error = error - error[ok].mean()
         out[f"coverage {name}"] = float(np.mean(np.abs(error[ok]) < 1.96 * found.se[ok]))
-        out[f"slope {name}"] = float(np.polyfit(data.difficulty[ok], found.difficulty[ok], 1)[0])
+        out[f"slope {name}"] = float(
+            np.polyfit(data.difficulty[ok], found.difficulty[ok], 1, w=np.sqrt(found.n[ok]))[0]
+        )
     return out
 
 

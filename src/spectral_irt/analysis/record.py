@@ -120,7 +120,8 @@ def _hausman_record(test: HausmanTest | None) -> dict[str, Any] | None:
     if test is None:
         return None
     counts = {"people_compared": test.n_people, "items_compared": test.n_items}
-    return {**test.to_dict(), "size": test.size, "stretch": test.stretch, **counts}
+    sizes = {"size": test.size, "in_errors": test.in_errors, "stretch": test.stretch}
+    return {**test.to_dict(), **sizes, **counts}
 
 
 def _one_or_all(records: list[dict[str, Any]]) -> Any:

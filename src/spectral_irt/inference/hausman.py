@@ -11,8 +11,9 @@ score test, so that only one of the two has to be fitted. At the marginal estima
 with g_l = P(X_l | s_l) - X_l the person's score in the conditional likelihood, H its information, u_l the score in the
 marginal likelihood, of difficulties and populations, and J its observed information. It does not matter to first order
 that b is not quite the maximum. W holds a few directions in which difficulties may part: in proportion to difficulty
-(adaptive designs stretch the conditional ones), in its square and cube (populations that are not normal), and with the
-number of answers; so the test keeps its level with any number of items.
+(adaptive designs stretch the conditional ones), in its square and cube (populations that are not normal), with the
+level of the other items that the same people met (forms for different people), and with the number of answers; so the
+test keeps its level with any number of items.
 
 References
 ----------
@@ -51,7 +52,8 @@ STEP = 1e-3  # of the marginal likelihood: what is missing to the maximum is acc
 WIDE = 3.0  # standard deviations to which the directions are cut: no single far item may decide
 CODE = "conditional_against_marginal"
 LEVEL = 0.01  # of the finding: adaptive designs are told from others by ten standard errors and more
-NOTABLE = 0.05  # logits, root mean square over the items; less is not worth a warning, however sure it is
+# The finding is about what matters: root mean squares over the items, in logits and in standard errors.
+NOTABLE, OF_ERROR = 0.05, 0.5  # half a standard error off, an interval of 95% holds 92%
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -68,6 +70,8 @@ class HausmanTest(Result):
         conditional likelihood away from the marginal estimate.
     stretch : float
         How many times as far apart the conditional difficulties lie, by the same step.
+    in_errors : float
+        `size` in standard errors of the difficulties.
     n_people, n_items : int
         Who and what was compared: a sample, where there is very much of either.
     """
@@ -76,6 +80,7 @@ class HausmanTest(Result):
 
     size: float
     stretch: float
+    in_errors: float
     n_people: int
     n_items: int
 
@@ -112,12 +117,12 @@ def quick_hausman(responses: Responses, start: Floats, groups: Any = None) -> Ha
 
 def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None, seed: int = 0) -> HausmanTest:
     """`hausman` from any rough difficulties, NaN for items to be left out."""
-    chosen, people = _sample(responses, np.flatnonzero(np.isfinite(start)), groups, seed)
+    chosen, people, share = _sample(responses, np.flatnonzero(np.isfinite(start)), groups, seed)
     with one_blas_thread():  # small matrices, sooner done by one thread than several are woken
-        return _tested(responses, start[chosen], people, groups is not None)
+        return _tested(responses, start[chosen], people, share, groups is not None)
 
 
-def _tested(responses: Responses, difficulty: Floats, people: People, grouped: bool) -> HausmanTest:
+def _tested(responses: Responses, difficulty: Floats, people: People, share: float, grouped: bool) -> HausmanTest:
     parts = people.answers
     n = sum(int(np.sum((part.scores > 0) & (part.scores < part.counts))) for part in parts)
     if n < LEAST_PEOPLE or len(difficulty) < 3:
@@ -129,10 +134,12 @@ def _tested(responses: Responses, difficulty: Floats, people: People, grouped: b
     fit = marginal_difficulty(parts, start=start, nodes=_nodes(parts, start), tol=STEP, max_iter=100)
     beta = fit.difficulty
     counts = np.sum([part.item_counts for part in parts], axis=0).astype(float)
-    names, W = _directions(beta, counts)
+    levels = np.sum([part.sum(_levels, beta) for part in parts], axis=0) / counts
+    names, W = _directions(beta, levels, np.log(counts))
     HW = _conditional_information(parts, beta, W)
     found = marginal_information(parts, beta, fit.populations, with_sigma=True)
-    B: Any = np.linalg.solve(found.whole(), np.vstack([HW, np.zeros((len(found.own), W.shape[1]))]))
+    inverse: Any = np.linalg.inv(found.whole())
+    B = inverse[:, : len(beta)] @ HW
     of_populations = np.zeros((2 * len(parts), W.shape[1]))
     of_populations[found.there] = B[len(beta) :]
     r = _contributions(people, beta, fit.populations, W, B[: len(beta)], of_populations)
@@ -144,6 +151,8 @@ def _tested(responses: Responses, difficulty: Floats, people: People, grouped: b
     difference, se = T / information, np.sqrt(np.diag(V)) / information
     step = W @ np.linalg.solve(W.T @ HW, T)
     size, stretch = float(np.sqrt(np.mean(step**2))), 1 + float(beta @ step / (beta @ beta))
+    in_errors = float(np.sqrt(np.mean(step**2 / np.diag(inverse)[: len(beta)]) / share))
+    notable = p < LEVEL and size >= NOTABLE and in_errors >= OF_ERROR
     compared = f"conditional against marginal difficulties of {len(beta):,} items, {n:,} people"
     return HausmanTest(
         statistic=statistic,
@@ -159,16 +168,17 @@ def _tested(responses: Responses, difficulty: Floats, people: People, grouped: b
             "p": two_sided(difference / se),
         },
         frame_kind=responses.frame_kind,
-        findings=(_finding(p, size, stretch, grouped),) if p < LEVEL and size >= NOTABLE else (),
+        findings=(_finding(p, size, stretch, grouped),) if notable else (),
         size=size,
         stretch=stretch,
+        in_errors=in_errors,
         n_people=n,
         n_items=len(beta),
     )
 
 
-def _sample(responses: Responses, chosen: Ints, groups: Any, seed: int) -> tuple[Ints, People]:
-    """Items with right and wrong answers, and people who answered them; of very many a sample of each."""
+def _sample(responses: Responses, chosen: Ints, groups: Any, seed: int) -> tuple[Ints, People, float]:
+    """Items with right and wrong answers, people who answered them, and which share of all: a sample of very many."""
     rng = np.random.default_rng(seed)
     people = people_by_group(responses, groups)
     if len(chosen) > MOST_ITEMS:
@@ -182,7 +192,7 @@ def _sample(responses: Responses, chosen: Ints, groups: Any, seed: int) -> tuple
     mixed = (right > 0) & (right < np.sum([part.item_counts for part in parts], axis=0))
     if not mixed.all():
         chosen, parts = chosen[mixed], [part.take_items(mixed) for part in parts]
-    return chosen, People(people.split, tuple(parts))
+    return chosen, People(people.split, tuple(parts)), share
 
 
 def _nodes(parts: tuple[Responses, ...], start: Floats) -> int:
@@ -192,11 +202,19 @@ def _nodes(parts: tuple[Responses, ...], start: Floats) -> int:
     return enough_nodes(float(np.clip(rough.std(), 0.5, 10)), longest)
 
 
-def _directions(beta: Floats, counts: Floats) -> tuple[list[str], Floats]:
-    """Difficulty, its square and cube, and the logarithm of the number of answers, each without those before it."""
+def _levels(block: Block, beta: Floats) -> Floats:
+    """Sum over the answers to each item of the mean difficulty of all items that the person answered."""
+    totals = block.pattern(len(beta)) @ beta
+    mean = (totals[0::2] + totals[1::2]) / np.maximum(block.counts, 1)
+    return block.pattern(len(beta)).T @ np.repeat(mean, 2)
+
+
+def _directions(beta: Floats, levels: Floats, popularity: Floats) -> tuple[list[str], Floats]:
+    """Difficulty, its square and cube, the level of the other items, popularity: each without those before it."""
     z = np.clip((beta - beta.mean()) / max(float(beta.std()), 1e-12), -WIDE, WIDE)
     names, columns = ["difficulty"], [beta - beta.mean()]
-    for name, values in (("its square", z**2), ("its cube", z**3), ("number of answers", np.log(counts))):
+    further = {"its square": z**2, "its cube": z**3, "items met with it": levels, "number of answers": popularity}
+    for name, values in further.items():
         before = np.stack([np.ones(len(beta)), *columns], axis=1)
         rest = values - before @ np.linalg.lstsq(before, values, rcond=None)[0]
         if rest.std() > 1e-6 * max(1.0, float(np.abs(values).max())) and len(columns) < len(beta) - 2:
@@ -245,7 +263,7 @@ def _finding(p: float, size: float, stretch: float, grouped: bool) -> Finding:
         CODE,
         "warning",
         f"Difficulties given the scores and those of a normal population disagree (p {said}; the former are {wider}). "
-        "Either items were chosen by the answers (adaptive test, routing, stopping rule, items not reached), and then "
+        "Either items were chosen by the answers (adaptive test, routing, stopping rule), and then "
         f"the former are wrong; or {population}, and then the latter are.",
         "If the answers decided what came next, say "
         + option("design", "adaptive")
