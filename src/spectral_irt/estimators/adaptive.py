@@ -12,30 +12,37 @@ Eggen & Verhelst (2011), Psicologica 32, 107-132. Zwitser & Maris (2015), Psycho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from spectral_irt.errors import Words, option
 from spectral_irt.responses import Finding
 
 if TYPE_CHECKING:
     from spectral_irt.calibration import Calibration
-    from spectral_irt.estimators.marginal import MarginalRasch
+    from spectral_irt.estimators.base import RaschEstimator
 
+E = TypeVar("E", bound="RaschEstimator")
 FIXED, ADAPTIVE = "fixed", "adaptive"
 DESIGNS = (FIXED, ADAPTIVE)
 CODE = "adaptive_design"
 
 
-def adaptive_fit(data: Any, *, groups: Any = None, progress: Any = None, **parameters: Any) -> MarginalRasch:
-    """The calibration of an adaptive design, by marginal likelihood with a population for each group.
+def fit_adaptive(estimator: E, data: Any, *, groups: Any = None, progress: Any = None) -> E:
+    """Fit any estimator to an adaptive design: what it learns is what marginal likelihood finds, and says so.
 
-    >>> from spectral_irt.datasets import load_lsat
-    >>> adaptive_fit(load_lsat()).findings_[0].code
-    'adaptive_design'
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> fit = fit_adaptive(SpectralRasch(), datasets.load_lsat())
+    >>> fit.calibration_.provenance.estimator, fit.difficulty_.round(2).tolist()
+    ('MarginalRasch', [-1.26, 0.48, 1.24, 0.17, -0.62])
     """
     from spectral_irt.estimators.marginal import MarginalRasch
 
-    return MarginalRasch(**parameters).fit(data, groups=groups, design=ADAPTIVE, progress=progress)
+    marginal = MarginalRasch(threads=estimator.threads, threshold=estimator.threshold)
+    found = marginal.fit(data, groups=groups, design=ADAPTIVE, progress=progress)
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)  # nothing of an earlier fit survives
+    vars(estimator).update({name: value for name, value in vars(found).items() if name.endswith("_")})
+    return estimator
 
 
 def is_adaptive(calibration: Calibration) -> bool:
