@@ -46,9 +46,9 @@ from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 
 MOST_ITEMS = 500  # with more a sample of them is compared: the information of marginal likelihood is a dense matrix
-MOST_RESPONSES = 100_000  # with more a sample of the people: enough for power, half a second of work
+MOST_RESPONSES = 50_000  # with more a sample of the people: enough for power, half a second of work
 LEAST_PEOPLE = 50  # with both right and wrong answers; with fewer nothing can be told
-STEP = 1e-3  # of the marginal likelihood: what is missing to the maximum is accounted for
+STEP, PASSES = 1e-3, 30  # of the marginal likelihood: what is missing to the maximum is accounted for
 WIDE = 3.0  # standard deviations to which the directions are cut: no single far item may decide
 CODE = "conditional_against_marginal"
 LEVEL = 0.01  # of the finding: adaptive designs are told from others by ten standard errors and more
@@ -95,7 +95,7 @@ def hausman(calibration: Calibration, responses: Responses, groups: Any = None, 
     groups : labels or mapping, optional
         The group of each person; abilities are then normal in each group, not over all.
     seed : int
-        Draws the samples of items (more than 500) and of people (more than 100,000 responses).
+        Draws the samples of items (more than 500) and of people (more than 50,000 responses).
 
     Examples
     --------
@@ -131,7 +131,7 @@ def _tested(responses: Responses, difficulty: Floats, people: People, share: flo
             f"can be compared; a test of conditional against marginal likelihood needs {LEAST_PEOPLE} and 3 items."
         )
     start = difficulty - difficulty.mean()
-    fit = marginal_difficulty(parts, start=start, nodes=_nodes(parts, start), tol=STEP, max_iter=100)
+    fit = marginal_difficulty(parts, start=start, nodes=_nodes(parts, start), tol=STEP, max_iter=PASSES)
     beta = fit.difficulty
     counts = np.sum([part.item_counts for part in parts], axis=0).astype(float)
     levels = np.sum([part.sum(_levels, beta) for part in parts], axis=0) / counts
