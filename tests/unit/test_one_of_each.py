@@ -85,8 +85,11 @@ def test_the_check_sees_lookups() -> None:
 # ----------------------------------------------------------------------------------------- commands
 
 KERNELS = ("spectral_irt.chain", "spectral_irt.inference", "spectral_irt.persons", "spectral_irt.ability")
-# The command `compare` runs a comparison, which is no part of the analysis of one calibration.
-OWN = {"cli/compare.py": {"spectral_irt.inference.compare", "spectral_irt.inference.holdout"}}
+# `compare` runs a comparison, which is no part of the analysis of one calibration; `check` has no calibration at all.
+OWN = {
+    "cli/compare.py": {"spectral_irt.inference.compare", "spectral_irt.inference.holdout"},
+    "cli/check.py": {"spectral_irt.inference.hausman"},
+}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "cli").glob("*.py")), ids=named)

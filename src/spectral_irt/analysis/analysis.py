@@ -15,12 +15,15 @@ from spectral_irt.analysis.assembled import contrast_columns, residual_columns, 
 from spectral_irt.analysis.parts import Parts, affordable, test_is_quick
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.inference.bounds import error_over_floor
+from spectral_irt.inference.clusters import clustered
 from spectral_irt.inference.conditional_fit import ConditionalStatistics, conditional_statistics
 from spectral_irt.inference.dependence import MIN_USERS as MIN_PAIRED
 from spectral_irt.inference.dependence import LocalDependence, local_dependence
 from spectral_irt.inference.differential import MIN_USERS, Differential, differential
 from spectral_irt.inference.fit_statistics import ItemStatistics, item_statistics
+from spectral_irt.inference.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, item_fit_columns, misfit_findings
 from spectral_irt.inference.marginal_reliability import marginal_reliability
 from spectral_irt.inference.ranking import DENSE_ITEMS, ranking_columns
@@ -130,6 +133,14 @@ class Analysis:
             lambda: abilities(self.responses, self.calibration.difficulty, method, **prior),
             say=f"abilities ({method})",
         )
+
+    def populations(self) -> list[dict[str, Any]] | None:
+        """Mean and standard deviation of ability in each group, where marginal likelihood estimated them."""
+        table: Columns | None = getattr(self._estimator, "population_", None)
+        if table is None:
+            return None
+        columns = {name: values.tolist() for name, values in table.items()}
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def person_fit(self, method: str | None = None) -> MeanSquares:
         """Infit and outfit of every person as arrays."""
@@ -305,6 +316,22 @@ class Analysis:
 
         return self._once("quick_model_test", compute, say="less able against more able half")
 
+    def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
+        """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
+        abilities are not normal (in each group); see `inference.hausman.hausman`."""
+        return hausman(self.calibration, self.responses, groups, seed=seed)
+
+    def quick_hausman(self, groups: Any = None) -> HausmanTest | None:
+        """`hausman` where the data allow it and the calibration does not allow for adaptive designs anyway."""
+        if is_adaptive(self.calibration):
+            return None
+        start = np.where(self.calibration.measured, self.calibration.difficulty, np.nan)
+        return self._once(
+            "hausman",
+            lambda: quick_hausman(self.responses, start, groups),
+            say="conditional against marginal likelihood",
+        )
+
     def dif(
         self,
         groups: Any,
@@ -403,6 +430,17 @@ class Analysis:
         }
         return other
 
+    def clustered(self, clusters: Any, groups: Any = None, *, name: str = "clusters") -> Analysis:
+        """The same analysis with standard errors that allow for clusters of people, such as classrooms.
+
+        `clusters` has a label for each person, in their order, or maps persons to labels; `groups` those of a marginal
+        calibration with several populations; see `inference.clusters.cluster_covariance`.
+        """
+        calibration, found = clustered(self.calibration, self.responses, clusters, groups, name=name)
+        other = object.__new__(Analysis)
+        other.__dict__ = {**self.__dict__, "calibration": calibration, "_known": {"covariance": found.covariance}}
+        return other
+
     def to_bank(self, salt: Any = None) -> Bank:
         """A bank of the calibration and of what these responses, which it was fitted to, tell for later updates.
 
@@ -419,7 +457,7 @@ class Analysis:
 
     def parts(self, *, writing: bool = False, **wanted: Any) -> Parts:
         """What a summary or the files hold besides the items; `wanted` are fields of `Parts`."""
-        return affordable(self.responses, writing=writing, **wanted)
+        return affordable(self.responses, writing=writing, adaptive=is_adaptive(self.calibration), **wanted)
 
     def grouped(self, parts: Parts) -> Mapping[str, Differential]:
         """The comparison of groups for every grouping of the parts."""
@@ -435,6 +473,8 @@ class Analysis:
         if parts.fit:
             columns = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
             found += misfit_findings(columns, parts.bootstrap)
+            test = self.quick_hausman(parts.populations)
+            found += [] if test is None else test.findings
         for one in self.grouped(parts).values():
             found += one.findings
         return tuple(found)

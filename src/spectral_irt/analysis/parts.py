@@ -20,6 +20,13 @@ TOO_LONG = Finding(
     Words("Pass fit=True to have it all the same.", "Say --fit to have it all the same."),
 )
 
+NOT_GIVEN_SCORES = Finding(
+    "fit_left_out",
+    "note",
+    "The fit of the items was left out: it looks at answers given the scores, and these answers chose the items.",
+    Words("Pass fit=True to have it all the same.", "Say --fit to have it all the same."),
+)
+
 
 @dataclass(frozen=True)
 class Parts:
@@ -37,6 +44,8 @@ class Parts:
         Names of groupings to the group of every person.
     draws, seed : int
         Of plausible values, where the analysis reports them ("pv"): for each person, and how they are drawn.
+    populations : labels, optional
+        The population that each person is from, where there are several.
     notes : tuple of Finding
         What to say about what was left out.
     """
@@ -49,18 +58,27 @@ class Parts:
     groups: Mapping[str, Any] = field(default_factory=dict)
     draws: int = 5
     seed: int = 0
+    populations: Any = None
     notes: tuple[Finding, ...] = ()
 
 
 def affordable(
-    responses: Responses, *, persons: bool | None = None, fit: bool | None = None, writing: bool = False, **rest: Any
+    responses: Responses,
+    *,
+    persons: bool | None = None,
+    fit: bool | None = None,
+    writing: bool = False,
+    adaptive: bool = False,
+    **rest: Any,
 ) -> Parts:
     """The parts that were asked for; where nothing was said, those that do not take long or are to be written."""
     by_default = writing or responses.n_responses <= QUICK
     notes: tuple[Finding, ...] = ()
     if fit is None:
         fit = by_default
-        if fit and float((responses.counts.astype(float) ** 2).sum()) > LONG:
+        if fit and adaptive:
+            fit, notes = False, (NOT_GIVEN_SCORES,)
+        elif fit and float((responses.counts.astype(float) ** 2).sum()) > LONG:
             fit, notes = False, (TOO_LONG,)
     return Parts(persons=by_default if persons is None else persons, fit=fit, notes=notes, **rest)
 

@@ -12,7 +12,9 @@ import numpy as np
 from spectral_irt import __version__
 from spectral_irt.analysis.folder import PROGRAM
 from spectral_irt.errors import for_shell
+from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
 from spectral_irt.inference.differential import Differential
+from spectral_irt.inference.hausman import HausmanTest
 from spectral_irt.inference.wald import WaldTest
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.tables import Columns
@@ -36,6 +38,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "outputs": [],
         "estimator": made.estimator,
         "settings": dict(made.settings),
+        "design": ADAPTIVE if is_adaptive(calibration) else FIXED,
         "input": {"source": responses.source},
         "counts": {
             **counts_of(responses),
@@ -57,6 +60,8 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "reliability": study.reliability().to_dict() if parts.persons else None,
         "item_fit": _item_fit_record(study, parts) if parts.fit else None,
         "model_test": None if test is None else _test_record(test),
+        "conditional_against_marginal": _hausman_record(study.quick_hausman(parts.populations)) if parts.fit else None,
+        "populations": study.populations(),
         "dif": _one_or_all([_dif_record(dif, column) for column, dif in study.grouped(parts).items()]),
         "findings": [finding_record(finding) for finding in study.findings(parts)],
     }
@@ -116,6 +121,14 @@ def _test_record(test: WaldTest) -> dict[str, Any]:
         "groups": dict(zip(groups.names, groups.sizes.tolist(), strict=True)),
         "items_compared": len(groups.items),
     }
+
+
+def _hausman_record(test: HausmanTest | None) -> dict[str, Any] | None:
+    if test is None:
+        return None
+    counts = {"people_compared": test.n_people, "items_compared": test.n_items}
+    sizes = {"size": test.size, "in_errors": test.in_errors, "stretch": test.stretch}
+    return {**test.to_dict(), **sizes, **counts}
 
 
 def _one_or_all(records: list[dict[str, Any]]) -> Any:

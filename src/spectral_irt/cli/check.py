@@ -34,19 +34,25 @@ def check(
     from spectral_irt.display import console, show_findings
     from spectral_irt.engines import LocalEngine
     from spectral_irt.estimators.spectral import spectral_difficulty
+    from spectral_irt.inference.hausman import quick_hausman
 
     job = job_of(files, reading, fitting, wanted, output, parquet)
     job.checked()
     with Progress() as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        if job.read_groups is not None:
-            job.read_groups()
+        groups = [] if job.read_groups is None else job.read_groups()
         responses = job.read(progress)
         if fitting.threads is not None:
             responses = responses.using(LocalEngine(fitting.threads))
         # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
         found = spectral_difficulty(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
+        test = None
+        if job.fitting.design != "adaptive":  # which would explain what the test finds
+            progress.say("conditional against marginal likelihood")
+            populations = [one.of(responses) for one in groups if one.column == job.fitting.population_by]
+            test = quick_hausman(responses, found.difficulty, *populations)
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
+    about_the_data += [] if test is None else test.findings
     out = console()
     show_findings(out, [*responses.notes, *about_the_data])
     if not any(finding.code != "items_taken" for finding in (*responses.notes, *about_the_data)):

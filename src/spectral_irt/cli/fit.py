@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spectral_irt.cli.design import by_design, design_columns, design_of, is_compared
 from spectral_irt.cli.options import Files, Fitting, Output, Parquet, Reading, Wanted, with_options
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, OutputError
@@ -80,12 +81,15 @@ class Job:
         parameters = self.fitting.parameters()
         if self.wanted.anchors is None:
             return make_estimator(self.fitting.estimator, parameters)
+        if self.fitting.clustered_by is not None:
+            raise OptionError("--clustered-by is for difficulties that average zero; leave out --anchors.")
         from spectral_irt.bank import AnchoredRasch
 
         takes = ("regularization", "assume_equal_means", "se", "max_iter", "threads")
         foreign = [name for name in parameters if name not in takes]
         if self.fitting.estimator != "spectral" or foreign:
-            said = ["--estimator"] if self.fitting.estimator != "spectral" else []
+            how = "--design" if self.fitting.design == "adaptive" else "--estimator"
+            said = [how] if self.fitting.estimator != "spectral" else []
             said += [f"--{name.replace('_', '-')}" for name in foreign]
             raise OptionError(
                 f"--anchors goes with the spectral estimator and ability weights; leave out {', '.join(said)}."
@@ -103,11 +107,16 @@ class Job:
             groups = self.read_groups() if self.read_groups is not None else []
             responses = self.read(progress)
             times.append(time.perf_counter())
+            of = {one.column: one.of(responses) for one in groups}
             with warnings.catch_warnings(record=True) as heard:
-                estimator.fit(responses, progress=progress.say)
-            times.append(time.perf_counter())
+                estimator.fit(responses, progress=progress.say, **design_of(self.fitting, of))
             study = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
-            parts = self._parts(study, groups)
+            clusters, populations = self.fitting.clustered_by, of.get(self.fitting.population_by or "")
+            if clusters is not None:
+                progress.say("standard errors")
+                study = study.clustered(of[clusters], populations, name=f"clusters by {clusters}")
+            times.append(time.perf_counter())
+            parts = self._parts(study, of)
             scale = self.wanted.mean_and_sd()
             study = study if scale is None else study.rescale(*scale)
             part_lines(study, parts)
@@ -120,7 +129,7 @@ class Job:
         self.seconds = {**dict(zip(("read", "fit", "analysis"), steps, strict=True)), "total": times[-1] - times[0]}
         return study, parts
 
-    def _parts(self, study: Analysis, groups: list[Groups]) -> Parts:
+    def _parts(self, study: Analysis, of: dict[str, list[Any]]) -> Parts:
         """Which parts of the analysis were asked for, or go without saying."""
         from spectral_irt.bank.people import NO_RECOGNITION
 
@@ -132,7 +141,8 @@ class Job:
             bootstrap=wanted.bootstrap or 0,
             sample=wanted.sample,
             top=wanted.rank,
-            groups={one.column: one.of(study.responses) for one in groups},
+            groups={column: labels for column, labels in of.items() if is_compared(column, wanted, self.fitting)},
+            populations=of.get(self.fitting.population_by or ""),
             draws=wanted.draws or 5,
             seed=wanted.seed or 0,
         )
@@ -158,7 +168,8 @@ class Job:
         stale: list[Path] = []
         if self.output is not None:
             unwanted = {"persons": wanted.persons is False, "item_fit": wanted.fit is False}
-            unwanted |= {"dif": self.read_groups is None, "ranking": wanted.rank is None}
+            compares = bool(wanted.group) or (self.read_groups is not None and not design_columns(self.fitting))
+            unwanted |= {"dif": not compares, "ranking": wanted.rank is None}
             tables = [table for table in TABLES if not unwanted.get(table)]
             results, stale = result_paths(self.output, tables, parquet=self.parquet)
         places = [*exports, *results]
@@ -197,7 +208,9 @@ class Job:
         record = study.record(parts)
         record["outputs"] = [*self.written, RECORD]
         record["estimator"] = self.fitting.estimator
+        columns = {"population_by": self.fitting.population_by, "clustered_by": self.fitting.clustered_by}
         record["input"] |= {"files": list(self.files), "reading": self.reading}
+        record["input"] |= {name: column for name, column in columns.items() if column is not None}
         return {**record, "seconds": {name: round(value, 4) for name, value in self.seconds.items()}}
 
     def _export(self, target: Path, study: Analysis) -> str:
@@ -266,6 +279,8 @@ def fit(
       spectral-irt fit ratings.csv --above-mean wrong --rank 25 -o results
     Are items as hard for one sex as for the other? Height is not an item:
       spectral-irt fit answers.csv --group sex --ignore height -o results
+    An adaptive test; abilities differ between grades:
+      spectral-irt fit log.csv --design adaptive --population-by grade -o results
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
@@ -277,13 +292,16 @@ def job_of(
     files: Sequence[str], reading: Reading, fitting: Fitting, wanted: Wanted, output: Path | None, parquet: bool
 ) -> Job:
     """What the options of the command mean."""
+    fitting = by_design(fitting)
     read_groups = None
-    if wanted.group or wanted.group_file is not None:
+    columns = [*(wanted.group or []), *design_columns(fitting)]
+    if columns or wanted.group_file is not None:
         from spectral_irt.cli.groups import read_groups as find
 
         if wanted.group_file is None:
-            reading = replace(reading, ignore=[*reading.ignore, *(wanted.group or [])])
-        read_groups = functools.partial(find, wanted.group or [], wanted.group_file, files, reading)
+            reading = replace(reading, ignore=[*reading.ignore, *columns])
+        many = [fitting.clustered_by] if fitting.clustered_by is not None else []
+        read_groups = functools.partial(find, columns, wanted.group_file, files, reading, many=many)
     return Job(
         read=lambda progress: reading.read(files, progress),
         fitting=fitting,

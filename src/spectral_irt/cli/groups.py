@@ -40,31 +40,43 @@ class Groups:
         return found
 
 
-def read_groups(columns: Sequence[str], group_file: str | None, files: Sequence[str], reading: Reading) -> list[Groups]:
-    """The groups that `--group` (one for each column) and `--group-file` mean; the rest is about the answers."""
+def read_groups(
+    columns: Sequence[str],
+    group_file: str | None,
+    files: Sequence[str],
+    reading: Reading,
+    *,
+    many: Sequence[str] = (),
+) -> list[Groups]:
+    """The groups that columns (of `--group` and its like) and `--group-file` mean; the rest is about the answers.
+
+    A column among `many` may have any number of values.
+    """
     from spectral_irt.responses.reading.files import find_files, source_name
     from spectral_irt.responses.reading.tabular import polars_errors_named
 
     if group_file is None and reading.orient == "items":
-        raise OptionError("--group names a column, and with --orient items a column is a person; use --group-file.")
+        raise OptionError(
+            "a group is named in a column, and with --orient items a column is a person; use --group-file."
+        )
     found = find_files([group_file] if group_file is not None else list(files))
     source = source_name(found)
     groups = []
     with polars_errors_named(source):
         if group_file is None:
             for column in dict.fromkeys(columns):
-                groups.append(_gathered(column, source, _of_answers(found, column, columns, reading)))
+                groups.append(_gathered(column, source, _of_answers(found, column, columns, reading), column in many))
         else:
             for asked in dict.fromkeys(columns) or [None]:
                 column, pieces = _of_people(found, asked, reading.user)
-                groups.append(_gathered(column, source, pieces))
+                groups.append(_gathered(column, source, pieces, column in many))
     return groups
 
 
 Pieces = Iterator[tuple["pl.Series", "pl.Series"]]  # labels of people, and their groups, as text
 
 
-def _gathered(column: str, source: str, pieces: Pieces) -> Groups:
+def _gathered(column: str, source: str, pieces: Pieces, many: bool) -> Groups:
     import polars as pl
 
     from spectral_irt.responses.missing import NOT_ANSWERED
@@ -86,11 +98,8 @@ def _gathered(column: str, source: str, pieces: Pieces) -> Groups:
     levels = seen["group"].unique().sort()
     if len(levels) < 2:
         what = f"a single value, {levels[0]!r}" if len(levels) else "no value at all"
-        raise DesignError(
-            f"{source}: the column {column!r} has {what}; differential functioning needs two groups or more. Check the "
-            "column."
-        )
-    if len(levels) > MOST_LEVELS:
+        raise DesignError(f"{source}: the column {column!r} has {what}; groups are two or more. Check the column.")
+    if len(levels) > MOST_LEVELS and not many:
         raise OptionError(
             f"{source}: the column {column!r} has {len(levels):,} different values ({listed(levels.to_list())}); at "
             f"most {MOST_LEVELS} groups are compared. Merge them into a few, each of some hundred people."

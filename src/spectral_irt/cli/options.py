@@ -181,6 +181,30 @@ class Fitting:
             "intervals are too narrow; choppin; eigenvector.",
         ),
     ] = "spectral"
+    design: Annotated[
+        str,
+        _method(
+            metavar="|".join(CHOICES["design"]),
+            help="adaptive: the answers so far decided which item came next, or when to stop (adaptive tests, routing, "
+            "stopping rules). Difficulties are then found by marginal maximum likelihood.",
+        ),
+    ] = "fixed"
+    population_by: Annotated[
+        str | None,
+        _method(
+            metavar="COLUMN",
+            help="With --design adaptive or --estimator mml: a mean and a standard deviation of ability for each value "
+            "of this column, such as the grade.",
+        ),
+    ] = None
+    clustered_by: Annotated[
+        str | None,
+        _method(
+            metavar="COLUMN",
+            help="Standard errors that allow for answers that are alike within each value of this column, such as "
+            "the classroom.",
+        ),
+    ] = None
     weighting: Annotated[
         str | None,
         _method(
@@ -228,7 +252,8 @@ class Fitting:
         """The estimator's parameters that were said."""
         if self.nu_rule is not None and not (self.nu or (self.nu is None and self.estimator == "paper")):
             raise OptionError("--nu-rule says which pairs --nu is added to; say how much with --nu 1, or leave it out.")
-        said = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "estimator"}
+        not_its_own = ("estimator", "design", "population_by", "clustered_by")
+        said = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in not_its_own}
         said["regularization"] = _number_or_auto(self.regularization)
         return {name: value for name, value in said.items() if value is not None}
 
@@ -286,7 +311,11 @@ class Wanted:
     ] = None
     group_file: Annotated[
         str | None,
-        _analysis(metavar="FILE", help="A table of people that has the column --group, where the answers have not."),
+        _analysis(
+            metavar="FILE",
+            help="A table of people with the columns of --group, --population-by and --clustered-by, where the answers "
+            "do not have them.",
+        ),
     ] = None
     anchors: Annotated[
         str | None,

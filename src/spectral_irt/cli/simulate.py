@@ -38,8 +38,10 @@ class Details:
     activity_sd: Annotated[float | None, _option("NUMBER", "popularity: how unequal users are; 1.", _DESIGN)] = None
     booklets: Annotated[int | None, _option("NUMBER", "booklets: how many.", _DESIGN)] = None
     forms: Annotated[int | None, _option("NUMBER", "linked: how many forms; 30.", _DESIGN)] = None
-    length: Annotated[int | None, _option("NUMBER", "booklets, linked: items in each.", _DESIGN)] = None
+    length: Annotated[int | None, _option("NUMBER", "booklets, linked, adaptive: items in each.", _DESIGN)] = None
     anchors: Annotated[int | None, _option("NUMBER", "linked: items shared with the form before; 2.", _DESIGN)] = None
+    routing: Annotated[int | None, _option("NUMBER", "two-stage: items of the first stage; 10.", _DESIGN)] = None
+    wrong: Annotated[int | None, _option("NUMBER", "stopping: wrong answers that end it; 3.", _DESIGN)] = None
 
     def said(self) -> dict[str, Any]:
         given = {one.name: getattr(self, one.name) for one in fields(self)}
@@ -61,8 +63,9 @@ def simulate(
         str,
         _option(
             "NAME",
-            "Who is shown what: complete (default), sampled, popularity, booklets or linked.",
-            autocompletion=offered("complete|sampled|popularity|booklets|linked"),
+            "Who is shown what: complete (default), sampled, popularity, booklets or linked; by the answers so far: "
+            "adaptive, two-stage or stopping.",
+            autocompletion=offered("complete|sampled|popularity|booklets|linked|adaptive|two-stage|stopping"),
         ),
     ] = "complete",
     seed: Annotated[int | None, _option("NUMBER", "The same seed gives the same data.")] = None,

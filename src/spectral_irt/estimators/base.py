@@ -185,12 +185,16 @@ class RaschEstimator:
         progress : callable, optional
             Told in a few words what is going on.
         """
+        return self._fitted(data, progress)
+
+    def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Self:
+        """`fit`, and what only some methods are told about the design, which goes to their `_estimate`."""
         responses = as_responses(data, threshold=self.threshold)
         if self.threads is not None:
             responses = responses.using(LocalEngine(self.threads))
         check_usable(responses)
         with one_blas_thread() if responses.n_items <= SMALL_ALGEBRA else nullcontext():
-            found = self._estimate(responses, progress or (lambda text: None))
+            found = self._estimate(responses, progress or (lambda text: None), **design)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)  # nothing of an earlier fit survives
         self.calibration_ = self._calibration(responses, found)

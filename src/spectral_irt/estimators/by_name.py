@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 # The values that options can take, as the chain declares them: a help text must not wait for scipy to be imported.
 CHOICES = {
+    "design": ("fixed", "adaptive"),
     "weighting": ("ability", "persons", "pairs"),
     "nu_rule": ("differed", "together"),
     "se": ("auto", "dense", "one-pass", "multiplier", "information", "none"),

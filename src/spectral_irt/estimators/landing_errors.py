@@ -63,7 +63,7 @@ def too_regular(landed: Landed, omega: Floats) -> Floats:
     """
     assert landed.prior is not None
     share = np.divide(landed.prior.diagonal, landed.diagonal, out=np.zeros(len(omega)), where=landed.diagonal > 0)
-    return np.sqrt(share) * np.maximum(landed.information - omega, 0)
+    return np.cbrt(share) * np.maximum(landed.information - omega, 0)
 
 
 def standard_errors(landed: Landed, method: str, seed: int = 0) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from spectral_irt.errors import (
     Words,
     check_option,
     listed,
+    option,
 )
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
+from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, adaptive_finding
+from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.marginal_em import (
     FREE_STEP,
     NO_SPREAD,
@@ -23,15 +25,14 @@ from spectral_irt.estimators.marginal_em import (
     choose_prior,
     marginal_difficulty,
 )
-from spectral_irt.estimators.population import (
-    MOST,
-    abilities,
-    enough_nodes,
-    marginal_variances,
-)
+from spectral_irt.estimators.marginal_groups import People, people_by_group, population_findings
+from spectral_irt.estimators.marginal_information import MarginalErrors, marginal_errors, marginal_information
+from spectral_irt.estimators.population import MOST, Population, abilities, enough_nodes
 from spectral_irt.estimators.support import DENSE_ITEMS, Kept, start_difficulty
 from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import examine
+from spectral_irt.tables import Columns
 
 Prior = Literal["normal", "free", "validation"]
 Quadrature = Literal["even", "hermite"]
@@ -49,7 +50,11 @@ class MarginalRasch(RaschEstimator):
 
     More efficient than conditional likelihood when the population is what it is taken for, inconsistent when it is not
     (the paper's Figure 1 with a fixed sd of 1 and a true one of 2); estimating sigma, the default, removes the worst of
-    that.
+    that, and a population for each group (`fit(responses, groups=...)`) the worst where forms are for different people.
+
+    The one method here for tests that choose the next item, or the end, by the answers so far (adaptive tests, routing,
+    stopping rules): the likelihood of all answers of a person does not depend on how their items were chosen, a
+    likelihood given the score does.
 
     Parameters
     ----------
@@ -78,25 +83,29 @@ class MarginalRasch(RaschEstimator):
     Attributes
     ----------
     mu_, sigma_, sigma_se_ : float
-        Mean and standard deviation of ability on the scale of the difficulties.
+        Mean and standard deviation of ability on the scale of the difficulties; of everybody, where there are groups,
+        with sigma_se_ NaN.
+    population_ : dict of columns
+        `group, n, mean, mean_se, sd, sd_se` of every group; the group of everybody is called "all".
     loglik_, aic_, bic_, n_parameters_ : float
         Marginal log-likelihood; BIC counts users.
     ability_, ability_se_ : arrays, one number a user
         Posterior mean (EAP) and standard deviation.
     nodes_, weights_ : arrays
-        The distribution of ability.
+        The distribution of ability; of all groups together, where there are groups.
     prior_, validation_loglik_
         With prior="validation": the chosen (mean, sd), and the mean log-likelihood an answer under each candidate.
 
     Notes
     -----
-    Standard errors invert the observed information (Louis 1982) of difficulties and log sigma; with prior="free" they
-    take the distribution as known. Beyond 5,000 items each item's own information is used alone.
+    Standard errors invert the observed information (Louis 1982) of difficulties, means and log sigmas; with
+    prior="free" they take the distribution as known. Beyond 5,000 items each item's own information is used alone.
 
     References
     ----------
     Bock & Aitkin (1981), Psychometrika 46, 443. Liu, Rubin & Wu (1998), Biometrika 85, 755 (parameter expansion).
-    Louis (1982), JRSS B 44, 226. Nguyen & Zhang (2022), section 4.
+    Louis (1982), JRSS B 44, 226. Eggen & Verhelst (2011), Psicologica 32, 107 (adaptive designs). Nguyen & Zhang
+    (2022), section 4.
 
     Examples
     --------
@@ -105,6 +114,9 @@ class MarginalRasch(RaschEstimator):
     >>> fit.difficulty_.round(2).tolist(), round(fit.sigma_, 3), round(fit.loglik_, 2)
     ([-1.26, 0.48, 1.24, 0.17, -0.62], 0.755, -2466.94)
     """
+
+    kept_: Any
+    kept_covariance_: Floats | None
 
     def __init__(
         self,
@@ -145,10 +157,36 @@ class MarginalRasch(RaschEstimator):
         if not 0 < self.validation < 1:
             raise OptionError(f"validation is {self.validation!r}; it must be between 0 and 1.")
 
-    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
+    def fit(
+        self,
+        data: Any,
+        y: object = None,
+        *,
+        groups: Any = None,
+        design: str = FIXED,
+        progress: Tell | None = None,
+    ) -> Self:
+        """Calibrate the items; `data`, `y` and `progress` as in every estimator.
+
+        Parameters
+        ----------
+        groups : labels or mapping, optional
+            The group of each person, in their order or by their label; abilities have a mean and a standard deviation
+            for each. People without a label are a group of their own.
+        design : "fixed" or "adaptive"
+            Whether items were chosen by earlier answers. The numbers are the same; the calibration keeps in mind that
+            nothing given the scores may be asked of such data.
+        """
+        check_option("design", design, DESIGNS)
+        return self._fitted(data, progress, groups=groups, design=design)
+
+    def _estimate(self, responses: Responses, tell: Tell, groups: Any = None, design: str = FIXED) -> Estimate:
         self._check()
         kept = _keep_mixed(responses)
         rest = kept.responses
+        people = people_by_group(rest, groups)
+        if groups is not None and self.prior != "normal":
+            raise OptionError("groups have normal populations; leave out ", option("prior", self.prior), ".")
         start = start_difficulty(rest)
         options: dict[str, Any] = {"nodes": self.nodes, "quadrature": self.quadrature, "max_iter": self.max_iter}
         extra: dict[str, Any] = {}
@@ -161,43 +199,83 @@ class MarginalRasch(RaschEstimator):
             extra |= {"prior": chosen, "validation_loglik": scores}
             sigma = chosen[1]
         free = self.prior == "free"
-        fit = marginal_difficulty(rest, start=start, sigma=sigma, free=free, tol=self.tol, **options)
+        fit = marginal_difficulty(people.answers, start=start, sigma=sigma, free=free, tol=self.tol, **options)
         with_sigma = sigma is None and not free
-        variance, variance_sigma = marginal_variances(rest, fit.difficulty, fit.population, with_sigma=with_sigma)
-        ability, ability_se = rest.gather(abilities, fit.difficulty, fit.population)
+        found = marginal_information(people.answers, fit.difficulty, fit.populations, with_sigma=with_sigma)
+        errors = marginal_errors(found)
         n_users = int(np.sum(rest.counts > 0))
-        n_parameters = rest.n_items + (len(fit.population.nodes) - 2 if free else int(with_sigma))
+        n_parameters = rest.n_items + (len(fit.population.nodes) - 2 if free else len(found.own))
+        table = _population_columns(people, fit, errors, sigma)
+        nodes, weights = _mixture(people, fit.populations)
+        alone = len(people.answers) == 1
+        everyone = Population(nodes, np.log(np.maximum(weights, 1e-300)))
         extra |= {
-            "mu": fit.population.mean,
-            "sigma": fit.population.sd if free else _sd_of(fit, sigma),
-            "sigma_se": _sd_of(fit, sigma) * float(np.sqrt(variance_sigma)) if with_sigma else np.nan,
+            "mu": fit.population.mean if alone else everyone.mean,
+            "sigma": float(table["sd"][0]) if alone else everyone.sd,
+            "sigma_se": float(table["sd_se"][0]) if alone else np.nan,
+            "population": table,
             "aic": 2 * n_parameters - 2 * fit.loglik,
             "bic": n_parameters * float(np.log(n_users)) - 2 * fit.loglik,
             "n_parameters": n_parameters,
-            "ability": ability,
-            "ability_se": ability_se,
-            "nodes": fit.population.nodes,
-            "weights": np.exp(fit.population.log_weights),
+            "nodes": nodes,
+            "weights": weights,
             "kept": kept.mask,
+            "kept_covariance": errors.covariance if rest.n_items <= KEEP_COVARIANCE else None,
         }
-        findings = kept.findings + tuple(_fit_findings(fit, extra["sigma"], with_sigma, rest, self))
+        ability, ability_se = np.empty(rest.n_users), np.empty(rest.n_users)
+        for g, (part, population) in enumerate(zip(people.answers, fit.populations, strict=True)):
+            there = people.split.members(g)
+            ability[there], ability_se[there] = part.gather(abilities, fit.difficulty, population)
+        extra |= {"ability": ability, "ability_se": ability_se}
+        findings = [*kept.findings, *people.findings]
+        findings += _fit_findings(fit, np.asarray(table["sd"]), with_sigma, rest, self)
+        findings += population_findings(table, with_sigma) if groups is not None else []
+        findings += [adaptive_finding(groups is not None)] if design == ADAPTIVE else []
         return Estimate(
             kept.spread(fit.difficulty),
-            kept.spread(np.sqrt(np.maximum(variance, 0))),
+            kept.spread(np.sqrt(np.maximum(errors.variance, 0))),
             kept.status,
             fit.n_iter,
             fit.residual,
             loglik=fit.loglik,
-            findings=findings,
+            findings=tuple(findings),
+            covariance=errors.covariance if kept.mask.all() else None,
             extra=extra,
         )
 
+    def covariance(self) -> Floats:
+        """Covariance matrix of the mean-centered difficulties, items x items; NaN for items without an estimate.
 
-def _sd_of(fit: MarginalFit, sigma: float | None) -> float:
-    """sigma itself: the nodes' own standard deviation differs from it in the last digits."""
-    if sigma is not None:
-        return float(sigma)
-    return fit.population.sd
+        Kept for up to 2,000 items.
+        """
+        m = self._learned.n_items
+        if self.kept_covariance_ is None:
+            raise OptionError(
+                f"this fit kept no covariance matrix (more than {KEEP_COVARIANCE:,} items); use se_ instead."
+            )
+        full = np.full((m, m), np.nan)
+        full[np.ix_(self.kept_, self.kept_)] = self.kept_covariance_
+        return full
+
+
+def _population_columns(people: People, fit: MarginalFit, errors: MarginalErrors, sigma: float | None) -> Columns:
+    # A given sigma is said as given: the nodes' own standard deviation differs from it in the last digits.
+    sd = np.array([one.sd if sigma is None else sigma for one in fit.populations])
+    return {
+        "group": np.array(people.split.names, dtype=object),
+        "n": np.array([int(np.sum(part.counts > 0)) for part in people.answers]),
+        "mean": np.array([one.mean for one in fit.populations]),
+        "mean_se": np.sqrt(errors.mean_variance),
+        "sd": sd,
+        "sd_se": sd * np.sqrt(errors.log_sigma_variance),
+    }
+
+
+def _mixture(people: People, populations: Sequence[Population]) -> tuple[Floats, Floats]:
+    """Nodes and weights of everybody."""
+    sizes = np.array([np.sum(part.counts > 0) for part in people.answers], dtype=float)
+    weights = [np.exp(one.log_weights) * share for one, share in zip(populations, sizes / sizes.sum(), strict=True)]
+    return np.concatenate([one.nodes for one in populations]), np.concatenate(weights)
 
 
 def _keep_mixed(responses: Responses) -> Kept:
@@ -231,11 +309,12 @@ def _keep_mixed(responses: Responses) -> Kept:
 
 
 def _fit_findings(
-    fit: MarginalFit, sigma: float, estimated: bool, responses: Responses, options: MarginalRasch
+    fit: MarginalFit, sigmas: Floats, estimated: bool, responses: Responses, options: MarginalRasch
 ) -> list[Finding]:
     asked = options.tol if options.prior != "free" else FREE_STEP
     found = convergence("the marginal likelihood", fit.n_iter, "passes", "a last step of", fit.residual, asked)
-    if estimated and sigma <= 1.01 * NO_SPREAD:
+    narrow, sigma = float(sigmas.min()), float(sigmas.max())
+    if estimated and narrow <= 1.01 * NO_SPREAD:
         found.append(
             Finding(
                 "no_ability_spread",

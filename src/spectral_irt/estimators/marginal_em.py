@@ -1,4 +1,4 @@
-"""The EM iteration behind `MarginalRasch`: difficulties and the population of abilities, in turn."""
+"""The EM iteration behind `MarginalRasch`: difficulties and the populations of abilities, in turn."""
 
 from __future__ import annotations
 
@@ -28,17 +28,23 @@ NO_SPREAD, WIDE_SPREAD = 0.01, 50.0  # a standard deviation outside this is repo
 
 @dataclass(frozen=True, eq=False)
 class MarginalFit:
-    """What `marginal_difficulty` found; the population is on the scale of the mean-zero difficulties."""
+    """What `marginal_difficulty` found; populations, one for each group, are on the scale of mean-zero difficulties."""
 
     difficulty: Floats
-    population: Population
+    populations: tuple[Population, ...]
     loglik: float
     n_iter: int
     residual: float
 
+    @property
+    def population(self) -> Population:
+        """The population, where there is one."""
+        (population,) = self.populations
+        return population
+
 
 def marginal_difficulty(
-    responses: Responses,
+    responses: Responses | Sequence[Responses],
     *,
     start: Floats,
     sigma: float | None = None,
@@ -54,25 +60,42 @@ def marginal_difficulty(
 
     Every item must have right and wrong answers. Each iteration is one pass over the responses: accelerated EM for a
     normal population, then, if the weights w are free, a quasi-Newton method for these and the difficulties.
+
+    Responses of several groups of people, over the same items, get a normal population each. They need items in
+    common, directly or through other groups.
     """
-    x = np.append(start, np.log(1.0 if sigma is None else sigma))
+    groups = [responses] if isinstance(responses, Responses) else list(responses)
+    m, longest = len(start), max(int(group.counts.max(initial=1)) for group in groups)
+    x = np.concatenate(
+        [start, np.zeros(len(groups) - 1), np.full(len(groups), np.log(1.0 if sigma is None else sigma))]
+    )
     passes = 0
     if nodes is None:
-        x, _, passes, _ = _accelerated_em(responses, x, sigma is None, ROUGH_NODES, "even", ROUGH_STEP, 50)
-        nodes = enough_nodes(float(np.exp(x[-1])), int(responses.counts.max(initial=1)))
-    x, loglik, more, step = _accelerated_em(responses, x, sigma is None, nodes, quadrature, tol, max_iter)
-    difficulty, population = x[:-1], normal_population(float(np.exp(x[-1])), nodes, quadrature)
+        x, _, passes, _ = _accelerated_em(groups, x, sigma is None, ROUGH_NODES, "even", ROUGH_STEP, 50)
+        nodes = enough_nodes(float(np.exp(x[-len(groups) :].max())), longest)
+    x, loglik, more, step = _accelerated_em(groups, x, sigma is None, nodes, quadrature, tol, max_iter)
+    difficulty, populations = x[:m], _populations(x, len(groups), nodes, quadrature)
     passes += more
     if free:
-        difficulty, population, loglik, more, step = _free_weights(responses, difficulty, population, max_iter)
+        (everyone,), (population,) = groups, populations
+        difficulty, population, loglik, more, step = _free_weights(everyone, difficulty, population, max_iter)
+        populations = [population]
         passes += more
     centre = difficulty.mean()
-    population = Population(population.nodes - centre, population.log_weights)
-    return MarginalFit(difficulty - centre, population, loglik, passes, step)
+    centered = tuple(Population(one.nodes - centre, one.log_weights) for one in populations)
+    return MarginalFit(difficulty - centre, centered, loglik, passes, step)
+
+
+def _populations(x: Floats, n_groups: int, n_nodes: int, quadrature: str) -> list[Population]:
+    """The normal populations that end x: means of all groups but the first, which is at zero, then log sigmas."""
+    means = np.append(0.0, x[len(x) - 2 * n_groups + 1 : len(x) - n_groups])
+    sigmas = np.exp(x[len(x) - n_groups :])
+    pairs = zip(sigmas.tolist(), means.tolist(), strict=True)
+    return [normal_population(sigma, n_nodes, quadrature, mean) for sigma, mean in pairs]
 
 
 def _accelerated_em(
-    responses: Responses,
+    groups: Sequence[Responses],
     x: Floats,
     estimate_sigma: bool,
     n_nodes: int,
@@ -80,25 +103,32 @@ def _accelerated_em(
     tol: float,
     max_iter: int,
 ) -> tuple[Floats, float, int, float]:
-    """EM on x = (difficulties, log sigma); returns the point, its log-likelihood, the passes and the last step.
+    """EM on x = (difficulties, means, log sigmas); returns the point, its log-likelihood, the passes, the last step.
 
     Anderson's acceleration proposes; a proposal that lowers the likelihood is replaced by the plain EM step, which
     cannot.
     """
-    score = responses.item_scores.astype(float)
+    m, n_groups = groups[0].n_items, len(groups)
+    spread = slice(len(x) - n_groups, len(x))
+    score = np.sum([group.item_scores for group in groups], axis=0).astype(float)
     low, high = np.log(NO_SPREAD), np.log(WIDE_SPREAD)
 
     def step(x: Floats) -> tuple[Floats, float]:
-        population = normal_population(float(np.exp(x[-1])), n_nodes, quadrature)
-        counts, users, loglik = responses.sum(expected_counts, x[:-1], population)
-        beta = _item_step(x[:-1], counts, score, population.nodes)
-        share = users / users.sum()
-        mean = share @ population.nodes
-        log_sigma = x[-1]
-        if estimate_sigma:
-            log_sigma = np.clip(np.log(share @ (population.nodes - mean) ** 2) / 2, low, high)
-        # A mean other than zero is the same model with all difficulties shifted: parameter-expanded EM.
-        return np.append(beta - mean, log_sigma), float(loglik)
+        populations = _populations(x, n_groups, n_nodes, quadrature)
+        sums = [
+            group.sum(expected_counts, x[:m], population) for group, population in zip(groups, populations, strict=True)
+        ]
+        nodes = np.concatenate([population.nodes for population in populations])
+        beta = _item_step(x[:m], np.concatenate([counts for counts, _, _ in sums], axis=1), score, nodes)
+        means, log_sigmas = np.zeros(n_groups), x[spread].copy()
+        for g, (_, people, _) in enumerate(sums):
+            share = people / people.sum()
+            means[g] = share @ populations[g].nodes
+            if estimate_sigma:
+                log_sigmas[g] = np.clip(np.log(share @ (populations[g].nodes - means[g]) ** 2) / 2, low, high)
+        # A first mean other than zero is the same model with everything shifted: parameter-expanded EM.
+        image = np.concatenate([beta - means[0], means[1:] - means[0], log_sigmas])
+        return image, float(sum(loglik for _, _, loglik in sums))
 
     accelerate = Anderson()
     best, safe, good = -np.inf, x, x
@@ -117,7 +147,7 @@ def _accelerated_em(
         if change <= tol:
             break
         x = np.clip(accelerate.next(x, image), image - 2, image + 2)
-        x[-1] = np.clip(x[-1], low, high)
+        x[spread] = np.clip(x[spread], low, high)
     return good, best, passes, change
 
 

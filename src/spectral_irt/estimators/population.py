@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.estimators.support import DENSE_ITEMS, answered, user_slices
-from spectral_irt.numerics import gram
-from spectral_irt.responses import Block, Responses
+from spectral_irt.estimators.support import answered, user_slices
+from spectral_irt.responses import Block
 from spectral_irt.responses.block import Floats
 
 REACH = 6.0  # nodes cover mu +- 6 sigma: 2e-9 of a normal distribution lies outside
@@ -88,14 +87,14 @@ def posterior(
     return log_p, top + np.log(total) - right
 
 
-def _table(difficulty: Floats, population: Population) -> Floats:
+def softplus_table(difficulty: Floats, population: Population) -> Floats:
     return np.logaddexp(0, population.nodes - difficulty[:, None])
 
 
 def expected_counts(block: Block, difficulty: Floats, population: Population) -> tuple[Floats, Floats, Floats]:
     """The E step: expected answers to each item from each node, expected users at each node, log-likelihood."""
     m, k = len(difficulty), len(population.nodes)
-    table = _table(difficulty, population)
+    table = softplus_table(difficulty, population)
     counts, users, loglik = np.zeros((m, k)), np.zeros(k), 0.0
     for start, stop in user_slices(block, CELLS // k):
         post, each = posterior(block, start, stop, difficulty, population, table)
@@ -108,7 +107,7 @@ def expected_counts(block: Block, difficulty: Floats, population: Population) ->
 
 def abilities(block: Block, difficulty: Floats, population: Population) -> tuple[Floats, Floats]:
     """Posterior mean (EAP) and standard deviation of the ability of every user."""
-    table = _table(difficulty, population)
+    table = softplus_table(difficulty, population)
     mean, sd = np.empty(block.n_users), np.empty(block.n_users)
     for start, stop in user_slices(block, CELLS // len(population.nodes)):
         post, _ = posterior(block, start, stop, difficulty, population, table)
@@ -118,60 +117,7 @@ def abilities(block: Block, difficulty: Floats, population: Population) -> tuple
     return mean, sd
 
 
-def information(
-    block: Block, difficulty: Floats, population: Population, order: int, dense: bool
-) -> tuple[Floats, Floats, Floats]:
-    """The block's share of the observed information of (difficulty, log sigma), by Louis' formula.
-
-    Given theta the information is sum p (1 - p) on the diagonal, and 2 theta^2 / sigma^2 for log sigma. From it comes
-    off, for every user, the posterior covariance of the scores, which are functions of theta: p_i(theta), and theta^2 /
-    sigma^2. They are projected on the first `order` polynomials that are orthonormal under the user's posterior; what
-    is left out falls with the posterior variance to the power `order`.
-
-    Returns the items' block (m x m, or its diagonal if not dense), the cross terms, and the term of log sigma.
-    """
-    m, k = len(difficulty), len(population.nodes)
-    table = _table(difficulty, population)
-    p = np.exp(population.nodes - difficulty[:, None] - table)
-    pq = p * (1 - p)
-    z2 = (population.nodes / population.sd) ** 2
-    items = np.zeros((m, m)) if dense else np.zeros(m)
-    cross, spread = np.zeros(m), 0.0
-    for start, stop in user_slices(block, CELLS // k):
-        post, _ = posterior(block, start, stop, difficulty, population, table)
-        post[block.counts[start:stop] == 0] = 0
-        own = np.einsum("ik,ik->i", answered(block, start, stop, m).T @ post, pq)
-        if dense:
-            items[np.diag_indices(m)] += own
-        else:
-            items += own
-        spread += float(2 * (post @ z2).sum())
-        for q in _polynomials(post, population.nodes, order):
-            c = answered(block, start, stop, m, _row_products(block, start, stop, p, q))
-            t = q @ z2
-            if dense:
-                items -= gram(c)
-            else:
-                c2 = answered(block, start, stop, m, c.data**2)
-                items -= c2.T @ np.ones(stop - start)
-            cross -= c.T @ t
-            spread -= float(t @ t)
-    return items, cross, np.array(spread)
-
-
-def _polynomials(post: Floats, nodes: Floats, order: int) -> list[Floats]:
-    """post times the orthonormal polynomials of degree 1 to `order` under each row of post (degree 0 is constant)."""
-    basis = [np.ones_like(post)]
-    for _ in range(order):
-        new = basis[-1] * nodes
-        for old in basis:
-            new -= (post * old * new).sum(axis=1, keepdims=True) * old
-        size = np.sqrt((post * new**2).sum(axis=1, keepdims=True))
-        basis.append(np.divide(new, size, out=np.zeros_like(new), where=size > 1e-8))
-    return [post * q for q in basis[1:]]
-
-
-def _row_products(block: Block, start: int, stop: int, p: Floats, q: Floats) -> Floats:
+def row_products(block: Block, start: int, stop: int, p: Floats, q: Floats) -> Floats:
     """sum over nodes of p_i q_l for every answer of users `start` to `stop`."""
     first, last = block.indptr[start], block.indptr[stop]
     items = block.items[first:last]
@@ -182,29 +128,3 @@ def _row_products(block: Block, start: int, stop: int, p: Floats, q: Floats) -> 
         rows = slice(a, a + size)
         out[rows] = np.einsum("nk,nk->n", p[items[rows]], q[user[rows]])
     return out
-
-
-def marginal_variances(
-    responses: Responses, difficulty: Floats, population: Population, *, with_sigma: bool
-) -> tuple[Floats, float]:
-    """Variance of every mean-centered difficulty, and of log sigma (NaN if that was not estimated)."""
-    m = responses.n_items
-    dense = m <= DENSE_ITEMS
-    mean_answers = responses.n_responses / max(int(np.sum(responses.counts > 0)), 1)
-    order = 3 if mean_answers < 50 else 1  # long users' posteriors are so narrow that all functions look straight
-    # Information wants abilities around zero; difficulties shift along.
-    mean = population.mean
-    centered = Population(population.nodes - mean, population.log_weights)
-    items, cross, spread = responses.sum(information, difficulty - mean, centered, order, dense)
-    spread = float(spread)
-    if not dense:
-        return 1 / np.maximum(items, 1e-300), 1 / spread if with_sigma and spread > 0 else np.nan
-    if with_sigma and spread > 0:
-        items = items - np.outer(cross, cross) / spread
-    cov = np.linalg.inv(items)
-    variance_sigma = np.nan
-    if with_sigma and spread > 0:
-        pull = cross / spread
-        variance_sigma = 1 / spread + float(pull @ cov @ pull)
-    rows = cov.mean(axis=0)
-    return np.diag(cov) - 2 * rows + rows.mean(), variance_sigma

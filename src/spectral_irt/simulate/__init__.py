@@ -14,9 +14,11 @@ from spectral_irt.simulate.designs import (
     Sampled,
 )
 from spectral_irt.simulate.drawing import Simulated, rasch
+from spectral_irt.simulate.responsive import Adaptive, Stopping, TwoStage
 
 __all__ = [
     "DESIGNS",
+    "Adaptive",
     "Booklets",
     "Complete",
     "Design",
@@ -24,5 +26,7 @@ __all__ = [
     "Popularity",
     "Sampled",
     "Simulated",
+    "Stopping",
+    "TwoStage",
     "rasch",
 ]

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.errors import OptionError, Words, option
 from spectral_irt.model import sigmoid
-from spectral_irt.responses.block import Block, Floats
+from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.pack import Repeats, pack
 from spectral_irt.responses.responses import Responses
 from spectral_irt.simulate.designs import Design, as_count, as_design, check_spread
+from spectral_irt.simulate.responsive import Responsive
 from spectral_irt.simulate.successive import limits_of
 
 # Slots of packed responses are `2 * item + wrong` in four bytes.
@@ -80,9 +82,9 @@ def rasch(
     ----------
     n_users, n_items : int
         `n_items` may be left out where `difficulty` or the design says it.
-    design : "complete", "sampled", "popularity", "booklets", "linked", or a Design
-        Who is shown what. A name takes the parameters of its design as further keywords: `design="sampled", p=0.1` is
-        `design=Sampled(p=0.1)`.
+    design : "complete", "sampled", "popularity", "booklets", "linked", "adaptive", "two-stage", "stopping", or a Design
+        Who is shown what; in the last three by the answers so far. A name takes the parameters of its design as further
+        keywords: `design="sampled", p=0.1` is `design=Sampled(p=0.1)`.
     ability, difficulty : array, optional
         Given truth. A given difficulty and the abilities are shifted together so that the difficulties average zero.
     ability_mean, ability_sd, difficulty_sd : float
@@ -127,16 +129,32 @@ def rasch(
     a = np.ones(n_items) if slopes is None else _as_parameters("slopes", slopes, n_items)
 
     blocks: list[Block] = []
-    start = 0
-    for counts, items in plan.shown(for_design, n_users, n_items):
-        x = a[items] * (np.repeat(theta[start : start + len(counts)], counts) - beta[items])
-        wrong = for_answers.random(len(items)) >= sigmoid(x)
+    for counts, items, wrong in _answered(plan, for_design, for_answers, theta, beta, a):
         slots = 2 * items
         slots += wrong
         blocks += pack(limits_of(counts), slots, duplicates="error", repeats=Repeats())
-        start += len(counts)
     responses = Responses(tuple(blocks), np.arange(n_items), np.arange(n_users), source=f"simulated data ({plan})")
     return Simulated(responses, beta, theta, a, plan)
+
+
+def _answered(
+    plan: Design,
+    for_design: np.random.Generator,
+    for_answers: np.random.Generator,
+    theta: Floats,
+    beta: Floats,
+    a: Floats,
+) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[np.bool_]]]:
+    """For runs of users: how many items each is given, these items, and which of them are answered wrong."""
+    if isinstance(plan, Responsive):
+        for counts, items, right in plan.administered(for_answers, beta, theta, a):
+            yield counts, items, ~right
+        return
+    start = 0
+    for counts, items in plan.shown(for_design, len(theta), len(beta)):
+        x = a[items] * (np.repeat(theta[start : start + len(counts)], counts) - beta[items])
+        yield counts, items, for_answers.random(len(items)) >= sigmoid(x)
+        start += len(counts)
 
 
 def _information(block: Block, ability: Floats, difficulty: Floats, slopes: Floats) -> Floats:

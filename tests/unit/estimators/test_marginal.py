@@ -10,12 +10,12 @@ import pytest
 from dense import AWKWARD
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.marginal import MarginalRasch, marginal_difficulty
+from spectral_irt.estimators.marginal_information import information
 from spectral_irt.estimators.population import (
     Population,
     abilities,
     enough_nodes,
     expected_counts,
-    information,
     normal_population,
 )
 from spectral_irt.responses import Responses
@@ -74,21 +74,23 @@ def test_information_equals_second_differences(order, rel):
     data = rasch(200, 6, design="sampled", p=0.8, seed=3)
     block = data.responses.blocks[0]
     score = data.responses.item_scores
-    sigma, nodes = 1.4, 81
+    mu, sigma, nodes = 0.3, 1.4, 81
 
     def gradient(x):
-        population = normal_population(np.exp(x[-1]), nodes)
-        counts, users, _ = expected_counts(block, x[:-1], population)
-        p = 1 / (1 + np.exp(x[:-1, None] - population.nodes))
-        return np.append((counts * p).sum(axis=1) - score, users @ ((population.nodes / np.exp(x[-1])) ** 2 - 1))
+        population = normal_population(np.exp(x[-1]), nodes, mu=x[-2])
+        counts, users, _ = expected_counts(block, x[:-2], population)
+        p = 1 / (1 + np.exp(x[:-2, None] - population.nodes))
+        z = (population.nodes - x[-2]) / np.exp(x[-1])
+        return np.concatenate([(counts * p).sum(axis=1) - score, [users @ z / np.exp(x[-1]), users @ (z**2 - 1)]])
 
-    x = np.append(data.difficulty, np.log(sigma))
+    x = np.concatenate([data.difficulty, [mu, np.log(sigma)]])
     h = 1e-4
-    hessian = np.array([(gradient(x - h * e) - gradient(x + h * e)) / (2 * h) for e in np.eye(7)])
-    items, cross, spread = information(block, x[:-1], normal_population(sigma, nodes), order, True)
-    found = np.block([[items, cross[:, None]], [cross[None, :], spread]])
+    hessian = np.array([(gradient(x - h * e) - gradient(x + h * e)) / (2 * h) for e in np.eye(8)])
+    population = normal_population(sigma, nodes, mu=mu)
+    items, cross, own = information(block, data.difficulty, population, order, True)
+    found = np.block([[items, cross], [cross.T, own]])
     np.testing.assert_allclose(found, hessian, atol=rel * np.abs(hessian).max())
-    diagonal = information(block, x[:-1], normal_population(sigma, nodes), order, False)[0]
+    diagonal = information(block, data.difficulty, population, order, False)[0]
     np.testing.assert_allclose(diagonal, np.diag(items), rtol=1e-12)
 
 
@@ -261,7 +263,7 @@ def test_no_spread_of_ability_is_reported():
 def test_many_items_take_their_own_information(monkeypatch):
     data = rasch(500, 40, seed=3).responses
     dense = MarginalRasch().fit(data)
-    for module in ("marginal", "population"):
+    for module in ("marginal", "marginal_information"):
         monkeypatch.setattr(import_module(f"spectral_irt.estimators.{module}"), "DENSE_ITEMS", 10)
     quick = MarginalRasch().fit(data)
     np.testing.assert_allclose(quick.se_, dense.se_, rtol=0.1)

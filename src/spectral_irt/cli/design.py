@@ -1,0 +1,45 @@
+"""What `--design`, `--population-by` and `--clustered-by` mean for a fit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from spectral_irt.cli.options import Fitting, Wanted
+from spectral_irt.errors import OptionError, check_option
+from spectral_irt.estimators.by_name import CHOICES
+
+
+def by_design(fitting: Fitting) -> Fitting:
+    """The same, with the estimator that the design needs; an error where options do not go together."""
+    check_option("design", fitting.design, CHOICES["design"])
+    if fitting.design == "adaptive" and fitting.estimator not in ("spectral", "mml"):
+        raise OptionError(
+            "--design adaptive is calibrated by marginal maximum likelihood; leave out "
+            f"--estimator {fitting.estimator}."
+        )
+    settled = replace(fitting, estimator="mml") if fitting.design == "adaptive" else fitting
+    if fitting.population_by is not None and settled.estimator != "mml":
+        raise OptionError(
+            "--population-by gives each group a distribution of ability, which only marginal maximum likelihood has; "
+            "add --estimator mml, or --design adaptive if the answers decided what came next."
+        )
+    return settled
+
+
+def design_columns(fitting: Fitting) -> list[str]:
+    """The columns of people that a fit needs, beside those whose groups are compared."""
+    return [column for column in (fitting.population_by, fitting.clustered_by) if column is not None]
+
+
+def is_compared(column: str, wanted: Wanted, fitting: Fitting) -> bool:
+    """Whether groups by this column are to be compared: one of `--group`, or the only one of `--group-file`."""
+    return column in (wanted.group or []) or not (wanted.group or design_columns(fitting))
+
+
+def design_of(fitting: Fitting, groups: dict[str, list[Any]]) -> dict[str, Any]:
+    """What marginal likelihood is told about the design; the groups are those of the columns."""
+    if fitting.estimator != "mml":
+        return {}
+    by = fitting.population_by
+    return {"design": fitting.design, "groups": None if by is None else groups[by]}

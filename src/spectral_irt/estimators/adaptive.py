@@ -1,0 +1,63 @@
+"""Designs in which answers decide what comes next: what to say about them, and how a fit is to be done.
+
+Conditional equations (the chain, conditional and pairwise likelihood) ask which of the items that a person was given
+were answered right, given how many. An adaptive test chose these items by the answers, so that the question has its
+answer built in. The marginal likelihood of all answers of a person factors: the choice, which depends on observed
+answers only, drops out.
+
+References
+----------
+Eggen & Verhelst (2011), Psicologica 32, 107-132. Zwitser & Maris (2015), Psychometrika 80, 65-84.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from spectral_irt.errors import Words, option
+from spectral_irt.responses import Finding
+
+if TYPE_CHECKING:
+    from spectral_irt.calibration import Calibration
+    from spectral_irt.estimators.base import RaschEstimator
+
+E = TypeVar("E", bound="RaschEstimator")
+FIXED, ADAPTIVE = "fixed", "adaptive"
+DESIGNS = (FIXED, ADAPTIVE)
+CODE = "adaptive_design"
+
+
+def fit_adaptive(estimator: E, data: Any, *, groups: Any = None, progress: Any = None) -> E:
+    """Fit any estimator to an adaptive design: what it learns is what marginal likelihood finds, and says so.
+
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> fit = fit_adaptive(SpectralRasch(), datasets.load_lsat())
+    >>> fit.calibration_.provenance.estimator, fit.difficulty_.round(2).tolist()
+    ('MarginalRasch', [-1.26, 0.48, 1.24, 0.17, -0.62])
+    """
+    from spectral_irt.estimators.marginal import MarginalRasch
+
+    marginal = MarginalRasch(threads=estimator.threads, threshold=estimator.threshold)
+    found = marginal.fit(data, groups=groups, design=ADAPTIVE, progress=progress)
+    for name in [name for name in vars(estimator) if name.endswith("_")]:
+        delattr(estimator, name)  # nothing of an earlier fit survives
+    vars(estimator).update({name: value for name, value in vars(found).items() if name.endswith("_")})
+    return estimator
+
+
+def is_adaptive(calibration: Calibration) -> bool:
+    """Whether the calibration was told that items were chosen by the answers."""
+    return any(finding.code == CODE for finding in calibration.findings)
+
+
+def adaptive_finding(grouped: bool) -> Finding:
+    """What a calibration of an adaptive design says about itself."""
+    normal = "normal in each group" if grouped else "normal"
+    further = "" if grouped else " Where the people come from several populations, say so with "
+    return Finding(
+        CODE,
+        "note",
+        "Items were chosen by the answers, as was said; difficulties come from marginal maximum likelihood, which "
+        f"takes abilities as {normal} and allows for any such choice.",
+        further + ((Words("groups=", option("population_by").shell) + ".") if further else ""),
+    )

@@ -1,0 +1,274 @@
+"""Do conditional and marginal likelihood agree? A test of what each of them takes for granted.
+
+Conditional likelihood assumes that nobody's items were chosen by that person's answers, marginal likelihood that
+abilities are normal (in each group). Where both hold they estimate the same difficulties; where one fails they part.
+Hausman's test (1978) compares two such estimates. His covariance of the difference, V_conditional - V_marginal, need
+not be positive in a sample. Here it comes from what each person contributes, which is right in general; and it is a
+score test, so that only one of the two has to be fitted. At the marginal estimate b of the difficulties,
+
+    T = W' sum_l r_l,   r_l = g_l - H [J^-1 u_l],   T' (sum_l W' r_l r_l' W)^-1 T ~ Hotelling, K and n - K,
+
+with g_l = P(X_l | s_l) - X_l the person's score in the conditional likelihood, H its information, u_l the score in the
+marginal likelihood, of difficulties and populations, and J its observed information. It does not matter to first order
+that b is not quite the maximum. W holds a few directions in which difficulties may part: in proportion to difficulty
+(adaptive designs stretch the conditional ones), in its square and cube (populations that are not normal), with the
+level of the other items that the same people met (forms for different people), and with the number of answers; so the
+test keeps its level with any number of items.
+
+References
+----------
+Hausman (1978), Econometrica 46, 1251-1271. Neyman (1959), on C(alpha) tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.calibration import Calibration
+from spectral_irt.engines import one_blas_thread
+from spectral_irt.errors import DesignError, Words, option
+from spectral_irt.estimators.conditional import CUTOFF
+from spectral_irt.estimators.given_score import conditional_probabilities, pattern_sums
+from spectral_irt.estimators.information import Information
+from spectral_irt.estimators.marginal_em import marginal_difficulty
+from spectral_irt.estimators.marginal_groups import People, people_by_group
+from spectral_irt.estimators.marginal_information import marginal_information
+from spectral_irt.estimators.marginal_scores import marginal_scores
+from spectral_irt.estimators.patterns import distinct, merge, split_in_parts
+from spectral_irt.estimators.population import enough_nodes
+from spectral_irt.inference.result import Result
+from spectral_irt.inference.splits import ability_and_level
+from spectral_irt.inference.tails import f_tail, two_sided
+from spectral_irt.responses import Block, Finding, Responses
+from spectral_irt.responses.block import Floats, Ints
+
+MOST_ITEMS = 500  # with more a sample of them is compared: the information of marginal likelihood is a dense matrix
+MOST_RESPONSES = 50_000  # with more a sample of the people: enough for power, half a second of work
+LEAST_PEOPLE = 50  # with both right and wrong answers; with fewer nothing can be told
+STEP, PASSES = 1e-3, 30  # of the marginal likelihood: what is missing to the maximum is accounted for
+WIDE = 3.0  # standard deviations to which the directions are cut: no single far item may decide
+CODE = "conditional_against_marginal"
+LEVEL = 0.01  # of the finding: adaptive designs are told from others by ten standard errors and more
+# The finding is about what matters: root mean squares over the items, in logits and in standard errors.
+NOTABLE, OF_ERROR = 0.05, 0.5  # half a standard error off, an interval of 95% holds 92%
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class HausmanTest(Result):
+    """What `hausman` found.
+
+    `table()` has, for each direction, `direction, difference, se, z, p`: by how much conditional difficulties exceed
+    marginal ones along it; for "difficulty" it is how much farther apart conditional difficulties lie, as a share.
+
+    Attributes
+    ----------
+    size : float
+        The difference along all directions, as its root mean square over the items, in logits: one Newton step of the
+        conditional likelihood away from the marginal estimate.
+    stretch : float
+        How many times as far apart the conditional difficulties lie, by the same step.
+    in_errors : float
+        `size` in standard errors of the difficulties.
+    n_people, n_items : int
+        Who and what was compared: a sample, where there is very much of either.
+    """
+
+    name = "Hausman test"
+
+    size: float
+    stretch: float
+    in_errors: float
+    n_people: int
+    n_items: int
+
+
+def hausman(calibration: Calibration, responses: Responses, groups: Any = None, *, seed: int = 0) -> HausmanTest:
+    """Test conditional against marginal difficulties.
+
+    Parameters
+    ----------
+    calibration, responses
+        The data that were calibrated, in the order of the calibration's items.
+    groups : labels or mapping, optional
+        The group of each person; abilities are then normal in each group, not over all.
+    seed : int
+        Draws the samples of items (more than 500) and of people (more than 50,000 responses).
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, simulate
+    >>> answers = simulate.rasch(500, 60, design="adaptive", length=15, seed=1).responses
+    >>> hausman(SpectralRasch().fit(answers).calibration_, answers).p < 0.001
+    True
+    """
+    return compare_likelihoods(responses, np.where(calibration.measured, calibration.difficulty, np.nan), groups, seed)
+
+
+def quick_hausman(responses: Responses, start: Floats, groups: Any = None) -> HausmanTest | None:
+    """`compare_likelihoods` where the data allow it; None otherwise."""
+    try:
+        return compare_likelihoods(responses, start, groups)
+    except (DesignError, np.linalg.LinAlgError):  # too few people or items, or directions that cannot be told apart
+        return None
+
+
+def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None, seed: int = 0) -> HausmanTest:
+    """`hausman` from any rough difficulties, NaN for items to be left out."""
+    chosen, people, share = _sample(responses, np.flatnonzero(np.isfinite(start)), groups, seed)
+    with one_blas_thread():  # small matrices, sooner done by one thread than several are woken
+        return _tested(responses, start[chosen], people, share, groups is not None)
+
+
+def _tested(responses: Responses, difficulty: Floats, people: People, share: float, grouped: bool) -> HausmanTest:
+    parts = people.answers
+    n = sum(int(np.sum((part.scores > 0) & (part.scores < part.counts))) for part in parts)
+    if n < LEAST_PEOPLE or len(difficulty) < 3:
+        raise DesignError(
+            f"{responses.source}: {n:,} people have both right and wrong answers to the {len(difficulty):,} items that "
+            f"can be compared; a test of conditional against marginal likelihood needs {LEAST_PEOPLE} and 3 items."
+        )
+    start = difficulty - difficulty.mean()
+    fit = marginal_difficulty(parts, start=start, nodes=_nodes(parts, start), tol=STEP, max_iter=PASSES)
+    beta = fit.difficulty
+    counts = np.sum([part.item_counts for part in parts], axis=0).astype(float)
+    levels = np.sum([part.sum(_levels, beta) for part in parts], axis=0) / counts
+    names, W = _directions(beta, levels, np.log(counts))
+    HW = _conditional_information(parts, beta, W)
+    found = marginal_information(parts, beta, fit.populations, with_sigma=True)
+    inverse: Any = np.linalg.inv(found.whole())
+    B = inverse[:, : len(beta)] @ HW
+    of_populations = np.zeros((2 * len(parts), W.shape[1]))
+    of_populations[found.there] = B[len(beta) :]
+    r = _contributions(people, beta, fit.populations, W, B[: len(beta)], of_populations)
+    T, V = r.sum(axis=0), r.T @ r
+    K = len(names)
+    statistic = float(T @ np.linalg.solve(V, T))
+    p = float(f_tail(statistic * (n - K) / (K * (n - 1)), K, n - K))
+    information = np.einsum("ik,ik->k", W, HW)
+    difference, se = T / information, np.sqrt(np.diag(V)) / information
+    step = W @ np.linalg.solve(W.T @ HW, T)
+    size, stretch = float(np.sqrt(np.mean(step**2))), 1 + float(beta @ step / (beta @ beta))
+    in_errors = float(np.sqrt(np.mean(step**2 / np.diag(inverse)[: len(beta)]) / share))
+    notable = p < LEVEL and size >= NOTABLE and in_errors >= OF_ERROR
+    compared = f"conditional against marginal difficulties of {len(beta):,} items, {n:,} people"
+    return HausmanTest(
+        statistic=statistic,
+        df=K,
+        p=p,
+        df2=float(n - K),
+        compared=compared,
+        columns={
+            "direction": np.array(names),
+            "difference": difference,
+            "se": se,
+            "z": difference / se,
+            "p": two_sided(difference / se),
+        },
+        frame_kind=responses.frame_kind,
+        findings=(_finding(p, size, stretch, grouped),) if notable else (),
+        size=size,
+        stretch=stretch,
+        in_errors=in_errors,
+        n_people=n,
+        n_items=len(beta),
+    )
+
+
+def _sample(responses: Responses, chosen: Ints, groups: Any, seed: int) -> tuple[Ints, People, float]:
+    """Items with right and wrong answers, people who answered them, and which share of all: a sample of very many."""
+    rng = np.random.default_rng(seed)
+    people = people_by_group(responses, groups)
+    if len(chosen) > MOST_ITEMS:
+        chosen = np.sort(rng.choice(chosen, MOST_ITEMS, replace=False))
+    share = min(1.0, MOST_RESPONSES / max(int(responses.item_counts[chosen].sum()), 1))
+    parts = []
+    for part in people.answers:
+        some = part if share == 1 else part.take_users(rng.random(part.n_users) < share)
+        parts.append(some if len(chosen) == responses.n_items else some.take_items(chosen))
+    right = np.sum([part.item_scores for part in parts], axis=0)
+    mixed = (right > 0) & (right < np.sum([part.item_counts for part in parts], axis=0))
+    if not mixed.all():
+        chosen, parts = chosen[mixed], [part.take_items(mixed) for part in parts]
+    return chosen, People(people.split, tuple(parts)), share
+
+
+def _nodes(parts: tuple[Responses, ...], start: Floats) -> int:
+    """Quadrature nodes that are enough for abilities as far apart as they seem, which is a little too far."""
+    rough = np.concatenate([part.gather(ability_and_level, start)[0] for part in parts])
+    longest = max(int(part.counts.max(initial=1)) for part in parts)
+    return enough_nodes(float(np.clip(rough.std(), 0.5, 10)), longest)
+
+
+def _levels(block: Block, beta: Floats) -> Floats:
+    """Sum over the answers to each item of the mean difficulty of all items that the person answered."""
+    totals = block.pattern(len(beta)) @ beta
+    mean = (totals[0::2] + totals[1::2]) / np.maximum(block.counts, 1)
+    return block.pattern(len(beta)).T @ np.repeat(mean, 2)
+
+
+def _directions(beta: Floats, levels: Floats, popularity: Floats) -> tuple[list[str], Floats]:
+    """Difficulty, its square and cube, the level of the other items, popularity: each without those before it."""
+    z = np.clip((beta - beta.mean()) / max(float(beta.std()), 1e-12), -WIDE, WIDE)
+    names, columns = ["difficulty"], [beta - beta.mean()]
+    further = {"its square": z**2, "its cube": z**3, "items met with it": levels, "number of answers": popularity}
+    for name, values in further.items():
+        before = np.stack([np.ones(len(beta)), *columns], axis=1)
+        rest = values - before @ np.linalg.lstsq(before, values, rcond=None)[0]
+        if rest.std() > 1e-6 * max(1.0, float(np.abs(values).max())) and len(columns) < len(beta) - 2:
+            names.append(name)
+            columns.append(rest / rest.std())
+    return names, np.stack(columns, axis=1)
+
+
+def _conditional_information(parts: tuple[Responses, ...], beta: Floats, W: Floats) -> Floats:
+    """H W for the information H of the conditional likelihood."""
+    patterns = merge([one for part in parts for one in part.map(distinct)])
+    tiles = parts[0].engine.hold(split_in_parts(patterns, len(beta)))
+    pieces, _ = tiles.advance(pattern_sums, beta, CUTOFF)
+    return Information(pieces, len(beta)) @ W
+
+
+def _contributions(
+    people: People, beta: Floats, populations: Any, W: Floats, B: Floats, of_populations: Floats
+) -> Floats:
+    """W' r_l of every person."""
+    n_groups = len(people.answers)
+    rows = []
+    for g, (part, population) in enumerate(zip(people.answers, populations, strict=True)):
+        own = of_populations[[g, n_groups + g]]  # of its mean and of its log sigma
+        rows.append(part.gather(_contribution, beta, population, W, B, own))
+    return np.concatenate(rows)
+
+
+def _contribution(block: Block, beta: Floats, population: Any, W: Floats, B: Floats, own: Floats) -> Floats:
+    given_score = conditional_probabilities(block, beta, cutoff=CUTOFF) - block.right()
+    given_all, of_population = marginal_scores(block, beta, population)
+    total = np.empty((block.n_users, W.shape[1]))
+    person = block.user_of_response()
+    for k in range(W.shape[1]):
+        each = given_score * W[block.items, k] - given_all * B[block.items, k]
+        total[:, k] = np.bincount(person, weights=each, minlength=block.n_users)
+    return total - of_population @ own
+
+
+def _finding(p: float, size: float, stretch: float, grouped: bool) -> Finding:
+    wider = f"about {stretch:.1f} times as far apart" if abs(stretch - 1) >= 0.05 else f"{size:.2f} logits off"
+    said = "< 0.001" if p < 0.001 else f"= {p:.3f}"
+    one = "abilities are not from one normal population, as when forms are for different people"
+    population = "abilities in the groups are not normal" if grouped else one
+    return Finding(
+        CODE,
+        "warning",
+        f"Difficulties given the scores and those of a normal population disagree (p {said}; the former are {wider}). "
+        "Either items were chosen by the answers (adaptive test, routing, stopping rule), and then "
+        f"the former are wrong; or {population}, and then the latter are.",
+        "If the answers decided what came next, say "
+        + option("design", "adaptive")
+        + " (with "
+        + Words("groups=", "--population-by")
+        + " where forms are for different people). If they did not, keep the difficulties given the scores, those of "
+        "the spectral and the conditional estimator.",
+    )
