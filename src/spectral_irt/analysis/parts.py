@@ -33,6 +33,8 @@ class Parts:
         Data sets to simulate for the limits of the fit of each item (0: none), and people to take for them.
     top : int, optional
         Items by rank, with the chance of being among so many hardest.
+    rank_by : str
+        Their order: by "difficulty", or by the "lower" end of its interval.
     groups : mapping
         Names of groupings to the group of every person.
     notes : tuple of Finding
@@ -44,6 +46,7 @@ class Parts:
     bootstrap: int = 0
     sample: int | None = None
     top: int | None = None
+    rank_by: str = "difficulty"
     groups: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[Finding, ...] = ()
 
