@@ -84,8 +84,9 @@ def largest_errors(se: Floats, *, covariance: Floats | None = None, rng: np.rand
         (error_i - error_j)^2 / se_ij^2 <= (z_i^2 + z_j^2) / (1 - |r_ij|),
 
     so that for two items that are not among the k farthest out this is at most 2 z^2 / (1 - max |r|), z that of the
-    last of these k. So the k are compared with all items, for k = 16, 64, ..., until the largest difference found is beyond
-    that; errors that are strongly correlated need all pairs. No matrix of items x items is made without a covariance.
+    last of these k. So the k are compared with all items, for k = 16, 64, ..., until the largest difference found is
+    beyond that; errors that are strongly correlated need all pairs. No matrix of items x items is made without a
+    covariance.
     """
     m = len(se)
     if covariance is None:

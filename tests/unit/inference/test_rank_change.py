@@ -105,7 +105,7 @@ def test_level_and_power() -> None:
     for shift, out in rejected.items():
         moved = beta.copy()
         moved[10] += shift
-        for seed in range(25):
+        for seed in range(15):
             data = answers(beta, moved, 300, seed=seed)
             study = SpectralRasch().fit(data).analyse(data)
             out.append(bool(study.rank_test(groups).columns["p"][10] < 0.05))
