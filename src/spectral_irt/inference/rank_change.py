@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import ndtr
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import DesignError
@@ -36,6 +35,7 @@ from spectral_irt.inference.simultaneous import (
 )
 from spectral_irt.inference.splits import divide
 from spectral_irt.inference.subgroups import calibrate_groups, estimator_like
+from spectral_irt.inference.tails import two_sided
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
@@ -155,7 +155,7 @@ def compare_ranks(
             f"low_{name}": low,
             f"high_{name}": high,
         }
-    p = np.minimum(1.0, 2 * (m - 1) * ndtr(-statistic))
+    p = np.minimum(1.0, (m - 1) * two_sided(statistic))  # of m - 1 pairs in either group, each in one direction
     columns |= {"statistic": statistic, "p": np.where(statistic > 0, p, 1.0), "p_all": p_all}
     return RankTest(statistic=float(statistic.max()), df=m, p=float(p_all.min()), columns=columns)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import ndtri
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.responses.block import Floats
@@ -79,6 +78,8 @@ def data_alone(calibration: Calibration) -> tuple[Floats, Floats]:
 
 def likely_places(precision: Floats, pull: Floats) -> Likely:
     """`likely` for likelihoods exp(pull b - precision b^2 / 2)."""
+    from scipy.special import ndtri
+
     mean, variance = _best_normal(precision, pull)
     grid, log_spread = _spread(precision, pull, mean, variance)
     center = (pull + mean / variance) / (precision + 1 / variance)
