@@ -260,7 +260,7 @@ def fit(
     Multiple choice with an answer key; 9 means 'not answered':
       spectral-irt fit choices.csv --key key.csv --missing 9 -o results
     Ratings, above the person's own mean or not; larger = better liked:
-      spectral-irt fit ratings.csv --above-mean wrong --rank 25 --rank-by lower -o results
+      spectral-irt fit films.csv --above-mean wrong --rank 9 --rank-by lower -o out
     Are items as hard for one sex as for the other? Height is not an item:
       spectral-irt fit answers.csv --group sex --ignore height -o results
     New items on the scale of a bank, kept as a bank in turn:
