@@ -8,8 +8,9 @@ is distributed as in Gaussian draws with the covariance of the difficulties. If 
 standard errors, every pair with |b_i - b_j| > c se_ij is in its true order; then the number of items surely harder than
 item i, and the number of those surely easier, bound its rank, for all items together.
 
-A pair can be put in the wrong order in one direction only, and errors are as likely in either: the chance of any wrong
-order is half that of T > c. So c is the 90% point of T for intervals of 95%.
+A pair can be put in the wrong order in one direction only, and errors are as likely in either. So the chance of any
+wrong order is half that of T > c, and half that of two pairs being beyond c in opposite directions, which is small
+(0.05^2 if these were independent). c is the 90% point of T for intervals of 95%.
 
 References
 ----------
