@@ -17,7 +17,7 @@ help:
 	@echo "make test        every test (minutes);  make test-quick: the fast ones"
 	@echo "make test-lowest the fast ones with the oldest versions that pyproject.toml allows"
 	@echo "make lint        ruff and mypy;         make format: let ruff rewrite"
-	@echo "make bench       the benchmarks: scale, the paper's program, efficiency, other packages"
+	@echo "make bench       the benchmarks: scale, the paper's program, efficiency, ranks, other packages"
 	@echo "make reproduce   the paper's figures and tables, and docs/reproduction.md from them (an hour or two)"
 
 $(VENV)/.core: pyproject.toml
@@ -67,6 +67,7 @@ bench: $(VENV)/.dev $(PEERS)/.made
 	@$(BIN)/python benchmarks/against_paper.py
 	@$(BIN)/python benchmarks/rivals.py
 	@$(BIN)/python benchmarks/efficiency.py
+	@$(BIN)/python benchmarks/ranks.py
 	@$(PEERS)/bin/python benchmarks/against_peers.py
 
 # Other packages, each if it installs. py-irt brings PyTorch, several gigabytes: PEERS_WITH="py-irt" asks for it.

@@ -76,6 +76,8 @@ IDLE = {
     "--nu-rule with --nu 0": ("fit a.csv --estimator paper --nu 0 --nu-rule together", "--nu 1"),
     "--sample": ("fit a.csv --sample 3", "--bootstrap"),
     "--rank": ("fit a.csv --rank 3", "-o DIR"),
+    "--rank-by": ("fit a.csv --rank-by lower -o out", "say --rank too"),
+    "--rank-by without errors": ("fit a.csv --rank 3 --rank-by lower --se none -o out", "leave out --se none"),
     "--scale": ("fit a.csv --scale 500,100", "-o DIR, --ifile, --pfile or --bank"),
     "--ability": ("fit a.csv --no-persons --ability eap", "--no-persons"),
     "--trials": ("reproduce list --trials 3", "list runs no experiment"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from end_to_end.tables import numbers, read_csv, record
-from spectral_irt import SpectralRasch, datasets
+from spectral_irt import SpectralRasch, datasets, simulate
 from spectral_irt.bank import AnchoredRasch, Bank
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
@@ -31,6 +31,25 @@ def test_rank_with_and_without_a_number(cli: Cli, lsat: Path) -> None:
     assert sum(numbers(two, "p_top")) == pytest.approx(2)
     assert cli("fit", lsat, "--rank", "0", "-o", "none").code == 2
     assert "-o DIR" in cli("fit", lsat, "--rank").err
+
+
+def test_rank_by_the_lower_end(cli: Cli, tmp_path: Path) -> None:
+    """The first of twelve items, which six people answered, is the hardest by its estimate and not by its lower end."""
+    dense = simulate.rasch(400, 12, seed=3, difficulty_sd=0.3).responses.to_dense()
+    dense[6:, 0] = np.nan
+    dense[:6, :2] = [[0, 1]] * 5 + [[1, 0]]
+    rows = [",".join("" if np.isnan(x) else f"{x:.0f}" for x in row) for row in dense]
+    (tmp_path / "few.csv").write_text("\n".join([",".join(f"q{k}" for k in range(12)), *rows]) + "\n")
+    options = ["few.csv", "--regularization", "0", "--rank", "1"]
+    assert cli("fit", *options, "-o", "hard").code == 0
+    assert cli("fit", *options, "--rank-by", "lower", "-o", "safe").code == 0
+    hard, safe = (read_csv(Path(folder, "ranking.csv")) for folder in ("hard", "safe"))
+    assert hard[0]["item"] == "q0" != safe[0]["item"]
+    assert {row["item"]: row["p_top"] for row in hard} == {row["item"]: row["p_top"] for row in safe}
+    assert (
+        "--rank-by is 'upper'; it can be 'difficulty', 'lower'"
+        in cli("fit", "few.csv", "--rank", "1", "--rank-by", "upper", "-o", "none").err
+    )
 
 
 def test_a_scale_for_reports(cli: Cli, lsat: Path) -> None:

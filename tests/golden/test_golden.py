@@ -14,12 +14,13 @@ from spectral_irt.cli.main import main
 HERE = Path(__file__).parent
 REFERENCE = HERE.parent / "reference"
 RUNS = {
-    "lsat": [str(REFERENCE / "lsat6.csv"), "--rank", "3", "--no-refine"],
-    "booklets": [str(REFERENCE / "booklets24.csv"), "--rank", "5", "--no-refine"],
-    "sparse": [str(HERE / "sparse.csv"), "--rank", "5", "--no-refine"],
+    "lsat": [str(REFERENCE / "lsat6.csv"), "--rank", "3", "--rank-by", "lower", "--no-refine"],
+    "booklets": [str(REFERENCE / "booklets24.csv"), "--rank", "5", "--rank-by", "lower", "--no-refine"],
+    "sparse": [str(HERE / "sparse.csv"), "--rank", "5", "--rank-by", "lower", "--no-refine"],
 }
 CLOSE = 1e-10
 LATER = ("eap_reliability",)  # 0.1 had it only for --ability eap
+LEARNED = ("rank_low", "rank_high", "p_top")  # of ranking: 0.1 took difficulties as normal
 RENAMED: dict[str, str] = {"p_value": "p_correct", "user": "person"}  # columns that have another name today
 
 
@@ -39,6 +40,8 @@ def test_tables(run: tuple[Path, Path], table: str) -> None:
     old, new = pl.read_csv(before, infer_schema_length=None), pl.read_csv(after, infer_schema_length=None)
     assert old.height == new.height
     for name in old.columns:
+        if table == "ranking" and name in LEARNED:
+            continue
         column = new[RENAMED.get(name, name)]
         if old[name].dtype.is_float():
             a, b = old[name].to_numpy(), column.cast(pl.Float64).to_numpy()

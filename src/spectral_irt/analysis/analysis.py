@@ -26,9 +26,11 @@ from spectral_irt.inference.fit_statistics import ItemStatistics, item_statistic
 from spectral_irt.inference.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, item_fit_columns, misfit_findings
 from spectral_irt.inference.marginal_reliability import marginal_reliability
+from spectral_irt.inference.rank_change import RankTest, rank_change
 from spectral_irt.inference.ranking import DENSE_ITEMS, ranking_columns
 from spectral_irt.inference.reliability import Reliability, reliability
 from spectral_irt.inference.restscore import restscore_columns
+from spectral_irt.inference.simultaneous import LEVEL as RANK_LEVEL
 from spectral_irt.inference.wald import WaldTest, score_split
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.align import align
@@ -396,20 +398,24 @@ class Analysis:
         except OptionError:  # none was kept
             return None
 
-    def ranking(self, by: str | None = None, top: int = 10, *, seed: int = 0) -> Any:
+    def ranking(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Any:
         """The items from the hardest down, with rank intervals and the chance of being among the `top` hardest.
 
-        By the lower end of the 95% interval where there are standard errors; see `inference.ranking.ranking_columns`.
+        By the estimate to find the hardest items, `by="lower"` to recommend; see `inference.ranking.ranking_columns`.
         """
         return self._table(self.ranking_columns(by, top, seed=seed))
 
-    def ranking_columns(self, by: str | None = None, top: int = 10, *, seed: int = 0) -> Columns:
+    def ranking_columns(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Columns:
         """The columns of `ranking`."""
-        chosen = by or ("lower" if np.isfinite(self.calibration.se).any() else "difficulty")
         return self._once(
-            ("ranking", chosen, top, seed),
-            lambda: ranking_columns(self.calibration, self.covariance(), chosen, top, seed=seed),
+            ("ranking", by, top, seed),
+            lambda: ranking_columns(self.calibration, self.covariance(), by, top, seed=seed),
+            say="ranks",
         )
+
+    def rank_test(self, groups: Any, *, level: float = RANK_LEVEL, seed: int = 0) -> RankTest:
+        """Which items have another rank in one of two groups of people? See `inference.rank_change.rank_change`."""
+        return rank_change(self.calibration, self.responses, groups, level=level, seed=seed)
 
     # -------------------------------------------------------------------------------------------- scale
 
@@ -491,7 +497,7 @@ class Analysis:
         if parts.groups:
             tables["dif"] = contrast_columns(self.grouped(parts))
         if parts.top is not None:
-            tables["ranking"] = self.ranking_columns(top=parts.top)
+            tables["ranking"] = self.ranking_columns(parts.rank_by, parts.top)
         return tables
 
     def record(self, parts: Parts | None = None) -> dict[str, Any]:

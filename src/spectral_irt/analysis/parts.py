@@ -40,6 +40,8 @@ class Parts:
         Data sets to simulate for the limits of the fit of each item (0: none), and people to take for them.
     top : int, optional
         Items by rank, with the chance of being among so many hardest.
+    rank_by : str
+        Their order: by "difficulty", or by the "lower" end of its interval.
     groups : mapping
         Names of groupings to the group of every person.
     draws, seed : int
@@ -55,6 +57,7 @@ class Parts:
     bootstrap: int = 0
     sample: int | None = None
     top: int | None = None
+    rank_by: str = "difficulty"
     groups: Mapping[str, Any] = field(default_factory=dict)
     draws: int = 5
     seed: int = 0

@@ -71,6 +71,8 @@ class Job:
     def checked(self) -> RaschEstimator:
         """The estimator; an error when the options do not go together, or when one of them would do nothing."""
         self.wanted.check(self.output)
+        if self.wanted.rank_by == "lower" and self.fitting.se == "none":
+            raise OptionError("--rank-by lower needs standard errors; leave out --se none.")
         if self.parquet and self.output is None:
             raise OptionError("--parquet is about the tables that are written; say where with -o DIR.")
         return self._estimator()
@@ -141,6 +143,7 @@ class Job:
             bootstrap=wanted.bootstrap or 0,
             sample=wanted.sample,
             top=wanted.rank,
+            rank_by=wanted.rank_by or "difficulty",
             groups={column: labels for column, labels in of.items() if is_compared(column, wanted, self.fitting)},
             populations=of.get(self.fitting.population_by or ""),
             draws=wanted.draws or 5,
@@ -276,7 +279,7 @@ def fit(
     Multiple choice with an answer key; 9 means 'not answered':
       spectral-irt fit choices.csv --key key.csv --missing 9 -o results
     Ratings, above the person's own mean or not; larger = better liked:
-      spectral-irt fit ratings.csv --above-mean wrong --rank 25 -o results
+      spectral-irt fit films.csv --above-mean wrong --rank 9 --rank-by lower -o out
     Are items as hard for one sex as for the other? Height is not an item:
       spectral-irt fit answers.csv --group sex --ignore height -o results
     An adaptive test; abilities differ between grades:

@@ -337,6 +337,14 @@ class Wanted:
             metavar="[K]", min=1, help="Items by rank: ranking.csv, with the chance of being among the K hardest; 10."
         ),
     ] = None
+    rank_by: Annotated[
+        str | None,
+        _exports(
+            metavar="difficulty|lower",
+            help="Order of --rank: by difficulty to find the hardest items (default), by the lower end of its 95% "
+            "interval to recommend.",
+        ),
+    ] = None
     ifile: Annotated[
         Path | None,
         _exports(parser=place, metavar="FILE", help="Items with the column names of Winsteps: .csv, .tsv or .txt."),
@@ -375,6 +383,10 @@ class Wanted:
             raise OptionError("--salt-file is for a bank; say where to keep it with --bank DIR.")
         if self.rank is not None and output is None:
             raise OptionError("--rank writes a table beside items.csv; say where with -o DIR.")
+        if self.rank_by is not None:
+            check_option("rank_by", self.rank_by, ("difficulty", "lower"))
+            if self.rank is None:
+                raise OptionError("--rank-by is the order of --rank; say --rank too.")
         if self.scale is not None and output is None and not (self.ifile or self.pfile or self.bank):
             raise OptionError("--scale is for what is written; say where with -o DIR, --ifile, --pfile or --bank.")
         if self.ability != "wle" and self.persons is False and self.scale is None:

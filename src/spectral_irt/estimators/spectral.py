@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from spectral_irt.chain.covariance import SE_METHODS
 from spectral_irt.chain.regularization import check_regularization, plan_regularization
 from spectral_irt.chain.weights import weighting_named
 from spectral_irt.errors import OptionError, check_option, option
+from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, fit_adaptive
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.chain_alone import SpectralFit, chain_difficulty
 from spectral_irt.estimators.landed import landed_difficulty
@@ -193,6 +194,32 @@ class SpectralRasch(RaschEstimator):
     def paper(cls, *, nu: float = 1.0, nu_rule: str = "differed", **options: Any) -> SpectralRasch:
         """The estimator of the paper's experiments: every pair counts once, nu = 1 on pairs that differed."""
         return cls(weighting="pairs", regularization=0, nu=nu, nu_rule=nu_rule, refine=False, **options)
+
+    def fit(
+        self,
+        data: Any,
+        y: object = None,
+        *,
+        design: str = "fixed",
+        groups: Any = None,
+        progress: Tell | None = None,
+    ) -> Self:
+        """Calibrate the items; `data`, `y` and `progress` as for every estimator.
+
+        Parameters
+        ----------
+        design : "fixed" or "adaptive"
+            "adaptive" where the answers decided what a person was asked next, or when to stop: difficulties then come
+            from marginal maximum likelihood (`MarginalRasch`), and the findings say so.
+        groups : labels, optional
+            With an adaptive design, the population that each person is from.
+        """
+        check_option("design", design, DESIGNS)
+        if design == ADAPTIVE:
+            return fit_adaptive(self, data, groups=groups, progress=progress)
+        if groups is not None:
+            raise OptionError("groups are for ", option("design", "adaptive"), "; here nothing depends on them.")
+        return self._fitted(data, progress)
 
     def _solve(self, responses: Responses, se: str, tell: Tell | None = None) -> SpectralFit:
         return spectral_difficulty(

@@ -8,22 +8,23 @@ import numpy as np
 
 from spectral_irt.calibration import Z95, Calibration
 from spectral_irt.errors import OptionError, check_option
+from spectral_irt.estimators.base import KEEP_COVARIANCE
+from spectral_irt.inference.simultaneous import LEVEL, simultaneous_ranks, square_root
+from spectral_irt.inference.spread import LEAST_SE, Likely, likely
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
-ORDERS = ("lower", "difficulty")
-LEVEL = 0.95
-DENSE_ITEMS = 1000  # items up to which the covariance of all is formed
+ORDERS = ("difficulty", "lower")
+DENSE_ITEMS = KEEP_COVARIANCE  # items up to which the covariance of all is used
 DRAWS = 4000  # probabilities are then right to 0.008 (one standard deviation) or better
-LEAST_DRAWS = 200  # where items are very many: each end of an interval still has five draws beyond it
-RANKED = 10_000_000  # random numbers drawn, and sorted, in all: a second or two
+LEAST_DRAWS = 400  # where items are very many: each end of an interval still has ten draws beyond it
+RANKED = 20_000_000  # random numbers drawn, and sorted, in all: a few seconds
 CELLS = 4_000_000  # random numbers held at a time
-NO_CHANCE = 6.0  # standard errors below which an item is not even drawn: it reaches the top in one of a billion draws
 
 
 @dataclass(frozen=True, eq=False)
 class Ranking:
-    """What `rank_items` found: one number an item, in the order of the fit's items.
+    """What `rank_items` found: one number per item, in the order of the fit's items.
 
     Attributes
     ----------
@@ -33,6 +34,8 @@ class Ranking:
         Lower end of the 95% interval of the difficulty.
     rank_low, rank_high : int arrays
         95% interval of the item's rank by difficulty, 1 = hardest.
+    rank_low_all, rank_high_all : int arrays
+        Wider intervals that hold the ranks of all items at once.
     p_top : float array
         Probability of belonging to the `top` hardest; NaN without an estimate or standard error.
     top : int
@@ -44,13 +47,15 @@ class Ranking:
     lower: Floats
     rank_low: Ints
     rank_high: Ints
+    rank_low_all: Ints
+    rank_high_all: Ints
     p_top: Floats
     top: int
     correlated: bool
 
 
 def ranking_columns(
-    calibration: Calibration, covariance: Floats | None, by: str = "lower", top: int = 10, *, seed: int = 0
+    calibration: Calibration, covariance: Floats | None, by: str = "difficulty", top: int = 10, *, seed: int = 0
 ) -> Columns:
     """The items from the hardest (best liked, for ratings coded liked = 0) down, and how sure that order is.
 
@@ -58,10 +63,10 @@ def ranking_columns(
     ----------
     covariance : float array, optional
         Of all items; without it errors of different items are taken as independent.
-    by : "lower" or "difficulty"
-        "lower" (default): by the lower end of the 95% interval, difficulty - 1.96 se. An item that few answered must
-        be better by more than chance to come first; measured on four sets of ratings, this finds more of the items
-        that are best by their mean rating than the order of the estimates does.
+    by : "difficulty" or "lower"
+        "difficulty" (default): by the estimate. This finds more of the items that are truly the hardest.
+        "lower": by the lower end of the 95% interval, difficulty - 1.96 se, for recommending. An item that few
+        answered must be better by more than chance to come first; fewer of the first ones are bad.
     top : int
         K in `p_top`.
     seed : int
@@ -70,19 +75,30 @@ def ranking_columns(
     Returns
     -------
     table
-        `rank, item, difficulty, se, lower, rank_low, rank_high, p_top, n, status`. `rank` counts rows. `rank_low` to
-        `rank_high` is a 95% interval of the rank that the item has by its true difficulty (1 = hardest), and `p_top`
-        the probability that it is among the K hardest; neither depends on `by`. Items without an estimate (nobody
-        answered them; or, without regularization, everybody right or wrong: `status` says which) come last, with no
-        probability and the interval that says nothing. The estimates of extreme items rest on the prior alone.
+        `rank, item, difficulty, se, lower, rank_low, rank_high, rank_low_all, rank_high_all, p_top, n, status`. `rank`
+        counts rows. `rank_low` to `rank_high` is a 95% interval of the rank that the item has by its true difficulty
+        (1 = hardest): right for 95% of the items. `rank_low_all` to `rank_high_all` is right for all items at once, in
+        95% of samples or more. `p_top` is the probability that the item is among the K hardest. None of them depends on
+        `by`. Items without an estimate (nobody answered them; or, without regularization, everybody right or wrong:
+        `status` says which) come last, with no probability and the interval that says nothing. The estimates of extreme
+        items rest on the prior alone.
 
     Notes
     -----
-    Both come from draws of N(difficulty, covariance): the middle 95% of an item's ranks, and the share of draws in
-    which it is among the K largest. In simulations the intervals hold the true rank of 95 to 98% of the items. (They
-    cannot where items are exactly equally hard: these have no true order.) The covariance matrix is used up to 1,000
-    items, or where the fit's standard errors needed it; beyond, errors of different items are taken as independent,
-    which they nearly are where items are many and well mixed. `rank_items(...).correlated` says which.
+    `rank_low`, `rank_high` and `p_top` come from draws of the difficulties given the estimates: the middle 95% of an
+    item's ranks, and the share of draws in which it is among the K largest. How difficulties are spread over the items
+    is learned from the items (`inference.spread`), so that of the items with `p_top` near 0.8 about 80% are in the top
+    K, be the difficulties normal or not. `rank_low_all` and `rank_high_all` count the items that are surely harder and
+    surely easier (`inference.simultaneous`); they assume nothing about the spread, hold for items that are equally
+    hard, and are wide.
+
+    The covariance matrix is used up to 2,000 items where the fit kept it (`se="dense"` makes it). Otherwise errors of
+    different items are taken as independent, which they nearly are where items are many and well mixed, and are not
+    where groups of items are linked by few people. `rank_items(...).correlated` says which.
+
+    References
+    ----------
+    Fan, Lou, Wang & Yu (2023), Ranking inferences based on the top choice of multiway comparisons.
     """
     found = rank_items(calibration, covariance, by, top, seed=seed)
     order = found.order
@@ -94,6 +110,8 @@ def ranking_columns(
         "lower": found.lower[order],
         "rank_low": found.rank_low[order],
         "rank_high": found.rank_high[order],
+        "rank_low_all": found.rank_low_all[order],
+        "rank_high_all": found.rank_high_all[order],
         "p_top": found.p_top[order],
         "n": calibration.n[order],
         "status": calibration.status[order],
@@ -101,7 +119,7 @@ def ranking_columns(
 
 
 def rank_items(
-    calibration: Calibration, covariance: Floats | None, by: str = "lower", top: int = 10, *, seed: int = 0
+    calibration: Calibration, covariance: Floats | None, by: str = "difficulty", top: int = 10, *, seed: int = 0
 ) -> Ranking:
     """The order of the items with rank intervals and probabilities; the parameters are those of `ranking_columns`."""
     check_option("by", by, ORDERS)
@@ -118,78 +136,50 @@ def rank_items(
     value = lower if by == "lower" else beta
     order = np.lexsort((np.arange(m), calibration.n == 0, -_or_least(beta), -_or_least(value)))
 
-    rank_low, rank_high, p_top = np.ones(m, dtype=np.int64), np.full(m, m, dtype=np.int64), np.full(m, np.nan)
-    among = None if covariance is None else covariance[np.ix_(known, known)]
-    if among is not None and not np.all(np.isfinite(among)):
-        among = None
+    low, high, p_top = np.ones((2, m), dtype=np.int64), np.full((2, m), m, dtype=np.int64), np.full(m, np.nan)
+    among = covariance_among(covariance, known)
     if known.any():
-        b, s = beta[known], se[known]
         rng = np.random.default_rng(seed)
-        p_top[known] = top_probabilities(b, s, int(top), covariance=among, rng=rng)
-        rank_low[known], rank_high[known] = rank_intervals(b, s, covariance=among, rng=rng)
-    return Ranking(order, lower, rank_low, rank_high, p_top, int(top), among is not None)
+        ranks = drawn_ranks(likely(calibration), covariance=among, rng=rng)
+        p_top[known] = np.mean(ranks <= top, axis=0)
+        low[0, known], high[0, known] = middle(ranks)
+        low[1, known], high[1, known] = simultaneous_ranks(
+            beta[known], np.maximum(se[known], LEAST_SE), covariance=among, rng=rng
+        )
+    return Ranking(order, lower, low[0], high[0], low[1], high[1], p_top, int(top), among is not None)
+
+
+def covariance_among(covariance: Floats | None, items: Floats) -> Floats | None:
+    """The covariance of some items; None where it is not known of all of them."""
+    among = None if covariance is None else covariance[np.ix_(items, items)]
+    if among is None or not np.all(np.isfinite(among)):
+        return None
+    return among + np.diag(np.where(np.diag(among) < LEAST_SE**2, LEAST_SE**2, 0.0))
 
 
 def _or_least(values: Floats) -> Floats:
     return np.where(np.isfinite(values), values, -np.inf)
 
 
-# ------------------------------------------------------------------------------- among the top K
+def drawn_ranks(items: Likely, *, covariance: Floats | None = None, rng: np.random.Generator) -> Ints:
+    """Ranks (1 = largest; draws x items) in draws of the difficulties; those of items that err together go together."""
+    m = len(items.center)
+    draws, step = int(np.clip(RANKED // m, LEAST_DRAWS, DRAWS)), max(1, CELLS // m)
+    root = None
+    if covariance is not None:
+        se = np.sqrt(np.diag(covariance))
+        root = square_root(covariance / np.outer(se, se))
+    ranks = np.empty((draws, m), dtype=np.int64)
+    for start in range(0, draws, step):
+        rows = slice(start, min(start + step, draws))
+        z = rng.standard_normal((rows.stop - rows.start, m))
+        x = items.draws(z if root is None else z @ root.T)
+        np.put_along_axis(ranks[rows], np.argsort(-x, axis=1), np.arange(1, m + 1)[None], axis=1)
+    return ranks
 
 
-def top_probabilities(
-    beta: Floats,
-    se: Floats,
-    top: int,
-    *,
-    covariance: Floats | None = None,
-    rng: np.random.Generator,
-) -> Floats:
-    """P(item among the `top` largest) for beta ~ N(beta, covariance), or independent with these standard errors."""
-    m = len(beta)
-    if top >= m:
-        return np.ones(m)
-    # The top-th largest value is hardly ever below the top-th largest of the lower ends.
-    line = np.partition(beta - NO_CHANCE * se, m - top)[m - top]
-    rivals = np.flatnonzero(beta + NO_CHANCE * se >= line)
-    b, n = beta[rivals], len(rivals)
-    draws = int(np.clip(RANKED // n, LEAST_DRAWS, DRAWS))
-    root = None if covariance is None else square_root(covariance[np.ix_(rivals, rivals)])
-    hits = np.zeros(n, dtype=np.int64)
-    done = 0
-    while done < draws:
-        size = min(draws - done, max(1, CELLS // n))
-        noise = rng.standard_normal((size, n))
-        x = b + (noise * se[rivals] if root is None else noise @ root.T)
-        hits += np.bincount(np.argpartition(x, n - top, axis=1)[:, n - top :].ravel(), minlength=n)
-        done += size
-    p = np.zeros(m)
-    p[rivals] = hits / draws
-    return p
-
-
-def square_root(covariance: Floats) -> Floats:
-    """R with R R^T = covariance, which may be singular (mean-centered difficulties add to zero)."""
-    values, vectors = np.linalg.eigh(covariance)
-    return vectors * np.sqrt(np.maximum(values, 0))
-
-
-# -------------------------------------------------------------------------------- rank intervals
-
-
-def rank_intervals(
-    beta: Floats, se: Floats, *, covariance: Floats | None = None, rng: np.random.Generator, level: float = LEVEL
-) -> tuple[Ints, Ints]:
-    """The middle `level` of the ranks (1 = largest) that each item has in draws from N(beta, covariance)."""
-    m = len(beta)
-    draws = int(np.clip(RANKED // m, LEAST_DRAWS, DRAWS))
-    root = None if covariance is None else square_root(covariance)
-    ranks = np.empty((draws, m), dtype=np.int32)
-    for start in range(0, draws, max(1, CELLS // m)):
-        rows = slice(start, min(start + max(1, CELLS // m), draws))
-        noise = rng.standard_normal((rows.stop - rows.start, m))
-        x = beta + (noise * se if root is None else noise @ root.T)
-        np.put_along_axis(ranks[rows], np.argsort(-x, axis=1), np.arange(1, m + 1, dtype=np.int32), axis=1)
+def middle(ranks: Ints, level: float = LEVEL) -> tuple[Ints, Ints]:
+    """The middle `level` of the ranks that each item has."""
     tail = (1 - level) / 2
     low = np.quantile(ranks, tail, axis=0, method="lower")
     return low.astype(np.int64), np.quantile(ranks, 1 - tail, axis=0, method="higher").astype(np.int64)

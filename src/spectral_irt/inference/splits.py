@@ -141,4 +141,3 @@ def ability_and_level(block: Block, difficulty: Floats) -> tuple[Floats, Floats]
         mean = np.where(n > 0, total / n, 0.0)
         variance = np.where(n > 0, np.maximum(square / n - mean**2, 0.0), 0.0)
     return prox(mean, variance, np.log((s + 0.5) / (n - s + 0.5))), mean
-

@@ -1,0 +1,183 @@
+"""Are rank intervals, probabilities of the top, and the test of equal ranks what they say; and in which order to list.
+
+    python benchmarks/ranks.py [--replicates 100] [--parts intervals,test,order,cost]
+
+intervals: for three designs and six spreads of difficulties, the share of items whose true rank is in its own interval,
+the share of data sets in which all are in the intervals for all items at once, both with the mean width as a share of
+the items; and of the items with a probability of the top between two limits, the mean probability and the share that
+are truly in the top. test: how often the test of equal ranks rejects at 5% where nothing changes, and where one item
+moves. order: thin data; how many of the K listed items are among the true K hardest, and how many are in the easier
+half, by the estimate and by the lower end of its interval. cost: seconds for 2,000 and 20,000 items.
+
+Every replicate draws new difficulties (standard deviation 1), people and answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.inference.rank_change import rank_change
+from spectral_irt.inference.ranking import rank_items
+from spectral_irt.simulate import Simulated
+
+DESIGNS: dict[str, tuple[str, dict, int]] = {
+    "short": ("300 people, 20 items, complete; top 5", {"n_users": 300, "n_items": 20}, 5),
+    "sampled": (
+        "400 people, 60 items, 20% seen; top 10",
+        {"n_users": 400, "n_items": 60, "design": "sampled", "p": 0.2},
+        10,
+    ),
+    "thin": (
+        "2,000 people, 200 items, 6,000 answers, popularity rank^-0.7; top 20",
+        {"n_users": 2000, "n_items": 200, "design": "popularity", "n_responses": 6000, "exponent": 0.7},
+        20,
+    ),
+}
+
+SPREADS = {
+    "normal": lambda rng, m: rng.normal(size=m),
+    "exponential (a long tail of hard items)": lambda rng, m: rng.exponential(size=m),
+    "exponential (hard items crowd)": lambda rng, m: -rng.exponential(size=m),
+    "t with 3 degrees of freedom": lambda rng, m: rng.standard_t(3, size=m) / np.sqrt(3),
+    "two clusters, 10% hard": lambda rng, m: np.where(rng.random(m) < 0.1, 3.2, 0.0) + 0.05 * rng.normal(size=m),
+    "equally hard (sd 0.02)": lambda rng, m: 0.02 * rng.normal(size=m),
+}
+
+LIMITS = (0.05, 0.35, 0.65, 0.95)
+
+
+def draw(design: str, spread: str, seed: int) -> Simulated:
+    options = DESIGNS[design][1]
+    beta = SPREADS[spread](np.random.default_rng([1, seed]), options["n_items"])
+    return simulate.rasch(**options, difficulty=beta, seed=seed)
+
+
+def true_ranks(beta: np.ndarray) -> np.ndarray:
+    return len(beta) - np.argsort(np.argsort(beta))
+
+
+def intervals(replicates: int) -> Iterator[str]:
+    head = [f"p_top {low:g} to {high:g}" for low, high in itertools.pairwise(LIMITS)]
+    yield "| design | spread | own interval | its width | all at once | its width | " + " | ".join(head) + " |"
+    yield "|---" * (6 + len(head)) + "|"
+    for design, (_, _, top) in DESIGNS.items():
+        for spread in SPREADS:
+            own, together, chance, hit = [], [], [], []
+            for seed in range(replicates):
+                data = draw(design, spread, seed)
+                fit = SpectralRasch(se="dense").fit(data.responses)
+                found = rank_items(fit.calibration_, fit.covariance(), top=top)
+                rank, m = true_ranks(data.difficulty), len(data.difficulty)
+                inside = (found.rank_low <= rank) & (rank <= found.rank_high)
+                inside_all = (found.rank_low_all <= rank) & (rank <= found.rank_high_all)
+                own.append((inside.mean(), np.mean(found.rank_high - found.rank_low + 1) / m))
+                together.append((inside_all.all(), np.mean(found.rank_high_all - found.rank_low_all + 1) / m))
+                known = np.isfinite(found.p_top)
+                chance.append(found.p_top[known])
+                hit.append(rank[known] <= top)
+            p, in_top = np.concatenate(chance), np.concatenate(hit)
+            cells = []
+            for low, high in itertools.pairwise(LIMITS):
+                here = (low <= p) & (p < high)
+                few = here.sum() < 30
+                cells.append("-" if few else f"{p[here].mean():.2f}: {in_top[here].mean():.2f} (of {here.sum()})")
+            (own_cover, own_width), (all_cover, all_width) = np.mean(own, axis=0), np.mean(together, axis=0)
+            numbers = f"{own_cover:.3f} | {own_width:.2f} | {all_cover:.3f} | {all_width:.2f}"
+            yield f"| {design} | {spread} | {numbers} | " + " | ".join(cells) + " |"
+
+
+def test(replicates: int) -> Iterator[str]:
+    """20 items, two groups of people; in the second the middle item moves up by a number of logits."""
+    yield "| people in each group | items | the item moves from rank | to | one item, p < 5% | any item, p_all < 5% |"
+    yield "|---|---|---|---|---|---|"
+    for spread in ("spaced", "equal"):
+        for n in (300, 1000):
+            for shift in (0.0, 1.0, 2.0):
+                if spread == "equal" and shift:
+                    continue
+                beta = np.linspace(2, -2, 20) if spread == "spaced" else np.linspace(0.01, -0.01, 20)
+                moved = beta.copy()
+                moved[10] += shift
+                one, any_ = [], []
+                for seed in range(replicates):
+                    rng = np.random.default_rng([2, seed])
+                    theta = rng.normal(size=(2 * n, 1))
+                    logit = theta - np.where(np.arange(2 * n)[:, None] < n, beta, moved)
+                    answers = (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(float)
+                    study = SpectralRasch().fit(answers).analyse(answers)
+                    found = rank_change(study.calibration, study.responses, np.repeat(["a", "b"], n))
+                    place = found.columns["item"].tolist().index(10)
+                    one.append(found.columns["p"][place] < 0.05)
+                    any_.append(found.p < 0.05)
+                after = true_ranks(moved)[10]
+                yield f"| {n} | {spread} | 11 | {after} | {np.mean(one):.3f} | {np.mean(any_):.3f} |"
+
+
+def order(replicates: int) -> Iterator[str]:
+    """200 items seen by few; popularity has nothing to do with difficulty, or the harder are seen more (r = 0.5)."""
+    shares = ["in the true top K, by estimate", "by lower end", "in the easier half, by estimate", "by lower end"]
+    yield "| " + " | ".join(["answers", "spread", "hard items seen more", "K", *shares]) + " |"
+    yield "|---" * 8 + "|"
+    m = 200
+    for n_responses in (4_000, 6_000, 20_000):
+        for spread in list(SPREADS)[:4]:
+            for related in (False, True):
+                rows: dict[int, list[list[float]]] = {5: [], 20: []}
+                for seed in range(replicates):
+                    rng = np.random.default_rng([3, seed])
+                    beta = SPREADS[spread](rng, m)
+                    if related:  # the most popular item is the first
+                        score = np.argsort(np.argsort(beta)) / m * np.sqrt(12) * 0.5
+                        beta = beta[np.argsort(-score - np.sqrt(0.75) * rng.normal(size=m))]
+                    options = DESIGNS["thin"][1] | {"n_responses": n_responses}
+                    data = simulate.rasch(**options, difficulty=beta, seed=seed)
+                    made = SpectralRasch().fit(data.responses).calibration_
+                    rank = true_ranks(beta)
+                    keys = [np.nan_to_num(x, nan=-np.inf) for x in (made.difficulty, made.difficulty - 1.96 * made.se)]
+                    for k, row in rows.items():
+                        listed = [rank[np.argsort(-key, kind="stable")[:k]] for key in keys]
+                        row.append([np.mean(x <= k) for x in listed] + [np.mean(x > m / 2) for x in listed])
+                for k, row in rows.items():
+                    cells = " | ".join(f"{x:.3f}" for x in np.mean(row, axis=0))
+                    yield f"| {n_responses:,} | {spread} | {'yes' if related else 'no'} | {k} | {cells} |"
+
+
+def cost(replicates: int) -> Iterator[str]:
+    yield "| items | covariance | seconds of CPU |"
+    yield "|---|---|---|"
+    for m, n in ((2_000, 20_000), (20_000, 40_000)):
+        data = simulate.rasch(n, m, design="popularity", n_responses=20 * n, seed=1)
+        for dense in (True, False) if m <= 2_000 else (False,):
+            fit = SpectralRasch(se="dense" if dense else "one-pass").fit(data.responses)
+            covariance = fit.covariance() if dense else None
+            start = time.process_time()
+            rank_items(fit.calibration_, covariance)
+            yield f"| {m:,} | {'yes' if dense else 'no'} | {time.process_time() - start:.1f} |"
+
+
+PARTS = {"intervals": intervals, "test": test, "order": order, "cost": cost}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replicates", type=int, default=100)
+    parser.add_argument("--parts", default=",".join(PARTS))
+    args = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for part in args.parts.split(","):
+        print(f"\n{part}, {args.replicates} replicates")
+        if part == "intervals":
+            print("\n".join(f"{name}: {said}" for name, (said, _, _) in DESIGNS.items()))
+        for line in PARTS[part](args.replicates):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
