@@ -1,0 +1,126 @@
+"""How many people answer less predictably than the model says, beside how many would by chance.
+
+A person is erratic when infit or outfit, standardized, is above 2. Rules of thumb say that 2% to 5% are so by chance; the
+true share depends on the length of the test, its targeting and the abilities, so it is simulated: the same people are
+shown the same items, answers are drawn from the model, and measured and counted in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtr
+
+from spectral_irt.inference.bootstrap import redraw
+from spectral_irt.inference.levels import EACH
+from spectral_irt.persons.abilities import Abilities, abilities
+from spectral_irt.persons.residuals import person_mean_squares
+from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.block import Floats
+
+LIMIT = 2.0  # of the standardized mean squares
+PEOPLE, RESPONSES = 2_000, 100_000  # at most, drawn at random: 0.2 s of CPU
+FEWEST = 100  # people: with fewer, a share of 10% beside 4% is chance
+REPLICATES = 4  # the share by chance then rests on four times the people
+SMALLEST = 0.01  # of a variance: people who do not seem to differ at all still do a little
+
+
+@dataclass(frozen=True)
+class ErraticPeople:
+    """What `erratic_people` found.
+
+    Attributes
+    ----------
+    n_people : int
+        Looked at: people with both right and wrong answers.
+    share, chance : float
+        Erratic ones among them, and among as many for whom the model holds.
+    p : float
+        Chance of so large a share under the model.
+    level : float
+    """
+
+    n_people: int
+    share: float
+    chance: float
+    p: float
+    level: float = EACH
+
+    @property
+    def too_many(self) -> bool:
+        return self.p < self.level
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        if not self.too_many:
+            return ()
+        return (
+            Finding(
+                "erratic_people",
+                "warning",
+                f"{self.share:.1%} of {self.n_people:,} people answer less predictably than the model says (infit or "
+                f"outfit z above {LIMIT:g}), where chance has {self.chance:.1%}.",
+                "persons.csv has infit and outfit of each person; look at the answers of the most erratic before "
+                "their measures are used.",
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as data."""
+        return {"n_people": self.n_people, "share": self.share, "chance": self.chance, "p": self.p, "limit": LIMIT}
+
+
+def erratic_people(responses: Responses, difficulty: Floats, *, level: float = EACH) -> ErraticPeople | None:
+    """The share of erratic people, and that among people who follow the model; None with too few people."""
+    informed = np.flatnonzero((responses.scores > 0) & (responses.scores < responses.counts))
+    if len(informed) < FEWEST:
+        return None
+    answers_each = float(responses.counts[informed].mean())
+    most = min(PEOPLE, int(RESPONSES / answers_each))
+    if most < FEWEST:
+        return None
+    people = responses
+    if len(informed) > most:
+        people = responses.take_users(np.sort(np.random.default_rng(0).choice(informed, most, replace=False)))
+    measured = abilities(people, difficulty, "wle")
+    share, n = _share(people, difficulty, measured)
+    known = shrunken(measured)
+    seeds = np.random.SeedSequence([0, 2]).spawn(REPLICATES)
+    again = (redraw(people, difficulty, known, seed) for seed in seeds)
+    drawn = [_share(each, difficulty, abilities(each, difficulty, "wle")) for each in again]
+    total = sum(number for _, number in drawn)
+    if not n or not total:
+        return None
+    chance = sum(part * number for part, number in drawn) / total
+    pooled = (share * n + chance * total) / (n + total)
+    error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / total))
+    p = float(ndtr((chance - share) / error)) if error > 0 else 1.0
+    return ErraticPeople(n, share, chance, p, level)
+
+
+def shrunken(measured: Abilities) -> Abilities:
+    """Abilities to draw answers from: measures contain their errors, and would vary too much.
+
+    The mean and standard error of each person's ability under a normal population, whose variance is that of the
+    measures less that of their errors. (The posterior under a fitted population costs ten times as much, and the share
+    by chance is the same.)
+    """
+    theta, error = measured.ability, measured.se**2
+    known = np.isfinite(theta) & np.isfinite(error) & ~measured.extreme
+    mean, spread = float(theta[known].mean()), float(theta[known].var())
+    spread = max(spread - float(error[known].mean()), SMALLEST * spread, SMALLEST)
+    with np.errstate(invalid="ignore"):
+        trust = np.where(np.isfinite(theta) & np.isfinite(error), spread / (spread + error), 0.0)
+    ability = mean + trust * (np.where(trust > 0, theta, mean) - mean)
+    return replace(measured, ability=ability, se=np.sqrt(spread * (1 - trust)))
+
+
+def _share(responses: Responses, difficulty: Floats, measured: Abilities) -> tuple[float, int]:
+    """Erratic people among those whose answers can tell, and how many these are."""
+    found = person_mean_squares(responses, difficulty, measured.ability)
+    known = np.isfinite(found.infit)
+    n = int(known.sum())
+    erratic = (found.infit_z > LIMIT) | (found.outfit_z > LIMIT)
+    return (float(erratic[known].mean()) if n else 0.0), n
