@@ -5,8 +5,8 @@ Two questions of the same sums (`conditional_pairs`), each with a known level in
 - does a pair of items share more than the ability (the same text, a clue from one to the other, copying)? The largest
   z of all pairs against the normal distribution, times the number of pairs (Bonferroni);
 - does a contrast between two sets of items run through the residuals (a second dimension)? The strongest contrast of
-  one half of the people, the first eigenvector of their z, is a direction fixed in advance for the other half, where its
-  strength is a sum over people to be compared with its own standard error. Either half may look for it, so p is doubled.
+  one half of the people, the first eigenvector of their z, is a direction fixed in advance for the other half, where
+  its strength is a sum over people, compared with its own standard error. Either half may look for it: p is doubled.
 
 Some thousands of people and some hundreds of items suffice for what matters, so more are sampled: people at random,
 items by how often they were answered. Neither depends on how they were answered, so the level stays.
@@ -206,11 +206,12 @@ def _dependent_items(found: BeyondAbility) -> tuple[Finding, ...]:
     else:
         what = f"{pairs:,} pairs of items, in {n:,} group{'' if n == 1 else 's'}, share"
     codes = np.unique(np.concatenate([found.first, found.second]))
+    how_much = f"residual correlation{'' if pairs == 1 else 's up to'} {found.correlation:.2f}"
     return (
         Finding(
             "dependent_items",
             "warning",
-            f"{what} more than the ability (residual correlations up to {found.correlation:.2f}): {told}.",
+            f"{what} more than the ability ({how_much}): {told}.",
             "Look for a common text, a clue from one to the other, or copying; score such items as one, or keep one "
             "of them: counted as they are, they make measures look surer than they are.",
             tuple(found.items[codes].tolist()),

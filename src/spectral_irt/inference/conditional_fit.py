@@ -46,10 +46,13 @@ class ConditionalStatistics:
     displacement : float array
         One Newton step of the conditional likelihood for each item with the others held: zero for estimates by
         conditional maximum likelihood, and for an anchored item how far from its difficulty these answers would put it.
+    infit_se : float array
+        Standard error of the infit under the model: what chance makes of 1.
     """
 
     mean_squares: MeanSquares
     displacement: Floats
+    infit_se: Floats
 
 
 def conditional_statistics(
@@ -86,7 +89,7 @@ def conditional_statistics(
             outfit,
             standardized(np.maximum(outfit - along_out * off / n, 0), q_out),
         )
-        return ConditionalStatistics(squares, -off / v)
+        return ConditionalStatistics(squares, -off / v, np.where(q_in > 0, q_in, np.nan))
 
 
 def _item_sums(block: Block, difficulty: Floats, cutoff: float) -> Floats:

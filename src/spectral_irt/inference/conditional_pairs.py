@@ -120,9 +120,7 @@ def pair_sums(parts: Prepared, beta: Floats) -> tuple[PairSums, PairSums]:
 
 def both(one: PairSums, other: PairSums) -> PairSums:
     """The sums of all people."""
-    return PairSums(
-        one.shared + other.shared, one.variance + other.variance, one.scale + other.scale, one.n + other.n
-    )
+    return PairSums(one.shared + other.shared, one.variance + other.variance, one.scale + other.scale, one.n + other.n)
 
 
 def _pair_products(part: Residuals, half: int) -> Floats:

@@ -1,8 +1,8 @@
 """How many people answer less predictably than the model says, beside how many would by chance.
 
-A person is erratic when infit or outfit, standardized, is above 2. Rules of thumb say that 2% to 5% are so by chance; the
-true share depends on the length of the test, its targeting and the abilities, so it is simulated: the same people are
-shown the same items, answers are drawn from the model, and measured and counted in the same way.
+A person is erratic when infit or outfit, standardized, is above 2. How many are by chance depends on the length of the
+test, its targeting and the abilities, so it is simulated: the same people are shown the same items, answers are drawn
+from the model, and measured and counted in the same way.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Are items as hard for the less able as for the more able? Rao's score test, without calibrating the halves.
 
-Given the items answered and the score, answers depend on the difficulties alone, so people may be divided by these. With
-g_h the sum of x - P(X = 1 | score) over the people of half h at the common difficulties, and I_h the information, that
-is the sum of their conditional covariances,
+Given the items answered and the score, answers depend on the difficulties alone, so people may be divided by these.
+With g_h the sum of x - P(X = 1 | score) over the people of half h at the common difficulties, and I_h the information,
+that is the sum of their conditional covariances,
 
     u = g_1 - I_1 (I_1 + I_2)^+ (g_1 + g_2),      W = I_1 - I_1 (I_1 + I_2)^+ I_1,      T = u' W^+ u ~ chi-square
 
@@ -28,7 +28,6 @@ from spectral_irt.inference.splits import divide
 from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, holm, two_sided
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.pack import user_chunks
 
 LEAST = 5.0  # information on an item in either half, like the expected count in a cell of a chi-square test
 CELLS = 1_000_000  # of a dense piece on the way
