@@ -57,7 +57,7 @@ def two_abilities(r: float, n: int = 2000, m: int = 20) -> Make:
     return make
 
 
-def testlets(sd: float = 1.0, n: int = 2000, number: int = 5, length: int = 4) -> Make:
+def in_testlets(sd: float = 1.0, n: int = 2000, number: int = 5, length: int = 4) -> Make:
     def make(rng: np.random.Generator) -> Responses:
         theta = rng.normal(size=(n, 1)) + np.repeat(rng.normal(0, sd, (n, number)), length, axis=1)
         return Responses.from_wide(answers(rng, theta - rng.normal(size=number * length)))
@@ -122,8 +122,8 @@ BAD: dict[str, tuple[Make, tuple[str, ...]]] = {
     "two abilities, r = 0": (two_abilities(0.0), ("second_dimension",)),
     "two abilities, r = 0.5": (two_abilities(0.5), ("second_dimension",)),
     "two abilities, r = 0.8": (two_abilities(0.8), ("second_dimension",)),
-    "5 testlets of 4, sd 1": (testlets(), ("dependent_items",)),
-    "5 testlets of 4, sd 0.5": (testlets(0.5), ("dependent_items", "second_dimension")),
+    "5 testlets of 4, sd 1": (in_testlets(), ("dependent_items",)),
+    "5 testlets of 4, sd 0.5": (in_testlets(0.5), ("dependent_items", "second_dimension")),
     "3 pairs, copied by 50%": (copied(0.5), ("dependent_items",)),
     "3 pairs, copied by 25%": (copied(0.25), ("dependent_items",)),
     "unequal slopes": (slopes(), ("misfitting_items", "unequal_halves")),

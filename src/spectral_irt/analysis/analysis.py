@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.analysis.assembled import contrast_columns, residual_columns, with_measures
-from spectral_irt.analysis.checks import Checks, compared_halves, run_checks
+from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, run_checks
 from spectral_irt.analysis.parts import Parts, affordable
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import OptionError
@@ -269,6 +269,8 @@ class Analysis:
 
     def quick_model_test(self) -> RaoTest | None:
         """A score test of the same, without calibrating the halves; None with many items, or with too few data."""
+        if not halves_are_quick(self.responses):
+            return None
         return self._once("quick_model_test", lambda: compared_halves(self), say="less able against more able half")
 
     def checks(self, parts: Parts | None = None) -> Checks:

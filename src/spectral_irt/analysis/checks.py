@@ -19,7 +19,7 @@ from spectral_irt.inference.erratic_people import ErraticPeople, erratic_people
 from spectral_irt.inference.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
 from spectral_irt.inference.levels import EACH, TOGETHER
 from spectral_irt.inference.rao import RaoTest, ability_split
-from spectral_irt.responses import Finding
+from spectral_irt.responses import Finding, Responses
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -158,11 +158,14 @@ def run_checks(study: Analysis, parts: Parts) -> Checks:
     return Checks(columns, halves, shared, people, limits, parts.bootstrap, tuple(findings))
 
 
+def halves_are_quick(responses: Responses) -> bool:
+    """Whether comparing the less with the more able half takes no more than a moment."""
+    return responses.n_items <= TEST_ITEMS and responses.n_responses <= TEST_RESPONSES
+
+
 def compared_halves(study: Analysis) -> RaoTest | None:
-    """The less against the more able half, where that takes a moment and there are enough data."""
+    """The less against the more able half, where there are enough data."""
     responses = study.responses
-    if responses.n_items > TEST_ITEMS or responses.n_responses > TEST_RESPONSES:
-        return None
     try:
         return ability_split(study.calibration, responses)
     except DesignError:
