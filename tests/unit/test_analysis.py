@@ -36,6 +36,8 @@ def content(value: Any) -> Any:
         return tuple(map(content, value))
     if value is None or isinstance(value, str | int | float):
         return value
+    if isinstance(value, np.random.SeedSequence):
+        return repr(value)
     if callable(value):
         return f"{value.__module__}.{value.__qualname__}"
     raise TypeError(f"{type(value).__name__} cannot be compared")
@@ -82,10 +84,13 @@ def test_every_kernel_runs_once(counted: tuple[si.Analysis, CountingEngine]) -> 
         study.ranking()
     runs = engine.runs.copy()
     assert len(runs) > 20
-    assert engine.times("persons.abilities._likelihood") == 2  # Warm's and maximum likelihood
+    # Warm's and maximum likelihood; Warm's of four data sets drawn to see how many people are erratic by chance.
+    assert engine.times("persons.abilities._likelihood") == 2 + 4
     assert engine.times("persons.abilities._posterior") == 0
     own = content(study.responses.blocks)
-    assert {number for (_, parts, *_), number in runs.items() if parts == own} == {1}
+    twice = {name: number for (name, parts, *_), number in runs.items() if parts == own and number > 1}
+    twice.pop("spectral_irt.inference.splits._rough_ability", None)  # both tests between halves divide people
+    assert not twice
     # The comparison of two halves fits each of them, and a fit looks at the design of its data more than once.
     engine.runs.clear()
     score_split(study.calibration, study.responses, "ability")

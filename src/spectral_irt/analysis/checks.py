@@ -7,14 +7,14 @@ summary never says that all is well, and likely causes are named.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.beyond_ability import BeyondAbility, beyond_ability, p_text
-from spectral_irt.inference.causes import cause_findings
+from spectral_irt.inference.causes import cause_findings, steep_against_flat, traces
 from spectral_irt.inference.erratic_people import ErraticPeople, erratic_people
 from spectral_irt.inference.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
 from spectral_irt.inference.levels import EACH, TOGETHER
@@ -145,7 +145,8 @@ def run_checks(study: Analysis, parts: Parts) -> Checks:
     study.tell("dimensions and dependent items")
     shared = beyond_ability(calibration, responses)
     study.tell("people who answer erratically")
-    people = erratic_people(responses, calibration.difficulty)
+    known = (study.abilities("wle"), study.person_fit("wle")) if parts.persons else None
+    people = erratic_people(responses, calibration.difficulty, known=known)
     findings = [*misfit_findings(columns, parts.bootstrap)]
     for found in (halves, shared, people):
         findings += () if found is None else found.findings
@@ -153,9 +154,22 @@ def run_checks(study: Analysis, parts: Parts) -> Checks:
     if findings:
         codes = ("misfitting_items", "dependent_items")
         troubled = {item for finding in findings if finding.code in codes for item in finding.items}
-        findings += cause_findings(calibration, responses, columns, troubled)
+        trace = traces(calibration, responses)
+        if shared is not None and shared.two_dimensions:
+            loadings = dict(zip(shared.items.tolist(), shared.loadings.tolist(), strict=True))
+            if steep_against_flat(trace, loadings, calibration.labels.tolist()):
+                findings = [_or_slopes(finding) for finding in findings]
+        findings += cause_findings(calibration, trace, columns, troubled)
     findings += _invisible(columns, limits)
     return Checks(columns, halves, shared, people, limits, parts.bootstrap, tuple(findings))
+
+
+def _or_slopes(finding: Finding) -> Finding:
+    """A second dimension that may be none."""
+    if finding.code != "second_dimension":
+        return finding
+    more = " The sides are the steep and the flat items, and unequal slopes alone can make such a contrast."
+    return replace(finding, sentence=finding.sentence + more)
 
 
 def halves_are_quick(responses: Responses) -> bool:

@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.engines.blas import one_blas_thread
 from spectral_irt.errors import listed
 from spectral_irt.inference.conditional_pairs import PairSums, along, apart, both, pair_residuals, pair_sums
 from spectral_irt.inference.levels import EACH
+from spectral_irt.inference.tails import quantile, upper
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 
@@ -99,6 +100,7 @@ class BeyondAbility:
         return {"n_items": len(self.items), "dependent_pairs": len(self.first)} | {k: getattr(self, k) for k in names}
 
 
+@one_blas_thread()  # the matrices are small
 def beyond_ability(calibration: Calibration, responses: Responses, *, level: float = EACH) -> BeyondAbility | None:
     """Which pairs of items, and which contrast between items, share more than the ability; None with too few data.
 
@@ -138,12 +140,12 @@ def beyond_ability(calibration: Calibration, responses: Responses, *, level: flo
         return None
     first, second = first[tested], second[tested]
     z = everyone.z(IN_COMMON)[first, second]
-    p = np.minimum(ndtr(-z) * len(z), 1.0)
+    p = np.minimum(upper(z) * len(z), 1.0)
     order = np.argsort(-z, kind="stable")
     flagged = order[p[order] < level]
     correlation = everyone.correlation()
     strength, loadings = _strongest(correlation)
-    limit = float(ndtri(1 - level / len(z)) + ndtri(POWER))
+    limit = float(quantile(1 - level / len(z)) + quantile(POWER))
     return BeyondAbility(
         answers.items,
         int(mixed.sum()),
@@ -188,7 +190,7 @@ def _validated(parts: Any, halves: tuple[PairSums, PairSums], half: int) -> floa
     spread = np.sqrt(np.diag(found.scale))  # items that vary little must not count for less
     direction = _strongest(found.z())[1] * np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
     squares = along(parts, direction, half)
-    return float(ndtr(-(direction @ tested.shared @ direction) / np.sqrt(squares))) if squares > 0 else 1.0
+    return float(upper((direction @ tested.shared @ direction) / np.sqrt(squares))) if squares > 0 else 1.0
 
 
 # ----------------------------------------------------------------------------------------- findings

@@ -14,6 +14,7 @@ import numpy as np
 
 from spectral_irt.errors import OptionError, Words, option
 from spectral_irt.estimators.spectral import spectral_difficulty
+from spectral_irt.inference.tails import student_two_sided
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.residuals import probabilities
 from spectral_irt.responses import Block, Responses
@@ -152,14 +153,12 @@ def band(observed: Floats, drawn: Floats, level: float) -> Band:
 
 def _student(observed: Floats, drawn: Floats, counts: Floats) -> Floats:
     """Two-sided chance of a further draw as far from the mean of the replicates; NaN where they do not vary."""
-    from scipy.special import stdtr
-
     known = np.isfinite(drawn)
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = np.where(known, drawn, 0.0).sum(axis=0) / counts
         variance = np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / (counts - 1)
         t = np.abs(observed - mean) / np.sqrt(variance * (1 + 1 / counts))
-        return np.where((counts > 1) & (variance > 0), 2 * stdtr(counts - 1.0, -t), np.nan)
+        return np.where((counts > 1) & (variance > 0), student_two_sided(t, counts - 1.0), np.nan)
 
 
 def _at_rank(ordered: Floats, counts: Floats, share: float) -> Floats:

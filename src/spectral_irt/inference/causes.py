@@ -29,6 +29,7 @@ END = 0.2  # a right answer of less than this chance is a surprise, and a wrong 
 SURE, APART = 3.0, 4.0  # standard errors: of lucky answers above what is expected, and above those of slips
 MORE = 1.15  # times as many lucky answers as expected, at least; unequal slopes stay below
 SEVERAL, SHARE = 3, 0.1  # misfitting items that make a pattern: this many, and this share of all
+ALIKE = 0.7  # correlation of loadings and slopes
 LATE = 2.33  # standard errors of the mean position, the upper 1%
 
 
@@ -91,17 +92,17 @@ def _sums(block: Block, difficulty: Floats) -> tuple[Floats, Floats]:
 
 
 def cause_findings(
-    calibration: Calibration, responses: Responses, columns: Columns, troubled: Iterable[object]
+    calibration: Calibration, trace: Traces, columns: Columns, troubled: Iterable[object]
 ) -> tuple[Finding, ...]:
     """Likely causes of what the checks of fit found.
 
     Parameters
     ----------
-    columns : columns of the fit of the items
+    calibration, trace, columns
+        The items, what `traces` saw of them, and their fit.
     troubled : labels
         Items that misfit or depend on others.
     """
-    trace = traces(calibration, responses)
     steep, flat = (np.flatnonzero(columns["misfit"] == word) for word in ("overfit", "underfit"))
     judged = int(np.isfinite(columns["infit_conditional"]).sum())
     found: list[Finding] = []
@@ -110,6 +111,13 @@ def cause_findings(
     elif len(steep) + len(flat) >= max(SEVERAL, SHARE * judged) and len(steep) > 1:
         found.append(_slopes(trace, columns, steep, flat))
     return (*found, *_speed(calibration, set(troubled)))
+
+
+def steep_against_flat(trace: Traces, contrast: dict[object, float], labels: Iterable[object]) -> bool:
+    """Whether the loadings of a contrast between items go with their slopes, which alone can make such a contrast."""
+    slope = dict(zip(labels, trace.slope.tolist(), strict=True))
+    pairs = np.array([(load, slope[item]) for item, load in contrast.items() if np.isfinite(slope[item])])
+    return len(pairs) > SEVERAL and bool(abs(np.corrcoef(pairs.T)[0, 1]) > ALIKE)
 
 
 def _guessing(trace: Traces, columns: Columns, flat: Ints) -> Finding:

@@ -7,18 +7,18 @@ from the model, and measured and counted in the same way.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr
 
 from spectral_irt.inference.bootstrap import redraw
 from spectral_irt.inference.levels import EACH
+from spectral_irt.inference.tails import upper
 from spectral_irt.persons.abilities import Abilities, abilities
-from spectral_irt.persons.residuals import person_mean_squares
+from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
 from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats
+from spectral_irt.responses.block import Floats, Ints
 
 LIMIT = 2.0  # of the standardized mean squares
 PEOPLE, RESPONSES = 2_000, 100_000  # at most, drawn at random: 0.2 s of CPU
@@ -72,8 +72,24 @@ class ErraticPeople:
         return {"n_people": self.n_people, "share": self.share, "chance": self.chance, "p": self.p, "limit": LIMIT}
 
 
-def erratic_people(responses: Responses, difficulty: Floats, *, level: float = EACH) -> ErraticPeople | None:
-    """The share of erratic people, and that among people who follow the model; None with too few people."""
+def erratic_people(
+    responses: Responses,
+    difficulty: Floats,
+    *,
+    known: tuple[Abilities, MeanSquares] | None = None,
+    level: float = EACH,
+) -> ErraticPeople | None:
+    """The share of erratic people, and that among people who follow the model; None with too few people.
+
+    Parameters
+    ----------
+    responses, difficulty
+        Item codes are positions in `difficulty`.
+    known : optional
+        Warm's abilities of everyone and the fit of everyone at these, where they have been computed.
+    level : float
+        At which a finding says so.
+    """
     informed = np.flatnonzero((responses.scores > 0) & (responses.scores < responses.counts))
     if len(informed) < FEWEST:
         return None
@@ -81,22 +97,26 @@ def erratic_people(responses: Responses, difficulty: Floats, *, level: float = E
     most = min(PEOPLE, int(RESPONSES / answers_each))
     if most < FEWEST:
         return None
-    people = responses
+    people, chosen = responses, np.arange(responses.n_users)
     if len(informed) > most:
-        people = responses.take_users(np.sort(np.random.default_rng(0).choice(informed, most, replace=False)))
-    measured = abilities(people, difficulty, "wle")
-    share, n = _share(people, difficulty, measured)
-    known = shrunken(measured)
+        chosen = np.sort(np.random.default_rng(0).choice(informed, most, replace=False))
+        people = responses.take_users(chosen)
+    if known is None:
+        measured, squares = measures(people, difficulty)
+    else:
+        measured, squares = _those(known[0], chosen), _those(known[1], chosen)
+    share, n = _share(squares)
+    posterior = shrunken(measured)
     seeds = np.random.SeedSequence([0, 2]).spawn(REPLICATES)
-    again = (redraw(people, difficulty, known, seed) for seed in seeds)
-    drawn = [_share(each, difficulty, abilities(each, difficulty, "wle")) for each in again]
+    again = (redraw(people, difficulty, posterior, seed) for seed in seeds)
+    drawn = [_share(measures(each, difficulty)[1]) for each in again]
     total = sum(number for _, number in drawn)
     if not n or not total:
         return None
     chance = sum(part * number for part, number in drawn) / total
     pooled = (share * n + chance * total) / (n + total)
     error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / total))
-    p = float(ndtr((chance - share) / error)) if error > 0 else 1.0
+    p = float(upper((share - chance) / error)) if error > 0 else 1.0
     return ErraticPeople(n, share, chance, p, level)
 
 
@@ -117,9 +137,20 @@ def shrunken(measured: Abilities) -> Abilities:
     return replace(measured, ability=ability, se=np.sqrt(spread * (1 - trust)))
 
 
-def _share(responses: Responses, difficulty: Floats, measured: Abilities) -> tuple[float, int]:
+def measures(responses: Responses, difficulty: Floats) -> tuple[Abilities, MeanSquares]:
+    """Warm's abilities, and how well people fit at these."""
+    measured = abilities(responses, difficulty, "wle")
+    return measured, person_mean_squares(responses, difficulty, measured.ability)
+
+
+def _those(numbers: Any, chosen: Ints) -> Any:
+    """The numbers of some people: every array of a record, at these places."""
+    arrays = {one.name: getattr(numbers, one.name) for one in fields(numbers)}
+    return replace(numbers, **{name: each[chosen] for name, each in arrays.items() if isinstance(each, np.ndarray)})
+
+
+def _share(found: MeanSquares) -> tuple[float, int]:
     """Erratic people among those whose answers can tell, and how many these are."""
-    found = person_mean_squares(responses, difficulty, measured.ability)
     known = np.isfinite(found.infit)
     n = int(known.sum())
     erratic = (found.infit_z > LIMIT) | (found.outfit_z > LIMIT)

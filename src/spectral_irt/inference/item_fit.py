@@ -13,7 +13,7 @@ from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
 from spectral_irt.inference.conditional_fit import ConditionalStatistics, conditional_statistics
 from spectral_irt.inference.fit_statistics import ItemStatistics
 from spectral_irt.inference.levels import EACH
-from spectral_irt.inference.tails import benjamini_hochberg, two_sided
+from spectral_irt.inference.tails import benjamini_hochberg, quantile, two_sided
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
@@ -157,7 +157,5 @@ def outside_limits(columns: Columns) -> tuple[int, float]:
 
 def detectable(infit_se: Floats, *, level: float = EACH, power: float = 0.8) -> Floats:
     """How far from 1 the infit of each item must be to be found with this probability, all items being asked."""
-    from scipy.special import ndtri
-
     asked = max(int(np.isfinite(infit_se).sum()), 1)
-    return float(ndtri(1 - level / (2 * asked)) + ndtri(power)) * infit_se
+    return float(quantile(1 - level / (2 * asked)) + quantile(power)) * infit_se

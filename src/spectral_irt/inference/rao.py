@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.engines.blas import one_blas_thread
 from spectral_irt.errors import DesignError, listed
 from spectral_irt.estimators.given_score import conditional_probabilities
 from spectral_irt.inference.beyond_ability import p_text
@@ -51,6 +52,7 @@ class RaoTest(Result):
     sizes: Ints
 
 
+@one_blas_thread()  # the matrices are small
 def ability_split(calibration: Calibration, responses: Responses, *, level: float = EACH) -> RaoTest:
     """Rao's score test between the less and the more able half, for up to some hundreds of items.
 

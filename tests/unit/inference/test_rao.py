@@ -51,9 +51,9 @@ def test_items_with_little_information_are_left_out_and_parts_without_a_link_cos
 
 @pytest.mark.slow
 def test_level_in_a_vertical_design() -> None:
-    """4 grades, half of the items in common: at 1%, at most 4 of 100; Wald's test alarms in 10."""
+    """4 grades, half of the items in common: at 1%, at most 3 of 60, which Wald's test exceeds."""
     below = 0
-    for seed in range(100):
+    for seed in range(60):
         rng = np.random.default_rng(seed)
         level, grade = np.repeat(np.arange(5), 12), np.arange(2000) % 4
         logit = (grade - 1.5 + rng.normal(size=2000))[:, None] - (level - 2 + rng.normal(0, 0.7, 60))
@@ -61,4 +61,4 @@ def test_level_in_a_vertical_design() -> None:
         x[(level != grade[:, None]) & (level != grade[:, None] + 1)] = np.nan
         fit = SpectralRasch(se="none").fit(x)
         below += ability_split(fit.calibration_, fit.analyse(x).responses).p < 0.01
-    assert below <= 4
+    assert below <= 3
