@@ -20,6 +20,7 @@ from spectral_irt.inference.item_fit import MATERIAL, detectable, misfit_finding
 from spectral_irt.inference.levels import EACH, TOGETHER
 from spectral_irt.inference.rao import RaoTest, ability_split
 from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class Checks:
     halves: RaoTest | None
     shared: BeyondAbility | None
     people: ErraticPeople | None
-    limits: Any
+    limits: Floats
     bootstrap: int
     findings: tuple[Finding, ...]
 
@@ -76,11 +77,10 @@ class Checks:
         flagged = [found.sentence for found in self.findings if found.code == "misfitting_items"]
         if flagged:
             return flagged[0].rstrip(".")
-        limits = self.limits[np.isfinite(self.limits)]
-        if not len(limits) or np.median(limits) > VISIBLE:
-            answers = float(np.median(self.columns["n"][np.isfinite(self.limits)])) if len(limits) else 0.0
-            return f"with {answers:,.0f} answers per item, misfit could not be seen"
-        blind = int(np.sum(limits > VISIBLE))
+        unseen = blind_items(self.limits)
+        if mostly_blind(self.limits):
+            return f"with {np.median(self.columns['n'][unseen]):,.0f} answers per item, misfit could not be seen"
+        blind = len(unseen)
         text = f"no {'single ' if self.alarmed else ''}item misfits"
         text += f" (conditional infit {infit[known].min():.2f} to {infit[known].max():.2f}"
         text += f"; {blind:,} of {known.sum():,} have too few answers to tell)" if blind else ")"
@@ -186,16 +186,25 @@ def compared_halves(study: Analysis) -> RaoTest | None:
         return None
 
 
-def _invisible(columns: Columns, limits: Any) -> tuple[Finding, ...]:
+def blind_items(limits: Floats) -> Ints:
+    """Items whose misfit would hardly be seen."""
+    with np.errstate(invalid="ignore"):
+        return np.flatnonzero(limits > VISIBLE)
+
+
+def mostly_blind(limits: Floats) -> bool:
+    """Whether half of the items or more are such."""
+    return 2 * len(blind_items(limits)) > np.isfinite(limits).sum()
+
+
+def _invisible(columns: Columns, limits: Floats) -> tuple[Finding, ...]:
     """A note on items whose misfit could not have been seen."""
-    known = np.isfinite(limits)
-    blind = np.flatnonzero(known & (limits > VISIBLE))
+    blind = blind_items(limits)
     if not len(blind) or (columns["misfit"] != "").any():
         return ()
     answers, limit = float(np.median(columns["n"][blind])), float(np.median(limits[blind]))
     needed = float(np.median(columns["n"][blind] * (limits[blind] / WANTED) ** 2))
-    many = np.median(limits[known]) > VISIBLE
-    who = "" if many else f" of {len(blind):,} of {int(known.sum()):,} items"
+    who = "" if mostly_blind(limits) else f" of {len(blind):,} of {int(np.isfinite(limits).sum()):,} items"
     return (
         Finding(
             "misfit_not_visible",

@@ -27,7 +27,7 @@ class Parts:
     Attributes
     ----------
     persons, fit : bool
-        People with reliability; the fit of the items with a test of the model.
+        People with reliability; the fit of the items, and the checks whether all fits.
     bootstrap, sample : int, int or None
         Data sets to simulate for the limits of the fit of each item (0: none), and people to take for them.
     top : int, optional

@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.engines import Prepared
 from spectral_irt.engines.blas import one_blas_thread
 from spectral_irt.errors import listed
 from spectral_irt.inference.conditional_pairs import PairSums, along, apart, both, pair_residuals, pair_sums
@@ -57,7 +58,7 @@ class BeyondAbility:
     contrast_p : float
         Chance of a contrast as strong as here under the model.
     strength : float
-        Of the contrast, in items: the first eigenvalue of residual correlations.
+        Of the contrast, in items: what the first eigenvalue of residual correlations would be without chance.
     loadings : float array
         Of each item on the contrast.
     level : float
@@ -144,7 +145,7 @@ def beyond_ability(calibration: Calibration, responses: Responses, *, level: flo
     order = np.argsort(-z, kind="stable")
     flagged = order[p[order] < level]
     correlation = everyone.correlation()
-    strength, loadings = _strongest(correlation)
+    contrasts = [_validated(parts, halves, k) for k in (0, 1)]
     limit = float(quantile(1 - level / len(z)) + quantile(POWER))
     return BeyondAbility(
         answers.items,
@@ -155,9 +156,9 @@ def beyond_ability(calibration: Calibration, responses: Responses, *, level: flo
         float(p.min()),
         float(correlation[first[order[0]], second[order[0]]]),
         limit / float(np.sqrt(np.median(everyone.n[first, second]))),
-        min(1.0, 2 * min(_validated(parts, halves, k) for k in (0, 1))),
-        1 + strength,
-        loadings,
+        min(1.0, 2 * min(p for p, _ in contrasts)),
+        float(np.mean([strength for _, strength in contrasts])),
+        _strongest(correlation),
         level,
         sampled,
     )
@@ -177,20 +178,25 @@ def _looked_at(calibration: Calibration, responses: Responses) -> tuple[Response
     return answers, calibration.difficulty[items], sampled
 
 
-def _strongest(matrix: Floats) -> tuple[float, Floats]:
-    """The largest eigenvalue and its vector, the larger side positive."""
-    values, vectors = np.linalg.eigh(matrix)
-    vector = vectors[:, -1]
-    return float(values[-1]), vector * np.where((vector**3).sum() < 0, -1.0, 1.0)
+def _strongest(matrix: Floats) -> Floats:
+    """The eigenvector of the largest eigenvalue, its larger side positive."""
+    vector = np.linalg.eigh(matrix)[1][:, -1]
+    return np.asarray(vector * np.where((vector**3).sum() < 0, -1.0, 1.0))
 
 
-def _validated(parts: Any, halves: tuple[PairSums, PairSums], half: int) -> float:
-    """Chance of so strong a contrast in one half of the people, along the strongest of the other half."""
+def _validated(parts: Prepared, halves: tuple[PairSums, PairSums], half: int) -> tuple[float, float]:
+    """The strongest contrast of one half of the people in the other: chance of so strong a one, and its strength.
+
+    The strength is what an eigenvalue would be, 1 on average if there is no contrast: the eigenvalue of the half that
+    chose the direction is larger by chance, much so where few people answered the same items.
+    """
     found, tested = halves[1 - half], halves[half]
     spread = np.sqrt(np.diag(found.scale))  # items that vary little must not count for less
-    direction = _strongest(found.z())[1] * np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+    vector = _strongest(found.z())
+    direction = vector * np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
     squares = along(parts, direction, half)
-    return float(upper((direction @ tested.shared @ direction) / np.sqrt(squares))) if squares > 0 else 1.0
+    p = float(upper((direction @ tested.shared @ direction) / np.sqrt(squares))) if squares > 0 else 1.0
+    return p, 1 + float(vector @ tested.correlation() @ vector)
 
 
 # ----------------------------------------------------------------------------------------- findings

@@ -31,6 +31,7 @@ MORE = 1.15  # times as many lucky answers as expected, at least; unequal slopes
 SEVERAL, SHARE = 3, 0.1  # misfitting items that make a pattern: this many, and this share of all
 ALIKE = 0.7  # correlation of loadings and slopes
 LATE = 2.33  # standard errors of the mean position, the upper 1%
+MOSTLY = 0.75  # of the items in trouble stand in the last third
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,7 +161,7 @@ def _speed(calibration: Calibration, troubled: set[object]) -> tuple[Finding, ..
         return ()
     place = np.flatnonzero(hit) + 1
     z = (place.mean() - (m + 1) / 2) / np.sqrt((m - k) * (m + 1) / (12 * k))
-    if z < LATE:
+    if z < LATE or np.mean(place > m * 2 / 3) < MOSTLY:
         return ()
     last = calibration.labels[measured][hit]
     return (
