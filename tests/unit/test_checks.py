@@ -23,7 +23,7 @@ def test_with_a_dozen_answers_an_item_misfit_cannot_be_seen() -> None:
     study = study_of(si.simulate.rasch(24, 30, design="sampled", p=0.5, seed=1).responses)
     text = " ".join(study.summary().split())
     assert "with 12 answers per item, misfit could not be seen" in text
-    assert "too little data to see a second dimension or dependent items" in text
+    assert "too few people or items to see a second dimension or dependent items" in text
     assert "no item misfits" not in text
     note = next(finding for finding in study.findings() if finding.code == "misfit_not_visible")
     assert note.severity == "note"
@@ -59,6 +59,19 @@ def test_nothing_is_well_when_a_check_alarms() -> None:
     assert record["fit_checks"]["shared"]["contrast_p"] < 0.001
     assert record["fit_checks"]["level_each"] == 0.01
     assert {"dependent_items", "second_dimension"} <= {finding["code"] for finding in record["findings"]}
+
+
+def test_two_items_cannot_misfit_and_items_of_the_prior_make_nobody_erratic() -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.random((300, 12)) < 1 / (1 + np.exp(rng.normal(size=12) - rng.normal(size=(300, 1))))).astype(float)
+    assert study_of(Responses.from_wide(x[:, :2])).checks().sentence().startswith("no item has answers that could")
+    without = study_of(Responses.from_wide(x)).checks().people
+    x = np.column_stack([x, np.ones((300, 4))])  # right for everyone: difficulties from the prior
+    found = study_of(Responses.from_wide(x)).checks()
+    assert found.people is not None
+    assert without is not None
+    assert not found.findings
+    assert found.people.share == pytest.approx(without.share, abs=0.01)
 
 
 def test_good_data_have_every_answer_and_no_warning() -> None:

@@ -71,7 +71,7 @@ class Checks:
 
     def _items(self) -> str:
         infit = self.columns["infit_conditional"]
-        known = np.isfinite(infit)
+        known = np.isfinite(infit) & np.isfinite(self.limits)
         if not known.any():
             return "no item has answers that could misfit"
         flagged = [found.sentence for found in self.findings if found.code == "misfitting_items"]
@@ -101,7 +101,7 @@ class Checks:
     def _shared(self) -> list[str]:
         found = self.shared
         if found is None:
-            return ["too little data to see a second dimension or dependent items"]
+            return ["too few people or items to see a second dimension or dependent items"]
         some = f" (seen in {found.n_people:,} people, {len(found.items):,} items)" if found.sampled else ""
         if found.two_dimensions:
             parts = [f"more than one dimension (p {p_text(found.contrast_p)})"]
@@ -145,8 +145,9 @@ def run_checks(study: Analysis, parts: Parts) -> Checks:
     study.tell("dimensions and dependent items")
     shared = beyond_ability(calibration, responses)
     study.tell("people who answer erratically")
-    known = (study.abilities("wle"), study.person_fit("wle")) if parts.persons else None
-    people = erratic_people(responses, calibration.difficulty, known=known)
+    own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
+    known = (study.abilities("wle"), study.person_fit("wle")) if parts.persons and own else None
+    people = erratic_people(responses, np.where(calibration.measured, calibration.difficulty, np.nan), known=known)
     findings = [*misfit_findings(columns, parts.bootstrap)]
     for found in (halves, shared, people):
         findings += () if found is None else found.findings

@@ -32,6 +32,7 @@ from spectral_irt.persons.residuals import MeanSquares, residual_terms, standard
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
 
+ROUNDING = 1e-6  # a standard error below this is one of rounding
 SIZES = 9  # sums that `_item_sums` makes for every item
 
 
@@ -81,6 +82,7 @@ def conditional_statistics(
         infit, outfit = square / v, z2 / n
         along_in, along_out = lean / v, (n - 2 * p) / v
         q_in = np.sqrt(np.maximum(v - 4 * v2 - along_in * lean, 0)) / v
+        q_in = np.where(q_in > ROUNDING, q_in, 0.0)  # of two items, say, where the infit cannot vary
         q_out = np.sqrt(np.maximum(inverse - 4 * n - along_out**2 * v, 0)) / n
         squares = MeanSquares(
             n,

@@ -106,12 +106,14 @@ def erratic_people(
     else:
         measured, squares = _those(known[0], chosen), _those(known[1], chosen)
     share, n = _share(squares)
+    if n < FEWEST:  # the others answered only items without a difficulty
+        return None
     posterior = shrunken(measured)
     seeds = np.random.SeedSequence([0, 2]).spawn(REPLICATES)
     again = (redraw(people, difficulty, posterior, seed) for seed in seeds)
     drawn = [_share(measures(each, difficulty)[1]) for each in again]
     total = sum(number for _, number in drawn)
-    if not n or not total:
+    if not total:
         return None
     chance = sum(part * number for part, number in drawn) / total
     pooled = (share * n + chance * total) / (n + total)

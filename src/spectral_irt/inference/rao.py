@@ -76,6 +76,11 @@ def ability_split(calibration: Calibration, responses: Responses, *, level: floa
     (4, True)
     """
     known = np.flatnonzero(calibration.measured)
+    few = DesignError(
+        f"{responses.source}: in one half of the people no two items have enough answers to compare the halves."
+    )
+    if len(known) < 2:
+        raise few
     answers = responses if len(known) == responses.n_items else responses.take_items(known)
     beta = apart(calibration.difficulty[known])
     group = divide(answers, "ability", difficulty=beta).group
@@ -86,9 +91,7 @@ def ability_split(calibration: Calibration, responses: Responses, *, level: floa
     u, w = score[0] - part @ score.sum(axis=0), information[0] - part @ information[0]
     kept = np.flatnonzero(np.minimum(*variance) >= LEAST)
     if len(kept) < 2:
-        raise DesignError(
-            f"{responses.source}: in one half of the people no two items have enough answers to compare the halves."
-        )
+        raise few
     u, w = u[kept], w[np.ix_(kept, kept)]
     values, vectors = np.linalg.eigh((w + w.T) / 2)
     real = values > DIGITS * values[-1]
