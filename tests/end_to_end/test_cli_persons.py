@@ -104,7 +104,7 @@ def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -
     assert expected.n_lowest + expected.n_highest == 1
     assert "1 extreme score" in " ".join(out.split())
     assert 0.9 < found["error_over_floor"] < 1.3  # right to 5%
-    assert found["model_test"]["test"] == "score-split Wald"
+    assert found["model_test"]["test"] == "Score test, less able against more able half"
     assert 0 < found["model_test"]["p"] <= 1
 
 
@@ -198,7 +198,7 @@ def test_bootstrap_limits(cli: Cli, school: Path) -> None:
     rows = read_csv("out/item_fit.csv")
     assert {"infit_conditional_low", "infit_conditional_high", "infit_conditional_p", "misfit"} <= set(rows[0])
     assert rows[7]["misfit"] == "underfit"
-    assert "by limits of 40 simulated data sets" in " ".join(done.out.split())
+    assert "(40 simulated data sets, adjusted for asking of 12 items)" in " ".join(done.out.split())
     assert record()["item_fit"]["bootstrap"] == 40
     done = cli("fit", school, *options[:4], "--bootstrap", 5)
     assert done.code == 2
@@ -223,7 +223,7 @@ def test_the_rule_keeps_good_items_and_finds_bad_ones() -> None:
         else:
             good.append(flagged != "")
     assert np.mean(good) < 0.01
-    assert np.mean([pair == ("underfit", "overfit") for pair in bad]) > 0.9
+    assert np.mean([pair == ("underfit", "overfit") for pair in bad]) > 0.85
 
 
 # ------------------------------------------------------------------------------------------ groups

@@ -51,7 +51,7 @@ def test_tables(run: tuple[Path, Path], table: str) -> None:
 
 
 def test_record(run: tuple[Path, Path]) -> None:
-    """Reliability and the prior: the numbers of `fit.json`. The test of the model fits its halves in today's way."""
+    """Reliability, the prior: the numbers of `fit.json`. The test of the model in it is another today."""
     old, new = (json.loads((folder / "fit.json").read_text(encoding="utf-8")) for folder in run)
     for part in ("regularization", "reliability", "error_over_floor"):
         if part in old:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.analysis.assembled import contrast_columns, residual_columns, with_measures
-from spectral_irt.analysis.parts import Parts, affordable, test_is_quick
+from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, run_checks
+from spectral_irt.analysis.parts import Parts, affordable
 from spectral_irt.calibration import Calibration, Scale
-from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.errors import OptionError
 from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.inference.bounds import error_over_floor
 from spectral_irt.inference.clusters import clustered
@@ -24,10 +24,11 @@ from spectral_irt.inference.dependence import LocalDependence, local_dependence
 from spectral_irt.inference.differential import MIN_USERS, Differential, differential
 from spectral_irt.inference.fit_statistics import ItemStatistics, item_statistics
 from spectral_irt.inference.hausman import HausmanTest, hausman, quick_hausman
-from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, item_fit_columns, misfit_findings
+from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, item_fit_columns
 from spectral_irt.inference.marginal_reliability import marginal_reliability
 from spectral_irt.inference.rank_change import RankTest, rank_change
 from spectral_irt.inference.ranking import DENSE_ITEMS, ranking_columns
+from spectral_irt.inference.rao import RaoTest
 from spectral_irt.inference.reliability import Reliability, reliability
 from spectral_irt.inference.restscore import restscore_columns
 from spectral_irt.inference.simultaneous import LEVEL as RANK_LEVEL
@@ -248,7 +249,7 @@ class Analysis:
         bootstrap : int
             Replicates for critical values of the conditional mean squares; 0 (default): none, and the verdict comes
             from the standardized infit. 200 is a good number. Adds `infit_conditional_low, .._high, .._p`, and the
-            same for outfit.
+            same for outfit, of one item each: 5% of good items are outside. The verdict is adjusted for that.
         sample : int, optional
             People to take at random for the bootstrap. With very many people every item is "significantly" off.
         seed : int
@@ -300,23 +301,16 @@ class Analysis:
             return self._once(("model_test", split), lambda: score_split(self.calibration, self.responses, split))
         return score_split(self.calibration, self.responses, split)
 
-    def quick_model_test(self) -> WaldTest | None:
-        """`model_test` where it takes a moment and the halves can be calibrated on their own; None otherwise."""
-
-        if not test_is_quick(self.responses):
+    def quick_model_test(self) -> RaoTest | None:
+        """A score test of the same, without calibrating the halves; None with many items, or with too few data."""
+        if not halves_are_quick(self.responses):
             return None
+        return self._once("quick_model_test", lambda: compared_halves(self), say="less able against more able half")
 
-        def compute() -> WaldTest | None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                for split in ("ability", "mean"):  # a short test may have only perfect scores above the median
-                    try:
-                        return self.model_test(split)
-                    except DesignError:
-                        pass  # the halves are too thin to be calibrated on their own
-            return None
-
-        return self._once("quick_model_test", compute, say="less able against more able half")
+    def checks(self, parts: Parts | None = None) -> Checks:
+        """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`."""
+        parts = parts or self.parts(fit=True)
+        return self._once(("checks", parts.bootstrap, parts.sample), lambda: run_checks(self, parts))
 
     def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
@@ -477,8 +471,7 @@ class Analysis:
         parts = parts or self.parts()
         found = [*self.calibration.findings, *parts.notes]
         if parts.fit:
-            columns = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
-            found += misfit_findings(columns, parts.bootstrap)
+            found += self.checks(parts).findings
             test = self.quick_hausman(parts.populations)
             found += [] if test is None else test.findings
         for one in self.grouped(parts).values():

@@ -11,7 +11,6 @@ from spectral_irt.responses import Finding, Responses
 
 QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
 LONG = 2e11  # sum over people of squared answers; beyond, conditional fit takes minutes and must be asked for
-TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the test of the model takes a second or less
 
 TOO_LONG = Finding(
     "fit_left_out",
@@ -35,7 +34,7 @@ class Parts:
     Attributes
     ----------
     persons, fit : bool
-        People with reliability; the fit of the items with a test of the model.
+        People with reliability; the fit of the items, and the checks whether all fits.
     bootstrap, sample : int, int or None
         Data sets to simulate for the limits of the fit of each item (0: none), and people to take for them.
     top : int, optional
@@ -84,11 +83,3 @@ def affordable(
         elif fit and float((responses.counts.astype(float) ** 2).sum()) > LONG:
             fit, notes = False, (TOO_LONG,)
     return Parts(persons=by_default if persons is None else persons, fit=fit, notes=notes, **rest)
-
-
-def test_is_quick(responses: Responses) -> bool:
-    """Whether the test of the model takes no more than a moment."""
-    return responses.n_items <= TEST_ITEMS and responses.n_responses <= TEST_RESPONSES
-
-
-test_is_quick.__test__ = False  # type: ignore[attr-defined]  # or pytest collects it

@@ -15,7 +15,7 @@ from spectral_irt.errors import for_shell
 from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
 from spectral_irt.inference.differential import Differential
 from spectral_irt.inference.hausman import HausmanTest
-from spectral_irt.inference.wald import WaldTest
+from spectral_irt.inference.rao import RaoTest
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.tables import Columns
 
@@ -62,6 +62,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "model_test": None if test is None else _test_record(test),
         "conditional_against_marginal": _hausman_record(study.quick_hausman(parts.populations)) if parts.fit else None,
         "populations": study.populations(),
+        "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
         "dif": _one_or_all([_dif_record(dif, column) for column, dif in study.grouped(parts).items()]),
         "findings": [finding_record(finding) for finding in study.findings(parts)],
     }
@@ -113,13 +114,11 @@ def _item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     }
 
 
-def _test_record(test: WaldTest) -> dict[str, Any]:
-    groups = test.groups
+def _test_record(test: RaoTest) -> dict[str, Any]:
     return {
         **test.to_dict(),
-        "test": "score-split Wald",
-        "groups": dict(zip(groups.names, groups.sizes.tolist(), strict=True)),
-        "items_compared": len(groups.items),
+        "groups": {"less able half": int(test.sizes[0]), "more able half": int(test.sizes[1])},
+        "items_compared": len(test.z),
     }
 
 

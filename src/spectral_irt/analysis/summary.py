@@ -11,7 +11,6 @@ from rich.text import Text
 
 from spectral_irt.display import item_table, say, show_findings, show_lines, show_source
 from spectral_irt.errors import printable
-from spectral_irt.inference.item_fit import LEVEL
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
@@ -65,7 +64,7 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     if parts.persons:
         lines.append(("people", people(study.reliability())))
     if parts.fit:
-        lines.append(("fit", _fit(study, parts)))
+        lines.append(("fit", study.checks(parts).sentence()))
     for column, dif in study.grouped(parts).items():
         sentences = [found.sentence for found in dif.findings if found.code in SAID]
         lines.append(("groups", f"{column}: {' '.join(sentences)}"))
@@ -99,25 +98,3 @@ def people(found: Reliability) -> str:
     extreme = found.n_lowest + found.n_highest
     where += f"{extreme:,} extreme score{'' if extreme == 1 else 's'}"
     return "; ".join(part for part in (found.text(), where) if part)
-
-
-def _fit(study: Analysis, parts: Parts) -> str:
-    columns = study.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
-    infit = columns["infit_conditional"]
-    known = np.isfinite(infit)
-    if not known.any():
-        return "no item has answers that could misfit"
-    flagged = [found.sentence for found in study.findings(parts) if found.code == "misfitting_items"]
-    if flagged:
-        text = flagged[0].rstrip(".")
-    else:
-        text = f"no item misfits (conditional infit {infit[known].min():.2f} to {infit[known].max():.2f})"
-    test = study.quick_model_test()
-    if test is not None and np.isfinite(test.p):
-        same = "as hard for the less able as for" if test.p >= LEVEL else "not equally hard for the less and"
-        text += f"; items are {same} the more able (p {_p(test.p)})"
-    return text
-
-
-def _p(p: float) -> str:
-    return f"= {p:.2f}" if p >= 0.095 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"

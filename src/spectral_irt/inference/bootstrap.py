@@ -14,6 +14,7 @@ import numpy as np
 
 from spectral_irt.errors import OptionError, Words, option
 from spectral_irt.estimators.spectral import spectral_difficulty
+from spectral_irt.inference.tails import student_two_sided
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.residuals import probabilities
 from spectral_irt.responses import Block, Responses
@@ -34,12 +35,16 @@ class Band:
         Under the model the statistic falls outside with probability `level`, half of it on either side.
     p : float array
         Two-sided, from the rank of the observed value among the replicates: at least 2 / (replicates + 1).
+    tail : float array
+        Two-sided, from their mean and standard deviation by Student's distribution: as small as may be, so that it can
+        be adjusted for asking of many items, which ranks among some hundred replicates cannot.
     """
 
     observed: Floats
     low: Floats
     high: Floats
     p: Floats
+    tail: Floats
 
 
 def bootstrap(
@@ -142,7 +147,18 @@ def band(observed: Floats, drawn: Floats, level: float) -> Band:
     high = _at_rank(ordered, counts, 1 - level / 2)
     below, above = (drawn <= observed).sum(axis=0), (drawn >= observed).sum(axis=0)
     p = np.minimum(2 * (np.minimum(below, above) + 1) / (counts + 1), 1.0)
-    return Band(observed, low, high, np.where(np.isfinite(observed) & (counts > 0), p, np.nan))
+    p = np.where(np.isfinite(observed) & (counts > 0), p, np.nan)
+    return Band(observed, low, high, p, _student(observed, drawn, counts))
+
+
+def _student(observed: Floats, drawn: Floats, counts: Floats) -> Floats:
+    """Two-sided chance of a further draw as far from the mean of the replicates; NaN where they do not vary."""
+    known = np.isfinite(drawn)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(known, drawn, 0.0).sum(axis=0) / counts
+        variance = np.where(known, (drawn - mean) ** 2, 0.0).sum(axis=0) / (counts - 1)
+        t = np.abs(observed - mean) / np.sqrt(variance * (1 + 1 / counts))
+        return np.where((counts > 1) & (variance > 0), student_two_sided(t, counts - 1.0), np.nan)
 
 
 def _at_rank(ordered: Floats, counts: Floats, share: float) -> Floats:

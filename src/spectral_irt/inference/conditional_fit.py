@@ -32,6 +32,7 @@ from spectral_irt.persons.residuals import MeanSquares, residual_terms, standard
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
 
+ROUNDING = 1e-6  # a standard error below this is one of rounding
 SIZES = 9  # sums that `_item_sums` makes for every item
 
 
@@ -46,10 +47,13 @@ class ConditionalStatistics:
     displacement : float array
         One Newton step of the conditional likelihood for each item with the others held: zero for estimates by
         conditional maximum likelihood, and for an anchored item how far from its difficulty these answers would put it.
+    infit_se : float array
+        Standard error of the infit under the model: what chance makes of 1.
     """
 
     mean_squares: MeanSquares
     displacement: Floats
+    infit_se: Floats
 
 
 def conditional_statistics(
@@ -78,6 +82,7 @@ def conditional_statistics(
         infit, outfit = square / v, z2 / n
         along_in, along_out = lean / v, (n - 2 * p) / v
         q_in = np.sqrt(np.maximum(v - 4 * v2 - along_in * lean, 0)) / v
+        q_in = np.where(q_in > ROUNDING, q_in, 0.0)  # of two items, say, where the infit cannot vary
         q_out = np.sqrt(np.maximum(inverse - 4 * n - along_out**2 * v, 0)) / n
         squares = MeanSquares(
             n,
@@ -86,7 +91,7 @@ def conditional_statistics(
             outfit,
             standardized(np.maximum(outfit - along_out * off / n, 0), q_out),
         )
-        return ConditionalStatistics(squares, -off / v)
+        return ConditionalStatistics(squares, -off / v, np.where(q_in > 0, q_in, np.nan))
 
 
 def _item_sums(block: Block, difficulty: Floats, cutoff: float) -> Floats:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import listed
 from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
 from spectral_irt.inference.conditional_fit import ConditionalStatistics, conditional_statistics
 from spectral_irt.inference.fit_statistics import ItemStatistics
-from spectral_irt.inference.tails import benjamini_hochberg, two_sided
+from spectral_irt.inference.levels import EACH
+from spectral_irt.inference.tails import benjamini_hochberg, quantile, two_sided
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
@@ -64,17 +66,21 @@ def item_fit_columns(
 def judged(columns: Columns) -> Columns:
     """Which items misfit, by the standardized conditional infit: `misfit_p`, `misfit`.
 
-    `misfit_p` is its two-sided p, adjusted for asking of every item (Benjamini & Hochberg). Below 5% the item is
-    noisier than the model says ("underfit") or steeper ("overfit"), provided that the infit is off by a tenth or more:
-    with very many answers the slightest misfit is sure, and matters no more for that. Outfit has no say: a few
-    surprises by chance give an item off target a standardized outfit beyond 5 (15 of 27,000 good items, simulated).
+    `misfit_p` is its two-sided p, adjusted for asking of every item (Benjamini & Hochberg). Below 1% (this is one of
+    five checks, which are to alarm in 5% of good data sets together) the item is noisier than the model says
+    ("underfit") or steeper ("overfit"), provided that the infit is off by a tenth or more: with very many answers the
+    slightest misfit is sure, and matters no more for that. Outfit has no say: a few surprises by chance give an item
+    off target a standardized outfit beyond 5 (15 of 27,000 good items, simulated).
     """
     infit, z = columns["infit_conditional"], columns["infit_conditional_z"]
-    p = benjamini_hochberg(two_sided(z))
+    return _verdict(benjamini_hochberg(two_sided(z)), z, np.abs(infit - 1) >= MATERIAL)
+
+
+def _verdict(p: Floats, off: Floats, material: NDArray[np.bool_]) -> Columns:
     misfit = np.full(len(p), "", dtype=object)
-    flagged = (p < LEVEL) & (np.abs(infit - 1) >= MATERIAL)
-    misfit[flagged & (z > 0)] = "underfit"
-    misfit[flagged & (z < 0)] = "overfit"
+    flagged = (p < EACH) & material
+    misfit[flagged & (off > 0)] = "underfit"
+    misfit[flagged & (off < 0)] = "overfit"
     return {"misfit_p": p, "misfit": misfit}
 
 
@@ -90,13 +96,13 @@ def misfit_findings(columns: Columns, bootstrap: int = 0) -> tuple[Finding, ...]
             first = np.argsort(-np.abs(columns["infit_conditional_z"][chosen]), kind="stable")
             parts.append(f"{what} than the model {listed(labels[chosen[first]])}")
     number, known = int(flagged.sum()), int(np.isfinite(columns["infit_conditional"]).sum())
-    by = f"by limits of {bootstrap:,} simulated data sets, of which 5% are chance" if bootstrap else "beyond chance"
+    drawn = f" ({bootstrap:,} simulated data sets, adjusted for asking of {known:,} items)" if bootstrap else ""
     verb = "misfits" if number == 1 else "misfit"
     return (
         Finding(
             "misfitting_items",
             "warning",
-            f"{number:,} of {known:,} items {verb} {by}: {'; '.join(parts)}.",
+            f"{number:,} of {known:,} items {verb} beyond chance{drawn}: {'; '.join(parts)}.",
             "Read these items; item_fit.csv has the numbers.",
             tuple(labels[flagged].tolist()),
         ),
@@ -115,8 +121,9 @@ def bootstrap_limits(
 ) -> Columns:
     """Critical values of the conditional mean squares of every item from data sets drawn under the model.
 
-    `infit_conditional_low, .._high, .._p`, the same for outfit, and `misfit`: "underfit" (infit above its limit:
-    noisier than the model), "overfit" (below: steeper than the model), or "".
+    `infit_conditional_low, .._high, .._p` and the same for outfit are about one item: 5% of good items are outside.
+    `misfit_p` is adjusted for asking of all of them (Benjamini & Hochberg), and `misfit` goes by it: "underfit"
+    (noisier than the model), "overfit" (steeper), or "".
     """
 
     def statistic(answers: Responses, difficulty: Floats) -> dict[str, Floats]:
@@ -137,7 +144,18 @@ def bootstrap_limits(
     for name, found in bands.items():
         columns |= {f"{name}_low": found.low, f"{name}_high": found.high, f"{name}_p": found.p}
     infit = bands["infit_conditional"]
-    misfit = np.full(len(beta), "", dtype=object)
-    misfit[infit.observed > infit.high] = "underfit"
-    misfit[infit.observed < infit.low] = "overfit"
-    return {**columns, "misfit": misfit}
+    known = np.isfinite(infit.observed)
+    return columns | _verdict(benjamini_hochberg(infit.tail), infit.observed - (infit.low + infit.high) / 2, known)
+
+
+def outside_limits(columns: Columns) -> tuple[int, float]:
+    """Items whose infit is outside its own bootstrap limits, and how many good items would be."""
+    infit, low, high = (columns[f"infit_conditional{end}"] for end in ("", "_low", "_high"))
+    known = np.isfinite(infit) & np.isfinite(low) & np.isfinite(high)
+    return int(np.sum(known & ((infit < low) | (infit > high)))), LEVEL * int(known.sum())
+
+
+def detectable(infit_se: Floats, *, level: float = EACH, power: float = 0.8) -> Floats:
+    """How far from 1 the infit of each item must be to be found with this probability, all items being asked."""
+    asked = max(int(np.isfinite(infit_se).sum()), 1)
+    return float(quantile(1 - level / (2 * asked)) + quantile(power)) * infit_se

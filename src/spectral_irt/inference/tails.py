@@ -43,6 +43,39 @@ def two_sided(z: ArrayLike) -> Any:
     return 2 * ndtr(-np.abs(np.asarray(z, dtype=float)))
 
 
+def upper(z: ArrayLike) -> Any:
+    """P(normal > z).
+
+    >>> round(float(upper(1.644854)), 6)
+    0.05
+    """
+    from scipy.special import ndtr
+
+    return ndtr(-np.asarray(z, dtype=float))
+
+
+def quantile(p: ArrayLike) -> Any:
+    """z with P(normal < z) = p.
+
+    >>> round(float(quantile(0.95)), 6)
+    1.644854
+    """
+    from scipy.special import ndtri
+
+    return ndtri(np.asarray(p, dtype=float))
+
+
+def student_two_sided(t: ArrayLike, df: ArrayLike) -> Any:
+    """P(|Student's t with `df` degrees of freedom| > |t|).
+
+    >>> round(float(student_two_sided(2.228139, 10)), 6)
+    0.05
+    """
+    from scipy.special import stdtr
+
+    return 2 * stdtr(np.asarray(df, dtype=float), -np.abs(np.asarray(t, dtype=float)))
+
+
 def holm(p: ArrayLike) -> Floats:
     """Holm's adjusted p-values: rejecting those below 5% makes any false rejection at all a 5% event.
 

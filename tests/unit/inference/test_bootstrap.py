@@ -89,8 +89,9 @@ def test_table_with_limits():
     responses = simulate.rasch(800, 15, slopes=slopes, seed=2).responses
     fit = SpectralRasch(se="none").fit(responses)
     table = fit.analyse(responses).item_fit(bootstrap=60)
-    assert table.columns[-7:] == [
+    assert table.columns[-8:] == [
         *(f"{name}_conditional_{what}" for name in ("infit", "outfit") for what in ("low", "high", "p")),
+        "misfit_p",
         "misfit",
     ]
     assert table["misfit"][3] == "overfit"

@@ -1,0 +1,179 @@
+"""What the summary says of data that fit, and of data that do not: how often it raises which warning.
+
+    python benchmarks/what_fits.py [--replicates 100] [--settings all] [--seed 0]
+
+Under the model, the share of data sets with any warning of the checks of fit should be about 5%; where two abilities,
+testlets or copied answers are in the data, the warning that names the trouble should be there. The last columns are
+CPU seconds of the fit and of the checks (dimensions, dependent items, halves, people; not the fit of the items).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from collections import Counter
+from collections.abc import Callable
+
+import numpy as np
+
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.responses import Responses
+
+WARNINGS = ("misfitting_items", "unequal_halves", "dependent_items", "second_dimension", "erratic_people")
+CAUSES = ("unequal_slopes", "guessing", "last_items")
+SHORT = ("items", "halves", "pairs", "contrast", "people", "slopes", "guessing", "last")
+
+Make = Callable[[np.random.Generator], Responses]
+
+
+def answers(rng: np.random.Generator, logit: np.ndarray, floor: float = 0.0) -> np.ndarray:
+    return (rng.random(logit.shape) < floor + (1 - floor) / (1 + np.exp(-logit))).astype(float)
+
+
+def under_the_model(n: int, m: int, **design) -> Make:
+    return lambda rng: simulate.rasch(n, m, seed=int(rng.integers(2**31)), **design).responses
+
+
+def vertical(n: int = 2000, sets: int = 5, length: int = 12) -> Make:
+    """Four grades a logit apart; each answers the items of its own level and of the next."""
+
+    def make(rng: np.random.Generator) -> Responses:
+        level = np.repeat(np.arange(sets), length)
+        grade = np.arange(n) % (sets - 1)
+        theta = grade - 1.5 + rng.normal(size=n)
+        x = answers(rng, theta[:, None] - (level - 2 + rng.normal(0, 0.7, sets * length)))
+        shown = (level == grade[:, None]) | (level == grade[:, None] + 1)
+        return Responses.from_wide(np.where(shown, x, np.nan))
+
+    return make
+
+
+def two_abilities(r: float, n: int = 2000, m: int = 20) -> Make:
+    def make(rng: np.random.Generator) -> Responses:
+        theta = rng.multivariate_normal([0, 0], [[1, r], [r, 1]], n)
+        return Responses.from_wide(answers(rng, theta[:, np.arange(m) * 2 // m] - rng.normal(size=m)))
+
+    return make
+
+
+def in_testlets(sd: float = 1.0, n: int = 2000, number: int = 5, length: int = 4) -> Make:
+    def make(rng: np.random.Generator) -> Responses:
+        theta = rng.normal(size=(n, 1)) + np.repeat(rng.normal(0, sd, (n, number)), length, axis=1)
+        return Responses.from_wide(answers(rng, theta - rng.normal(size=number * length)))
+
+    return make
+
+
+def copied(share: float, pairs: int = 3, n: int = 2000, m: int = 20) -> Make:
+    """The answer to the second item of some pairs is that to the first, for a share of the people."""
+
+    def make(rng: np.random.Generator) -> Responses:
+        x = answers(rng, rng.normal(size=(n, 1)) - rng.normal(size=m))
+        for k in range(pairs):
+            who = rng.random(n) < share
+            x[who, 2 * k + 1] = x[who, 2 * k]
+        return Responses.from_wide(x)
+
+    return make
+
+
+def slopes(sd: float = 0.5, n: int = 2000, m: int = 30) -> Make:
+    return lambda rng: under_the_model(n, m, slopes=np.exp(rng.normal(0, sd, m)))(rng)
+
+
+def guessing(floor: float = 0.25, n: int = 2000, m: int = 30) -> Make:
+    return lambda rng: Responses.from_wide(answers(rng, rng.normal(0, 1.2, (n, 1)) - rng.normal(0.5, 1, m), floor))
+
+
+def speed(share: float = 0.2, n: int = 2000, m: int = 30) -> Make:
+    """A share of the people stops in the last third, and what they did not reach is wrong."""
+
+    def make(rng: np.random.Generator) -> Responses:
+        x = answers(rng, rng.normal(size=(n, 1)) - rng.normal(size=m))
+        stop = np.where(rng.random(n) < share, rng.integers(2 * m // 3, m, n), m)
+        return Responses.from_wide(np.where(np.arange(m) < stop[:, None], x, 0.0))
+
+    return make
+
+
+def careless(share: float = 0.1, n: int = 2000, m: int = 30) -> Make:
+    def make(rng: np.random.Generator) -> Responses:
+        logit = rng.normal(size=(n, 1)) - rng.normal(size=m)
+        logit[: int(share * n)] = 0.0
+        return Responses.from_wide(answers(rng, logit))
+
+    return make
+
+
+GOOD: dict[str, Make] = {
+    "5 items, 500 people": under_the_model(500, 5),
+    "5 items, 2,000 people": under_the_model(2000, 5),
+    "20 items, 500 people": under_the_model(500, 20),
+    "20 items, 2,000 people": under_the_model(2000, 20),
+    "60 items, 500 people": under_the_model(500, 60),
+    "60 items, 2,000 people": under_the_model(2000, 60),
+    "60 items in 6 booklets, 2,000 people": under_the_model(2000, 60, design="booklets", booklets=6),
+    "60 items, 30% seen, 500 people": under_the_model(500, 60, design="sampled", p=0.3),
+    "60 items, 30% seen, 2,000 people": under_the_model(2000, 60, design="sampled", p=0.3),
+    "vertical, 4 grades, 2,000 people": vertical(),
+}
+BAD: dict[str, tuple[Make, tuple[str, ...]]] = {
+    "two abilities, r = 0": (two_abilities(0.0), ("second_dimension",)),
+    "two abilities, r = 0.5": (two_abilities(0.5), ("second_dimension",)),
+    "two abilities, r = 0.8": (two_abilities(0.8), ("second_dimension",)),
+    "5 testlets of 4, sd 1": (in_testlets(), ("dependent_items",)),
+    "5 testlets of 4, sd 0.5": (in_testlets(0.5), ("dependent_items", "second_dimension")),
+    "3 pairs, copied by 50%": (copied(0.5), ("dependent_items",)),
+    "3 pairs, copied by 25%": (copied(0.25), ("dependent_items",)),
+    "unequal slopes": (slopes(), ("misfitting_items", "unequal_halves")),
+    "guessing": (guessing(), ("misfitting_items", "unequal_halves")),
+    "speed": (speed(), ("dependent_items",)),
+    "10% answer at random": (careless(), ("erratic_people",)),
+}
+
+
+def measure(make: Make, replicates: int, seed: int) -> tuple[list[set[str]], float, float]:
+    """The codes of the findings in every data set; CPU seconds of a fit and of the checks."""
+    found, fitting, checking = [], 0.0, 0.0
+    for k in range(replicates):
+        responses = make(np.random.default_rng([seed, k]))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            start = time.process_time()
+            fit = SpectralRasch().fit(responses)
+            fitting += time.process_time() - start
+            study = fit.analyse(responses)
+            study.item_fit_columns()
+            start = time.process_time()
+            found.append({finding.code for finding in study.checks().findings})
+            checking += time.process_time() - start
+    return found, fitting / replicates, checking / replicates
+
+
+def row(name: str, make: Make, wanted: tuple[str, ...], replicates: int, seed: int) -> str:
+    found, fitting, checking = measure(make, replicates, seed)
+    count = Counter(code for codes in found for code in codes)
+    share = np.mean([bool(codes & set(wanted)) for codes in found])
+    each = " ".join(f"{count[code] / replicates:8.2f}" for code in WARNINGS + CAUSES)
+    return f"{name:38s} {share:6.2f}  {each}   {fitting:5.3f} {checking:5.3f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replicates", type=int, default=100)
+    parser.add_argument("--settings", default="all", help="a part of the names of the settings")
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    head = " ".join(f"{name:>8s}" for name in SHORT)
+    settings = {name: (make, WARNINGS) for name, make in GOOD.items()} | BAD
+    for title, group in (("the model holds: any warning", GOOD), ("it does not: the warning wanted", BAD)):
+        print(f"{title:38s}  share  {head}     fit checks", flush=True)
+        for name in group:
+            if args.settings == "all" or args.settings in name:
+                print(row(name, *settings[name], args.replicates, args.seed), flush=True)
+        print()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""Does it fit? The checks that are made by default, what they found, and what to say.
+
+Five checks, each at 1%, so that a good data set has any alarm in 5% of cases: misfitting items, items harder for the
+less able than for the more able, dependent items, a second dimension, erratic people. When one of them alarms the
+summary never says that all is well, and likely causes are named.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectral_irt.errors import DesignError
+from spectral_irt.inference.beyond_ability import BeyondAbility, beyond_ability, p_text
+from spectral_irt.inference.causes import cause_findings, steep_against_flat, traces
+from spectral_irt.inference.erratic_people import ErraticPeople, erratic_people
+from spectral_irt.inference.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
+from spectral_irt.inference.levels import EACH, TOGETHER
+from spectral_irt.inference.rao import RaoTest, ability_split
+from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from spectral_irt.analysis.analysis import Analysis
+    from spectral_irt.analysis.parts import Parts
+
+TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the halves are compared in a second or less
+VISIBLE = 0.5  # off 1: an item that could only be seen to misfit beyond an infit of 1.5 was not checked
+WANTED = 0.3  # off 1: what a check should be able to see (the usual rule: 0.7 to 1.3)
+CORRELATION = 0.4  # a residual correlation of two items that should not escape
+
+
+@dataclass(frozen=True, eq=False)
+class Checks:
+    """What the checks found.
+
+    Attributes
+    ----------
+    columns : the fit of the items
+    halves : RaoTest or None
+        Less able against more able people; None where it would take long, or too few data allow it.
+    shared : BeyondAbility or None
+        Dependent items and a second dimension; None with too few data.
+    people : ErraticPeople or None
+    limits : float array
+        How far off 1 the infit of each item must be to be found with 80% probability.
+    bootstrap : int
+    findings : tuple of Finding
+    """
+
+    columns: Columns
+    halves: RaoTest | None
+    shared: BeyondAbility | None
+    people: ErraticPeople | None
+    limits: Floats
+    bootstrap: int
+    findings: tuple[Finding, ...]
+
+    @property
+    def alarmed(self) -> bool:
+        """Whether any check says that something is wrong."""
+        return any(finding.severity == "warning" for finding in self.findings)
+
+    def sentence(self) -> str:
+        """Everything in one line."""
+        parts = [self._items(), self._halves(), *self._shared(), self._people()]
+        return "; ".join(part for part in parts if part)
+
+    def _items(self) -> str:
+        infit = self.columns["infit_conditional"]
+        known = np.isfinite(infit) & np.isfinite(self.limits)
+        if not known.any():
+            return "no item has answers that could misfit"
+        flagged = [found.sentence for found in self.findings if found.code == "misfitting_items"]
+        if flagged:
+            return flagged[0].rstrip(".")
+        unseen = blind_items(self.limits)
+        if mostly_blind(self.limits):
+            return f"with {np.median(self.columns['n'][unseen]):,.0f} answers per item, misfit could not be seen"
+        blind = len(unseen)
+        text = f"no {'single ' if self.alarmed else ''}item misfits"
+        text += f" (conditional infit {infit[known].min():.2f} to {infit[known].max():.2f}"
+        text += f"; {blind:,} of {known.sum():,} have too few answers to tell)" if blind else ")"
+        slight = int(np.sum((self.columns["misfit_p"] < EACH) & (np.abs(infit - 1) < MATERIAL)))
+        if slight and not self.bootstrap:
+            text += f", though {slight:,} {'is' if slight == 1 else 'are'} off by less than {MATERIAL:g} beyond chance"
+        if self.bootstrap:
+            outside, by_chance = outside_limits(self.columns)
+            text += f", {outside:,} outside their own 95% limits, where chance puts {by_chance:.1f}"
+        return text
+
+    def _halves(self) -> str:
+        if self.halves is None:
+            return ""
+        same = "as hard for the less able as for" if self.halves.p >= EACH else "not equally hard for the less and"
+        return f"items are {same} the more able (p {p_text(self.halves.p)})"
+
+    def _shared(self) -> list[str]:
+        found = self.shared
+        if found is None:
+            return ["too few people or items to see a second dimension or dependent items"]
+        some = f" (seen in {found.n_people:,} people, {len(found.items):,} items)" if found.sampled else ""
+        if found.two_dimensions:
+            parts = [f"more than one dimension (p {p_text(found.contrast_p)})"]
+        elif found.contrast_p < found.level:
+            parts = []  # a contrast of the dependent items, which are named next
+        else:
+            parts = [f"no second dimension (p {p_text(found.contrast_p)})"]
+        if found.dependent:
+            what = "1 pair of items shares" if len(found.first) == 1 else f"{len(found.first):,} pairs of items share"
+            parts.append(f"{what} more than the ability")
+        elif found.detectable > CORRELATION:
+            parts.append(f"of dependent pairs only residual correlations above {found.detectable:.1f} would be seen")
+        else:
+            parts.append("no two items share more than the ability")
+        parts[-1] += some
+        return parts
+
+    def _people(self) -> str:
+        if self.people is None:
+            return ""
+        share, chance = self.people.share, self.people.chance
+        return f"{share:.1%} of people answer erratically, where chance has {chance:.1%}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The checks as data, but for the items and the halves, which have places of their own."""
+        limits = self.limits[np.isfinite(self.limits)]
+        return {
+            "level": TOGETHER,
+            "level_each": EACH,
+            "detectable_infit": float(np.median(limits)) if len(limits) else None,
+            "shared": None if self.shared is None else self.shared.to_dict(),
+            "erratic_people": None if self.people is None else self.people.to_dict(),
+        }
+
+
+def run_checks(study: Analysis, parts: Parts) -> Checks:
+    """All checks, within a second or about the time of the fit."""
+    calibration, responses = study.calibration, study.responses
+    columns = study.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
+    halves = study.quick_model_test()
+    study.tell("dimensions and dependent items")
+    shared = beyond_ability(calibration, responses)
+    study.tell("people who answer erratically")
+    own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
+    known = (study.abilities("wle"), study.person_fit("wle")) if parts.persons and own else None
+    people = erratic_people(responses, np.where(calibration.measured, calibration.difficulty, np.nan), known=known)
+    findings = [*misfit_findings(columns, parts.bootstrap)]
+    for found in (halves, shared, people):
+        findings += () if found is None else found.findings
+    limits = np.where(calibration.measured, detectable(study.conditional_statistics().infit_se), np.nan)
+    if findings:
+        codes = ("misfitting_items", "dependent_items")
+        troubled = {item for finding in findings if finding.code in codes for item in finding.items}
+        trace = traces(calibration, responses)
+        if shared is not None and shared.two_dimensions:
+            loadings = dict(zip(shared.items.tolist(), shared.loadings.tolist(), strict=True))
+            if steep_against_flat(trace, loadings, calibration.labels.tolist()):
+                findings = [_or_slopes(finding) for finding in findings]
+        findings += cause_findings(calibration, trace, columns, troubled)
+    findings += _invisible(columns, limits)
+    return Checks(columns, halves, shared, people, limits, parts.bootstrap, tuple(findings))
+
+
+def _or_slopes(finding: Finding) -> Finding:
+    """A second dimension that may be none."""
+    if finding.code != "second_dimension":
+        return finding
+    more = " The sides are the steep and the flat items, and unequal slopes alone can make such a contrast."
+    return replace(finding, sentence=finding.sentence + more)
+
+
+def halves_are_quick(responses: Responses) -> bool:
+    """Whether comparing the less with the more able half takes no more than a moment."""
+    return responses.n_items <= TEST_ITEMS and responses.n_responses <= TEST_RESPONSES
+
+
+def compared_halves(study: Analysis) -> RaoTest | None:
+    """The less against the more able half, where there are enough data."""
+    responses = study.responses
+    try:
+        return ability_split(study.calibration, responses)
+    except DesignError:
+        return None
+
+
+def blind_items(limits: Floats) -> Ints:
+    """Items whose misfit would hardly be seen."""
+    with np.errstate(invalid="ignore"):
+        return np.flatnonzero(limits > VISIBLE)
+
+
+def mostly_blind(limits: Floats) -> bool:
+    """Whether half of the items or more are such."""
+    return 2 * len(blind_items(limits)) > np.isfinite(limits).sum()
+
+
+def _invisible(columns: Columns, limits: Floats) -> tuple[Finding, ...]:
+    """A note on items whose misfit could not have been seen."""
+    blind = blind_items(limits)
+    if not len(blind) or (columns["misfit"] != "").any():
+        return ()
+    answers, limit = float(np.median(columns["n"][blind])), float(np.median(limits[blind]))
+    needed = float(np.median(columns["n"][blind] * (limits[blind] / WANTED) ** 2))
+    who = "" if mostly_blind(limits) else f" of {len(blind):,} of {int(np.isfinite(limits).sum()):,} items"
+    return (
+        Finding(
+            "misfit_not_visible",
+            "note",
+            f"With {answers:,.0f} answers per item, misfit{who} could not be seen: only an infit beyond "
+            f"{1 + limit:.1f} would be found.",
+            f"About {float(f'{needed:.1g}'):,.0f} answers per item would show an infit of {1 + WANTED:g}.",
+            tuple(columns["item"][blind].tolist()),
+        ),
+    )
