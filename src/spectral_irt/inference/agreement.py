@@ -1,0 +1,147 @@
+"""Do many differences agree on one value, which one, and which of them do not? With up to 40% of them off.
+
+Two calibrations differ by the same number on all items but those that have changed: that is what linking two
+calibrations and comparing two groups of people have in common. The center of all differences is drawn toward the ones
+that are off, and so is any spread taken from all. Here instead:
+
+1. the half that lies closest together is found (least trimmed squares), which others cannot draw away;
+2. from there outward, every difference within 2.7 standard errors of the mean of those that agree joins them, and the
+   mean is taken anew, until nothing changes;
+3. Cochran's Q asks whether those that agree differ by more than their errors explain. If so, what they differ by
+   besides (the standard deviation `excess`) counts as error in step 2: differences that scatter everywhere are not
+   taken for drift of each.
+
+References
+----------
+Rousseeuw & Leroy (1987), Robust Regression and Outlier Detection, ch. 4 (least trimmed squares of a location).
+DerSimonian & Laird (1986), Controlled Clinical Trials 7, 177-188 (the excess).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.inference.tails import chi2_tail
+from spectral_irt.responses.block import Floats
+
+LIMIT = 2.7  # standard errors: 0.7% of differences that agree are beyond
+INSIDE = 0.93  # variance of a standard normal that is cut at +-2.7, where the excess is measured
+HALF_SD = 0.378  # standard deviation of the middle half of a standard normal
+STARTS = 500  # centers to start from
+STEPS = 50  # enough: sets of items settle in five or so
+
+
+@dataclass(frozen=True, eq=False)
+class Agreement:
+    """What `agree` found.
+
+    Attributes
+    ----------
+    center : float
+        The mean of the differences that agree.
+    agrees : bool array
+    z : float array
+        Each difference from the center, over its standard error, the excess in it.
+    excess : float
+        Standard deviation of the differences that agree, beyond what their errors explain; 0 where these do.
+    statistic, df, p : float, int, float
+        Cochran's Q of those that agree; NaN, 0, NaN where nothing is known of their errors.
+    """
+
+    center: float
+    agrees: NDArray[np.bool_]
+    z: Floats
+    excess: float
+    statistic: float
+    df: int
+    p: float
+
+
+def agree(difference: Floats, errors: JointErrors, *, excess: bool = True, level: float = 0.05) -> Agreement:
+    """The value on which most of the differences agree, and those that do not.
+
+    Parameters
+    ----------
+    difference : float array
+    errors : JointErrors
+        Of the differences.
+    excess : bool
+        Whether differences may scatter beyond their errors (linking), or each that does is to be told (groups).
+    level : float
+        Of Cochran's Q, below which an excess is allowed for.
+
+    Examples
+    --------
+    >>> d = np.array([0.1, -0.1, 0.0, 0.05, -0.05, 0.02, 1.2, 1.3, 1.1, 1.2])
+    >>> found = agree(d, JointErrors.independent(np.full(10, 0.1)))
+    >>> round(found.center, 3), int(found.agrees.sum())
+    (0.003, 6)
+    """
+    k = len(difference)
+    half = k // 2 + 1
+    known = bool(errors.variance.any())
+    used = _closest(difference, np.sqrt(errors.variance) if known else np.ones(k), half)
+    beyond = 0.0 if known else float(difference[used].var()) / HALF_SD**2
+    for _ in range(STEPS):
+        before, before_beyond = used, beyond
+        center, z = _apart(difference, errors, used, beyond)
+        size = np.abs(z)
+        used = size <= LIMIT
+        if used.sum() < half:
+            used = size <= np.partition(size, half - 1)[half - 1]
+        if excess:
+            beyond = spread_beyond(difference[used], errors.take(used), level)
+        if (used == before).all() and abs(beyond - before_beyond) <= 1e-6 * beyond:
+            break
+    center, z = _apart(difference, errors, used, beyond)
+    statistic, df = errors.take(used).disagreement(difference[used])
+    p = float(chi2_tail(statistic, df)) if df else float("nan")
+    return Agreement(center, used, z, float(np.sqrt(beyond)), statistic, df, p)
+
+
+def _closest(x: Floats, se: Floats, half: int) -> NDArray[np.bool_]:
+    """The `half` of them that lie closest to their own mean, in standard errors: least trimmed squares."""
+    se = np.maximum(se, 1e-3 * np.median(se[se > 0])) if (se > 0).any() else np.ones(len(x))
+    starts = x if len(x) <= STARTS else np.quantile(x, np.linspace(0, 1, STARTS))
+    cost = [np.partition(((x - c) / se) ** 2, half - 1)[:half].sum() for c in starts]
+    center = float(starts[int(np.argmin(cost))])
+    for _ in range(STEPS):
+        near = np.argsort(np.abs((x - center) / se), kind="stable")[:half]
+        new = float(x[near].mean())
+        if new == center:
+            break
+        center = new
+    out = np.zeros(len(x), dtype=bool)
+    out[near] = True
+    return out
+
+
+def _apart(x: Floats, errors: JointErrors, used: NDArray[np.bool_], beyond: float) -> tuple[float, Floats]:
+    """The mean of those used, and every z from there."""
+    w = used / used.sum()
+    center = float(w @ x)
+    variance = errors.around(w) + beyond * (1 - 2 * w + w @ w)
+    apart = x - center
+    sure = np.where(np.abs(apart) < 1e-12, 0.0, np.copysign(np.inf, apart))  # where nothing explains a difference
+    return center, np.divide(apart, np.sqrt(variance), out=sure, where=variance > 0)
+
+
+def spread_beyond(x: Floats, errors: JointErrors, level: float, *, cut: bool = True) -> float:
+    """Variance beyond the errors by the method of moments; 0 unless Q is beyond chance.
+
+    `cut`: these are the ones within 2.7 standard errors, which look more alike than all do.
+    """
+    inside = INSIDE if cut else 1.0
+    if not errors.variance.any():
+        return float(x.var(ddof=1)) / inside if len(x) > 1 else 0.0
+    statistic, df = errors.disagreement(x)
+    if not df or chi2_tail(statistic, df) >= level:
+        return 0.0
+    around = errors.around(np.full(len(x), 1 / len(x)))
+    weight = 1 / np.maximum(around, 1e-3 * np.median(around))
+    units = weight.sum() - (weight**2).sum() / weight.sum()
+    return max(float((statistic / inside - df) / units), 0.0)
