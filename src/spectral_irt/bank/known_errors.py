@@ -3,7 +3,8 @@
 - A fitted estimator has its covariance matrix (up to 2,000 items), and a calibration that of up to 25 items.
 - A bank keeps the information matrix of its answers (up to 2,000 items). Its inverse is the covariance under the model,
   here in proportion to the bank's own standard errors. With anchors, their errors are passed on to the other items.
-- Anything else has standard errors only: the errors then count as independent before centering (`joint_errors.py`).
+- Anything else has standard errors only: the errors then count as independent before centering (`joint_errors.py`), or
+  as independent where the difficulties are not centered.
 
 A bank that was linked before carries the error of that link in its standard errors: b_i + shift has the covariance
 V + u 1' + 1 u' with V that of the answers alone, so that u = (se^2 - diag V) / 2, and a chain of links adds up its
@@ -26,6 +27,7 @@ from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.responses import Labels
 
+ZERO = 1e-6  # logits: a mean below this is one that was set to zero
 LINKED = "linked"  # the finding of a bank that was brought to another's scale
 KINDS = {
     "covariance": "covariance matrix",
@@ -72,18 +74,20 @@ def _of_fit(given: Calibration | RaschEstimator, made: Calibration) -> tuple[Joi
             matrix = None
     se = np.where(made.anchored, made.further.get("anchor_se", np.nan), made.se)
     if matrix is None:
-        return _from_errors(se, anchored=bool(made.anchored.any()))
+        return _from_errors(made.difficulty, se)
     lacking = ~np.isfinite(np.diag(matrix))
     full = np.where(lacking[:, None] | lacking, 0.0, matrix)
     full[lacking, lacking] = np.nan_to_num(se[lacking]) ** 2
     return JointErrors.dense(full), "covariance"
 
 
-def _from_errors(se: Floats, *, anchored: bool) -> tuple[JointErrors, str]:
+def _from_errors(difficulty: Floats, se: Floats) -> tuple[JointErrors, str]:
+    """Of standard errors alone. Difficulties whose mean is not zero were not centered, but rest on something else."""
     known = np.isfinite(se)
     if not se[known].any():
         return JointErrors.independent(np.zeros(len(se))), "none"
-    found = (JointErrors.independent if anchored else JointErrors.after_centering)(se[known])
+    centered = abs(float(np.nanmean(difficulty))) < ZERO
+    found = (JointErrors.after_centering if centered else JointErrors.independent)(se[known])
     own, common = np.zeros(len(se)), np.zeros(len(se))
     own[known], common[known] = found.own, found.common
     return JointErrors(own, common), "independent"
@@ -95,7 +99,7 @@ def errors_of_bank(bank: Bank) -> tuple[JointErrors, str]:
     under_model = _under_model(bank) if bank.matrix is not None else None
     if under_model is None:
         if not linked or bank.anchored.any():
-            return _from_errors(bank.se, anchored=bool(bank.anchored.any()))
+            return _from_errors(bank.difficulty, bank.se)
         told = bank.known & (bank.information + bank.prior.precision > 0)
         own = np.zeros(len(se))
         own[told] = model_variance(bank.information[told], bank.prior.precision)

@@ -32,6 +32,7 @@ from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.tails import chi2_tail
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.findings import Severity
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import make_table
@@ -148,8 +149,8 @@ class Link:
         if self.drift.mean() <= MOST_DRIFT:
             return ""
         return (
-            f"more than {100 * MOST_DRIFT:.0f}% of the common items have drifted, and these data cannot tell which ones "
-            "moved and which stayed"
+            f"more than {100 * MOST_DRIFT:.0f}% of the common items have drifted, and these data cannot tell which "
+            "ones moved and which stayed"
         )
 
     @property
@@ -161,7 +162,7 @@ class Link:
             f"(se {self.shift_se:.3f}){slope}."
         )
         drifted = np.flatnonzero(self.drift)
-        remedies = []
+        remedies: list[str] = []
         if len(drifted):
             verb = "has" if len(drifted) == 1 else "have"
             order = drifted[np.argsort(-np.abs(self.difference[drifted]), kind="stable")]
@@ -176,7 +177,7 @@ class Link:
         if self.doubtful:
             sentence += f" {_sentence(self.doubtful)}"
             remedies.append("Look for what happened to these items before using the link.")
-        severity = "warning" if len(drifted) or self.excess else "note"
+        severity: Severity = "warning" if len(drifted) or self.excess else "note"
         return Finding(LINKED, severity, sentence, join(remedies, " "), tuple(self.item[drifted].tolist()))
 
     def apply(self, bank: Bank | Calibration | RaschEstimator) -> Bank:
@@ -231,9 +232,9 @@ def link(
     Notes
     -----
     Only items with the status "ok" or "anchored" on both sides count: others rest on a prior, or are on another scale.
-    An item has drifted when its difference is more than 2.7 standard errors from the mean of the items that agree. Where
-    these differ by more than their errors explain, that excess counts as error too, so that in large samples small
-    differences everywhere are not drift of every item.
+    An item has drifted when its difference is more than 2.7 standard errors from the mean of the items that agree.
+    Where these differ by more than their errors explain, that excess counts as error too, so that in large samples
+    small differences everywhere are not drift of every item.
 
     Errors come from covariance matrices where there are any: of a fit, or from a bank's information matrix (both up to
     2,000 items). Otherwise they count as independent before centering, which is right where everybody answers the same
@@ -313,7 +314,7 @@ def link(
 def told_errors(basis: tuple[str, str]) -> str:
     """What the errors of a link rest on, in words."""
     a, b = (KINDS[kind] for kind in basis)
-    return f"the {a} of both" if a == b else f"A's {a} and B's {b}"
+    return f"the {a} of each" if a == b else f"A's {a} and B's {b}"
 
 
 def _total(by: Sensitivity, errors_b: JointErrors, errors_a: JointErrors, at: Floats) -> float:

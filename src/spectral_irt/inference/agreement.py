@@ -141,7 +141,8 @@ def spread_beyond(x: Floats, errors: JointErrors, level: float, *, cut: bool = T
     statistic, df = errors.disagreement(x)
     if not df or chi2_tail(statistic, df) >= level:
         return 0.0
-    around = errors.around(np.full(len(x), 1 / len(x)))
+    k = len(x)
+    around = errors.around(np.full(k, 1 / k)) * k / (k - 1)
     weight = 1 / np.maximum(around, 1e-3 * np.median(around))
     units = weight.sum() - (weight**2).sum() / weight.sum()
     return max(float((statistic / inside - df) / units), 0.0)

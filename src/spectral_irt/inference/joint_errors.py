@@ -12,6 +12,7 @@ are connected by few items the errors have more in common than that, and only a 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -41,7 +42,7 @@ class JointErrors:
         return cls(nothing, nothing, matrix)
 
     @classmethod
-    def independent(cls, se: Floats) -> JointErrors:
+    def independent(cls, se: NDArray[Any]) -> JointErrors:
         return cls(se**2, np.zeros(len(se)))
 
     @classmethod

@@ -77,14 +77,14 @@ def test_nobody_to_match():
 def test_contrasts_are_differences_of_separate_fits():
     data, groups = two_groups((300, 250), 6, seed=2)
     fit = ConditionalRasch().fit(data)
-    found = fit.analyse(data).dif(groups)
+    found = fit.analyse(data).dif(groups, anchors="all")
     first, second = (ConditionalRasch().fit(data.take_users(groups == g)) for g in ("g0", "g1"))
     np.testing.assert_allclose(found.contrasts["contrast"], second.difficulty_ - first.difficulty_, atol=1e-9)
     np.testing.assert_allclose(found.contrasts["se"], np.hypot(first.se_, second.se_), rtol=1e-8)
     np.testing.assert_allclose(found.contrasts["delta"], -DELTA * found.contrasts["contrast"])
     np.testing.assert_allclose(found.items["statistic"], found.contrasts["z"] ** 2)
     assert found.reference == "g0"
-    other = differential(fit.calibration_, data, groups, reference="g1")
+    other = differential(fit.calibration_, data, groups, reference="g1", anchors="all")
     np.testing.assert_allclose(other.contrasts["contrast"], -found.contrasts["contrast"])
 
 
@@ -105,13 +105,16 @@ def test_chosen_anchors_are_zero_on_average():
 def test_three_groups():
     data, groups = two_groups((400, 400, 400), 8, seed=4, shift=np.eye(8)[5] * 1.2)
     found = SpectralRasch().fit(data).analyse(data).dif(groups)
-    assert found.table().shape == (16, 17)
+    assert found.table().shape == (16, 22)
     assert found.overall()["df"].to_list() == [2] * 8
     assert found.items["flagged"].tolist() == [k == 5 for k in range(8)]
     assert found.items["class"][5] == "C"
     rows = [(g, i) for g, i, f in zip(*(found.contrasts[c] for c in ("group", "item", "flagged")), strict=True) if f]
     assert rows == [("g2", 5)]
-    assert "class C: 5" in found.findings[-1].sentence
+    said = next(one for one in found.findings if one.code == "differential_items").sentence
+    assert "5 is harder for 'g2' than for 'g" in said
+    assert f"by {found.items['largest'][5]:.2f} logits (class C)" in said
+    assert found.items["harder_for"][5] == "g2"
 
 
 def test_purified_anchors_find_the_right_items():
@@ -119,7 +122,7 @@ def test_purified_anchors_find_the_right_items():
     shift[:3] = 1.5  # all against the same group: centering on everything would blame the other nine
     data, groups = two_groups((1500, 1500), 12, seed=5, shift=shift)
     fit = SpectralRasch().fit(data)
-    naive, pure = fit.analyse(data).dif(groups), fit.analyse(data).dif(groups, anchors="purified")
+    naive, pure = fit.analyse(data).dif(groups, anchors="all"), fit.analyse(data).dif(groups)
     assert naive.contrasts["p_bh"][3:].min() < 0.01
     assert pure.contrasts["flagged"].tolist() == [k < 3 for k in range(12)]
     assert pure.anchors.tolist() == list(range(3, 12))
@@ -251,10 +254,10 @@ def test_what_is_said_agrees_with_the_tables():
         if len(larger):
             seen += 1
             assert "class A" not in said.sentence
-            assert f"{len(larger)} in class B or C" in said.sentence
+            assert f"{len(larger)} {'is' if len(larger) == 1 else 'are'} in class B or C" in said.sentence
         else:
             quiet += 1
-            assert said.sentence.endswith("by more than a class A difference.")
+            assert said.sentence.endswith("all are in class A (negligible).")
     assert seen >= 3
     assert quiet >= 1
 
