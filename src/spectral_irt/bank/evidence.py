@@ -143,7 +143,7 @@ def model_variance(information: Floats, alpha: float, *, grounded: bool = False)
 
 def model_covariance(information: Floats, alpha: float, *, grounded: bool = False) -> Floats:
     """Covariance of the difficulties under the model, from the whole matrix; centered unless the scale is grounded."""
-    covariance: Floats = np.linalg.inv(_full(information, alpha, alpha == 0 and not grounded))
+    covariance = np.asarray(np.linalg.inv(_full(information, alpha, alpha == 0 and not grounded)), dtype=float)
     if not grounded:
         covariance -= covariance.mean(axis=0)
         covariance -= covariance.mean(axis=1)[:, None]

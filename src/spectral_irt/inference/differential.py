@@ -98,6 +98,11 @@ class Differential:
         """
         return make_table(self.items, self.groups.everyone.frame_kind)
 
+    @property
+    def nonuniform_tested(self) -> bool:
+        """Whether it was asked, of any item, if its difference depends on ability."""
+        return bool(np.isfinite(self.contrasts.get("interaction_p", np.empty(0))).any())
+
     def __repr__(self) -> str:
         flags = self.items["class"]
         counts = ", ".join(f"{int((flags == c).sum())} {c}" for c in "ABC")

@@ -29,6 +29,7 @@ from spectral_irt.responses.block import Floats
 from spectral_irt.responses.labels import positions
 from spectral_irt.tables import Columns
 
+NAMED = 5  # items that a sentence names
 NAMES = ("interaction", "interaction_se", "interaction_p", "interaction_p_bh")
 
 
@@ -117,8 +118,8 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
             Finding(
                 "nonuniform_not_tested",
                 "note",
-                "Whether differences between the groups depend on ability was not tested: the less able or the more "
-                "able of a group are too few.",
+                "Whether differences depend on ability (non-uniform DIF) was not tested: the less able or the more able "
+                "half of a group is too small.",
             )
         ]
     rows = np.flatnonzero(columns["nonuniform"])
@@ -128,21 +129,19 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
     items = list(dict.fromkeys(columns["item"][rows].tolist()))
     one = len(items) == 1
     parts = []
-    for row in rows[:5]:
-        group, reference = columns["group"][row], columns["reference"][row]
-        harder, other = (group, reference) if columns["interaction"][row] > 0 else (reference, group)
+    for row in rows[:NAMED]:
+        pair = columns["group"][row], columns["reference"][row]
+        harder, other = pair if columns["interaction"][row] > 0 else pair[::-1]
         size = abs(columns["interaction"][row])
-        parts.append(
-            f"{listed([columns['item'][row]])} gets harder for {harder!r} than for {other!r} by {size:.2f} logits"
-        )
-    more = f", and {len(rows) - 5} more" if len(rows) > 5 else ""
+        parts.append(f"{listed([columns['item'][row]])} harder for {harder!r} than for {other!r} by {size:.2f} logits")
+    more = f"; and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
     return [
         Finding(
             "nonuniform_items",
             "warning",
-            f"With ability the difference between the groups changes for {len(items):,} item{'' if one else 's'} "
-            f"(non-uniform DIF): from the less to the more able half {'; '.join(parts)}{more}.",
-            "Look whether the item measures something else in one of the groups, or can be guessed there.",
+            f"The difference depends on ability for {len(items):,} item{'' if one else 's'} (non-uniform DIF). It grows "
+            f"from the less to the more able half: {'; '.join(parts)}{more}.",
+            "Look whether they measure something else in one of the groups, or can be guessed there.",
             tuple(items),
         )
     ]
