@@ -2,14 +2,14 @@
 
     python benchmarks/differential.py [--replicates 200] [--people 500] [--designs A,B]
 
-20 items, two groups of so many people. In some designs 4 items are harder for the second group by 0.8 logits, all in the
-same direction; in some the second group is abler by a logit; in some everybody answers half of the items at random, or
-one of four booklets of ten items. In the last ones an item discriminates differently in the second group (half or twice
-as steep) and is as hard on the whole.
+20 items, two groups of so many people. In some designs 4 items are harder for the second group by 0.8 logits, all in
+the same direction; in some the second group is abler by a logit; in some everybody answers half of the items at random,
+or one of four booklets of ten items. In the last ones an item discriminates differently in the second group (half or
+twice as steep) and is as hard on the whole.
 
 clean: items that do not differ, with p < 0.05 by default (anchors purified); clean, all: the same with all items as
-anchors; clean MH: by Mantel and Haenszel's statistic; power: items that differ, with p < 0.05; named: the same, named in
-the summary (class B or C, adjusted p < 0.05); interaction: items without a difference that depends on ability whose
+anchors; clean MH: by Mantel and Haenszel's statistic; power: items that differ, with p < 0.05; named: the same, named
+in the summary (class B or C, adjusted p < 0.05); interaction: items without a difference that depends on ability whose
 interaction has p < 0.05; steep: items with one that have.
 """
 

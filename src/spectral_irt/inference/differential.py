@@ -42,6 +42,7 @@ Z95_ONE_SIDED = 1.6448536269514722
 MIN_USERS = 30  # informative users: with fewer, standard errors of half a logit and more say nothing
 MATCHED = 0.5  # share of users with a match below which Mantel and Haenszel's ratio is not given
 FEWEST_ANCHORS = 0.25  # of the items
+MOST = 0.4  # share of items that may differ, for the others to say where zero is
 SINGLY = 50  # items that are not anchors, up to which each has a matching score of its own
 
 Columns = dict[str, NDArray[Any]]
@@ -179,6 +180,8 @@ def differential(
     if nonuniform:
         contrasts |= nonuniform_columns(calibration, responses, split, focal, base, found.items, min_users, level)
         findings += nonuniform_findings(contrasts)
+    if isinstance(anchors, str):
+        findings += _too_many(items)
     anchored = found.items[chosen]
     return Differential(contrasts, items, test, centered, split.names[base], anchored, tuple(findings))
 
@@ -252,6 +255,22 @@ def _anchor_mask(groups: Subgroups, anchors: str | Iterable[Any]) -> NDArray[np.
         what = f"{listed(unknown)} not among the items compared" if unknown else "none named"
         raise OptionError(f"anchors: {what}; those are {listed(groups.items)}.")
     return np.isin(np.arange(len(groups.items)), place)
+
+
+def _too_many(items: Columns) -> list[Finding]:
+    """That so many items differ that the others may be the odd ones."""
+    differ = int(items["flagged"].sum())
+    if differ <= MOST * len(items["item"]):
+        return []
+    return [
+        Finding(
+            "too_many_differ",
+            "warning",
+            f"{differ:,} of {len(items['item']):,} items differ between the groups: with so many, nobody can tell from "
+            "the answers alone which ones are harder for one group and which are easier for the other.",
+            Words("Name items known to be fair: anchors=[...].", "Compare with a test known to be fair."),
+        )
+    ]
 
 
 def _centered_on(groups: Subgroups, anchors: NDArray[np.bool_]) -> Subgroups:

@@ -118,8 +118,8 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
             Finding(
                 "nonuniform_not_tested",
                 "note",
-                "Whether differences depend on ability (non-uniform DIF) was not tested: the less able or the more able "
-                "half of a group is too small.",
+                "Whether differences depend on ability (non-uniform DIF) was not tested: the less able or the more "
+                "able half of a group is too small.",
             )
         ]
     rows = np.flatnonzero(columns["nonuniform"])
@@ -139,8 +139,8 @@ def nonuniform_findings(columns: Columns) -> list[Finding]:
         Finding(
             "nonuniform_items",
             "warning",
-            f"The difference depends on ability for {len(items):,} item{'' if one else 's'} (non-uniform DIF). It grows "
-            f"from the less to the more able half: {'; '.join(parts)}{more}.",
+            f"The difference depends on ability for {len(items):,} item{'' if one else 's'} (non-uniform DIF). It "
+            f"grows from the less to the more able half: {'; '.join(parts)}{more}.",
             "Look whether they measure something else in one of the groups, or can be guessed there.",
             tuple(items),
         )
