@@ -65,15 +65,14 @@ def calibrated(data: Responses, keep: str) -> Any:
 def one(design: str, people: int, seed: int, keep: str) -> tuple[Link, float, float, np.ndarray]:
     """The link, how far its shift is from the truth, the share of items covered, and which common items drifted."""
     first, second, a, b, moved = forms(*DESIGNS[design], people, seed)
-    found = link(calibrated(first, keep), calibrated(second, keep))
-    center = (b + DESIGNS[design][3] * moved).mean()  # the scale of the second form
-    truth = center - a.mean()
+    other = calibrated(second, keep)
+    found = link(calibrated(first, keep), other)
+    truth = b + DESIGNS[design][3] * moved - a.mean()  # of the second form, on the scale of the first
     covered = np.nan
     if keep == "bank":
-        linked = found.apply(calibrated(second, keep))
-        covered = np.mean(np.abs(linked.difficulty - (b + DESIGNS[design][3] * moved - a.mean())) < 1.96 * linked.se)
-    is_moved = np.isin(found.item, second.items[moved])
-    return found, found.shift - truth, float(covered), is_moved
+        linked = found.apply(other)
+        covered = np.mean(np.abs(linked.difficulty - truth) < 1.96 * linked.se)
+    return found, found.shift - truth.mean(), float(covered), np.isin(found.item, second.items[moved])
 
 
 def study(design: str, people: int, replicates: int, keep: str) -> dict[str, float]:
@@ -106,11 +105,12 @@ def main() -> None:
     parser.add_argument("--keep", choices=["fit", "bank", "se"], default="bank")
     parser.add_argument("--designs", default=",".join(DESIGNS))
     args = parser.parse_args()
+    print(f"{args.replicates} replicates, keeping: {args.keep}")
     rows: list[list[object]] = []
     for design in args.designs.split(","):
         for people in map(int, args.people.split(",")):
             rows.append([design, people, *study(design, people, args.replicates, args.keep).values()])
-    print(f"{args.replicates} replicates, keeping: {args.keep}")
+            print(*(f"{x:.3g}" if isinstance(x, float) else x for x in rows[-1]), flush=True)
     print(table(["design", "people", "covered", "ratio", "bias", "items", "false", "found"], rows))
 
 
