@@ -27,9 +27,8 @@ from spectral_irt.bank.known_errors import KINDS, LINKED, Side, errors_of_bank
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import BankError, check_option, join, listed, option
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.agreement import LIMIT, agree, spread_beyond
+from spectral_irt.inference.agreement import LIMIT, agree, scatter
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.inference.tails import chi2_tail
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.findings import Severity
@@ -270,9 +269,8 @@ def link(
     used = found.agrees if method == "robust" else np.ones(len(raw), dtype=bool)
     statistic, df, p, excess = found.statistic, found.df, found.p, found.excess
     if method != "robust":
-        statistic, df = errors.disagreement(raw)
-        p = float(chi2_tail(statistic, df)) if df else float("nan")
-        excess = float(np.sqrt(spread_beyond(raw, errors, LEVEL, cut=False)))
+        every = scatter(raw, errors, LEVEL, cut=False)
+        statistic, df, p, excess = every.statistic, every.df, every.p, float(np.sqrt(every.beyond))
     shift = -float(raw[used].mean())
     by = _sensitivity(x, y, slope, used, method)
     zero = np.zeros(1)

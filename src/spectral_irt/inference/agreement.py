@@ -30,7 +30,7 @@ from spectral_irt.responses.block import Floats
 
 LIMIT = 2.7  # standard errors: 0.7% of differences that agree are beyond
 INSIDE = 0.93  # variance of a standard normal that is cut at +-2.7, where the excess is measured
-HALF_SD = 0.378  # standard deviation of the middle half of a standard normal
+HALF_SD = 0.378  # standard deviation of the middle half of a standard normal; 1 + 5/k where k are few (Rousseeuw)
 STARTS = 500  # centers to start from
 STEPS = 50  # enough: sets of items settle in five or so
 
@@ -85,22 +85,22 @@ def agree(difference: Floats, errors: JointErrors, *, excess: bool = True, level
     half = k // 2 + 1
     known = bool(errors.variance.any())
     used = _closest(difference, np.sqrt(errors.variance) if known else np.ones(k), half)
-    beyond = 0.0 if known else float(difference[used].var()) / HALF_SD**2
+    beyond = 0.0 if known else float(difference[used].var()) * ((1 + 5 / k) / HALF_SD) ** 2
+    test: Scatter | None = None
     for _ in range(STEPS):
-        before, before_beyond = used, beyond
-        center, z = _apart(difference, errors, used, beyond)
+        z = _apart(difference, errors, used, beyond)[1]
         size = np.abs(z)
-        used = size <= LIMIT
-        if used.sum() < half:
-            used = size <= np.partition(size, half - 1)[half - 1]
-        if excess:
-            beyond = spread_beyond(difference[used], errors.take(used), level)
-        if (used == before).all() and abs(beyond - before_beyond) <= 1e-6 * beyond:
+        new = size <= LIMIT
+        if new.sum() < half:
+            new = size <= np.partition(size, half - 1)[half - 1]
+        if test is not None and (new == used).all():
             break
+        used = new
+        test = scatter(difference[used], errors.take(used), level)
+        beyond = test.beyond if excess else beyond
+    assert test is not None
     center, z = _apart(difference, errors, used, beyond)
-    statistic, df = errors.take(used).disagreement(difference[used])
-    p = float(chi2_tail(statistic, df)) if df else float("nan")
-    return Agreement(center, used, z, float(np.sqrt(beyond)), statistic, df, p)
+    return Agreement(center, used, z, float(np.sqrt(beyond)), test.statistic, test.df, test.p)
 
 
 def _closest(x: Floats, se: Floats, half: int) -> NDArray[np.bool_]:
@@ -130,19 +130,27 @@ def _apart(x: Floats, errors: JointErrors, used: NDArray[np.bool_], beyond: floa
     return center, np.divide(apart, np.sqrt(variance), out=sure, where=variance > 0)
 
 
-def spread_beyond(x: Floats, errors: JointErrors, level: float, *, cut: bool = True) -> float:
-    """Variance beyond the errors by the method of moments; 0 unless Q is beyond chance.
+@dataclass(frozen=True)
+class Scatter:
+    """Cochran's Q of some differences, and their variance beyond their errors."""
+
+    statistic: float
+    df: int
+    p: float
+    beyond: float
+
+
+def scatter(x: Floats, errors: JointErrors, level: float, *, cut: bool = True) -> Scatter:
+    """Do these differ by more than their errors explain, and by how much: by moments, 0 unless Q is beyond chance.
 
     `cut`: these are the ones within 2.7 standard errors, which look more alike than all do.
     """
     inside = INSIDE if cut else 1.0
-    if not errors.variance.any():
-        return float(x.var(ddof=1)) / inside if len(x) > 1 else 0.0
-    statistic, df = errors.disagreement(x)
-    if not df or chi2_tail(statistic, df) >= level:
-        return 0.0
-    k = len(x)
-    around = errors.around(np.full(k, 1 / k)) * k / (k - 1)
-    weight = 1 / np.maximum(around, 1e-3 * np.median(around))
-    units = weight.sum() - (weight**2).sum() / weight.sum()
-    return max(float((statistic / inside - df) / units), 0.0)
+    k, (statistic, df) = len(x), errors.disagreement(x)
+    if not df:
+        unknown = not errors.variance.any() and k > 1
+        return Scatter(statistic, df, float("nan"), float(x.var(ddof=1)) / inside if unknown else 0.0)
+    p = float(chi2_tail(statistic, df))
+    if p >= level:
+        return Scatter(statistic, df, p, 0.0)
+    return Scatter(statistic, df, p, max((statistic / inside - df) / errors.precision(), 0.0))

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.numerics import centered_inverse
 from spectral_irt.responses.block import Floats
 
 
@@ -122,12 +121,25 @@ class JointErrors:
                 return float("nan"), 0
             weight = 1 / self.own
             return float(weight @ (x - weight @ x / weight.sum()) ** 2), k - 1
-        v = self.matrix + np.diag(self.own)
-        v = v - v.mean(axis=0)
-        v = v - v.mean(axis=1)[:, None]
         apart = x - x.mean()
         try:
-            statistic = float(apart @ centered_inverse(v) @ apart)
+            statistic = float(apart @ np.linalg.solve(self._contrasts(), apart))
         except np.linalg.LinAlgError:
             return float("nan"), 0
         return (statistic, k - 1) if np.isfinite(statistic) and statistic >= 0 else (float("nan"), 0)
+
+    def precision(self) -> float:
+        """By how much Q grows, on average, for every unit of variance that is added to all values."""
+        if self.matrix is None:
+            weight = 1 / self.own
+            return float(weight.sum() - (weight**2).sum() / weight.sum())
+        v = self._contrasts()
+        return float(np.trace(np.linalg.inv(v)) - (len(v) + 1) / np.trace(v))  # without that of the common error
+
+    def _contrasts(self) -> Floats:
+        """The covariance on contrasts, and on a common error of all, which drops out, the mean of its diagonal."""
+        assert self.matrix is not None
+        v = self.matrix + np.diag(self.own)
+        v = v - v.mean(axis=0)
+        v = v - v.mean(axis=1)[:, None]
+        return v + np.trace(v) / len(v) ** 2

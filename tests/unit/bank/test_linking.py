@@ -218,6 +218,34 @@ def test_links_of_links_add_up_their_errors() -> None:
     np.testing.assert_allclose(whole, move @ v @ move.T + 0.2**2 / 4, atol=1e-12)
 
 
+def test_errors_of_anchors_are_passed_on() -> None:
+    """Items are at -P_FF^-1 P_FA times the anchors' errors, besides their own."""
+    rows = np.random.default_rng(5).random((60, 5))
+    information = sum(np.diag(v) - np.outer(v, v) / v.sum() for v in rows)
+    anchored = np.array([True, True, False, False, False])
+    bank = replace(
+        bank_of(np.arange(5.0)), matrix=information, anchored=anchored, se=np.array([0.2, 0.1, 0.3, 0.3, 0.3])
+    )
+    own = np.linalg.inv(information[2:, 2:])
+    follow = -own @ information[2:, :2]
+    lever = np.vstack([np.eye(2), follow])
+    expected = lever @ np.diag([0.04, 0.01]) @ lever.T
+    expected[2:, 2:] += own
+    np.testing.assert_allclose(errors_of_bank(bank)[0].matrix, expected, atol=1e-12)
+    assert follow.sum(axis=1) == pytest.approx(1)  # a common error of all anchors moves everything alike
+
+
+def test_new_answers_do_not_lessen_the_error_of_a_link(forms: tuple[SpectralRasch, SpectralRasch, Bank]) -> None:
+    _, _, bank = forms
+    linked = link(bank_of(np.full(13, 0.5), 2.0), bank, "mean").apply(bank)  # a link that is hardly one
+    assert linked.se.min() > 2 / np.sqrt(9) - 0.01
+    more = replace(simulate.rasch(3000, difficulty=bank.difficulty, seed=4).responses, items=bank.items)
+    after = linked.update(more)
+    assert after.se.min() > 2 / np.sqrt(9) - 0.05
+    assert after.se.max() < linked.se.max()
+    assert bank.update(more).se.max() < 0.06
+
+
 def test_no_more_flags_than_chance_without_drift() -> None:
     flags = []
     for seed in range(100):
