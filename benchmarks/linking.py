@@ -23,7 +23,8 @@ import numpy as np
 
 from measure import table
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.bank import Bank, Link, link
+from spectral_irt.bank import Link, link
+from spectral_irt.bank.bank import information_matrix, without_data
 from spectral_irt.responses import Responses
 
 OWN = 10  # items that only one form has
@@ -59,7 +60,11 @@ def calibrated(data: Responses, keep: str) -> Any:
     fit = SpectralRasch().fit(data)
     if keep == "fit":
         return fit
-    return Bank.from_fit(fit, data) if keep == "bank" else fit.calibration_.replace(covariance=None)
+    alone = fit.calibration_.replace(covariance=None)
+    if keep == "se":
+        return alone
+    # As Bank.from_fit makes it, but for the population, which takes most of the time and has no part in a link.
+    return replace(without_data(alone), matrix=information_matrix(data, fit.difficulty_))
 
 
 def one(design: str, people: int, seed: int, keep: str) -> tuple[Link, float, float, np.ndarray]:

@@ -112,7 +112,7 @@ def show(
         ("link", f"A = B{slope} {found.shift:+.3f} logits (se {found.shift_se:.3f}), {found.method}"),
         ("drift", _drift(found)),
         ("agreement", found.agreement),
-        ("error", f"{found.link_error:.3f} of the link, in the standard errors of B on A's scale too (by {told})"),
+        ("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})"),
     ]
     if found.doubtful:
         lines.append(("warning", found.doubtful))
@@ -140,5 +140,9 @@ def _drift(found: Link) -> str:
     drifted, all_of_them = int(found.drift.sum()), f"{len(found.item):,} common items"
     if not drifted:
         return f"none of {all_of_them} is beyond a robust z of 2.7"
-    used = "left out of the link" if found.method == "robust" else "in the link all the same: --method robust"
+    used = (
+        "left out of the link"
+        if found.method == "robust"
+        else "they count for this link; --method robust leaves them out"
+    )
     return f"{drifted:,} of {all_of_them}, beyond a robust z of 2.7; {used}"
