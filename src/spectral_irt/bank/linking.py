@@ -38,7 +38,7 @@ from spectral_irt.tables import make_table
 
 METHODS = ("mean", "mean-sigma", "robust")
 FEWEST = {"mean": 2, "mean-sigma": 3, "robust": 3}
-DRIFT = LIMIT  # robust z beyond which an item has drifted: 0.7% of the items that have not
+DRIFT = LIMIT  # robust z beyond which an item has drifted: 0.3% of the items that have not
 MOST_DRIFT = 0.4  # share of the common items beyond which nobody can tell who has drifted from whom
 LEVEL = 0.05  # of the test of heterogeneity
 NAMED = 5  # drifted items that the sentence names
@@ -90,7 +90,7 @@ class Link:
     item, difficulty_a, difficulty_b, difference, se, z, robust_z, drift, used : arrays
         The common items: a's difficulty, b's on a's scale, b minus a, its standard error with that of both calibrations
         and of the shift, their ratio; the distance from the items that agree over its standard error, the excess in it,
-        and whether that is beyond 2.7; whether the item counts for the shift.
+        and whether that is beyond 3; whether the item counts for the shift.
     scale : Scale
         Of a.
     """
@@ -231,7 +231,7 @@ def link(
     Notes
     -----
     Only items with the status "ok" or "anchored" on both sides count: others rest on a prior, or are on another scale.
-    An item has drifted when its difference is more than 2.7 standard errors from the mean of the items that agree.
+    An item has drifted when its difference is more than 3 standard errors from the mean of the items that agree.
     Where these differ by more than their errors explain, that excess counts as error too, so that in large samples
     small differences everywhere are not drift of every item.
 
@@ -269,7 +269,7 @@ def link(
     used = found.agrees if method == "robust" else np.ones(len(raw), dtype=bool)
     statistic, df, p, excess = found.statistic, found.df, found.p, found.excess
     if method != "robust":
-        every = scatter(raw, errors, LEVEL, cut=False)
+        every = scatter(raw, errors, LEVEL)
         statistic, df, p, excess = every.statistic, every.df, every.p, float(np.sqrt(every.beyond))
     shift = -float(raw[used].mean())
     by = _sensitivity(x, y, slope, used, method)

@@ -139,10 +139,6 @@ def _moved(found: Link, k: int) -> str:
 def _drift(found: Link) -> str:
     drifted, all_of_them = int(found.drift.sum()), f"{len(found.item):,} common items"
     if not drifted:
-        return f"none of {all_of_them} is beyond a robust z of 2.7"
-    used = (
-        "left out of the link"
-        if found.method == "robust"
-        else "they count for this link; --method robust leaves them out"
-    )
-    return f"{drifted:,} of {all_of_them}, beyond a robust z of 2.7; {used}"
+        return f"none of {all_of_them} is beyond a robust z of 3"
+    used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
+    return f"{drifted:,} of {all_of_them}, beyond a robust z of 3; {used}"

@@ -5,8 +5,8 @@ calibrations and comparing two groups of people have in common. The center of al
 that are off, and so is any spread taken from all. Here instead:
 
 1. the half that lies closest together is found (least trimmed squares), which others cannot draw away;
-2. from there outward, every difference within 2.7 standard errors of the mean of those that agree joins them, and the
-   mean is taken anew, until nothing changes;
+2. from there outward, every difference within 3 standard errors (`limit`) of the mean of those that agree joins them,
+   and the mean is taken anew, until nothing changes;
 3. Cochran's Q asks whether those that agree differ by more than their errors explain. If so, what they differ by
    besides (the standard deviation `excess`) counts as error in step 2: differences that scatter everywhere are not
    taken for drift of each.
@@ -19,6 +19,7 @@ DerSimonian & Laird (1986), Controlled Clinical Trials 7, 177-188 (the excess).
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,8 +29,7 @@ from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.tails import chi2_tail
 from spectral_irt.responses.block import Floats
 
-LIMIT = 2.7  # standard errors: 0.7% of differences that agree are beyond
-INSIDE = 0.93  # variance of a standard normal that is cut at +-2.7, where the excess is measured
+LIMIT = 3.0  # standard errors: 0.3% of differences that agree are beyond
 HALF_SD = 0.378  # standard deviation of the middle half of a standard normal; 1 + 5/k where k are few (Rousseeuw)
 STARTS = 500  # centers to start from
 STEPS = 50  # enough: sets of items settle in five or so
@@ -61,7 +61,9 @@ class Agreement:
     p: float
 
 
-def agree(difference: Floats, errors: JointErrors, *, excess: bool = True, level: float = 0.05) -> Agreement:
+def agree(
+    difference: Floats, errors: JointErrors, *, limit: float = LIMIT, excess: bool = True, level: float = 0.05
+) -> Agreement:
     """The value on which most of the differences agree, and those that do not.
 
     Parameters
@@ -69,6 +71,8 @@ def agree(difference: Floats, errors: JointErrors, *, excess: bool = True, level
     difference : float array
     errors : JointErrors
         Of the differences.
+    limit : float
+        Standard errors beyond which a difference does not agree.
     excess : bool
         Whether differences may scatter beyond their errors (linking), or each that does is to be told (groups).
     level : float
@@ -90,13 +94,13 @@ def agree(difference: Floats, errors: JointErrors, *, excess: bool = True, level
     for _ in range(STEPS):
         z = _apart(difference, errors, used, beyond)[1]
         size = np.abs(z)
-        new = size <= LIMIT
+        new = size <= limit
         if new.sum() < half:
             new = size <= np.partition(size, half - 1)[half - 1]
         if test is not None and (new == used).all():
             break
         used = new
-        test = scatter(difference[used], errors.take(used), level)
+        test = scatter(difference[used], errors.take(used), level, within=limit)
         beyond = test.beyond if excess else beyond
     assert test is not None
     center, z = _apart(difference, errors, used, beyond)
@@ -140,12 +144,12 @@ class Scatter:
     beyond: float
 
 
-def scatter(x: Floats, errors: JointErrors, level: float, *, cut: bool = True) -> Scatter:
+def scatter(x: Floats, errors: JointErrors, level: float, *, within: float = np.inf) -> Scatter:
     """Do these differ by more than their errors explain, and by how much: by moments, 0 unless Q is beyond chance.
 
-    `cut`: these are the ones within 2.7 standard errors, which look more alike than all do.
+    `within`: these are the ones within so many standard errors, which look more alike than all do.
     """
-    inside = INSIDE if cut else 1.0
+    inside = _variance_within(within)
     k, (statistic, df) = len(x), errors.disagreement(x)
     if not df:
         unknown = not errors.variance.any() and k > 1
@@ -154,3 +158,15 @@ def scatter(x: Floats, errors: JointErrors, level: float, *, cut: bool = True) -
     if p >= level:
         return Scatter(statistic, df, p, 0.0)
     return Scatter(statistic, df, p, max((statistic / inside - df) / errors.precision(), 0.0))
+
+
+def _variance_within(limit: float) -> float:
+    """Variance of a standard normal variable that is cut at -limit and limit.
+
+    >>> round(_variance_within(3.0), 3), _variance_within(np.inf)
+    (0.973, 1.0)
+    """
+    if np.isinf(limit):
+        return 1.0
+    density = math.exp(-(limit**2) / 2) / math.sqrt(2 * math.pi)
+    return 1 - 2 * limit * density / math.erf(limit / math.sqrt(2))

@@ -42,6 +42,7 @@ Z95_ONE_SIDED = 1.6448536269514722
 MIN_USERS = 30  # informative users: with fewer, standard errors of half a logit and more say nothing
 MATCHED = 0.5  # share of users with a match below which Mantel and Haenszel's ratio is not given
 FEWEST_ANCHORS = 0.25  # of the items
+APART = 2.7  # standard errors beyond which an item is not an anchor: one too few costs less than one that differs
 MOST = 0.4  # share of items that may differ, for the others to say where zero is
 SINGLY = 50  # items that are not anchors, up to which each has a matching score of its own
 
@@ -290,7 +291,10 @@ def _purify(groups: Subgroups, focal: list[int]) -> NDArray[np.bool_]:
     anchors = np.ones(len(groups.items), dtype=bool)
     for k in focal:
         found = agree(
-            groups.difficulty[k] - groups.difficulty[base], groups.errors(k) + groups.errors(base), excess=False
+            groups.difficulty[k] - groups.difficulty[base],
+            groups.errors(k) + groups.errors(base),
+            limit=APART,
+            excess=False,
         )
         anchors &= found.agrees
         size = np.maximum(size, np.abs(found.z))

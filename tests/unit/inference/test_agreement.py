@@ -62,8 +62,8 @@ def test_the_test_of_agreement_keeps_its_level_and_the_excess_is_found() -> None
     p, found = [], []
     se = np.linspace(0.1, 0.3, 20)
     for _ in range(400):
-        p.append(scatter(rng.normal(0, se), JointErrors.independent(se), 0.05, cut=False).p)
-        found.append(scatter(rng.normal(0, np.hypot(se, 0.4)), JointErrors.independent(se), 0.05, cut=False).beyond)
+        p.append(scatter(rng.normal(0, se), JointErrors.independent(se), 0.05).p)
+        found.append(scatter(rng.normal(0, np.hypot(se, 0.4)), JointErrors.independent(se), 0.05).beyond)
     assert np.mean(np.array(p) < 0.05) == pytest.approx(0.05, abs=0.033)  # three standard errors
     assert np.mean(found) == pytest.approx(0.16, rel=0.06)  # variance of a variance of 20: 33% of it, over 400
 
