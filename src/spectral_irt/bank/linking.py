@@ -232,8 +232,8 @@ def link(
     -----
     Only items with the status "ok" or "anchored" on both sides count: others rest on a prior, or are on another scale.
     An item has drifted when its difference is more than 3 standard errors from the mean of the items that agree.
-    Where these differ by more than their errors explain, that excess counts as error too, so that in large samples
-    small differences everywhere are not drift of every item.
+    Where these differ beyond doubt by more than their errors explain (p < 0.001), that excess counts as error too, so
+    that in large samples small differences everywhere are not drift of every item.
 
     Errors come from covariance matrices where there are any: of a fit, or from a bank's information matrix (both up to
     2,000 items). Otherwise they count as independent before centering, which is right where everybody answers the same

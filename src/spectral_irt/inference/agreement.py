@@ -7,9 +7,10 @@ that are off, and so is any spread taken from all. Here instead:
 1. the half that lies closest together is found (least trimmed squares), which others cannot draw away;
 2. from there outward, every difference within 3 standard errors (`limit`) of the mean of those that agree joins them,
    and the mean is taken anew, until nothing changes;
-3. Cochran's Q asks whether those that agree differ by more than their errors explain. If so, what they differ by
-   besides (the standard deviation `excess`) counts as error in step 2: differences that scatter everywhere are not
-   taken for drift of each.
+3. Cochran's Q asks whether those that agree differ by more than their errors explain, and by how much besides (the
+   standard deviation `excess`). If that is beyond doubt it counts as error in step 2: differences that scatter
+   everywhere are not taken for drift of each. Less than that does not, or one item that is off and was missed would
+   let in the next.
 
 References
 ----------
@@ -29,6 +30,7 @@ from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.tails import chi2_tail
 from spectral_irt.responses.block import Floats
 
+DOUBT = 0.001  # p of Q below which an excess counts as error
 LIMIT = 3.0  # standard errors: 0.3% of differences that agree are beyond
 HALF_SD = 0.378  # standard deviation of the middle half of a standard normal; 1 + 5/k where k are few (Rousseeuw)
 STARTS = 500  # centers to start from
@@ -45,7 +47,7 @@ class Agreement:
         The mean of the differences that agree.
     agrees : bool array
     z : float array
-        Each difference from the center, over its standard error, the excess in it.
+        Each difference from the center, over its standard error, with the excess in it where p is below 0.001.
     excess : float
         Standard deviation of the differences that agree, beyond what their errors explain; 0 where these do.
     statistic, df, p : float, int, float
@@ -76,7 +78,7 @@ def agree(
     excess : bool
         Whether differences may scatter beyond their errors (linking), or each that does is to be told (groups).
     level : float
-        Of Cochran's Q, below which an excess is allowed for.
+        Of Cochran's Q: the excess is 0 where its p is above.
 
     Examples
     --------
@@ -101,10 +103,11 @@ def agree(
             break
         used = new
         test = scatter(difference[used], errors.take(used), level, within=limit)
-        beyond = test.beyond if excess else beyond
+        if excess:
+            beyond = 0.0 if test.p >= DOUBT else test.beyond
     assert test is not None
     center, z = _apart(difference, errors, used, beyond)
-    return Agreement(center, used, z, float(np.sqrt(beyond)), test.statistic, test.df, test.p)
+    return Agreement(center, used, z, float(np.sqrt(test.beyond)), test.statistic, test.df, test.p)
 
 
 def _closest(x: Floats, se: Floats, half: int) -> NDArray[np.bool_]:
