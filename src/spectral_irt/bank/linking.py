@@ -5,7 +5,7 @@ With difficulties x in b and y in a of the common items, the shift is the mean o
 
     var(shift) = w' V_a w + w' V_b w,   w = 1 / k on the k items used,
 
-because the errors of centered difficulties hang together: of items that make up the whole of both calibrations the
+because the errors of centered difficulties are correlated: of items that make up the whole of both calibrations the
 mean is known for sure. An item of b on a's scale is b_i + shift, and both parts have b's errors in them:
 
     var(b_i + shift) = V_b,ii - 2 (V_b w)_i + w' V_b w + w' V_a w + excess^2 / k,

@@ -1,6 +1,6 @@
 """The joint errors of many difficulties: a covariance matrix, or what stands in for it where there is none.
 
-Difficulties are centered, so that their errors hang together however independent the answers are. With independent
+Difficulties are centered, so that their errors are correlated however independent the answers are. With independent
 errors of variance v_i before centering, those of e_i - mean(e) over m items have the covariance
 
     V_ij = [i = j] v_i + u_i + u_j,   u_i = -v_i / m + sum(v) / (2 m^2),
