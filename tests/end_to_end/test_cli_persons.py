@@ -237,8 +237,14 @@ def test_groups_from_a_column_of_the_answers(cli: Cli, school: Path) -> None:
     assert {(row["group"], row["reference"]) for row in rows} == {("m", "f")}
     assert [row["item"] for row in rows if row["class"] == "C"] == ["q4"]
     assert 0.5 < float(rows[3]["contrast"]) < 1.3
-    assert "1 of 12 items works differently between the groups 'f', 'm' (class C: 'q4')" in " ".join(done.out.split())
+    said = "1 of 12 items works differently between the groups 'f', 'm': 'q4' is harder for 'm' by"
+    assert f"{said} {float(rows[3]['contrast']):.2f} logits (class C)." in " ".join(done.out.split())
     found = record()
+    assert (found["dif"]["flagged"], found["dif"]["nonuniform"]) == (
+        1,
+        sum(row["nonuniform"] == "true" for row in rows),
+    )
+    assert found["dif"]["anchors"] < 12
     assert found["dif"]["column"] == "sex"
     assert sum(found["dif"]["groups"].values()) == 1200
     assert found["dif"]["classes"]["C"] == 1

@@ -333,9 +333,10 @@ class Analysis:
         groups: Any,
         *,
         reference: Any = None,
-        anchors: str | Iterable[Any] = "all",
+        anchors: str | Iterable[Any] = "purified",
         min_users: int = MIN_USERS,
         level: float = LEVEL,
+        nonuniform: bool = True,
     ) -> Differential:
         """Differential item functioning: which items are harder for one group than for another as able.
 
@@ -343,7 +344,7 @@ class Analysis:
         their order, or maps persons to labels.
         """
         options = {"reference": reference, "anchors": anchors, "min_users": min_users, "level": level}
-        return differential(self.calibration, self.responses, groups, **options)
+        return differential(self.calibration, self.responses, groups, nonuniform=nonuniform, **options)
 
     def local_dependence(
         self,

@@ -145,8 +145,16 @@ def _dif_record(dif: Differential, column: str) -> dict[str, Any]:
         "df": dif.test.df,
         "p": dif.test.p,
         "items_compared": len(flags),
+        "anchors": len(dif.anchors),
         "classes": {letter: int(np.sum(flags == letter)) for letter in "ABC"},
+        "flagged": _named(dif, "differential_items"),
+        "nonuniform": _named(dif, "nonuniform_items") if dif.nonuniform_tested else None,
     }
+
+
+def _named(dif: Differential, code: str) -> int:
+    """Items that the summary names."""
+    return sum(len(finding.items) for finding in dif.findings if finding.code == code)
 
 
 def finding_record(finding: Finding) -> dict[str, Any]:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from spectral_irt.inference.reliability import Reliability
 
 # Findings that the lines say already.
-SAID = ("regularization", "misfitting_items", "differential_items", "no_differential_items")
+GROUPS = ("differential_items", "no_differential_items", "nonuniform_items", "nonuniform_not_tested")
+SAID = ("regularization", "misfitting_items", *GROUPS)
 
 METHODS = {
     "SpectralRasch": "Spectral",
@@ -66,7 +67,7 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
     if parts.fit:
         lines.append(("fit", study.checks(parts).sentence()))
     for column, dif in study.grouped(parts).items():
-        sentences = [found.sentence for found in dif.findings if found.code in SAID]
+        sentences = [found.sentence for found in dif.findings if found.code in GROUPS]
         lines.append(("groups", f"{column}: {' '.join(sentences)}"))
     return lines
 

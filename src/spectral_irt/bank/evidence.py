@@ -138,11 +138,16 @@ def model_variance(information: Floats, alpha: float, *, grounded: bool = False)
     if information.ndim == 1:
         with np.errstate(divide="ignore"):
             return 1 / (information + alpha)
-    covariance = np.linalg.inv(_full(information, alpha, alpha == 0 and not grounded))
+    return np.maximum(np.diag(model_covariance(information, alpha, grounded=grounded)), 0)
+
+
+def model_covariance(information: Floats, alpha: float, *, grounded: bool = False) -> Floats:
+    """Covariance of the difficulties under the model, from the whole matrix; centered unless the scale is grounded."""
+    covariance = np.asarray(np.linalg.inv(_full(information, alpha, alpha == 0 and not grounded)), dtype=float)
     if not grounded:
         covariance -= covariance.mean(axis=0)
         covariance -= covariance.mean(axis=1)[:, None]
-    return np.maximum(np.diag(covariance), 0)
+    return covariance
 
 
 def _full(information: Floats, alpha: float, loose: bool) -> Floats:

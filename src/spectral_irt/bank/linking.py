@@ -1,29 +1,70 @@
-"""Two calibrations with items in common, brought to one scale, and the items that have drifted."""
+"""Two calibrations with items in common, brought to one scale, and the items that have drifted.
+
+With difficulties x in b and y in a of the common items, the shift is the mean of y - x over the items that agree on it
+(`inference/agreement.py` says how these are found). Its variance takes the covariances of both calibrations,
+
+    var(shift) = w' V_a w + w' V_b w,   w = 1 / k on the k items used,
+
+because the errors of centered difficulties are correlated: of items that make up the whole of both calibrations the
+mean is known for sure. An item of b on a's scale is b_i + shift, and both parts have b's errors in them:
+
+    var(b_i + shift) = V_b,ii - 2 (V_b w)_i + w' V_b w + w' V_a w + excess^2 / k,
+
+where the excess is the standard deviation by which the items that agree differ beyond their errors, if they do.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.bank.bank import Bank, calibration_of
+from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.evidence import Prior
-from spectral_irt.bank.linked_groups import on_scale
+from spectral_irt.bank.known_errors import KINDS, LINKED, Side, errors_of_bank
 from spectral_irt.calibration import Calibration, Scale
-from spectral_irt.errors import BankError, check_option, listed, option
+from spectral_irt.errors import BankError, check_option, join, listed, option
 from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.inference.agreement import LIMIT, agree, scatter
+from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.findings import Severity
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import make_table
 
 METHODS = ("mean", "mean-sigma", "robust")
 FEWEST = {"mean": 2, "mean-sigma": 3, "robust": 3}
-DRIFT = 2.7  # robust z beyond which an item has drifted: 0.7% of the items that have not
-IQR = 0.7413  # times the distance of the quartiles = the standard deviation of a normal sample
+DRIFT = LIMIT  # robust z beyond which an item has drifted: 0.3% of the items that have not
+MOST_DRIFT = 0.4  # share of the common items beyond which nobody can tell who has drifted from whom
+LEVEL = 0.05  # of the test of heterogeneity
+NAMED = 5  # drifted items that the sentence names
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity:
+    """How shift and slope move with the difficulties of the common items: gradients, in a and in b."""
+
+    shift_by_a: Floats
+    shift_by_b: Floats
+    slope_by_a: Floats
+    slope_by_b: Floats
+
+    def variance(self, side: str, errors: JointErrors, at: Floats, own: float, place: Any = slice(None)) -> Floats:
+        """Variance of own * e_i + the part of shift + slope * at_i that comes from this side's errors, for every i.
+
+        `place` has the positions of the common items among the errors.
+        """
+        shift, slope = np.zeros(len(errors.own)), np.zeros(len(errors.own))
+        shift[place], slope[place] = (getattr(self, f"{name}_by_{side}") for name in ("shift", "slope"))
+        by_shift, by_slope = errors.times(shift), errors.times(slope)
+        common = shift @ by_shift + 2 * at * (shift @ by_slope) + at**2 * (slope @ by_slope)
+        if not own:
+            return np.maximum(common, 0)
+        return np.maximum(common + own**2 * errors.variance + 2 * own * (by_shift + at * by_slope), 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +76,21 @@ class Link:
     shift, slope : float
         The slope is 1 except for "mean-sigma".
     shift_se, slope_se : float
-        From the standard errors of the items, as if the common items were the only ones that matter.
+        From the covariances of both calibrations: what other people's answers to the same items would have changed.
     link_error : float
-        Standard error of the shift if the common items are a sample of those that could have been used: from how much
-        they disagree (jackknife), drift and all.
-    item, difficulty_a, difficulty_b, difference, se, z, robust_z, drift : arrays
-        The common items: a's difficulty, b's on a's scale, b minus a, its standard error, their ratio, the ratio to
-        the spread of all differences, and whether that is beyond 2.7.
+        Standard error of the shift if the common items are a sample of those that could have been used: with what they
+        differ by beyond their errors (`excess`). It goes into the standard errors of the linked items.
+    statistic, df, p : float, int, float
+        Cochran's Q: do the items used differ by more than their errors explain?
+    excess : float
+        By how much (standard deviation, logits); 0 where p is 0.05 or more.
+    basis : (str, str)
+        What the errors of a and of b were taken from: "covariance", "information" (both whole matrices), "independent"
+        (standard errors only) or "none".
+    item, difficulty_a, difficulty_b, difference, se, z, robust_z, drift, used : arrays
+        The common items: a's difficulty, b's on a's scale, b minus a, its standard error with that of both calibrations
+        and of the shift, their ratio; the distance from the items that agree over its standard error, the excess in it,
+        and whether that is beyond 3; whether the item counts for the shift.
     scale : Scale
         Of a.
     """
@@ -52,6 +101,11 @@ class Link:
     shift_se: float
     slope_se: float
     link_error: float
+    statistic: float
+    df: int
+    p: float
+    excess: float
+    basis: tuple[str, str]
     item: Labels
     difficulty_a: Floats
     difficulty_b: Floats
@@ -60,11 +114,14 @@ class Link:
     z: Floats
     robust_z: Floats
     drift: NDArray[np.bool_]
+    used: NDArray[np.bool_]
     scale: Scale
+    sensitivity: Sensitivity = field(repr=False)
+    errors_a: JointErrors = field(repr=False)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The common items, in logits of a."""
-        names = ("item", "difficulty_a", "difficulty_b", "difference", "se", "z", "robust_z", "drift")
+        names = ("item", "difficulty_a", "difficulty_b", "difference", "se", "z", "robust_z", "drift", "used")
         return {name: getattr(self, name) for name in names}
 
     def table(self, frame_kind: str | None = None) -> Any:
@@ -72,24 +129,58 @@ class Link:
         return make_table(self.columns(), frame_kind)
 
     @property
+    def agreement(self) -> str:
+        """Whether the items used agree on the shift, in words."""
+        which = "the others" if self.drift.any() and self.method == "robust" else "the common items"
+        if not self.df:
+            return f"whether {which} agree cannot be told without standard errors"
+        test = f"Q = {self.statistic:.1f}, df = {self.df}, p {_p(self.p)}"
+        if self.excess == 0:
+            return f"{which} agree within their errors ({test})"
+        return (
+            f"{which} differ by more than their errors explain ({test}): by a standard deviation of {self.excess:.2f} "
+            "logits beyond chance"
+        )
+
+    @property
+    def doubtful(self) -> str:
+        """What to say where too many items have drifted for a link; else nothing."""
+        if self.drift.mean() <= MOST_DRIFT:
+            return ""
+        return (
+            f"more than {100 * MOST_DRIFT:.0f}% of the common items have drifted, and these data cannot tell which "
+            "ones moved and which stayed"
+        )
+
+    @property
     def finding(self) -> Finding:
-        """What the link is, in a sentence."""
+        """What the link is, in a sentence or two."""
         slope = "" if self.slope == 1 else f" and slope {self.slope:.3f} (se {self.slope_se:.3f})"
         sentence = (
             f"Linked over {len(self.item):,} common items ({self.method}): shift {self.shift:.3f} logits "
             f"(se {self.shift_se:.3f}){slope}."
         )
-        drifted = self.item[self.drift]
-        if not len(drifted):
-            return Finding("linked", "note", sentence)
-        verb = "has" if len(drifted) == 1 else "have"
-        sentence += f" {len(drifted):,} of them {verb} drifted: {listed(drifted)}."
-        robust = "Use " + option("method", "robust") + ", which leaves drifted items out of the shift."
-        remedy = "" if self.method == "robust" else robust
-        return Finding("linked", "warning", sentence, remedy, tuple(drifted.tolist()))
+        drifted = np.flatnonzero(self.drift)
+        remedies: list[str] = []
+        if len(drifted):
+            verb = "has" if len(drifted) == 1 else "have"
+            order = drifted[np.argsort(-np.abs(self.difference[drifted]), kind="stable")]
+            named = ", ".join(f"{listed(self.item[[k]])} {self.difference[k]:+.2f}" for k in order[:NAMED])
+            more = f" and {len(drifted) - NAMED:,} more" if len(drifted) > NAMED else ""
+            sentence += f" {len(drifted):,} of them {verb} drifted (+: harder in B): {named}{more}."
+            if self.method != "robust":
+                remedies.append("Use " + option("method", "robust") + ", which leaves drifted items out of the shift.")
+        sentence += f" {_sentence(self.agreement)}"
+        if self.excess:
+            remedies.append("The link error has that in it; more common items make it smaller.")
+        if self.doubtful:
+            sentence += f" {_sentence(self.doubtful)}"
+            remedies.append("Look for what happened to these items before using the link.")
+        severity: Severity = "warning" if len(drifted) or self.excess else "note"
+        return Finding(LINKED, severity, sentence, join(remedies, " "), tuple(self.item[drifted].tolist()))
 
     def apply(self, bank: Bank | Calibration | RaschEstimator) -> Bank:
-        """The bank b on a's scale. The uncertainty of the link is not added to the items' standard errors."""
+        """The bank b on a's scale, the error of the link in its standard errors."""
         bank = _bank(bank)
         people = bank.population
         if people is not None:
@@ -97,7 +188,7 @@ class Link:
         return replace(
             bank,
             difficulty=self.shift + self.slope * bank.difficulty,
-            se=self.slope * bank.se,
+            se=self._errors_of(bank),
             information=bank.information / self.slope**2,
             matrix=None if bank.matrix is None else bank.matrix / self.slope**2,
             prior=Prior(self.shift + self.slope * bank.prior.mean, bank.prior.precision / self.slope**2),
@@ -105,6 +196,22 @@ class Link:
             scale=self.scale,
             findings=(*bank.findings, self.finding),
         )
+
+    def _errors_of(self, bank: Bank) -> Floats:
+        """Standard errors of shift + slope * b, NaN where b has none."""
+        at = np.nan_to_num(bank.difficulty)
+        errors = errors_of_bank(bank)[0]
+        # What the bank says of an item stands; the errors of both say what the link adds to it.
+        place = positions(self.item, bank.items)
+        gained = np.full(len(at), self.shift_se**2)
+        if (place >= 0).all():
+            from_b = self.sensitivity.variance("b", errors, at, self.slope, place)
+            from_a = self.sensitivity.variance("a", self.errors_a, at, 0.0)
+            gained = from_a + from_b - self.slope**2 * errors.variance
+        beyond = self.sensitivity.variance("a", JointErrors.independent(self.excess * self.used), at, 0.0)
+        variance = self.slope**2 * bank.se**2 + gained + beyond
+        with np.errstate(invalid="ignore"):
+            return np.sqrt(np.maximum(variance, 0))
 
 
 def link(
@@ -114,26 +221,31 @@ def link(
 
     Parameters
     ----------
-    a, b : Bank or fitted estimator
+    a, b : Bank, Calibration or fitted estimator
+        Of different people: the errors of the two count as independent.
     method : "robust", "mean" or "mean-sigma"
-        "mean": the mean of the differences. "mean-sigma": also a slope, the ratio of the standard deviations; under the
-        Rasch model it should be 1, and one that is not asks for an explanation. "robust" (default): items whose
-        difference is far from the median are left out, then the mean.
+        "robust" (default): the mean of the differences of the items that agree, which up to 40% of drifted items do not
+        move. "mean": of all common items. "mean-sigma": also a slope, the ratio of the standard deviations; under the
+        Rasch model it should be 1, and one that is not asks for an explanation.
 
     Notes
     -----
     Only items with the status "ok" or "anchored" on both sides count: others rest on a prior, or are on another scale.
-    An item has drifted when its difference is more than 2.7 robust standard deviations from the median of all: the
-    standard deviation is 0.74 times the distance of the quartiles, or the item's own standard error where that is
-    larger, so that neither items that agree by luck nor items measured badly make others look bad.
+    An item has drifted when its difference is more than 3 standard errors from the mean of the items that agree.
+    Where these differ beyond doubt by more than their errors explain (p < 0.001), that excess counts as error too, so
+    that in large samples small differences everywhere are not drift of every item.
+
+    Errors come from covariance matrices where there are any: of a fit, or from a bank's information matrix (both up to
+    2,000 items). Otherwise they count as independent before centering, which is right where everybody answers the same
+    items, and too small where forms are connected by few; `Link.basis` says which it was.
 
     References
     ----------
-    Huynh & Meyer (2010), Use of robust z in detecting unstable items in item response theory models, Practical
-    Assessment, Research & Evaluation 15(2). Kolen & Brennan (2014), Test Equating, Scaling, and Linking, ch. 6.
+    Kolen & Brennan (2014), Test Equating, Scaling, and Linking, ch. 6. Huynh & Meyer (2010), Use of robust z in
+    detecting unstable items in item response theory models, Practical Assessment, Research & Evaluation 15(2).
     """
     check_option("method", method, METHODS)
-    first, second = _Side.of(a), _Side.of(b)
+    first, second = Side.of(a), Side.of(b)
     place = positions(second.items, first.items)
     shared = np.flatnonzero(place >= 0)
     if len(shared) < FEWEST[method]:
@@ -145,55 +257,75 @@ def link(
             f"{listed(second.items)}. Check the labels.",
         )
     x, y = second.difficulty[shared], first.difficulty[place[shared]]
-    var_x, var_y = second.se[shared] ** 2, first.se[place[shared]] ** 2
+    errors_x, errors_y = second.errors.take(shared), first.errors.take(place[shared])
     slope = float(y.std(ddof=1) / x.std(ddof=1)) if method == "mean-sigma" else 1.0
     if not np.isfinite(slope) or slope == 0:
         raise BankError(
             "the common items do not differ in difficulty, so they give no slope; use ", option("method", "mean"), "."
         )
 
-    raw = slope * x - y
-    se = np.sqrt(slope**2 * var_x + var_y)
-    robust = _robust_z(raw, se)
-    drift = np.abs(robust) > DRIFT
-    used = ~drift if method == "robust" else np.ones(len(raw), dtype=bool)
+    raw, errors = slope * x - y, errors_x.scaled(slope) + errors_y
+    found = agree(raw, errors, level=LEVEL)
+    used = found.agrees if method == "robust" else np.ones(len(raw), dtype=bool)
+    statistic, df, p, excess = found.statistic, found.df, found.p, found.excess
+    if method != "robust":
+        every = scatter(raw, errors, LEVEL)
+        statistic, df, p, excess = every.statistic, every.df, every.p, float(np.sqrt(every.beyond))
     shift = -float(raw[used].mean())
-    shift_se, slope_se = _standard_errors(x[used], y[used], var_x[used], var_y[used], slope, method)
-    difference = raw + shift
+    by = _sensitivity(x, y, slope, used, method)
+    zero = np.zeros(1)
+    shift_variance = _total(by, errors_x, errors_y, zero)
+    beyond = by.variance("a", JointErrors.independent(excess * used), zero, 0.0)[0]
+    slope_by = Sensitivity(by.slope_by_a, by.slope_by_b, by.slope_by_a * 0, by.slope_by_b * 0)
+    # Of b minus a, on a's scale: -e_i of a, slope * e_i of b, and what shift and slope have of both.
+    variance = by.variance("b", errors_x, x, slope) + by.variance("a", errors_y, x, -1.0)
+    difference, se = raw + shift, np.sqrt(np.where(variance > 1e-15, variance, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = difference / se
+        z = np.where(se > 0, difference / se, np.nan)
     return Link(
         method,
         shift,
         slope,
-        shift_se,
-        slope_se,
-        _jackknife(x[used], y[used], method),
+        float(np.sqrt(shift_variance)),
+        float(np.sqrt(_total(slope_by, errors_x, errors_y, zero))),
+        float(np.sqrt(shift_variance + beyond)),
+        statistic,
+        df,
+        p,
+        excess,
+        (first.kind, second.kind),
         second.items[shared],
         y,
         shift + slope * x,
         difference,
         se,
         z,
-        robust,
-        drift,
+        found.z,
+        np.abs(found.z) > DRIFT,
+        used,
         first.scale,
+        by,
+        errors_y,
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Side:
-    items: Labels
-    difficulty: Floats
-    se: Floats
-    scale: Scale
+def told_errors(basis: tuple[str, str]) -> str:
+    """What the errors of a link rest on, in words."""
+    a, b = (KINDS[kind] for kind in basis)
+    return f"the {a} of each" if a == b else f"A's {a} and B's {b}"
 
-    @classmethod
-    def of(cls, calibration: Bank | Calibration | RaschEstimator) -> _Side:
-        """The items of a calibration that have an estimate of their own, or an anchor, on its scale."""
-        made = calibration_of(calibration)
-        known = made.known & on_scale(made.status)
-        return cls(made.labels[known], made.difficulty[known], np.nan_to_num(made.se[known]), made.scale)
+
+def _total(by: Sensitivity, errors_b: JointErrors, errors_a: JointErrors, at: Floats) -> float:
+    return float(by.variance("b", errors_b, at, 0.0)[0] + by.variance("a", errors_a, at, 0.0)[0])
+
+
+def _sensitivity(x: Floats, y: Floats, slope: float, used: NDArray[np.bool_], method: str) -> Sensitivity:
+    k, w = int(used.sum()), used / used.sum()
+    if method != "mean-sigma":
+        return Sensitivity(w, -w, np.zeros(len(x)), np.zeros(len(x)))
+    by_y = (y - y.mean()) / ((k - 1) * y.std(ddof=1) * x.std(ddof=1))
+    by_x = -slope * (x - x.mean()) / ((k - 1) * x.var(ddof=1))
+    return Sensitivity(w - x.mean() * by_y, -slope * w - x.mean() * by_x, by_y, by_x)
 
 
 def _bank(calibration: Bank | Calibration | RaschEstimator) -> Bank:
@@ -202,39 +334,9 @@ def _bank(calibration: Bank | Calibration | RaschEstimator) -> Bank:
     raise BankError("a link is applied to a bank; make one with Bank.from_fit(fit, responses).")
 
 
-def _robust_z(difference: Floats, se: Floats) -> Floats:
-    low, middle, high = np.quantile(difference, [0.25, 0.5, 0.75])
-    spread = np.maximum(IQR * (high - low), se)
-    apart = difference - middle
-    sure = np.where(apart == 0, 0.0, np.copysign(np.inf, apart))  # where nothing explains a difference
-    return np.divide(apart, spread, out=sure, where=spread > 0)
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:] + "."
 
 
-def _standard_errors(
-    x: Floats, y: Floats, var_x: Floats, var_y: Floats, slope: float, method: str
-) -> tuple[float, float]:
-    """Of shift and slope, by the delta method from the items' standard errors."""
-    k = len(x)
-    if method != "mean-sigma":
-        return float(np.sqrt((var_x + var_y).sum()) / k), 0.0
-    by_y = (y - y.mean()) / ((k - 1) * y.std(ddof=1) * x.std(ddof=1))
-    by_x = -slope * (x - x.mean()) / ((k - 1) * x.var(ddof=1))
-    slope_se = np.sqrt(by_y**2 @ var_y + by_x**2 @ var_x)
-    shift_by_y, shift_by_x = 1 / k - x.mean() * by_y, -slope / k - x.mean() * by_x
-    return float(np.sqrt(shift_by_y**2 @ var_y + shift_by_x**2 @ var_x)), float(slope_se)
-
-
-def _jackknife(x: Floats, y: Floats, method: str) -> float:
-    """Standard error of the shift over the common items, each left out in turn."""
-    k = len(x)
-    if k < (4 if method == "mean-sigma" else 2):
-        return float("nan")
-    slope: Any = np.sqrt(_variance_without_one(y) / _variance_without_one(x)) if method == "mean-sigma" else 1.0
-    shift = (y.sum() - y) / (k - 1) - slope * (x.sum() - x) / (k - 1)
-    return float(np.sqrt((k - 1) / k * ((shift - shift.mean()) ** 2).sum()))
-
-
-def _variance_without_one(x: Floats) -> Floats:
-    """The variance of the others, for each."""
-    k, apart = len(x), x - x.mean()
-    return np.maximum((apart @ apart - k / (k - 1) * apart**2) / (k - 2), np.finfo(float).tiny)
+def _p(p: float) -> str:
+    return f"= {p:.2f}" if p >= 0.095 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"

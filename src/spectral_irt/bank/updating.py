@@ -361,11 +361,17 @@ class _Job:
         return connected_components(links, directed=False)[0] == 1
 
     def _variance(self, information: Floats, prior: Prior) -> Floats:
-        """Variances under the model, each in the ratio that the bank's own had to the model's before."""
+        """Variances under the model, each in the ratio that the bank's own had to the model's before.
+
+        Of a bank that was linked, by as much more as before.
+        """
         old, new = self.known & self.free, self.free
         before, after = np.full(len(new), np.nan), np.full(len(new), np.nan)
         before[old] = model_variance(part_of(self.before, old), self.bank.prior.precision, grounded=self.grounded)
         after[new] = model_variance(part_of(information, new), prior.precision, grounded=self.grounded)
+        if any(finding.code == "linked" for finding in self.bank.findings):  # answers do not lessen the link's error
+            added = self.bank.se**2 - before
+            return np.maximum(after + np.where(np.isfinite(added), added, np.nanmedian(added[old])), after / 4)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = self.bank.se**2 / before
         good = np.isfinite(ratio) & (ratio > 0)

@@ -46,6 +46,9 @@ def link(
 ) -> None:
     """Link two banks by the items they share: how far apart the scales are, and which items have drifted.
 
+    Up to 40% of the common items may have drifted: the link rests on those that agree. Its error is in the standard
+    errors of the linked bank.
+
     \b
     Examples
       spectral-irt link bank2024 bank2025
@@ -83,6 +86,7 @@ def show(
     import numpy as np
     from rich.text import Text
 
+    from spectral_irt.bank.linking import told_errors
     from spectral_irt.display import console, plain_table, say, show_lines
     from spectral_irt.errors import printable
 
@@ -93,7 +97,7 @@ def show(
         found.item[order].tolist(),
         *([f"{x:z.2f}" for x in values[order]] for values in (found.difficulty_a, found.difficulty_b)),
         *([f"{x:z.2f}" for x in values[order]] for values in (found.difference, found.se, found.robust_z)),
-        ["drifted" if moved else "" for moved in found.drift[order]],
+        [_moved(found, k) for k in order],
     ]
     say(out, plain_table(heads, columns, out.width))
     more = len(found.item) - len(order)
@@ -101,14 +105,17 @@ def show(
         say(out, Text(f"and {more:,} common items that moved less; --table FILE has all", style="dim"))
     say(out)
     slope = "" if found.slope == 1 else f" times {found.slope:.3f} (se {found.slope_se:.3f})"
-    drifted = int(found.drift.sum())
+    told = told_errors(found.basis)
     lines = [
         ("A", f"{printable(places[0])}: {banks[0].n_items:,} items, {banks[0].n_users:,} people"),
         ("B", f"{printable(places[1])}: {banks[1].n_items:,} items, {banks[1].n_users:,} people"),
         ("link", f"A = B{slope} {found.shift:+.3f} logits (se {found.shift_se:.3f}), {found.method}"),
-        ("error", f"{found.link_error:.3f} if the common items are a sample of those that could have been"),
-        ("drift", f"{drifted:,} of {len(found.item):,} common items, by a robust z beyond 2.7"),
+        ("drift", _drift(found)),
+        ("agreement", found.agreement),
+        ("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})"),
     ]
+    if found.doubtful:
+        lines.append(("warning", found.doubtful))
     show_lines(out, lines)
     say(out)
     if output is None and table is None:
@@ -121,3 +128,17 @@ def show(
         sentence.append("\nThe common items are in " if sentence else "The common items are in ")
         sentence.append(printable(table), style="bold").append(".")
     say(out, sentence)
+
+
+def _moved(found: Link, k: int) -> str:
+    if not found.drift[k]:
+        return ""
+    return f"harder in {'B' if found.difference[k] > 0 else 'A'}"
+
+
+def _drift(found: Link) -> str:
+    drifted, all_of_them = int(found.drift.sum()), f"{len(found.item):,} common items"
+    if not drifted:
+        return f"none of {all_of_them} is beyond a robust z of 3"
+    used = "left out of the link" if found.method == "robust" else "in the link, unless --method robust"
+    return f"{drifted:,} of {all_of_them}, beyond a robust z of 3; {used}"

@@ -4,6 +4,9 @@ Each group is calibrated on its own, and difficulties are compared after both ar
 
     contrast_i = (b_i - mean of anchors) in the focal group - the same in the reference group,   se^2 = se_f^2 + se_r^2.
 
+Anchors are the items that agree on one difference between the groups (`agreement.py`): with all items as anchors a few
+strong differences in one direction show up as small opposite ones everywhere else.
+
 The effect on the delta scale of the Educational Testing Service is -2.35 contrast: negative when the item is harder for
 the focal group. Their classes: A, |delta| < 1 or not different from 0; C, |delta| >= 1.5 and beyond 1 by more than
 chance; B otherwise.
@@ -20,7 +23,10 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import DesignError, OptionError, Words, listed, option
+from spectral_irt.inference.agreement import agree
+from spectral_irt.inference.differential_words import differential_finding
 from spectral_irt.inference.mantel_haenszel import mantel_haenszel
+from spectral_irt.inference.nonuniform import nonuniform_columns, nonuniform_findings
 from spectral_irt.inference.splits import Split, by_label
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
 from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, holm, two_sided
@@ -35,7 +41,10 @@ SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from whic
 Z95_ONE_SIDED = 1.6448536269514722
 MIN_USERS = 30  # informative users: with fewer, standard errors of half a logit and more say nothing
 MATCHED = 0.5  # share of users with a match below which Mantel and Haenszel's ratio is not given
-FEWEST_ANCHORS = 0.25  # of the items; purifying stops before
+FEWEST_ANCHORS = 0.25  # of the items
+APART = 2.7  # standard errors beyond which an item is not an anchor: one too few costs less than one that differs
+MOST = 0.4  # share of items that may differ, for the others to say where zero is
+SINGLY = 50  # items that are not anchors, up to which each has a matching score of its own
 
 Columns = dict[str, NDArray[Any]]
 
@@ -72,19 +81,29 @@ class Differential:
         """Every item in every focal group against the reference group.
 
         `item, group, reference, difficulty, difficulty_reference, contrast, se, z, p, p_holm, p_bh, delta, class,
-        flagged, mh_delta, mh_se, mh_p`. `contrast` (logits) is positive, `delta` negative when the item is harder for
-        `group` than for `reference`; the p-values of Holm and of Benjamini and Hochberg take in all rows. The class
-        goes by `p`, as it is defined; `flagged` rows are class B or C with `p_bh` below the level as well. `mh_` is
-        Mantel and Haenszel's statistic on the delta scale, NaN where too few users can be matched.
+        flagged, mh_delta, mh_se, mh_p, interaction, interaction_se, interaction_p, interaction_p_bh, nonuniform`.
+
+        `contrast` (logits) is positive, `delta` negative when the item is harder for `group` than for `reference`; the
+        p-values of Holm and of Benjamini and Hochberg take in all rows. The class goes by `p`, as it is defined;
+        `flagged` rows are class B or C with `p_bh` below the level as well. `mh_` is Mantel and Haenszel's statistic on
+        the delta scale, people matched on the anchors and the item itself, NaN where too few can be. `interaction` is
+        the contrast among the more able minus that among the less able (logits), NaN where that cannot be told;
+        `nonuniform` rows have an `interaction_p_bh` below the level.
         """
         return make_table(self.contrasts, self.groups.everyone.frame_kind)
 
     def overall(self) -> Any:
-        """Every item over all groups: `item, statistic, df, p, p_holm, p_bh, largest, delta, class, flagged`.
+        """Every item over all groups.
 
-        `largest` is the largest contrast between any two groups (its size), `delta` the same in ETS units.
+        `item, statistic, df, p, p_holm, p_bh, largest, harder_for, easier_for, delta, class, flagged`. `largest` is the
+        largest contrast between any two groups, `harder_for` and `easier_for`, and `delta` the same in ETS units.
         """
         return make_table(self.items, self.groups.everyone.frame_kind)
+
+    @property
+    def nonuniform_tested(self) -> bool:
+        """Whether it was asked, of any item, if its difference depends on ability."""
+        return bool(np.isfinite(self.contrasts.get("interaction_p", np.empty(0))).any())
 
     def __repr__(self) -> str:
         flags = self.items["class"]
@@ -102,9 +121,10 @@ def differential(
     groups: Any,
     *,
     reference: Any = None,
-    anchors: str | Iterable[Any] = "all",
+    anchors: str | Iterable[Any] = "purified",
     min_users: int = MIN_USERS,
     level: float = 0.05,
+    nonuniform: bool = True,
 ) -> Differential:
     """Which items are harder for one group than for another, by how much, and whether that may be chance.
 
@@ -117,15 +137,17 @@ def differential(
         None, NaN and "" are users in no group.
     reference : label, optional
         The group that the others are compared with; the first in order by default.
-    anchors : "all", "purified" or item labels
-        What the groups are centered on. "all" (default): all compared items. "purified": items that differ (class B or
-        C, adjusted p below `level`) are taken out and the rest centered anew, until that changes nothing; then a few
-        strong differences do not show up as small opposite ones everywhere else.
+    anchors : "purified", "all" or item labels
+        What the groups are centered on. "purified" (default): the items that agree on one difference between the
+        groups, which up to 40% of items that do not cannot move. "all": all compared items; then a few strong
+        differences in one direction show up as small opposite ones everywhere else.
     min_users : int
         A group with fewer users of mixed success is left out, with a finding; when fewer than two are left that is an
         error.
     level : float
         Of the classes and findings.
+    nonuniform : bool
+        Whether to ask too if differences depend on ability (`nonuniform.py`), which takes as long again.
 
     References
     ----------
@@ -148,15 +170,21 @@ def differential(
     test = compare_groups(found)
     chosen = _anchor_mask(found, anchors)
     if isinstance(anchors, str) and anchors == "purified":
-        chosen = _purify(found, focal, level)
+        chosen = _purify(found, focal)
     centered = _centered_on(found, chosen)
 
-    contrasts = _contrasts(centered, focal, level)
-    note = _add_mantel_haenszel(contrasts, centered, split, focal)
+    base = _base(split.n_groups, focal)
+    contrasts = _contrasts(centered, focal, base, level)
+    note = _add_mantel_haenszel(contrasts, centered, split, focal, base, chosen)
     items = _overall(centered, level)
-    name = split.names[({*range(split.n_groups)} - {*focal}).pop()]
-    findings += [*found.findings, *note, *_finding(items, contrasts, centered, level)]
-    return Differential(contrasts, items, test, centered, name, found.items[chosen], tuple(findings))
+    findings += [*found.findings, *note, differential_finding(items, contrasts, centered, level)]
+    if nonuniform:
+        contrasts |= nonuniform_columns(calibration, responses, split, focal, base, found.items, min_users, level)
+        findings += nonuniform_findings(contrasts)
+    if isinstance(anchors, str):
+        findings += _too_many(items)
+    anchored = found.items[chosen]
+    return Differential(contrasts, items, test, centered, split.names[base], anchored, tuple(findings))
 
 
 # ------------------------------------------------------------------------------------------- groups
@@ -230,27 +258,54 @@ def _anchor_mask(groups: Subgroups, anchors: str | Iterable[Any]) -> NDArray[np.
     return np.isin(np.arange(len(groups.items)), place)
 
 
+def _too_many(items: Columns) -> list[Finding]:
+    """That so many items differ that the others may be the odd ones."""
+    differ = int(items["flagged"].sum())
+    if differ <= MOST * len(items["item"]):
+        return []
+    return [
+        Finding(
+            "too_many_differ",
+            "warning",
+            f"{differ:,} of {len(items['item']):,} items differ between the groups: with so many, nobody can tell from "
+            "the answers alone which ones are harder for one group and which are easier for the other.",
+            "Center on items known to be fair: study.dif(groups, anchors=[...]) in Python.",
+        )
+    ]
+
+
 def _centered_on(groups: Subgroups, anchors: NDArray[np.bool_]) -> Subgroups:
     """The groups' difficulties with the anchors' mean at zero: b - a'b has variance V_ii - 2 (V a)_i + a'V a."""
     a = anchors / anchors.sum()
     difficulty = groups.difficulty - (groups.difficulty @ a)[:, None]
-    if anchors.all() or not groups.covariances:
+    if anchors.all():
         return replace(groups, difficulty=difficulty)
-    moved = [v @ a for v in groups.covariances]
-    variance = [np.diag(v) - 2 * va + a @ va for v, va in zip(groups.covariances, moved, strict=True)]
-    return replace(groups, difficulty=difficulty, se=np.sqrt(np.maximum(variance, 0)))
+    variance = [groups.errors(k).around(a) for k in range(len(groups.names))]
+    return replace(groups, difficulty=difficulty, se=np.sqrt(variance))
 
 
-def _purify(groups: Subgroups, focal: list[int], level: float) -> NDArray[np.bool_]:
-    m = len(groups.items)
-    anchors = np.ones(m, dtype=bool)
-    for _ in range(10):
-        found = _contrasts(_centered_on(groups, anchors), focal, level)
-        new = np.logical_not(found["flagged"].reshape(len(focal), m).any(axis=0))
-        if (new == anchors).all() or new.sum() < max(2, FEWEST_ANCHORS * m):
-            break
-        anchors = new
+def _purify(groups: Subgroups, focal: list[int]) -> NDArray[np.bool_]:
+    """The items that agree in every focal group on how far it is from the reference group."""
+    base = _base(len(groups.names), focal)
+    size = np.zeros(len(groups.items))
+    anchors = np.ones(len(groups.items), dtype=bool)
+    for k in focal:
+        found = agree(
+            groups.difficulty[k] - groups.difficulty[base],
+            groups.errors(k) + groups.errors(base),
+            limit=APART,
+            excess=False,
+        )
+        anchors &= found.agrees
+        size = np.maximum(size, np.abs(found.z))
+    fewest = max(2, int(np.ceil(FEWEST_ANCHORS * len(size))))
+    if anchors.sum() < fewest:  # many groups, each with other items that differ: those that differ least
+        anchors = size <= np.partition(size, fewest - 1)[fewest - 1]
     return anchors
+
+
+def _base(n_groups: int, focal: list[int]) -> int:
+    return ({*range(n_groups)} - {*focal}).pop()
 
 
 # ---------------------------------------------------------------------------------------- contrasts
@@ -270,8 +325,7 @@ def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05) -> NDAr
     return out
 
 
-def _contrasts(groups: Subgroups, focal: list[int], level: float) -> Columns:
-    base = ({*range(len(groups.names))} - {*focal}).pop()
+def _contrasts(groups: Subgroups, focal: list[int], base: int, level: float) -> Columns:
     names = np.array(groups.names, dtype=object)
     m = len(groups.items)
     contrast = (groups.difficulty[focal] - groups.difficulty[base]).ravel()
@@ -298,20 +352,21 @@ def _contrasts(groups: Subgroups, focal: list[int], level: float) -> Columns:
     }
 
 
-def _add_mantel_haenszel(contrasts: Columns, groups: Subgroups, split: Split, focal: list[int]) -> list[Finding]:
+def _add_mantel_haenszel(
+    contrasts: Columns, groups: Subgroups, split: Split, focal: list[int], base: int, anchors: NDArray[np.bool_]
+) -> list[Finding]:
     """Matched odds ratios beside the contrasts; a finding where too few users can be matched."""
     inside = split.group[split.group >= 0]
-    base = ({*range(split.n_groups)} - {*focal}).pop()
     columns: dict[str, list[Floats]] = {"mh_delta": [], "mh_se": [], "mh_p": []}
     shares = []
     for k in focal:
         pair = (inside == k) | (inside == base)
-        found = mantel_haenszel(groups.everyone.take_users(pair), inside[pair] == k)
-        shares.append(found.matched)
-        enough = 1.0 if found.matched >= MATCHED else np.nan
-        columns["mh_delta"].append(-DELTA * found.log_odds * enough)
-        columns["mh_se"].append(DELTA * found.se * enough)
-        columns["mh_p"].append(found.p * enough)
+        log_odds, se, p, matched = _matched_on(groups.everyone.take_users(pair), inside[pair] == k, anchors)
+        shares.append(matched)
+        enough = 1.0 if matched >= MATCHED else np.nan
+        columns["mh_delta"].append(-DELTA * log_odds * enough)
+        columns["mh_se"].append(DELTA * se * enough)
+        columns["mh_p"].append(p * enough)
     contrasts |= {name: np.concatenate(values) for name, values in columns.items()}
     if min(shares) >= MATCHED:
         return []
@@ -326,13 +381,35 @@ def _add_mantel_haenszel(contrasts: Columns, groups: Subgroups, split: Split, fo
     ]
 
 
+def _matched_on(
+    responses: Responses, focal: NDArray[np.bool_], anchors: NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats, float]:
+    """Log odds ratio, standard error and p of every item, people matched on their score on the anchors and the item.
+
+    Where more than 50 items are not anchors, those are matched on all items.
+    """
+    others = np.flatnonzero(~anchors)
+    sets = [anchors] if len(others) else [np.ones(len(anchors), dtype=bool)]
+    if len(others) > SINGLY:
+        sets.append(np.ones(len(anchors), dtype=bool))
+    else:
+        sets += [anchors | (np.arange(len(anchors)) == k) for k in others]
+    out, matched = np.full((3, len(anchors)), np.nan), 0.0
+    for k, chosen in enumerate(sets):
+        found = mantel_haenszel(responses if chosen.all() else responses.take_items(chosen), focal)
+        new = chosen if not k else chosen & ~anchors
+        out[:, new] = np.array([found.log_odds, found.se, found.p])[:, new[chosen]]
+        matched = matched if k else found.matched
+    return out[0], out[1], out[2], matched
+
+
 def _overall(groups: Subgroups, level: float) -> Columns:
     """Each item over all groups, with the largest contrast between any two."""
     df = len(groups.names) - 1
     statistic = weighted_spread(groups.difficulty, groups.se**2)
     p = chi2_tail(statistic, df)
     high, low = groups.difficulty.argmax(axis=0), groups.difficulty.argmin(axis=0)
-    item = np.arange(len(groups.items))
+    item, names = np.arange(len(groups.items)), np.array(groups.names, dtype=object)
     largest = groups.difficulty[high, item] - groups.difficulty[low, item]
     se = np.hypot(groups.se[high, item], groups.se[low, item])
     p_bh, classes = benjamini_hochberg(p), ets_class(DELTA * largest, DELTA * se, p, level)
@@ -344,44 +421,9 @@ def _overall(groups: Subgroups, level: float) -> Columns:
         "p_holm": holm(p),
         "p_bh": p_bh,
         "largest": largest,
+        "harder_for": names[high],
+        "easier_for": names[low],
         "delta": DELTA * largest,
         "class": classes,
         "flagged": (classes != "A") & (p_bh < level),
     }
-
-
-def _finding(items: Columns, contrasts: Columns, groups: Subgroups, level: float) -> list[Finding]:
-    """What both tables say, over all groups and against the reference, in a sentence."""
-    names = listed(groups.names)
-    m = len(groups.items)
-    flagged, letter = (np.vstack([items[k], contrasts[k].reshape(-1, m)]) for k in ("flagged", "class"))
-    differs = flagged.any(axis=0)
-    if not differs.any():
-        seen = (letter != "A").any(axis=0)
-        sentence = f"None of {m:,} items works differently between the groups {names} by more than "
-        if not seen.any():
-            sentence += "a class A difference."
-        else:
-            sentence += (
-                f"chance allows: {int(seen.sum()):,} in class B or C when looked at alone "
-                f"({listed(groups.items[seen])}), none with a p below {level:g} once adjusted for asking of all."
-            )
-        return [Finding("no_differential_items", "note", sentence)]
-    by_size = np.flatnonzero(differs)[np.argsort(-items["delta"][differs], kind="stable")]
-    large = (flagged & (letter == "C")).any(axis=0)
-    parts = [
-        f"class {c}: {listed(groups.items[chosen])}"
-        for c in "CB"
-        if len(chosen := by_size[large[by_size] == (c == "C")])
-    ]
-    one = len(by_size) == 1
-    return [
-        Finding(
-            "differential_items",
-            "warning",
-            f"{len(by_size):,} of {m:,} items {'works' if one else 'work'} differently between the groups {names} "
-            f"({'; '.join(parts)}).",
-            "Read them side by side; drop them, or calibrate them for each group on their own.",
-            tuple(groups.items[by_size].tolist()),
-        )
-    ]

@@ -14,6 +14,7 @@ from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.spectral import SpectralRasch, lands
+from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.splits import Split
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
@@ -61,6 +62,12 @@ class Subgroups:
         parts = [f"{name} ({n:,} users)" for name, n in zip(self.names, self.sizes, strict=True)]
         shown = " | ".join(parts[:5]) + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
         return shown + (f", {len(self.left_out)} items left out" if len(self.left_out) else "")
+
+    def errors(self, group: int) -> JointErrors:
+        """Of the difficulties in one group."""
+        if self.covariances:
+            return JointErrors.dense(self.covariances[group])
+        return JointErrors.after_centering(self.se[group])
 
     @property
     def sandwich(self) -> bool:

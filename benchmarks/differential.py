@@ -1,0 +1,104 @@
+"""How often does a comparison of groups blame items that do not differ, and find those that do?
+
+    python benchmarks/differential.py [--replicates 200] [--people 500] [--designs A,B]
+
+20 items, two groups of so many people. In some designs 4 items are harder for the second group by 0.8 logits, all in
+the same direction; in some the second group is abler by a logit; in some everybody answers half of the items at random,
+or one of four booklets of ten items. In the last ones an item discriminates differently in the second group (half or
+twice as steep) and is as hard on the whole.
+
+clean: items that do not differ, with p < 0.05 by default (anchors purified); clean, all: the same with all items as
+anchors; clean MH: by Mantel and Haenszel's statistic; power: items that differ, with p < 0.05; named: the same, named
+in the summary (class B or C, adjusted p < 0.05); interaction: items without a difference that depends on ability whose
+interaction has p < 0.05; steep: items with one that have.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+
+import numpy as np
+
+from measure import table
+from spectral_irt import Responses, SpectralRasch
+from spectral_irt.model import sigmoid
+
+ITEMS, DIFFER, BY = 20, 4, 0.8
+# items that differ, impact, what is answered, discrimination of an item in the second group
+DESIGNS: dict[str, tuple[bool, float, str, float]] = {
+    "no difference": (False, 0.0, "all", 1.0),
+    "no difference; abler by 1": (False, 1.0, "all", 1.0),
+    "no difference; half answered": (False, 0.0, "half", 1.0),
+    "no difference; booklets; abler by 1": (False, 1.0, "booklets", 1.0),
+    "4 of 20": (True, 0.0, "all", 1.0),
+    "4 of 20; abler by 1": (True, 1.0, "all", 1.0),
+    "4 of 20; half answered": (True, 0.0, "half", 1.0),
+    "4 of 20; booklets; abler by 1": (True, 1.0, "booklets", 1.0),
+    "half as steep": (False, 0.0, "all", 0.5),
+    "twice as steep": (False, 0.0, "all", 2.0),
+}
+
+
+def draw(design: str, people: int, seed: int) -> tuple[Responses, np.ndarray, np.ndarray, np.ndarray]:
+    """Answers, groups, which items differ, and which do so by ability."""
+    differ, impact, answered, steep = DESIGNS[design]
+    rng = np.random.default_rng([seed, people])
+    beta = rng.normal(size=ITEMS)
+    moved = np.isin(np.arange(ITEMS), rng.permutation(ITEMS)[:DIFFER]) & differ
+    one = (np.arange(ITEMS) == np.argmin(np.abs(beta))) & (steep != 1)
+    second = np.repeat([False, True], people)[:, None]
+    theta = rng.normal(size=(2 * people, 1)) + impact * second
+    slope = np.where(second & one, steep, 1.0)
+    right = rng.random((2 * people, ITEMS)) < sigmoid(slope * (theta - beta - BY * (moved & second)))
+    table = right.astype(float)
+    if answered == "half":
+        table[rng.random(table.shape) < 0.5] = np.nan
+    if answered == "booklets":  # items 0-9, 5-14, 10-19, and 15-19 with 0-4
+        start = 5 * rng.integers(4, size=(2 * people, 1))
+        table[(np.arange(ITEMS) - start) % ITEMS >= ITEMS // 2] = np.nan
+    return Responses.from_wide(table), np.where(second[:, 0], "B", "A"), moved, one
+
+
+def study(design: str, people: int, replicates: int) -> dict[str, float]:
+    """Shares over so many replicates."""
+    rows: dict[str, list[float]] = {
+        name: [] for name in ("clean", "clean, all", "clean MH", "power", "named", "interaction", "steep")
+    }
+    for seed in range(replicates):
+        data, groups, moved, one = draw(design, people, seed)
+        analysis = SpectralRasch(regularization=0).fit(data).analyse(data)
+        found = analysis.dif(groups)
+        every = analysis.dif(groups, anchors="all", nonuniform=False).contrasts
+        place = found.contrasts["item"].astype(int)
+        differs, by_ability = moved[place], one[place]
+        same = ~differs & ~by_ability
+        low = {name: found.contrasts[name] < 0.05 for name in ("p", "mh_p", "interaction_p")}
+        rows["clean"] += low["p"][same].tolist()
+        rows["clean, all"] += (every["p"][same] < 0.05).tolist()
+        if np.isfinite(found.contrasts["mh_p"]).any():
+            rows["clean MH"] += low["mh_p"][same].tolist()
+        rows["power"] += low["p"][differs].tolist()
+        rows["named"] += found.contrasts["flagged"][differs].tolist()
+        tested = np.isfinite(found.contrasts["interaction_p"])
+        rows["interaction"] += low["interaction_p"][tested & ~by_ability].tolist()
+        rows["steep"] += low["interaction_p"][tested & by_ability].tolist()
+    return {name: float(np.mean(values)) if values else float("nan") for name, values in rows.items()}
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replicates", type=int, default=200)
+    parser.add_argument("--people", type=int, default=500)
+    parser.add_argument("--designs", default=",".join(DESIGNS))
+    args = parser.parse_args()
+    rows: list[list[object]] = []
+    for design in args.designs.split(","):
+        rows.append([design, *study(design, args.people, args.replicates).values()])
+    print(f"{args.replicates} replicates, two groups of {args.people}")
+    print(table(["design", "clean", "clean, all", "clean MH", "power", "named", "interaction", "steep"], rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Are the standard errors of a link right, and are drifted items found?
+
+    python benchmarks/linking.py [--replicates 400] [--people 300,1000] [--keep fit]
+
+Two test forms, each answered by people of its own who differ in mean ability by half a logit, with 4, 15 or 40 items in
+common and 10 more of their own, or in booklets of which everybody answers a part. Each is calibrated on its own, and
+the second is linked to the first. `--keep` says what is linked: the fits with their covariance matrices (`fit`), banks
+with their information matrices (`bank`), or calibrations of which only standard errors are known (`se`).
+
+covered: the 95% interval of the shift has the truth in it; ratio: mean standard error over the spread of the shifts;
+items: the 95% intervals of the second form's items, on the scale of the first, have the truth in them; false: items
+that did not drift and are said to have; found: runs in which 4 of 5 drifted items or more are named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from measure import table
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.bank import Link, link
+from spectral_irt.bank.bank import information_matrix, without_data
+from spectral_irt.responses import Responses
+
+OWN = 10  # items that only one form has
+# name: common items, share of the items of a form that each person answers, common items that drift, by how much
+DESIGNS: dict[str, tuple[int, float, int, float]] = {
+    "4 common items": (4, 1.0, 0, 0.0),
+    "15 common items": (15, 1.0, 0, 0.0),
+    "40 common items": (40, 1.0, 0, 0.0),
+    "15 common items (half answered)": (15, 0.5, 0, 0.0),
+    "5 of 15 drifted by 1.2": (15, 1.0, 5, 1.2),
+    "6 of 15 drifted by 1.2": (15, 1.0, 6, 1.2),
+    "4 of 40 drifted by 1.2": (40, 1.0, 4, 1.2),
+}
+
+
+def forms(common: int, share: float, drifted: int, by: float, people: int, seed: int) -> tuple[Any, ...]:
+    """Responses to both forms, the true difficulties of each, and which items of the second have drifted."""
+    rng = np.random.default_rng([seed, common, people])
+    truth = rng.normal(size=common + 2 * OWN)
+    a, b = np.arange(common + OWN), np.r_[:common, common + OWN : common + 2 * OWN]
+    moved = np.isin(b, rng.permutation(common)[:drifted])
+    data = []
+    for items, level, shift in ((a, 0.0, 0.0), (b, 0.5, by * moved)):
+        design = {} if share == 1 else {"design": "sampled", "p": share}
+        made = simulate.rasch(
+            people, difficulty=truth[items] + shift, ability_mean=level, seed=int(rng.integers(2**31)), **design
+        )
+        data.append(replace(made.responses, items=items))
+    return data[0], data[1], truth[a], truth[b], moved
+
+
+def calibrated(data: Responses, keep: str) -> Any:
+    fit = SpectralRasch().fit(data)
+    if keep == "fit":
+        return fit
+    alone = fit.calibration_.replace(covariance=None)
+    if keep == "se":
+        return alone
+    # As Bank.from_fit makes it, but for the population, which takes most of the time and has no part in a link.
+    return replace(without_data(alone), matrix=information_matrix(data, fit.difficulty_))
+
+
+def one(design: str, people: int, seed: int, keep: str) -> tuple[Link, float, float, np.ndarray]:
+    """The link, how far its shift is from the truth, the share of items covered, and which common items drifted."""
+    first, second, a, b, moved = forms(*DESIGNS[design], people, seed)
+    other = calibrated(second, keep)
+    found = link(calibrated(first, keep), other)
+    truth = b + DESIGNS[design][3] * moved - a.mean()  # of the second form, on the scale of the first
+    covered = np.nan
+    if keep == "bank":
+        linked = found.apply(other)
+        covered = np.mean(np.abs(linked.difficulty - truth) < 1.96 * linked.se)
+    return found, found.shift - truth.mean(), float(covered), np.isin(found.item, second.items[moved])
+
+
+def study(design: str, people: int, replicates: int, keep: str) -> dict[str, float]:
+    """What came of so many replicates."""
+    error, se, items, false, named = [], [], [], [], []
+    for seed in range(replicates):
+        found, off, covered, moved = one(design, people, seed, keep)
+        error.append(off)
+        se.append(found.shift_se)
+        items.append(covered)
+        false.append(found.drift[~moved].mean())
+        named.append(found.drift[moved].sum())
+    off, errors = np.array(error), np.array(se)
+    drifted = DESIGNS[design][2]
+    return {
+        "covered": float(np.mean(np.abs(off) < 1.96 * errors)),
+        "ratio": float(errors.mean() / off.std()),
+        "bias": float(off.mean()),
+        "items": float(np.mean(items)),
+        "false": float(np.mean(false)),
+        "found": float(np.mean(np.array(named) >= min(4, drifted - 1))) if drifted else float("nan"),
+    }
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--replicates", type=int, default=400)
+    parser.add_argument("--people", default="300,1000")
+    parser.add_argument("--keep", choices=["fit", "bank", "se"], default="bank")
+    parser.add_argument("--designs", default=",".join(DESIGNS))
+    args = parser.parse_args()
+    print(f"{args.replicates} replicates, keeping: {args.keep}")
+    rows: list[list[object]] = []
+    for design in args.designs.split(","):
+        for people in map(int, args.people.split(",")):
+            rows.append([design, people, *study(design, people, args.replicates, args.keep).values()])
+            print(*(f"{x:.3g}" if isinstance(x, float) else x for x in rows[-1]), flush=True)
+    print(table(["design", "people", "covered", "ratio", "bias", "items", "false", "found"], rows))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""What is known of the joint errors of a calibration's difficulties, whatever form it is kept in.
+
+- A fitted estimator has its covariance matrix (up to 2,000 items), and a calibration that of up to 25 items.
+- A bank keeps the information matrix of its answers (up to 2,000 items). Its inverse is the covariance under the model,
+  here in proportion to the bank's own standard errors. With anchors, their errors are passed on to the other items.
+- Anything else has standard errors only: the errors then count as independent before centering (`joint_errors.py`), or
+  as independent where the difficulties are not centered.
+
+A bank that was linked before carries the error of that link in its standard errors: b_i + shift has the covariance
+V + u 1' + 1 u' with V that of the answers alone, so that u = (se^2 - diag V) / 2, and a chain of links adds up its
+errors.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectral_irt.bank.bank import Bank, calibration_of
+from spectral_irt.bank.evidence import model_covariance, model_variance
+from spectral_irt.bank.linked_groups import on_scale
+from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.errors import OptionError
+from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.responses.block import Floats
+from spectral_irt.responses.responses import Labels
+
+ZERO = 1e-6  # logits: a mean below this is one that was set to zero
+LINKED = "linked"  # the finding of a bank that was brought to another's scale
+KINDS = {
+    "covariance": "covariance matrix",
+    "information": "information matrix",
+    "independent": "standard errors only",
+    "none": "no standard errors",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """The items of a calibration that have an estimate of their own, or an anchor, on its scale.
+
+    Attributes
+    ----------
+    items, difficulty : labels, float array
+    errors : JointErrors
+    kind : "covariance", "information", "independent" or "none"
+        What the errors were taken from.
+    scale : Scale
+    """
+
+    items: Labels
+    difficulty: Floats
+    errors: JointErrors
+    kind: str
+    scale: Scale
+
+    @classmethod
+    def of(cls, given: Bank | Calibration | RaschEstimator) -> Side:
+        made = calibration_of(given)
+        usable = made.known & on_scale(made.status)
+        errors, kind = errors_of_bank(given) if isinstance(given, Bank) else _of_fit(given, made)
+        return cls(made.labels[usable], made.difficulty[usable], errors.take(usable), kind, made.scale)
+
+
+def _of_fit(given: Calibration | RaschEstimator, made: Calibration) -> tuple[JointErrors, str]:
+    matrix = made.covariance
+    form = getattr(given, "covariance", None)
+    if matrix is None and callable(form):
+        try:
+            matrix = form()
+        except OptionError:  # none was kept
+            matrix = None
+    se = np.where(made.anchored, made.further.get("anchor_se", np.nan), made.se)
+    if matrix is None:
+        return _from_errors(made.difficulty, se)
+    lacking = ~np.isfinite(np.diag(matrix))
+    full = np.where(lacking[:, None] | lacking, 0.0, matrix)
+    full[lacking, lacking] = np.nan_to_num(se[lacking]) ** 2
+    return JointErrors.dense(full), "covariance"
+
+
+def _from_errors(difficulty: Floats, se: Floats) -> tuple[JointErrors, str]:
+    """Of standard errors alone. Difficulties whose mean is not zero were not centered, but rest on something else."""
+    known = np.isfinite(se)
+    if not se[known].any():
+        return JointErrors.independent(np.zeros(len(se))), "none"
+    centered = abs(float(np.nanmean(difficulty))) < ZERO
+    found = (JointErrors.after_centering if centered else JointErrors.independent)(se[known])
+    own, common = np.zeros(len(se)), np.zeros(len(se))
+    own[known], common[known] = found.own, found.common
+    return JointErrors(own, common), "independent"
+
+
+def errors_of_bank(bank: Bank) -> tuple[JointErrors, str]:
+    se = np.nan_to_num(bank.se)
+    linked = any(finding.code == LINKED for finding in bank.findings)
+    under_model = _under_model(bank) if bank.matrix is not None else None
+    if under_model is None:
+        if not linked or bank.anchored.any():
+            return _from_errors(bank.difficulty, bank.se)
+        told = bank.known & (bank.information + bank.prior.precision > 0)
+        own = np.zeros(len(se))
+        own[told] = model_variance(bank.information[told], bank.prior.precision)
+        found = JointErrors.centered(own)
+        return JointErrors(found.own, found.common + (se**2 - found.variance) / 2), "independent"
+    variance = np.diag(under_model)
+    if linked:
+        return JointErrors(np.zeros(len(se)), (se**2 - variance) / 2, under_model), "information"
+    free = ~bank.anchored & (variance > 0) & (se > 0)
+    ratio = np.where(free, se / np.sqrt(np.where(free, variance, 1.0)), 1.0)
+    if bank.anchored.any():  # their errors, which `se` does not have, are in the variance
+        ratio = np.ones(len(se))
+    return JointErrors.dense(ratio[:, None] * under_model * ratio), "information"
+
+
+def _under_model(bank: Bank) -> Floats | None:
+    """Covariance of all items by the information matrix; None where it is singular."""
+    assert bank.matrix is not None
+    alpha = bank.prior.precision
+    told = bank.known & (np.diag(bank.matrix) + alpha > 0)
+    free, fixed = np.flatnonzero(told & ~bank.anchored), np.flatnonzero(bank.known & bank.anchored)
+    full = np.zeros((bank.n_items, bank.n_items))
+    full[fixed, fixed] = np.nan_to_num(bank.se[fixed]) ** 2
+    if not len(free):
+        return full
+    try:
+        inside = model_covariance(bank.matrix[np.ix_(free, free)], alpha, grounded=len(fixed) > 0)
+    except np.linalg.LinAlgError:
+        return None
+    if not np.isfinite(inside).all() or (np.diag(inside) <= 0).any():
+        return None
+    follow = -inside @ bank.matrix[np.ix_(free, fixed)]  # how free items move with the anchors
+    full[np.ix_(free, fixed)] = follow * full[fixed, fixed]
+    full[np.ix_(fixed, free)] = full[np.ix_(free, fixed)].T
+    full[np.ix_(free, free)] = inside + full[np.ix_(free, fixed)] @ follow.T
+    return full

@@ -1,0 +1,145 @@
+"""The joint errors of many difficulties: a covariance matrix, or what stands in for it where there is none.
+
+Difficulties are centered, so that their errors are correlated however independent the answers are. With independent
+errors of variance v_i before centering, those of e_i - mean(e) over m items have the covariance
+
+    V_ij = [i = j] v_i + u_i + u_j,   u_i = -v_i / m + sum(v) / (2 m^2),
+
+which is exact to first order where everybody answers the same items, and never needs an m x m matrix. Where test forms
+are connected by few items the errors have more in common than that, and only a matrix knows it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spectral_irt.responses.block import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class JointErrors:
+    """Covariance of the errors: matrix + diag(own) + common 1' + 1 common'.
+
+    Attributes
+    ----------
+    own, common : float arrays
+    matrix : float array, optional
+        None: no part but the other two.
+    """
+
+    own: Floats
+    common: Floats
+    matrix: Floats | None = None
+
+    @classmethod
+    def dense(cls, matrix: Floats) -> JointErrors:
+        nothing = np.zeros(len(matrix))
+        return cls(nothing, nothing, matrix)
+
+    @classmethod
+    def independent(cls, se: NDArray[Any]) -> JointErrors:
+        return cls(se**2, np.zeros(len(se)))
+
+    @classmethod
+    def centered(cls, variance: Floats) -> JointErrors:
+        """Independent errors of these variances, after centering.
+
+        >>> JointErrors.centered(np.array([1.0, 2.0, 3.0])).times(np.ones(3)).round(12).tolist()  # the mean is 0
+        [0.0, 0.0, 0.0]
+        """
+        m = len(variance)
+        return cls(variance, -variance / m + variance.sum() / (2 * m**2))
+
+    @classmethod
+    def after_centering(cls, se: Floats) -> JointErrors:
+        """The same, from the standard errors that the centered difficulties have.
+
+        se_i^2 = v_i (1 - 2/m) + sum(v) / m^2 is solved for v.
+
+        >>> v = np.array([1.0, 2.0, 3.0])
+        >>> JointErrors.after_centering(np.sqrt(JointErrors.centered(v).variance)).own.round(12).tolist()
+        [1.0, 2.0, 3.0]
+        """
+        m = len(se)
+        if m < 3:
+            return cls.independent(se)
+        total = (se**2).sum() / (1 - 1 / m)
+        return cls.centered(np.maximum((se**2 - total / m**2) / (1 - 2 / m), 0.0))
+
+    @property
+    def variance(self) -> Floats:
+        """Of each error."""
+        plain = self.own + 2 * self.common
+        return np.maximum(plain if self.matrix is None else plain + np.diag(self.matrix), 0.0)
+
+    def times(self, w: Floats) -> Floats:
+        """The covariance of every error with their combination w' e."""
+        out = self.own * w + self.common * w.sum() + self.common @ w
+        return out if self.matrix is None else out + self.matrix @ w
+
+    def of(self, w: Floats) -> float:
+        """Variance of the combination w' e."""
+        return max(float(w @ self.times(w)), 0.0)
+
+    def around(self, w: Floats) -> Floats:
+        """Variance of e_i - w' e for every i: of errors around a weighted mean, where w adds to one."""
+        return np.maximum(self.variance - 2 * self.times(w) + self.of(w), 0.0)
+
+    def __add__(self, other: JointErrors) -> JointErrors:
+        """Of the difference, or the sum, of two independent calibrations."""
+        matrices = [each.matrix for each in (self, other) if each.matrix is not None]
+        matrix = None if not matrices else matrices[0] if len(matrices) == 1 else matrices[0] + matrices[1]
+        return JointErrors(self.own + other.own, self.common + other.common, matrix)
+
+    def scaled(self, factor: float) -> JointErrors:
+        """Of factor * e."""
+        f = factor**2
+        return JointErrors(f * self.own, f * self.common, None if self.matrix is None else f * self.matrix)
+
+    def take(self, chosen: NDArray[np.bool_] | NDArray[np.int64]) -> JointErrors:
+        """Of some of them, by position or mask."""
+        place = np.arange(len(self.own))[chosen]
+        matrix = None if self.matrix is None else self.matrix[np.ix_(place, place)]
+        return JointErrors(self.own[place], self.common[place], matrix)
+
+    def disagreement(self, values: ArrayLike) -> tuple[float, int]:
+        """Cochran's Q of values that should be equal but for these errors, and its degrees of freedom.
+
+        The smallest (x - c 1)' V^-1 (x - c 1) over all c, where a common error of all drops out. NaN and 0 where
+        nothing is known of the errors.
+        """
+        x = np.asarray(values, dtype=float)
+        k = len(x)
+        if k < 2 or not self.variance.any():
+            return float("nan"), 0
+        if self.matrix is None:
+            if not (self.own > 0).all():
+                return float("nan"), 0
+            weight = 1 / self.own
+            return float(weight @ (x - weight @ x / weight.sum()) ** 2), k - 1
+        apart = x - x.mean()
+        try:
+            statistic = float(apart @ np.linalg.solve(self._contrasts(), apart))
+        except np.linalg.LinAlgError:
+            return float("nan"), 0
+        return (statistic, k - 1) if np.isfinite(statistic) and statistic >= 0 else (float("nan"), 0)
+
+    def precision(self) -> float:
+        """By how much Q grows, on average, for every unit of variance that is added to all values."""
+        if self.matrix is None:
+            weight = 1 / self.own
+            return float(weight.sum() - (weight**2).sum() / weight.sum())
+        v = self._contrasts()
+        return float(np.trace(np.linalg.inv(v)) - (len(v) + 1) / np.trace(v))  # without that of the common error
+
+    def _contrasts(self) -> Floats:
+        """The covariance on contrasts, and on a common error of all, which drops out, the mean of its diagonal."""
+        assert self.matrix is not None
+        v = self.matrix + np.diag(self.own)
+        v = v - v.mean(axis=0)
+        v = v - v.mean(axis=1)[:, None]
+        return v + np.trace(v) / len(v) ** 2

@@ -1,0 +1,97 @@
+"""Differences that agree, and their joint errors: against dense matrices and simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectral_irt.inference.agreement import agree, scatter
+from spectral_irt.inference.joint_errors import JointErrors
+
+
+def dense(errors: JointErrors) -> np.ndarray:
+    """The covariance, written out."""
+    k = len(errors.own)
+    plain = np.diag(errors.own) + errors.common[:, None] + errors.common
+    return plain if errors.matrix is None else plain + errors.matrix.reshape(k, k)
+
+
+@pytest.fixture
+def kinds() -> list[JointErrors]:
+    rng = np.random.default_rng(0)
+    v = rng.random(7) + 0.1
+    root = rng.normal(size=(7, 7))
+    centered = JointErrors.centered(v)
+    whole = JointErrors.dense(root @ root.T)
+    return [JointErrors.independent(np.sqrt(v)), centered, whole, whole + centered, centered.scaled(1.5)]
+
+
+def test_centering_by_hand() -> None:
+    v = np.array([1.0, 2.0, 3.0, 0.5])
+    off = np.eye(4) - 0.25
+    np.testing.assert_allclose(dense(JointErrors.centered(v)), off @ np.diag(v) @ off, atol=1e-12)
+    again = JointErrors.after_centering(np.sqrt(np.diag(off @ np.diag(v) @ off)))
+    np.testing.assert_allclose(again.own, v)
+
+
+def test_all_that_is_asked_of_them_equals_the_matrix(kinds: list[JointErrors]) -> None:
+    rng = np.random.default_rng(1)
+    w, x = rng.random(7), rng.normal(size=7)
+    w /= w.sum()
+    for errors in kinds:
+        v = dense(errors)
+        off = np.eye(7) - w
+        np.testing.assert_allclose(errors.variance, np.diag(v))
+        np.testing.assert_allclose(errors.times(w), v @ w)
+        assert errors.of(w) == pytest.approx(w @ v @ w)
+        np.testing.assert_allclose(errors.around(w), np.diag(off @ v @ off.T))
+        chosen = np.array([0, 2, 5])
+        np.testing.assert_allclose(dense(errors.take(chosen)), v[np.ix_(chosen, chosen)])
+        center = np.eye(7) - 1 / 7
+        statistic, df = errors.disagreement(x)
+        assert df == 6
+        inverse = np.linalg.pinv(center @ v @ center)
+        assert statistic == pytest.approx(x @ center @ inverse @ center @ x)
+        assert errors.precision() == pytest.approx(np.trace(inverse))
+    np.testing.assert_allclose(dense(kinds[3]), dense(kinds[2]) + dense(kinds[1]))
+    np.testing.assert_allclose(dense(kinds[4]), 2.25 * dense(kinds[1]))
+
+
+def test_the_test_of_agreement_keeps_its_level_and_the_excess_is_found() -> None:
+    rng = np.random.default_rng(2)
+    p, found = [], []
+    se = np.linspace(0.1, 0.3, 20)
+    for _ in range(400):
+        p.append(scatter(rng.normal(0, se), JointErrors.independent(se), 0.05).p)
+        found.append(scatter(rng.normal(0, np.hypot(se, 0.4)), JointErrors.independent(se), 0.05).beyond)
+    assert np.mean(np.array(p) < 0.05) == pytest.approx(0.05, abs=0.033)  # three standard errors
+    assert np.mean(found) == pytest.approx(0.16, rel=0.06)  # variance of a variance of 20: 33% of it, over 400
+
+
+@pytest.mark.parametrize("off", [0, 4, 8])
+def test_the_center_is_not_drawn_by_what_is_off(off: int) -> None:
+    rng = np.random.default_rng(off)
+    z, named, false = [], [], []
+    errors = JointErrors.independent(np.full(20, 0.15))
+    for _ in range(200):
+        x = rng.normal(0.3, 0.15, 20)
+        x[:off] += 1.0
+        found = agree(x, errors)
+        z.append((found.center - 0.3) / (0.15 / np.sqrt(found.agrees.sum())))
+        named.append(~found.agrees[:off])
+        false.append(~found.agrees[off:])
+    assert np.mean(np.abs(z) < 1.96) > 0.89  # 95% less four standard errors of 1.5%
+    assert not off or np.mean(named) > 0.98
+    assert np.mean(false) < 0.02
+
+
+def test_differences_without_errors_are_judged_by_their_own_spread() -> None:
+    x = np.append(np.random.default_rng(3).normal(0, 0.1, 20), [3.0, 4.0])
+    found = agree(x, JointErrors.independent(np.zeros(22)))
+    assert np.flatnonzero(~found.agrees).tolist()[-2:] == [20, 21]
+    assert found.agrees.sum() >= 18
+    assert np.isnan(found.p)
+    assert found.excess == pytest.approx(0.1, rel=0.4)
+    same = agree(np.ones(5), JointErrors.independent(np.zeros(5)))
+    assert same.agrees.all()
+    assert same.center == 1
