@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,8 +11,9 @@ import numpy as np
 
 from spectral_irt.analysis.assembled import contrast_columns, residual_columns, with_measures
 from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, run_checks
+from spectral_irt.analysis.of_people import OfPeople
 from spectral_irt.analysis.parts import Parts, affordable
-from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.calibration import Scale
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.inference.bounds import error_over_floor
@@ -33,23 +33,17 @@ from spectral_irt.inference.reliability import Reliability, reliability
 from spectral_irt.inference.restscore import restscore_columns
 from spectral_irt.inference.simultaneous import LEVEL as RANK_LEVEL
 from spectral_irt.inference.wald import WaldTest, score_split
-from spectral_irt.persons.abilities import Abilities, abilities
-from spectral_irt.persons.align import align
-from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
-from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
-from spectral_irt.persons.table import person_columns
-from spectral_irt.responses import Finding, as_responses
+from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
-    from spectral_irt.estimators.base import RaschEstimator
 
 Tell = Callable[[str], None]
 
 
-class Analysis:
+class Analysis(OfPeople):
     """What a calibration says about people, and what their answers say about the calibration.
 
     Every question is a method; what several of them need (abilities, say) is computed once.
@@ -80,113 +74,6 @@ class Analysis:
     >>> round(study.reliability().kr20, 3)
     0.295
     """
-
-    def __init__(
-        self,
-        calibration: Calibration,
-        responses: Any,
-        *,
-        ability: str = "wle",
-        population: tuple[float, float] | None = None,
-        ignore_unknown: bool = False,
-        progress: Tell | None = None,
-        estimator: RaschEstimator | None = None,
-    ) -> None:
-        self.calibration = calibration
-        given = as_responses(responses, threshold=calibration.provenance.settings.get("threshold"))
-        self.responses = align(calibration.labels, given, ignore_unknown)
-        self.ability = ability
-        self.population = population
-        self.tell: Tell = progress or (lambda text: None)
-        self._estimator = estimator
-        self._known: dict[Hashable, Any] = {}
-        self._lock = threading.RLock()
-
-    def __repr__(self) -> str:
-        r = self.responses
-        return f"<Analysis: {r.n_users:,} people, {r.n_items:,} items, {r.n_responses:,} responses>"
-
-    def _once(self, key: Hashable, compute: Callable[[], Any], say: str = "") -> Any:
-        """What was computed under this key, or is now."""
-        with self._lock:
-            if key not in self._known:
-                if say:
-                    self.tell(say)
-                self._known[key] = compute()
-            return self._known[key]
-
-    def _table(self, columns: Columns) -> Any:
-        return make_table(columns, self.responses.frame_kind)
-
-    # ------------------------------------------------------------------------------------------ people
-
-    def _estimate(self, method: str | None) -> str:
-        """The one estimate for each person that goes with a method: the posterior mean with plausible values."""
-        method = method or self.ability
-        return "eap" if method == "pv" else method
-
-    def abilities(self, method: str | None = None) -> Abilities:
-        """The ability of every person as arrays; see `persons` for a table. Plausible values go with "eap"."""
-        method = self._estimate(method)
-        prior: dict[str, Any] = {}
-        if method == "eap" and self.population is not None:
-            prior = dict(zip(("prior_mean", "prior_sd"), self.population, strict=True))
-        return self._once(
-            ("abilities", method),
-            lambda: abilities(self.responses, self.calibration.difficulty, method, **prior),
-            say=f"abilities ({method})",
-        )
-
-    def populations(self) -> list[dict[str, Any]] | None:
-        """Mean and standard deviation of ability in each group, where marginal likelihood estimated them."""
-        table: Columns | None = getattr(self._estimator, "population_", None)
-        if table is None:
-            return None
-        columns = {name: values.tolist() for name, values in table.items()}
-        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-    def person_fit(self, method: str | None = None) -> MeanSquares:
-        """Infit and outfit of every person as arrays."""
-        method = self._estimate(method)
-        found = self.abilities(method)
-        return self._once(
-            ("person_fit", method),
-            lambda: person_mean_squares(self.responses, self.calibration.difficulty, found.ability),
-        )
-
-    def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
-        """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
-        prior = self.population if given is not None else self.abilities("eap").prior
-        how: dict[str, Any] = {"draws": draws, "seed": seed, "prior": prior, "given": given}
-        return plausible_values(self.responses, self.calibration.difficulty, **how)
-
-    def persons(self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None) -> Any:
-        """The persons as a table: `person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
-
-        `n` answers to items with a difficulty, `score` of them right. `extreme`: everything right or everything wrong;
-        the ability is then infinite under "ml", and finite but mostly the method's under the others. `infit` and
-        `outfit` are mean squares at the reported ability (1 = as the model expects, above: erratic, below: too
-        regular), missing for extreme scores. `measure` and `measure_se` follow where there is a scale of report.
-
-        Parameters
-        ----------
-        method : "wle", "ml", "eap" or "pv", optional
-            Warm's weighted likelihood, maximum likelihood, or the mean under a normal prior; by default that of the
-            analysis. "pv": plausible values too, `pv1, pv2, ...`, drawn from the posterior whose mean is `ability`.
-        draws, seed, given
-            Of "pv": how many values for each person, the seed, and what they will be related to (groups, numbers); see
-            `persons.plausible.plausible_values`.
-        """
-        return self._table(self.person_columns(method, draws=draws, seed=seed, given=given))
-
-    def person_columns(
-        self, method: str | None = None, *, draws: int = 5, seed: Seed = 0, given: Any = None
-    ) -> Columns:
-        """The columns of `persons`."""
-        columns = person_columns(self.responses, self.abilities(method), self.person_fit(method))
-        if (method or self.ability) == "pv":
-            columns |= self.plausible_values(draws, seed=seed, given=given).columns()
-        return with_measures(columns, "ability", self.calibration.scale)
 
     def reliability(self, method: str | None = None) -> Reliability:
         """EAP reliability, KR-20, separation of persons and items: see `inference.reliability.reliability`."""

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from spectral_irt.display import item_table, say, show_findings, show_lines, show_source
 from spectral_irt.errors import printable
+from spectral_irt.estimators.landing import LANDED
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
@@ -76,12 +77,17 @@ def how(calibration: Calibration, method: str | None = None) -> str:
     """How the calibration came about, in a few sentences."""
     made = calibration.provenance
     text = f"{method or METHODS.get(made.estimator, made.estimator)} estimate"
+    landed = (made.solver or "").endswith(LANDED)
     weighting = made.settings.get("weighting")
-    text += f", {weighting} weights" if weighting else ""
+    if landed:
+        text += ", landed on the conditional likelihood"
+    else:
+        text += f", {weighting} weights" if weighting else ""
     anchored = int(calibration.anchored.sum())
     if anchored:
         text += f", anchored to {anchored:,} item{'' if anchored == 1 else 's'}"
-    sentences = [f"{text}: {made.iterations:,} passes over the data, residual {made.residual:.0e}."]
+    left = f"{made.residual:.0e} standard errors from its end" if landed else f"residual {made.residual:.0e}"
+    sentences = [f"{text}: {made.iterations:,} passes over the data, {left}."]
     if calibration.prior is not None:
         sentences.append(f"Regularization: {calibration.prior}.")
     if made.se_method == "none":

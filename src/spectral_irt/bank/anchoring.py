@@ -20,8 +20,8 @@ from spectral_irt.errors import DesignError, OptionError, check_option, listed, 
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.chain_alone import chain_convergence
 from spectral_irt.estimators.displacement import displacements
-from spectral_irt.estimators.landed import between_parts
-from spectral_irt.estimators.landing import Landed, land
+from spectral_irt.estimators.landed import between_parts, regularization_finding
+from spectral_irt.estimators.landing import LANDED, Landed, land
 from spectral_irt.estimators.landing_errors import Matrices, standard_errors
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
@@ -150,7 +150,7 @@ class AnchoredRasch(RaschEstimator):
         status[fixed] = "anchored"
         findings = [finding for finding in design.findings if finding.code != "disconnected"] + notes
         findings += _not_estimated(responses, status, kept)
-        findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
+        findings.append(regularization_finding(plan))
         findings += chain_convergence(found, self.tol) if found else []
         anchor_se = np.where(fixed, anchors.se[place], np.nan)
         chance = np.hypot(full["displacement_se"], np.nan_to_num(anchor_se))
@@ -165,7 +165,7 @@ class AnchoredRasch(RaschEstimator):
             information=full["information"],
             regularization=plan,
             se_method=method,
-            solver=f"{found.method}, landed" if found else "none",
+            solver=found.method + LANDED if found else "none",
             contraction=contraction,
             scale=anchors.scale,
             further={

@@ -9,16 +9,16 @@ import numpy as np
 
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.prior import Prior, fading
-from spectral_irt.chain.regularization import plan_prior
+from spectral_irt.chain.regularization import Regularization, plan_prior
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.errors import listed, option
 from spectral_irt.estimators.base import WEAK_LINKS, convergence
 from spectral_irt.estimators.chain_alone import SpectralFit, chosen_method, kept_items, slow_mixing
-from spectral_irt.estimators.landing import CLOSE, land
+from spectral_irt.estimators.landing import CLOSE, LANDED, land
 from spectral_irt.estimators.landing_errors import Matrices, standard_errors
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.design import Design
+from spectral_irt.responses.design import Design, Mask
 
 START = 1e-5  # residual of the chain from which the landing starts
 
@@ -58,7 +58,7 @@ def landed_difficulty(
     prior, parts = None, np.zeros(rest.n_items, dtype=np.int64)
     if plan.kind != "none":
         neighbors = Neighbors(rest)
-        parts = parts if whole else neighbors.parts()
+        parts = parts if whole else _with_scale_first(neighbors.parts(), design.component[kept] == 0)
         fade = fading(design.information[kept], design.component[kept] == 0) if plan.estimated else np.ones(len(beta))
         prior = Prior(neighbors, alpha, fade, plan.estimated)
     landed = land(rest, beta, prior=prior, parts=parts, tell=tell)
@@ -78,7 +78,7 @@ def landed_difficulty(
         findings = [each for each in findings if each.code != "disconnected"]
         findings.append(_apart(rest, parts, equal_means))
 
-    findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
+    findings.append(regularization_finding(plan))
     findings += convergence(
         "the conditional likelihood", landed.evaluations, "steps", "a move of", landed.move, CLOSE, remedy=WEAK_LINKS
     )
@@ -92,7 +92,7 @@ def landed_difficulty(
         passes + landed.evaluations,
         landed.move,
         found.contraction,
-        f"{found.method}, landed",
+        found.method + LANDED,
         method,
         plan,
         tuple(findings),
@@ -100,6 +100,23 @@ def landed_difficulty(
         matrix,
         kept,
     )
+
+
+def _with_scale_first(parts: Ints, scale: Mask) -> Ints:
+    """Parts so numbered that 0 is the one of the items that give the scale."""
+    first = int(np.bincount(parts[scale]).argmax())
+    return np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
+
+
+def regularization_finding(plan: Regularization) -> Finding:
+    """What the prior was, and what it does to intervals."""
+    sentence, remedy = f"Regularization: {plan}.", ""
+    if plan.kind == "neighbors":
+        remedy = (
+            "Intervals under a prior cover the truth in 95% of cases over all items; of the hardest and the easiest "
+            "items with few answers, which it draws towards the others, they cover fewer."
+        )
+    return Finding("regularization", "note", sentence, remedy)
 
 
 def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:

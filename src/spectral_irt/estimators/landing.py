@@ -25,6 +25,7 @@ from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
 
+LANDED = ", landed"  # what the solver's name ends with
 CLOSE = 0.04  # steps end when the next would move no item by more than this many standard errors
 ALLOWED = 0.01  # standard errors by which series in the place of exact sums may move an item
 FEW, FINER = 100_000, 1e-4  # up to so many answers accuracy costs nothing to speak of, and both are this instead
@@ -82,7 +83,7 @@ class Landed:
     def __matmul__(self, v: Floats) -> Floats:
         """The Newton matrix times v, which is 0 on fixed items."""
         degree = self.degree if v.ndim == 1 else self.degree[:, None]
-        image = degree * v - self.rows.sum(_linked, v)
+        image = degree * v - self.rows.sum(linked, v)
         if self.prior:
             image += self.prior @ v
         if self.fixed is not None:
@@ -174,6 +175,7 @@ def _aimed(here: Landed, score: Floats, share: Floats) -> tuple[Landed, Floats, 
     return here, step, float(pulled @ step)
 
 
-def _linked(rows: Rows, v: Floats) -> Floats:
+def linked(rows: Rows, v: Floats) -> Floats:
+    """C' C v."""
     matrix = rows.matrix(rows.link)
     return matrix.T @ (matrix @ v)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.estimators.landing import Landed
+from spectral_irt.estimators.landing import Landed, linked
 from spectral_irt.estimators.rows import Rows
 from spectral_irt.numerics import centered_inverse, gram
 from spectral_irt.responses.block import Floats
@@ -38,8 +38,8 @@ class Matrices:
         meat = landed.rows.sum(_score_gram)
         if landed.prior:
             penalty, pull = landed.prior.dense()
-            meat[np.diag_indices(m)] += too_regular(landed, np.diag(meat))
-            bread, meat = bread + penalty, meat + pull
+            lacking = np.sqrt(too_regular(landed, np.diag(meat)))
+            bread, meat = bread + penalty, meat + pull + lacking[:, None] * bread * lacking
         if landed.fixed is None:
             return cls(bread, meat, centered_inverse(bread, landed.floating))
         free = np.flatnonzero(~landed.fixed)
@@ -55,15 +55,18 @@ class Matrices:
 
 
 def too_regular(landed: Landed, omega: Floats) -> Floats:
-    """What people whose answers look too regular to judge by would have added had chance treated them otherwise.
+    """The share of each item's information by which its people's answers are too regular to judge by.
 
     Where an item has few answers, and all alike, its sum of squared scores `omega` is far below its expectation, the
     information. What is missing is made up for, the more the more the estimate rests on the prior: with many answers
-    the sum is to be believed, and what it lacks is as often chance as not.
+    the sum is to be believed, and what it lacks is as often chance as not. It is made up for by as much of the
+    information itself, which leaves the weak links of a design as weak as they are.
     """
     assert landed.prior is not None
     share = np.divide(landed.prior.diagonal, landed.diagonal, out=np.zeros(len(omega)), where=landed.diagonal > 0)
-    return np.cbrt(share) * np.maximum(landed.information - omega, 0)
+    told = landed.information
+    lacking = np.divide(told - omega, told, out=np.zeros(len(omega)), where=told > 0)
+    return np.cbrt(share) * np.maximum(lacking, 0)
 
 
 def standard_errors(landed: Landed, method: str, seed: int = 0) -> Floats:
@@ -81,12 +84,16 @@ def _variance(landed: Landed, probes: int, seed: int) -> Floats:
     scale = np.divide(1.0, landed.diagonal, out=np.zeros(m), where=landed.diagonal > 0)
     shift = _common_shift(landed, scale)
     omega = landed.rows.sum(_score_squares)
-    extra = too_regular(landed, omega) if prior else np.zeros(m)
+    lacking = np.sqrt(too_regular(landed, omega)) if prior else np.zeros(m)
 
     def meat(v: Floats) -> Floats:
-        return landed.rows.sum(_score_twice, v) + extra * v + (prior.spread(v) if prior else 0.0)
+        made = landed.rows.sum(_score_twice, v)
+        if prior:
+            inner = lacking * v
+            made += prior.spread(v) + lacking * (landed.degree * inner - landed.rows.sum(linked, inner))
+        return made
 
-    diagonal = omega + extra
+    diagonal = omega + lacking**2 * landed.information
     if prior:
         diagonal = diagonal + prior.spread_diagonal
     moved = meat(shift)
@@ -95,7 +102,7 @@ def _variance(landed: Landed, probes: int, seed: int) -> Floats:
         return known
     noise = np.random.default_rng(seed)
     b = landed.rows.sum(_signed, probes, each=[landed.rows.seeds(seed)])
-    b += np.sqrt(extra)[:, None] * noise.standard_normal(b.shape)
+    b += (lacking * np.sqrt(landed.information))[:, None] * noise.standard_normal(b.shape)
     if prior:
         b += prior.draw(noise, probes)
     if landed.fixed is not None:

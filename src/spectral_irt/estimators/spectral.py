@@ -102,25 +102,37 @@ class SpectralRasch(RaschEstimator):
     """Rasch difficulties with standard errors by the spectral method.
 
     P(X_li = 1) = 1 / (1 + exp(beta_i - theta_l)); exp(beta) is the stationary distribution of a Markov chain on items.
+    From there a few Newton steps lead onto the conditional likelihood: on data that do not quite follow the model the
+    chain alone drifts from it (docs/explanation/landing.md).
 
     Parameters
     ----------
     weighting : "ability", "persons" or "pairs"
         How much each person counts. "ability" (default): 97 to 99.8% as efficient as conditional maximum likelihood.
         "persons": every person counts once. "pairs": the paper's; long records count for much more than they tell.
+        The last two are ways to study the chain, and are not followed by the landing.
     regularization : "auto" or float
-        "auto" (default): nothing when all items are connected and each carries information above 25; else a virtual
-        item of average difficulty that every item meets, worth a normal prior of precision alpha, which is chosen by
-        empirical Bayes. A number (1e-6 to 1e9) is that alpha; 0 forbids it, and then items without a finite estimate
-        are left out and a design without a common scale is an error.
+        "auto" (default): nothing when all items are connected and each carries information above 50; else a normal
+        prior on how far an item lies from the other items that its own people met, of a precision alpha that is chosen
+        by empirical Bayes. It counts in full for items with information up to 25 and fades from there on. A number
+        (1e-6 to 1e9) is that alpha, in full for all; 0 forbids it, and then items without a finite estimate are left
+        out and a design without a common scale is an error. The chain alone has a prior around the mean of all items.
     nu, nu_rule : float, "differed" or "together"
         The paper's regularization, for reproduction: `nu` imaginary disagreements each way for every pair that
         differed in some user's answers (its program), or was seen together (its text). Needs weighting="pairs" or
         "persons", and the explicit item-item matrix.
-    se : "auto", "dense", "one-pass", "multiplier" or "none"
-        How standard errors are computed; `se_method_` says which was used.
+    refine : "auto", True or False
+        Whether the chain is followed by the landing: "auto" (default) under ability weights without nu; False leaves
+        the chain's own estimate.
+    assume_equal_means : bool
+        Whether groups of items that share no people are taken to be equally hard on average. By default nothing is
+        assumed, and items outside the largest group have an infinite standard error.
+    se : "auto", "dense", "one-pass", "multiplier", "information" or "none"
+        How standard errors are computed; `se_method_` says which was used. "dense", "one-pass" and "multiplier" are
+        three ways to the sandwich; "information" is from the model alone.
     tol : float
-        Relative l1 residual of the chain at which to stop. 1e-10: no digit that anyone prints depends on it.
+        Relative l1 residual of the chain alone at which to stop; the landing ends when no item would move by a
+        twentieth of its standard error, and on small data much later.
     max_iter : int
         Most passes of one chain solve.
     threads : int, optional
@@ -134,11 +146,12 @@ class SpectralRasch(RaschEstimator):
     ----------
     difficulty_, se_ : float arrays
         Larger = harder; mean zero over the items that have an estimate. NaN without one.
-        Where an estimate rests on the prior alone, so does its error: under weights other than "ability" it is the
-        prior's spread. What rests on `nu` alone (status other than "ok") has none, since nu is no distribution: NaN.
+        Where an estimate rests on the prior alone, so does its error. What rests on `nu` alone (status other than
+        "ok") has none, since nu is no distribution: NaN.
     status_ : array of str
     n_iter_, residual_, contraction_ : int, float, float
-        Passes over the data, final residual, and how much one pass shrinks the slowest error (near 1: weak links).
+        Passes over the data; how far another step would move an item, in standard errors (chain alone: the final
+        residual); and how much one pass of the chain shrinks the slowest error (near 1: weak links).
     regularization_ : Regularization
     findings_ : tuple of Finding
     information_ : float array
@@ -146,15 +159,15 @@ class SpectralRasch(RaschEstimator):
 
     References
     ----------
-    Nguyen & Zhang, "A Spectral Approach to Item Response Theory", NeurIPS 2022. The weights and the standard errors
-    are derived in docs/explanation/estimator.md.
+    Nguyen & Zhang, "A Spectral Approach to Item Response Theory", NeurIPS 2022. The weights and the chain's standard
+    errors are derived in docs/explanation/estimator.md, the landing and its prior in docs/explanation/landing.md.
 
     Examples
     --------
     >>> from spectral_irt import SpectralRasch, datasets
     >>> fit = SpectralRasch().fit(datasets.load_lsat())
     >>> fit.difficulty_.round(2).tolist()
-    [-1.27, 0.48, 1.24, 0.17, -0.62]
+    [-1.26, 0.47, 1.24, 0.17, -0.62]
     """
 
     kept_: Any

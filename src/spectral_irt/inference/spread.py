@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.chain.prior import fading
 from spectral_irt.responses.block import Floats
 
 STEPS = 10  # of EM; few keep the spread smooth, which ranks need: many would gather it at single points
@@ -67,11 +68,15 @@ def data_alone(calibration: Calibration) -> tuple[Floats, Floats]:
     """What the answers say of each item without the prior: its likelihood exp(pull b - precision b^2 / 2).
 
     A difficulty with standard error s that a prior N(mean, 1 / alpha) was part of has the precision 1 / s^2 - alpha
-    from its answers.
+    from its answers. The level that an item was drawn to is taken for the mean of all: right where items were met at
+    random, and where forms differ in difficulty too little is taken away.
     """
     total = 1 / np.maximum(calibration.se, LEAST_SE) ** 2
     prior = calibration.prior
+    alpha: float | Floats
     alpha, mean = (0.0, 0.0) if prior is None else (prior.alpha, prior.mean)
+    if prior is not None and prior.kind == "neighbors" and prior.estimated:
+        alpha = alpha * fading(calibration.item_information, calibration.known)
     precision = np.maximum(total - alpha, LEAST_SHARE * total)
     return precision, calibration.difficulty * total - (total - precision) * mean
 

@@ -1,0 +1,194 @@
+"""The landing: how exact its probabilities are, where it ends on data that misfit, and what it costs.
+
+    python benchmarks/landing.py [--parts series,misfit,cost] [--data DIR] [--responses 1000000] [--pictures DIR]
+
+series   largest and signed error of P(X = 1 | score) by the Edgeworth series, against the exact contour sum
+misfit   distance from exact CML in its standard errors, of the chain alone and of the default; items out of order
+         with their shares of right answers. Simulated tables, and language models x prompts with --data. A prior
+         moves items with few answers on purpose, so landing and chain are compared without one
+cost     CPU of a whole fit with standard errors over that of the chain alone, and (at the size of --responses) the
+         distance of a sample of items from exact CML, by the exact score
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from spectral_irt import ConditionalRasch, Responses, SpectralRasch, simulate
+from spectral_irt.estimators.edgeworth import fill_given_score
+from spectral_irt.estimators.esf import conditional_moments, tilt
+from spectral_irt.estimators.given_score import conditional_probabilities
+from spectral_irt.model import prox, sigmoid
+from spectral_irt.responses.block import Block
+
+BANDS = ((1, 2), (2, 4), (4, 10), (10, 40), (40, 1000))
+
+
+def series() -> None:
+    print("series: error of P(X = 1 | score) by a person's information V")
+    rng = np.random.default_rng(1)
+    errors: dict[tuple[int, int], list[np.ndarray]] = {band: [] for band in BANDS}
+    signed: dict[tuple[int, int], list[tuple[np.ndarray, np.ndarray]]] = {band: [] for band in BANDS}
+    for n in (8, 12, 20, 40, 80, 200, 500):
+        for sd in (0.7, 1.0, 2.0):
+            people = 1000 if n < 100 else 300
+            b, theta = rng.normal(0, sd, (n, people)), rng.normal(0, 1.2, people)
+            s = (rng.random((n, people)) < sigmoid(theta - b)).sum(axis=0)
+            b, s = b[:, (s > 0) & (s < n)], s[(s > 0) & (s < n)]
+            counts = np.full(len(s), n)
+            p = sigmoid(tilt(b, counts, s, tight=True) - b)
+            information = (p * (1 - p)).sum(axis=0)
+            start = prox(b.mean(axis=0), b.var(axis=0), np.log(s / (n - s)))
+            found, link = np.empty(b.size), np.empty(b.size)
+            indptr = np.arange(0, b.size + 1, n, dtype=np.int32)
+            with np.errstate(all="ignore"):
+                fill_given_score(indptr, np.arange(b.size, dtype=np.int32), s, start, b.T.ravel(), found, link)
+            error = found.reshape(-1, n).T - conditional_moments(b, counts, s)[1]
+            for band in BANDS:
+                inside = (information >= band[0]) & (information < band[1])
+                errors[band].append(np.abs(error[:, inside]).ravel())
+                signed[band].append(
+                    (np.digitize(p[:, inside], [0.1, 0.3, 0.5, 0.7, 0.9]).ravel(), error[:, inside].ravel())
+                )
+    for band in BANDS:
+        sizes = np.concatenate(errors[band])
+        kinds, values = (np.concatenate(each) for each in zip(*signed[band], strict=True))
+        worst = max(abs(values[kinds == k].mean()) for k in np.unique(kinds))
+        print(f"  V {band[0]:>2} to {band[1]:<4} largest {sizes.max():.1e}, mean with sign at most {worst:.1e}")
+
+
+def misfitting(seed: int, n: int = 4000, m: int = 40, slope: float = 0.35, spread: float = 1.5) -> np.ndarray:
+    """Two unrelated abilities, one for the easy and one for the hard items, and slopes that follow difficulty."""
+    rng = np.random.default_rng(seed)
+    beta = np.linspace(-2, 2, m)
+    abilities = spread * rng.normal(size=(n, 2))[:, (np.arange(m) >= m // 2).astype(int)]
+    return (rng.random((n, m)) < sigmoid(np.exp(slope * beta) * (abilities - beta))).astype(float)
+
+
+def misfit(data: Path | None, pictures: Path | None) -> None:
+    tables = {
+        "two abilities, steeper where harder": misfitting(1),
+        "two abilities, flatter where harder": misfitting(2, slope=-0.5),
+        "two abilities, much steeper where harder": misfitting(3, m=60, slope=0.8, spread=2.0),
+    }
+    found = {name: Responses.from_wide(table) for name, table in tables.items()}
+    if data is not None:
+        found |= real_tables(data)
+    print("misfit: largest distance from exact CML in standard errors; neighbors by share that are out of order")
+    for name, responses in found.items():
+        exact = ConditionalRasch(se="sandwich").fit(responses)
+        fits = {
+            "chain alone": SpectralRasch(refine=False, regularization=0),
+            "landed": SpectralRasch(regularization=0),
+            "default, with its prior": SpectralRasch(),
+        }
+        share = responses.item_scores / responses.item_counts
+        line = []
+        for label, estimator in fits.items():
+            fit = estimator.fit(responses)
+            known = np.isfinite(exact.difficulty_) & np.isfinite(fit.difficulty_)
+            distance = np.max(np.abs(fit.difficulty_ - exact.difficulty_)[known] / exact.se_[known])
+            order = np.flatnonzero(known)[np.lexsort((fit.difficulty_[known], -share[known]))]
+            wrong = int(np.sum(np.diff(fit.difficulty_[order]) < -1e-5))
+            line.append(f"{label} {distance:.3f}, {wrong} of {len(order) - 1}")
+        print(f"  {name} ({responses.n_users:,} x {responses.n_items:,}): {'; '.join(line)}")
+    if pictures is not None:
+        picture(found, pictures)
+
+
+def real_tables(data: Path) -> dict[str, Responses]:
+    import json
+
+    import polars as pl
+
+    def table(name: str) -> Responses:
+        frame = pl.read_parquet(data / f"{name}.parquet")
+        return Responses.from_long(*(frame[column].to_numpy() for column in ("user", "item", "response")))
+
+    out = {"metabench_gsm8k": table("metabench_gsm8k")}
+    whole = table("nlu_test_sets")
+    places = whole.items.astype(int)
+    for name, first, last, *_ in json.loads((data / "blocks.json").read_text())["nlu_test_sets"]["blocks"][:6]:
+        out[f"nlu_test_sets, {name}"] = whole.take_items((places >= first) & (places <= last))
+    return out
+
+
+def picture(found: dict[str, Responses], pictures: Path) -> None:
+    """Chain and landing against the share of right answers, for the table where they differ most."""
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure
+
+    responses = found["two abilities, much steeper where harder"]
+    share = responses.item_scores / responses.item_counts
+    figure = Figure(figsize=(7, 3.2), layout="constrained")
+    FigureCanvasSVG(figure)
+    for ax, (label, estimator) in zip(
+        figure.subplots(1, 2, sharey=True),
+        {"the chain alone": SpectralRasch(refine=False), "landed": SpectralRasch()}.items(),
+        strict=True,
+    ):
+        fit = estimator.fit(responses)
+        order = np.argsort(share)
+        ax.errorbar(share[order], fit.difficulty_[order], 1.96 * fit.se_[order], fmt="o", ms=3, lw=0.8, color="#0072B2")
+        ax.set_title(label)
+        ax.set_xlabel("share of right answers")
+    figure.axes[0].set_ylabel("difficulty, logits")
+    pictures.mkdir(parents=True, exist_ok=True)
+    figure.savefig(pictures / "landing.svg", metadata={"Date": None})
+
+
+def cost(responses: int) -> None:
+    print(f"cost: {responses:,} responses, popularity design, whole fit with standard errors")
+    data = simulate.rasch(responses // 50, 5000, design="popularity", n_responses=responses, seed=3).responses
+    seconds: dict[str, list[float]] = {"chain alone": [], "default": []}
+    for _ in range(3):
+        for label, estimator in (("chain alone", SpectralRasch(refine=False)), ("default", SpectralRasch())):
+            start = time.process_time()
+            estimator.fit(data)
+            seconds[label].append(time.process_time() - start)
+    least = {label: min(times) for label, times in seconds.items()}
+    print(
+        f"  chain alone {least['chain alone']:.2f} s, default {least['default']:.2f} s of CPU: "
+        f"{least['default'] / least['chain alone']:.2f} times"
+    )
+    plain = SpectralRasch(regularization=0).fit(data)
+    known = np.isfinite(plain.difficulty_)
+    rest = data if known.all() else data.take_items(known)
+    score, information = rest.sum(_exact_score, plain.difficulty_[known])
+    print(
+        f"  without a prior, an exact Newton step by each item's own information would move no item by more than "
+        f"{np.max(np.abs(score) / np.sqrt(information)):.3f} standard errors"
+    )
+
+
+def _exact_score(block: Block, beta: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    p = conditional_probabilities(block, beta)
+    right = block.right()
+    score = np.bincount(block.items, weights=p - right, minlength=len(beta))
+    return score, np.bincount(block.items, weights=p * (1 - p), minlength=len(beta))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", default="series,misfit,cost")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--responses", type=int, default=1_000_000)
+    parser.add_argument("--pictures", type=Path)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for part in options.parts.split(","):
+        if part == "series":
+            series()
+        elif part == "misfit":
+            misfit(options.data, options.pictures)
+        else:
+            cost(options.responses)
+
+
+if __name__ == "__main__":
+    main()
