@@ -81,12 +81,6 @@ class Bank:
     group : int array
         Which items are on one scale: items of different groups are linked by no answers. 0 is the group whose items
         have the status "ok".
-    level : float array
-        The mean of the other items that the item's people met, in logits: what its prior is around.
-    pull : float array
-        What the prior pulls the item with, against its answers; 0 without one.
-    prior_precision : float
-        Precision of the prior of the items' distances from their levels, where answers are few; 0 is none.
     scale : Scale
         How difficulties and abilities are reported.
     estimator, settings : str, mapping
@@ -94,6 +88,12 @@ class Bank:
     data : tuple of DataSet
         Everything that went in.
     findings : tuple of Finding
+    prior_precision : float
+        Precision of the prior of the items' distances from their levels, where answers are few; 0 is none.
+    level : float array
+        The mean of the other items that an item's people met, in logits; by default the mean of all.
+    pull : float array
+        What the prior pulls each item with, against its answers; 0 without one, the default.
     matrix : float array or None
         The information matrix, kept for up to 2,000 items: what `update` needs where test forms are connected by few
         items.
@@ -126,14 +126,14 @@ class Bank:
     information: Floats
     anchored: NDArray[np.bool_]
     group: Ints
-    level: Floats
-    pull: Floats
     estimator: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     scale: Scale = LOGITS
     data: tuple[DataSet, ...] = ()
     findings: tuple[Finding, ...] = ()
     prior_precision: float = 0.0
+    level: Floats = field(default_factory=lambda: np.zeros(0))
+    pull: Floats = field(default_factory=lambda: np.zeros(0))
     matrix: Floats | None = None
     population: Population | None = None
     users: Hashes = field(default_factory=nobody)
@@ -142,6 +142,10 @@ class Bank:
     origin: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
+        known = self.difficulty[self.known]
+        for name, value in (("level", known.mean() if len(known) else 0.0), ("pull", 0.0)):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.full(len(self.items), value))
         for name in ("items", *ITEM_COLUMNS):
             values = getattr(self, name)
             if len(values) != len(self.items):
@@ -373,7 +377,6 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
 def without_data(made: Calibration) -> Bank:
     """The bank of a calibration alone: updating it goes by what is known of each item, and there is no population."""
     prior = made.prior
-    mean = float(made.difficulty[made.known].mean()) if made.known.any() else 0.0
     pull = np.zeros(made.n_items)
     if prior is not None and prior.kind == "virtual item":
         pull[made.known] = prior.alpha * (made.difficulty[made.known] - prior.mean)
@@ -391,7 +394,6 @@ def without_data(made: Calibration) -> Bank:
         settings=made.provenance.settings,
         scale=made.scale,
         findings=made.findings,
-        level=np.full(made.n_items, mean),
         pull=pull,
         prior_precision=0.0 if prior is None else prior.alpha,
         version=made.provenance.version,
@@ -428,7 +430,7 @@ def evidence_of(responses: Responses, bank: Bank, *, pulled: bool) -> Evidence:
     if matrix_is_affordable(responses):
         information = np.zeros((len(known), len(known)))
         information[np.ix_(known, known)] = found.matrix()
-    return Evidence(bank.difficulty, information, pull, level)
+    return Evidence(bank.difficulty, information, pull, level, bank.information)
 
 
 def _check_same(made: Calibration, responses: Responses) -> None:

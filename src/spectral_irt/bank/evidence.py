@@ -1,9 +1,9 @@
 """What data said about difficulties, kept after the data are gone.
 
-Near difficulties beta the conditional log-likelihood of all answers seen is g' (b - beta) - (b - beta)' M (b - beta) / 2
-in b. M is the matched information of `estimators.information`; its diagonal alone is right where answers link all items
-well, and the whole matrix is kept where it is small enough, so that weak links between test forms stay as weak as they
-are. g is the score of the answers: zero without a prior, and where one holds the items it is just what the prior pulls
+Near difficulties beta the conditional log-likelihood of all answers seen is, as a function of the difficulties b,
+g' (b - beta) - (b - beta)' M (b - beta) / 2. M is the matched information of `estimators.information`; its diagonal
+alone is right where answers link all items well, and the whole matrix is kept where it is small enough, so that weak
+links between test forms stay as weak as they are. g is the score of the answers: zero without a prior, and where one holds the items it is just what the prior pulls
 with, so that the prior can be taken off, or another put on, without the data.
 
 The prior is that of every calibration (`chain.prior`): an item is like the other items that its people met, up to a
@@ -14,7 +14,7 @@ from a mean of the others. Where only the diagonal is kept, that mean is kept to
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,10 @@ class Answers:
     def diagonal(self) -> Floats:
         return self.degree - self.square
 
+    def squares(self) -> Floats:
+        """Sums over people of their squared scores."""
+        return self.rows.sum(_squared)
+
     def matrix(self) -> Floats:
         return np.diag(self.degree) - self.rows.sum(_gram)
 
@@ -81,6 +85,10 @@ class Answers:
 def _linked(rows: Rows, v: Floats) -> Floats:
     matrix = rows.matrix(rows.link)
     return matrix.T @ (matrix @ v)
+
+
+def _squared(rows: Rows) -> Floats:
+    return np.bincount(rows.block.items, weights=rows.score**2, minlength=rows.n_items).astype(np.float64)
 
 
 def _gram(rows: Rows) -> Floats:
@@ -107,13 +115,15 @@ def times(information: Floats, v: Floats) -> Floats:
 class Evidence:
     """What all answers counted so far say near the difficulties beta; see the module's text.
 
-    `information` is M or its diagonal, `gradient` is g; `level` counts only beside a diagonal.
+    `information` is M or its diagonal, `gradient` is g; `level` counts only beside a diagonal. `squares` are sums over
+    people of their squared scores, the information if the model holds: what variances are to the model's.
     """
 
     beta: Floats
     information: Floats
     gradient: Floats
     level: Floats
+    squares: Floats
 
     @property
     def levels(self) -> Floats:
@@ -200,12 +210,17 @@ class Posterior:
         kept, new, beta = self.kept, self.answers, self.beta + step
         gradient = self.gradient() - self._informed(step)
         if new is None:
-            return Evidence(beta, kept.information, gradient, kept.level)
+            return replace(kept, beta=beta, gradient=gradient)
         if kept.information.ndim == 2:
-            return Evidence(beta, kept.information + new.matrix(), gradient, kept.level)
+            squares = kept.squares + new.squares()
+            return Evidence(beta, kept.information + new.matrix(), gradient, kept.level, squares)
+        told = kept.information > 0  # beside a diagonal the ratio also has what weak links add to variances: it stays
+        ratio = np.divide(kept.squares, kept.information, out=np.full(len(told), np.nan), where=told)
+        ratio = np.where(told, ratio, np.median(ratio[told]) if told.any() else 1.0)
+        squares = kept.squares + ratio * new.diagonal
         met = kept.information * kept.level + new.diagonal * beta - new @ beta
         data = self.data
-        return Evidence(beta, data, gradient, np.where(data > 1e-12, _over(met, data), beta))
+        return Evidence(beta, data, gradient, np.where(data > 1e-12, _over(met, data), beta), squares)
 
     def renewed(self, n: Ints, right: Ints) -> float:
         """The precision of the prior after a step of empirical Bayes, as calibrations take it."""
@@ -214,6 +229,12 @@ class Posterior:
         known = np.where(self.fixed, CERTAIN, data)
         chosen = data > 1e-12
         return renewed_precision(self.deviation()[chosen], known[chosen], share[chosen], self.alpha)
+
+    def ratio(self) -> Floats:
+        """What variances are to the model's; where the prior counts, answers that look too regular do not count."""
+        data, squares = self.data, self.kept.squares
+        squares = squares + fading(data, self.tied) * np.maximum(data - squares, 0)
+        return np.where(data > 1e-12, _over(squares, data), 1.0)
 
     def variance(self) -> Floats:
         """Of each difficulty that is not fixed, within its part, under the model and the prior."""

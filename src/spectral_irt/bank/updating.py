@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.evidence import MATRIX_ITEMS, Answers, Evidence, Posterior
 from spectral_irt.bank.linked_groups import groups_of, numbered_from, on_scale, parts_before, parts_of
-from spectral_irt.bank.people import NO_RECOGNITION, SALT, Hashes, Salt, nobody, numbered
+from spectral_irt.bank.people import NO_RECOGNITION, Hashes, nobody
+from spectral_irt.bank.repeats import check_usable, checked_salt, without_repeats
 from spectral_irt.chain.anchored import tied
 from spectral_irt.chain.prior import fading
 from spectral_irt.chain.regularization import AMPLE_INFORMATION, Regularization
 from spectral_irt.engines import LocalEngine
-from spectral_irt.errors import BankError, DesignError, OptionError, check_option, listed, option
+from spectral_irt.errors import BankError, check_option, listed
 from spectral_irt.estimators.landed import between_parts
 from spectral_irt.estimators.landing import RENEWALS
 from spectral_irt.persons.align import align
@@ -42,7 +43,6 @@ BATCH_SHARE = 16  # a batch is at most this part of the users seen before
 STRAIGHT = 0.25  # logits: over a shorter step the score is nearly a straight line, and one step is enough
 NEWTON_STEPS = 25
 SETTLED = 1e-3  # standard errors
-SAME_AGAIN = 0.95  # share of merely numbered users with the very same answers from which it is no accident
 WEAK = 1.5  # variance of an item over 1 / information from which its ties are weak
 
 
@@ -81,7 +81,7 @@ def update(
     """
     check_option("method", method, METHODS)
     check_option("repeats", repeats, REPEATS)
-    secret = _salt(bank, salt, repeats)
+    secret = checked_salt(bank, salt, repeats)
     given = as_responses(responses, threshold=bank.settings.get("threshold"))
     dataset, answers = DataSet.of(given, method, secret), bank.in_my_words(given)
     old = dataset.is_in(bank, given)
@@ -94,11 +94,11 @@ def update(
     findings = [NO_RECOGNITION]
     if secret is not None:
         users = secret.fingerprints(answers)
-        fresh, findings = _without_repeats(bank, answers, users, repeats)
+        fresh, findings = without_repeats(bank, answers, users, repeats)
     if not fresh.all():
         answers, users = answers.take_users(fresh), users[fresh]
         dataset = replace(dataset, users=answers.n_users, responses=answers.n_responses)
-    _check_usable(bank, answers)
+    check_usable(bank, answers)
 
     whole, known = _with_new_items(bank, answers)
     aligned = align(whole.items, answers)
@@ -109,86 +109,6 @@ def update(
         return updated
     secret.keep()
     return replace(updated, salt_check=secret.check)
-
-
-# ----------------------------------------------------------------------------------------- seen before?
-
-
-def _salt(bank: Bank, salt: Any, repeats: str) -> Salt | None:
-    """The secret of this update; what the bank has, and what is wanted, must go with it."""
-    secret = Salt.of(salt)
-    if secret is None:
-        if repeats == "skip":
-            raise OptionError(
-                option("repeats", "skip"), " leaves out people who are recognized, which needs ", SALT, "."
-            )
-        if bank.salt_check and repeats != "keep":
-            raise BankError(
-                "the bank recognizes people by a salt, and none was given. Give ",
-                SALT,
-                ", or say ",
-                option("repeats", "keep"),
-                " to count everybody, seen before or not. The bank is unchanged.",
-            )
-        return None
-    if bank.salt_check and secret.check != bank.salt_check:
-        missing = f" ({str(secret.path)!r} does not exist)" if secret.path is not None else ""
-        raise BankError(
-            f"this is not the salt that the bank was made with{missing}, so nobody would be recognized. Give that "
-            "one. The bank is unchanged."
-        )
-    return secret
-
-
-def _without_repeats(
-    bank: Bank, answers: Responses, users: Hashes, repeats: str
-) -> tuple[NDArray[np.bool_], list[Finding]]:
-    """Which users to count, and what to say about the others."""
-    fresh = np.ones(answers.n_users, dtype=bool)
-    said = answers.counts > 0
-    again = np.isin(users[:, 1], bank.users[:, 1]) & said
-    number, anonymous = int(again.sum()), numbered(answers)
-    # Numbers say little about who somebody is: then almost all of the new users, or of the old ones, must be the same.
-    accident = SAME_AGAIN * min(int(said.sum()), len(bank.users)) if anonymous else 1
-    suspicious = number >= max(accident, 1)
-    if suspicious and repeats != "keep":
-        noun = "user is" if number == 1 else "users are"
-        if repeats == "error":
-            raise BankError(
-                f"{answers.source}: {number:,} of {answers.n_users:,} {noun} in the bank already with the very same "
-                f"answers: {listed(answers.users[again])}. They would count twice. Say ",
-                option("repeats", "skip"),
-                " to leave them out, or ",
-                option("repeats", "keep"),
-                " if they are other people. The bank is unchanged.",
-            )
-        sentence = f"{number:,} of {answers.n_users:,} {noun} in the bank already with the same answers."
-        fresh = ~again
-        return fresh, [Finding("repeated_users", "note", sentence, "They are left out.")]
-    known = 0 if anonymous else int((np.isin(users[:, 0], bank.users[:, 0]) & said).sum())
-    if not known:
-        return fresh, []
-    noun = "user has" if known == 1 else "users have"
-    sentence = f"{known:,} of {answers.n_users:,} {noun} been in the bank before under the same name."
-    remedy = "Their new answers count as those of another person; answers given before must not be among them."
-    return fresh, [Finding("known_users", "note", sentence, remedy)]
-
-
-def _check_usable(bank: Bank, answers: Responses) -> None:
-    if not answers.n_responses:
-        raise DesignError(f"{answers.source}: there is no new response to add. The bank is unchanged.")
-    known = set(bank.items[bank.known].tolist())
-    shared = [label for label in answers.items[answers.item_counts > 0].tolist() if label in known]
-    if not shared:
-        raise BankError(
-            f"{answers.source}: none of its items ({listed(answers.items)}) has a difficulty in the bank, which has "
-            f"{listed(bank.items[bank.known])}; the new answers say nothing on its scale. Check the labels."
-        )
-    if not np.any((answers.scores > 0) & (answers.scores < answers.counts)):
-        raise DesignError(
-            f"{answers.source}: everybody has all answers right or all wrong, which carries no information about "
-            "difficulty. The bank is unchanged."
-        )
 
 
 # --------------------------------------------------------------------------------------------- new items
@@ -257,10 +177,12 @@ class _Job:
         information = bank.information if bank.matrix is None else bank.matrix
         together = parts_before(information, bank.group, known, np.isinf(bank.se))
         self.scale = known & ~np.isinf(bank.se)  # the items that the scale is known by
-        self.old_parts = numbered_from(self.scale, together)
-        self.parts = numbered_from(self.scale, parts_of(answers, together))
+        self.old_part = numbered_from(self.scale, together)
+        self.part = numbered_from(self.scale, parts_of(answers, together))
         start = np.where(known, bank.difficulty, _levels(answers, bank.difficulty, known))
-        self.before = Evidence(start, information, bank.pull, np.where(known, bank.level, start))
+        level = np.where(known, bank.level, start)
+        self.before = Evidence(start, information, bank.pull, level, np.zeros(len(known)))
+        self.before = replace(self.before, squares=self._squares())
         self.alpha = bank.prior_precision or self._precision(self._before(1.0))
 
     def _before(self, alpha: float) -> Posterior:
@@ -273,7 +195,7 @@ class _Job:
 
     def _floating(self, before: bool = False) -> Ints:
         """Parts with a mean that nothing says anything about; a diagonal alone holds every item where it is."""
-        parts, anchored = self.old_parts if before else self.parts, self.bank.anchored
+        parts, anchored = self.old_part if before else self.part, self.bank.anchored
         loose = self.free & ~np.isin(parts, parts[anchored]) & (self.bank.matrix is not None)
         return np.where(loose, parts, -1)
 
@@ -322,6 +244,7 @@ class _Job:
         drift = self._drift(state.beta)
         variance = self._variance(here)
         findings = [*findings, *self._findings(variance * (here.data + self.alpha), here.data)]
+        outdated = (*_OUTDATED, *(() if np.isinf(variance).any() else ("disconnected",)))
         return replace(
             bank,
             difficulty=np.where(bank.anchored, bank.difficulty, np.where(self.active, state.beta - drift, np.nan)),
@@ -337,7 +260,7 @@ class _Job:
             matrix=state.information if state.information.ndim == 2 else None,
             data=(*bank.data, dataset),
             users=np.concatenate([bank.users, users]),
-            findings=(*(old for old in bank.findings if old.code not in _OUTDATED), *findings),
+            findings=(*(old for old in bank.findings if old.code not in outdated), *findings),
         )
 
     def _settled(self, state: Evidence) -> Evidence:
@@ -354,30 +277,31 @@ class _Job:
 
     def _drift(self, beta: Floats) -> Floats:
         """How far each part of the items has moved as a whole: those on the scale, or those known if none is."""
-        out = np.zeros(len(beta))
-        for part in np.unique(self.parts[self.active]):
-            inside = self.parts == part
-            if (inside & self.bank.anchored).any():
-                continue
-            old = inside & (self.scale if (inside & self.scale).any() else self.known)
-            if old.any():
-                out[inside] = np.mean((beta - self.bank.difficulty)[old])
-        return out
+        part, bank = self.part, self.bank
+        placed = np.where(np.bincount(part, weights=self.scale)[part] > 0, self.scale, self.known)
+        moved = np.where(placed, beta - np.where(placed, bank.difficulty, 0.0), 0.0)
+        mean = np.bincount(part, weights=moved) / np.maximum(np.bincount(part, weights=placed), 1)
+        return np.where(np.isin(part, part[bank.anchored]), 0.0, mean[part])
 
-    def _variance(self, here: Posterior) -> Floats:
-        """Variances under the model, each in the ratio that the bank's own had to the model's before."""
-        before = np.where(self.known & self.free, self._before(self.bank.prior_precision).variance(), np.nan)
-        own = self.bank.se**2
+    def _squares(self) -> Floats:
+        """Squared scores of the bank's own answers, such that its standard errors come out."""
+        here = self._before(self.bank.prior_precision)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = own / before
+            ratio = np.where(self.known & self.free, self.bank.se**2 / here.variance(), np.nan)
         good = np.isfinite(ratio) & (ratio > 0)
         usual = float(np.median(ratio[good])) if good.any() else 1.0
-        after = here.variance() * np.where(good, ratio, usual)
-        after[here.data <= 0] = own[here.data <= 0]  # nothing new
-        apart = between_parts(self.parts, self.alpha or 1.0, bool(self.bank.settings.get("assume_equal_means")))
-        ungrounded = ~np.isin(self.parts, self.parts[self.bank.anchored])
-        split = self.parts[self.free].any() & (ungrounded if self.bank.anchored.any() else True)
-        return np.where(self.free, after + np.where(split, apart, 0.0), np.nan)
+        return here.data * np.where(good, ratio, usual)
+
+    def _variance(self, here: Posterior) -> Floats:
+        """Under the model, in the ratio that squared scores have to the information; infinite for parts apart."""
+        after = here.variance() * here.ratio()
+        after[here.data <= 0] = self.bank.se[here.data <= 0] ** 2  # nothing new
+        anchored = self.bank.anchored
+        apart = np.where(np.isin(self.part, self.part[anchored]), 0, self.part + anchored.any())
+        if apart[self.free].any():
+            equal_means = bool(self.bank.settings.get("assume_equal_means"))
+            after = after + between_parts(apart, self.alpha or 1.0, equal_means)
+        return np.where(self.free, after, np.nan)
 
     def _status(self) -> tuple[NDArray[Any], Ints]:
         """A word about each item, and its group: new answers link groups, and may bring new ones."""
@@ -412,6 +336,8 @@ class _Job:
             names = self.bank.items[loose]
             verb = "new item rests" if len(names) == 1 else "new items rest"
             sentence = f"{len(names):,} {verb} on the prior alone, not tied to the bank by answers: {listed(names)}."
+            if np.isinf(inflation[loose]).any():
+                sentence += " The standard error of items that share no people with the bank's is infinite."
             remedy = "Collect answers to them together with items of the bank."
             out.append(Finding("prior_only", "warning", sentence, remedy, tuple(names.tolist())))
         if self.bank.matrix is None and np.nanmedian(inflation[self.free]) > WEAK:
