@@ -11,6 +11,7 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
+from spectral_irt.bank.merging import merged
 from spectral_irt.responses import Responses
 
 V2 = Path(__file__).parents[2] / "reference" / "banks" / "v2"  # the format with a prior around one mean for all items
@@ -133,6 +134,32 @@ def test_an_anchored_bank_with_thin_items() -> None:
         off = (updated.difficulty - whole.difficulty_)[4:] / whole.se_[4:]
         assert np.sqrt(np.mean(off**2)) < 0.15
         assert np.median((updated.se / whole.se_)[4:]) == pytest.approx(1, abs=0.06)
+
+
+def test_an_anchored_calibration_brings_level_and_pull_into_the_bank() -> None:
+    data = simulate.rasch(260, 14, seed=8)
+    old = data.responses.take_users(np.arange(200)).take_items(np.arange(10))
+    new = data.responses.take_users(np.arange(200, 260)).take_items(np.arange(4, 14))
+    bank = bank_of(old)
+    found = Bank.from_fit(anchored_fit(new, bank), new)
+    both = merged(bank, found, new)
+    np.testing.assert_array_equal(both.pull, [*bank.pull, *found.pull[6:]])
+    np.testing.assert_array_equal(both.level, [*bank.level, *found.level[6:]])
+    assert found.pull[6:].any()
+    more = simulate.rasch(400, 14, difficulty=data.difficulty, seed=9).responses
+    updated = both.update(more)
+    truth = data.difficulty - data.difficulty.mean()
+    off = updated.difficulty - updated.difficulty.mean() - truth
+    assert np.max(np.abs(off) / updated.se) < 4
+
+
+def test_a_calibration_without_its_data_can_be_updated(tmp_path: Path) -> None:
+    data = simulate.rasch(400, 12, seed=10).responses
+    first, second = data.take_users(np.arange(200)), data.take_users(np.arange(200, 400))
+    fit, whole = SpectralRasch().fit(first), SpectralRasch().fit(data)
+    for method in METHODS:
+        updated = Bank.load(fit.calibration_.save(tmp_path / method)).update(second, method)
+        assert apart(updated, whole.difficulty_, whole.se_) < 0.2  # it keeps no score and no matrix
 
 
 # ---------------------------------------------------------------------------------- parts that share no people
