@@ -114,7 +114,7 @@ class Bank:
     >>> bank
     <Bank: 5 items, 1,000 people, 5,000 responses, difficulty -1.2... to 1.24 logits>
     >>> bank.rescale(mean=500, unit=50).measure.round().tolist()
-    [436.0, 524.0, 562.0, 509.0, 469.0]
+    [437.0, 524.0, 562.0, 508.0, 469.0]
     """
 
     items: Labels

@@ -3,8 +3,9 @@
 Near difficulties beta the conditional log-likelihood of all answers seen is, as a function of the difficulties b,
 g' (b - beta) - (b - beta)' M (b - beta) / 2. M is the matched information of `estimators.information`; its diagonal
 alone is right where answers link all items well, and the whole matrix is kept where it is small enough, so that weak
-links between test forms stay as weak as they are. g is the score of the answers: zero without a prior, and where one holds the items it is just what the prior pulls
-with, so that the prior can be taken off, or another put on, without the data.
+links between test forms stay as weak as they are. g is the score of the answers: zero without a prior, and where one
+holds the items it is just what the prior pulls with, so that the prior can be taken off, or another put on, without
+the data.
 
 The prior is that of every calibration (`chain.prior`): an item is like the other items that its people met, up to a
 deviation d with precision alpha, which fades where the answers know better. Here the others count by the information
