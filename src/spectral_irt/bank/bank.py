@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.bank.evidence import NO_PRIOR, Prior, matrix_is_affordable, score_and_information
+from spectral_irt.bank.evidence import Answers, Evidence, matrix_is_affordable
 from spectral_irt.bank.linked_groups import groups_of, is_measured, on_scale
 from spectral_irt.bank.naming import in_words_of, same_labels
 from spectral_irt.bank.people import NO_RECOGNITION, Hashes, Salt, digest_of, nobody
@@ -27,7 +27,7 @@ from spectral_irt.tables import make_table
 if TYPE_CHECKING:
     from spectral_irt.bank.linking import Link
 
-ITEM_COLUMNS = ("difficulty", "se", "status", "n", "n_right", "information", "anchored", "group")
+ITEM_COLUMNS = ("difficulty", "se", "status", "n", "n_right", "information", "anchored", "group", "level", "pull")
 
 
 @dataclass(frozen=True)
@@ -88,8 +88,12 @@ class Bank:
     data : tuple of DataSet
         Everything that went in.
     findings : tuple of Finding
-    prior : Prior
-        The prior that the difficulties rest on, if any.
+    prior_precision : float
+        Precision of the prior of the items' distances from their levels, where answers are few; 0 is none.
+    level : float array
+        The mean of the other items that an item's people met, in logits; by default the mean of all.
+    pull : float array
+        What the prior pulls each item with, against its answers; 0 without one, the default.
     matrix : float array or None
         The information matrix, kept for up to 2,000 items: what `update` needs where test forms are connected by few
         items.
@@ -110,7 +114,7 @@ class Bank:
     >>> bank
     <Bank: 5 items, 1,000 people, 5,000 responses, difficulty -1.2... to 1.24 logits>
     >>> bank.rescale(mean=500, unit=50).measure.round().tolist()
-    [436.0, 524.0, 562.0, 509.0, 469.0]
+    [437.0, 524.0, 562.0, 508.0, 469.0]
     """
 
     items: Labels
@@ -127,7 +131,9 @@ class Bank:
     scale: Scale = LOGITS
     data: tuple[DataSet, ...] = ()
     findings: tuple[Finding, ...] = ()
-    prior: Prior = NO_PRIOR
+    prior_precision: float = 0.0
+    level: Floats = field(default_factory=lambda: np.zeros(0))
+    pull: Floats = field(default_factory=lambda: np.zeros(0))
     matrix: Floats | None = None
     population: Population | None = None
     users: Hashes = field(default_factory=nobody)
@@ -136,6 +142,10 @@ class Bank:
     origin: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
+        known = self.difficulty[self.known]
+        for name, value in (("level", known.mean() if len(known) else 0.0), ("pull", 0.0)):
+            if not len(getattr(self, name)):
+                object.__setattr__(self, name, np.full(len(self.items), value))
         for name in ("items", *ITEM_COLUMNS):
             values = getattr(self, name)
             if len(values) != len(self.items):
@@ -337,7 +347,9 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
     secret = Salt.of(salt)
     answers = as_responses(responses, threshold=made.provenance.settings.get("threshold"))
     _check_same(made, answers)
-    matrix = information_matrix(answers, made.difficulty) if matrix_is_affordable(answers) else None
+    alone = without_data(made)
+    landed = made.prior is not None and made.prior.kind == "neighbors"
+    known = evidence_of(answers, alone, pulled=landed)
     measured = made.known & is_measured(made.status)
     group = np.zeros(answers.n_items, dtype=np.int64)
     if not on_scale(made.status)[measured].all():
@@ -349,11 +361,13 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
         secret = secret.keep()
     silent = secret is None and NO_RECOGNITION not in made.findings
     return replace(
-        without_data(made),
+        alone,
         group=group,
+        level=known.levels,
+        pull=known.gradient,
         data=(DataSet.of(answers, "fit", secret),),
         findings=(*made.findings, NO_RECOGNITION) if silent else made.findings,
-        matrix=matrix,
+        matrix=known.information if known.information.ndim == 2 else None,
         population=population,
         users=secret.fingerprints(answers) if secret else nobody(),
         salt_check=secret.check if secret else "",
@@ -362,7 +376,10 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
 
 def without_data(made: Calibration) -> Bank:
     """The bank of a calibration alone: updating it goes by what is known of each item, and there is no population."""
-    prior = made.prior if made.prior is not None and made.prior.kind in ("virtual item", "neighbors") else None
+    prior = made.prior
+    pull = np.zeros(made.n_items)
+    if prior is not None and prior.kind == "virtual item":
+        pull[made.known] = prior.alpha * (made.difficulty[made.known] - prior.mean)
     return Bank(
         items=made.labels,
         difficulty=made.difficulty,
@@ -377,7 +394,8 @@ def without_data(made: Calibration) -> Bank:
         settings=made.provenance.settings,
         scale=made.scale,
         findings=made.findings,
-        prior=NO_PRIOR if prior is None else Prior(prior.mean, prior.alpha),
+        pull=pull,
+        prior_precision=0.0 if prior is None else prior.alpha,
         version=made.provenance.version,
     )
 
@@ -393,13 +411,26 @@ def calibration_of(given: Any) -> Calibration:
     raise OptionError(f"a calibration, a bank or a fitted estimator is needed here, not a {type(given).__name__}.")
 
 
-def information_matrix(responses: Responses, difficulty: Floats) -> Floats:
-    """Information of all answers at these difficulties; rows and columns of items without one are zero."""
-    known = np.isfinite(difficulty)
+def evidence_of(responses: Responses, bank: Bank, *, pulled: bool) -> Evidence:
+    """What these answers, all that the bank has seen, say near its difficulties; nothing of items without one.
+
+    `pulled`: a prior holds the difficulties against the likelihood, so that the score is what the prior pulls with.
+    """
+    known = bank.known
     rest = responses if known.all() else responses.take_items(known)
-    full = np.zeros((len(known), len(known)))
-    full[np.ix_(known, known)] = score_and_information(rest, difficulty[known], matrix=True)[1]
-    return full
+    found = Answers.at(rest, bank.difficulty[known])
+    met = found @ bank.difficulty[known]
+    level, pull = bank.level.copy(), bank.pull.copy()
+    told = found.diagonal > 0
+    level[known] = bank.difficulty[known] - np.divide(met, found.diagonal, out=np.zeros(len(met)), where=told)
+    if pulled:
+        pull[known] = found.score
+        pull[bank.anchored] = 0
+    information = bank.information
+    if matrix_is_affordable(responses):
+        information = np.zeros((len(known), len(known)))
+        information[np.ix_(known, known)] = found.matrix()
+    return Evidence(bank.difficulty, information, pull, level, bank.information)
 
 
 def _check_same(made: Calibration, responses: Responses) -> None:

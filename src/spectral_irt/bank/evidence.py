@@ -1,32 +1,40 @@
 """What data said about difficulties, kept after the data are gone.
 
-Near its solution the log-likelihood of all answers seen is -1/2 beta' P beta + b' beta. P is the information matrix of
-the ability-weighted equations (THEORY: H = sum_l n_l/(n_l - 1) [diag(v_l) - v_l v_l' / V_l], v = p (1 - p)); its
-diagonal alone is right where the chain on items mixes well, and the whole matrix is kept where it is small enough, so
-that weak links between test forms stay as weak as they are. With a normal prior of mean mu and precision alpha,
+Near difficulties beta the conditional log-likelihood of all answers seen is, as a function of the difficulties b,
+g' (b - beta) - (b - beta)' M (b - beta) / 2. M is the matched information of `estimators.information`; its diagonal
+alone is right where answers link all items well, and the whole matrix is kept where it is small enough, so that weak
+links between test forms stay as weak as they are. g is the score of the answers: zero without a prior, and where one
+holds the items it is just what the prior pulls with, so that the prior can be taken off, or another put on, without
+the data.
 
-    beta = (P + alpha I)^-1 (b + alpha mu 1),
-
-so b follows from the difficulties, and a prior can be taken off or put on without the data.
+The prior is that of every calibration (`chain.prior`): an item is like the other items that its people met, up to a
+deviation d with precision alpha, which fades where the answers know better. Here the others count by the information
+they share with the item, d = D^-1 M beta with D the diagonal of M: its rows add to zero, so d_i is how far item i lies
+from a mean of the others. Where only the diagonal is kept, that mean is kept too, one number an item: its level.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from spectral_irt.chain.operator import Part
-from spectral_irt.chain.weights import ABILITY
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats
+from spectral_irt.chain.prior import fading, renewed_precision
+from spectral_irt.engines import Prepared
+from spectral_irt.estimators.landing import ALLOWED, CERTAIN, FEW, FINER, centered_within
+from spectral_irt.estimators.rows import Rows, evaluate, prepare_rows
+from spectral_irt.numerics import centered_inverse, conjugate_gradients, gram
+from spectral_irt.responses import Responses
+from spectral_irt.responses.block import Floats, Ints
+
+Mask = NDArray[np.bool_]
 
 MATRIX_ITEMS = 2000  # up to here the whole matrix is kept: at most 16 MB on disk
-MATRIX_WORK = 4e8  # pairs of answers of the same user that may be looked at to form it: about 10 s on one core
+MATRIX_WORK = 4e8  # pairs of answers of the same person that may be looked at to form it: about 10 s on one core
 DENSE_GAIN = 400  # a pair costs this much more in a sparse product than a cell in a dense one
-DENSE_SLICE = 2_000_000  # cells of a slice of users made dense
+LONGEST_STEP = 2.0  # logits that one step may move an item: a new item starts from nowhere
+SOLVED = 1e-6  # of each linear system
 
 
 def matrix_is_affordable(responses: Responses) -> bool:
@@ -36,121 +44,210 @@ def matrix_is_affordable(responses: Responses) -> bool:
     return responses.n_items <= MATRIX_ITEMS and min(pairs, cells / DENSE_GAIN) <= MATRIX_WORK
 
 
-# --------------------------------------------------------------------------------------------- kernels
+# ------------------------------------------------------------------------------------- answers at hand
 
 
-def score_and_information(responses: Responses, beta: Floats, *, matrix: bool) -> tuple[Floats, Floats]:
-    """What these answers add at `beta`: the score of each item (positive: harder), and information.
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The conditional likelihood of answers at some difficulties: score of each item, and information as an operator.
 
-    The information is a matrix, or with `matrix=False` its diagonal.
+    The score is positive where the item is harder than that.
     """
-    score, diagonal, cross = responses.sum(_contribution, beta, matrix)
-    return score, np.diag(diagonal) - cross if matrix else diagonal - cross
+
+    rows: Prepared
+    score: Floats
+    degree: Floats
+    square: Floats
+
+    @classmethod
+    def at(cls, responses: Responses, beta: Floats) -> Answers:
+        rows = prepare_rows(responses, beta, FINER if responses.n_responses <= FEW else ALLOWED)
+        return cls(rows, *(np.zeros(len(beta)) for _ in range(3))).moved(beta)
+
+    def moved(self, beta: Floats) -> Answers:
+        rows, sums = self.rows.advance(evaluate, beta)
+        return Answers(rows, *sums)
+
+    def __matmul__(self, v: Floats) -> Floats:
+        return self.degree * v - self.rows.sum(_linked, v)
+
+    @property
+    def diagonal(self) -> Floats:
+        return self.degree - self.square
+
+    def squares(self) -> Floats:
+        """Sums over people of their squared scores."""
+        return self.rows.sum(_squared)
+
+    def matrix(self) -> Floats:
+        return np.diag(self.degree) - self.rows.sum(_gram)
 
 
-def _contribution(block: Block, beta: Floats, matrix: bool) -> tuple[Floats, Floats, Floats]:
-    m = len(beta)
-    part = Part.under(block, ABILITY, beta)
-    pi, one = np.exp(beta), np.ones(m)
-    won = part.weight * (part.right @ pi)
-    lost = part.weight * (part.wrong @ one)
-    score = part.wrong_t @ won - pi * (part.right_t @ lost)
-    for half in (part.right, part.wrong):
-        half.data *= 1 - half.data  # p becomes v = p (1 - p)
-    ok, n = block.informative, block.counts
-    factor = np.where(ok, n / np.maximum(n - 1, 1), 0.0)
-    total = part.right @ one + part.wrong @ one
-    share = np.sqrt(np.divide(factor, total, out=np.zeros(len(total)), where=ok))
-    diagonal = part.right_t @ factor + part.wrong_t @ factor
-    if matrix:
-        return score, diagonal, _gram(part, share)
-    squares = sum(_squared(half).T @ share**2 for half in (part.right, part.wrong))
-    return score, diagonal, np.asarray(squares)
+def _linked(rows: Rows, v: Floats) -> Floats:
+    matrix = rows.matrix(rows.link)
+    return matrix.T @ (matrix @ v)
 
 
-def _squared(half: sparse.csr_array) -> sparse.csr_array:
-    out = half.copy()
-    out.data = half.data**2
-    return out
+def _squared(rows: Rows) -> Floats:
+    return np.bincount(rows.block.items, weights=rows.score**2, minlength=rows.n_items).astype(np.float64)
 
 
-def _gram(part: Part, share: Floats) -> Floats:
-    """B' B with B_li = share_l v_li."""
-    users, m = part.right.shape
-    if (part.right.nnz + part.wrong.nnz) ** 2 * DENSE_GAIN <= (users * m) ** 2:
-        b = sparse.diags_array(share) @ (part.right + part.wrong)
-        return (b.T @ b).toarray()
-    total = np.zeros((m, m))
-    rows = max(1, DENSE_SLICE // m)
-    for start in range(0, users, rows):
-        piece = slice(start, start + rows)
-        b = share[piece, None] * (part.right[piece].toarray() + part.wrong[piece].toarray())
-        total += b.T @ b
-    return total
+def _gram(rows: Rows) -> Floats:
+    return gram(rows.matrix(rows.link))
 
 
-# ------------------------------------------------------------------------------------- the evidence
-
-
-@dataclass(frozen=True)
-class Prior:
-    """A normal prior of every difficulty; precision 0 is none."""
-
-    mean: float = 0.0
-    precision: float = 0.0
-
-
-NO_PRIOR = Prior()
+# ---------------------------------------------------------------------------------------- what is kept
 
 
 def diagonal_of(information: Floats) -> Floats:
     return information if information.ndim == 1 else np.diag(information).copy()
 
 
-def part_of(information: Floats, chosen: NDArray[np.bool_]) -> Floats:
+def part_of(information: Floats, chosen: Mask) -> Floats:
     """The information on some of the items."""
     return information[chosen] if information.ndim == 1 else information[np.ix_(chosen, chosen)]
 
 
-def solve(information: Floats, alpha: float, right: Floats, *, grounded: bool = False) -> Floats:
-    """(P + alpha I)^-1 right.
+def times(information: Floats, v: Floats) -> Floats:
+    return information * v if information.ndim == 1 else information @ v
 
-    Unless something grounds the scale (a prior, anchored items) P has no say on a common shift, and the solution has
-    mean zero.
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What all answers counted so far say near the difficulties beta; see the module's text.
+
+    `information` is M or its diagonal, `gradient` is g; `level` counts only beside a diagonal. `squares` are sums over
+    people of their squared scores, the information if the model holds: what variances are to the model's.
     """
-    if information.ndim == 1:
-        return right / (information + alpha)
-    loose = alpha == 0 and not grounded
-    return np.linalg.solve(_full(information, alpha, loose), right - right.mean() if loose else right)
+
+    beta: Floats
+    information: Floats
+    gradient: Floats
+    level: Floats
+    squares: Floats
+
+    @property
+    def levels(self) -> Floats:
+        """The mean of the other items that each item was compared with; of one that met none, itself."""
+        if self.information.ndim == 1:
+            return self.level
+        return self.beta - _over(self.information @ self.beta, diagonal_of(self.information))
 
 
-def exchange_prior(beta: Floats, information: Floats, old: Prior, new: Prior, *, grounded: bool = False) -> Floats:
-    """The difficulties under another prior: (P + alpha' I) beta' = (P + alpha I) beta - alpha mu + alpha' mu'."""
-    if old == new or not (old.precision or new.precision):
-        return beta
-    given = information * beta if information.ndim == 1 else information @ beta
-    right = given + old.precision * (beta - old.mean) + new.precision * new.mean
-    return solve(information, new.precision, right, grounded=grounded)
+def _over(above: Floats, below: Floats) -> Floats:
+    return np.divide(above, below, out=np.zeros(len(below)), where=below > 1e-12)
 
 
-def model_variance(information: Floats, alpha: float, *, grounded: bool = False) -> Floats:
-    """Variance of each difficulty under the model; of its distance from the mean unless something grounds the scale."""
-    if information.ndim == 1:
-        with np.errstate(divide="ignore"):
-            return 1 / (information + alpha)
-    return np.maximum(np.diag(model_covariance(information, alpha, grounded=grounded)), 0)
+# ------------------------------------------------------------------------- what is kept, new answers, the prior
 
 
-def model_covariance(information: Floats, alpha: float, *, grounded: bool = False) -> Floats:
-    """Covariance of the difficulties under the model, from the whole matrix; centered unless the scale is grounded."""
-    covariance = np.asarray(np.linalg.inv(_full(information, alpha, alpha == 0 and not grounded)), dtype=float)
-    if not grounded:
-        covariance -= covariance.mean(axis=0)
-        covariance -= covariance.mean(axis=1)[:, None]
-    return covariance
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """Kept evidence, answers at hand if there are any, and a prior, at the difficulties beta.
 
+    Attributes
+    ----------
+    alpha : float
+        Precision of the prior.
+    tied : bool array
+        Items that answers tie to the scale; for the others the prior does not fade.
+    fixed : bool array
+        Items that do not move.
+    floating : int array
+        Which items hang together without a fixed one among them, -1 for others: such a part keeps its mean.
+    """
 
-def _full(information: Floats, alpha: float, loose: bool) -> Floats:
-    m = len(information)
-    full = information + alpha * np.eye(m)
-    return full + np.trace(information) / m**2 if loose else full
+    kept: Evidence
+    answers: Answers | None
+    beta: Floats
+    alpha: float
+    tied: Mask
+    fixed: Mask
+    floating: Ints
+
+    @property
+    def data(self) -> Floats:
+        """What the answers tell about each item."""
+        return diagonal_of(self.kept.information) + (self.answers.diagonal if self.answers else 0.0)
+
+    def _informed(self, v: Floats) -> Floats:
+        """M v."""
+        return times(self.kept.information, v) + (self.answers @ v if self.answers else 0.0)
+
+    def deviation(self) -> Floats:
+        """How far each item lies from the other items that its people met."""
+        if self.kept.information.ndim == 2:
+            return _over(self._informed(self.beta), self.data)
+        away = self.kept.information * (self.beta - self.kept.level)
+        return _over(away + (self.answers @ self.beta if self.answers else 0.0), self.data)
+
+    def gradient(self) -> Floats:
+        """Of the log-likelihood of all answers."""
+        kept = self.kept
+        old = kept.gradient - times(kept.information, self.beta - kept.beta)
+        return old + (self.answers.score if self.answers else 0.0)
+
+    def step(self) -> Floats:
+        """Where Newton's method goes next, at most `LONGEST_STEP` for each item."""
+        data = self.data
+        fade = fading(data, self.tied)
+        per_item = self.alpha * _over(fade, data)
+        down = self.gradient() - self._informed(per_item * self.deviation())
+        down[self.fixed] = 0
+
+        def matrix(v: Floats) -> Floats:
+            image = self._informed(v)
+            image = image + self._informed(_over(per_item * image, data))
+            image[self.fixed] = 0
+            return image
+
+        diagonal = np.where(self.fixed | (data <= 1e-12), 0.0, data + self.alpha * fade)
+        down = np.where(diagonal > 0, centered_within(down, self.floating), 0.0)
+        step, _ = conjugate_gradients(matrix, diagonal, down, tol=SOLVED, centered=False)
+        return np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+
+    def after(self, step: Floats) -> Evidence:
+        """The evidence of everything, the answers at hand with it, at the difficulties after this step."""
+        kept, new, beta = self.kept, self.answers, self.beta + step
+        gradient = self.gradient() - self._informed(step)
+        if new is None:
+            return replace(kept, beta=beta, gradient=gradient)
+        if kept.information.ndim == 2:
+            squares = kept.squares + new.squares()
+            return Evidence(beta, kept.information + new.matrix(), gradient, kept.level, squares)
+        told = kept.information > 0  # beside a diagonal the ratio also has what weak links add to variances: it stays
+        ratio = np.divide(kept.squares, kept.information, out=np.full(len(told), np.nan), where=told)
+        ratio = np.where(told, ratio, np.median(ratio[told]) if told.any() else 1.0)
+        squares = kept.squares + ratio * new.diagonal
+        met = kept.information * kept.level + new.diagonal * beta - new @ beta
+        data = self.data
+        return Evidence(beta, data, gradient, np.where(data > 1e-12, _over(met, data), beta), squares)
+
+    def renewed(self, n: Ints, right: Ints) -> float:
+        """The precision of the prior after a step of empirical Bayes, as calibrations take it."""
+        share = _over(right + self.gradient(), n.astype(float))
+        data = self.data
+        known = np.where(self.fixed, CERTAIN, data)
+        chosen = data > 1e-12
+        return renewed_precision(self.deviation()[chosen], known[chosen], share[chosen], self.alpha)
+
+    def ratio(self) -> Floats:
+        """What variances are to the model's; where the prior counts, answers that look too regular do not count."""
+        data, squares = self.data, self.kept.squares
+        squares = squares + fading(data, self.tied) * np.maximum(data - squares, 0)
+        return np.where(data > 1e-12, _over(squares, data), 1.0)
+
+    def variance(self) -> Floats:
+        """Of each difficulty that is not fixed, within its part, under the model and the prior."""
+        data = self.data
+        fade = fading(data, self.tied)
+        if self.kept.information.ndim == 1:
+            total = data + self.alpha * fade
+            return np.where(self.fixed, 0.0, _over(data + self.alpha * fade**2, total**2))
+        free = ~self.fixed
+        m = self.kept.information
+        bread, meat = (m + self.alpha * (m * _over(weight, data**2)) @ m for weight in (fade, fade**2))
+        inverse = centered_inverse(part_of(bread, free), self.floating[free])
+        out = np.zeros(len(data))
+        out[free] = np.maximum(((inverse @ part_of(meat, free)) * inverse).sum(axis=1), 0)
+        return out

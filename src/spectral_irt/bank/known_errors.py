@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.bank.bank import Bank, calibration_of
-from spectral_irt.bank.evidence import model_covariance, model_variance
 from spectral_irt.bank.linked_groups import on_scale
 from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.chain.prior import fading
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors
@@ -94,15 +94,16 @@ def _from_errors(difficulty: Floats, se: Floats) -> tuple[JointErrors, str]:
 
 
 def errors_of_bank(bank: Bank) -> tuple[JointErrors, str]:
-    se = np.nan_to_num(bank.se)
+    se = np.where(np.isfinite(bank.se), bank.se, 0.0)
     linked = any(finding.code == LINKED for finding in bank.findings)
     under_model = _under_model(bank) if bank.matrix is not None else None
     if under_model is None:
         if not linked or bank.anchored.any():
             return _from_errors(bank.difficulty, bank.se)
-        told = bank.known & (bank.information + bank.prior.precision > 0)
+        total = bank.information + _prior_precisions(bank)
+        told = bank.known & (total > 0)
         own = np.zeros(len(se))
-        own[told] = model_variance(bank.information[told], bank.prior.precision)
+        own[told] = 1 / total[told]
         found = JointErrors.centered(own)
         return JointErrors(found.own, found.common + (se**2 - found.variance) / 2), "independent"
     variance = np.diag(under_model)
@@ -118,15 +119,15 @@ def errors_of_bank(bank: Bank) -> tuple[JointErrors, str]:
 def _under_model(bank: Bank) -> Floats | None:
     """Covariance of all items by the information matrix; None where it is singular."""
     assert bank.matrix is not None
-    alpha = bank.prior.precision
+    alpha = _prior_precisions(bank)
     told = bank.known & (np.diag(bank.matrix) + alpha > 0)
     free, fixed = np.flatnonzero(told & ~bank.anchored), np.flatnonzero(bank.known & bank.anchored)
     full = np.zeros((bank.n_items, bank.n_items))
-    full[fixed, fixed] = np.nan_to_num(bank.se[fixed]) ** 2
+    full[fixed, fixed] = np.where(np.isfinite(bank.se[fixed]), bank.se[fixed], 0.0) ** 2
     if not len(free):
         return full
     try:
-        inside = model_covariance(bank.matrix[np.ix_(free, free)], alpha, grounded=len(fixed) > 0)
+        inside = _model_covariance(bank.matrix[np.ix_(free, free)], alpha[free], grounded=len(fixed) > 0)
     except np.linalg.LinAlgError:
         return None
     if not np.isfinite(inside).all() or (np.diag(inside) <= 0).any():
@@ -136,3 +137,20 @@ def _under_model(bank: Bank) -> Floats | None:
     full[np.ix_(fixed, free)] = full[np.ix_(free, fixed)].T
     full[np.ix_(free, free)] = inside + full[np.ix_(free, fixed)] @ follow.T
     return full
+
+
+def _prior_precisions(bank: Bank) -> Floats:
+    """What the prior adds to the information on each item."""
+    return bank.prior_precision * fading(bank.information, on_scale(bank.status))
+
+
+def _model_covariance(information: Floats, precision: Floats, *, grounded: bool) -> Floats:
+    """Covariance of the difficulties under the model, from the whole matrix; centered unless the scale is grounded."""
+    full = information + np.diag(precision)
+    if not (grounded or precision.any()):  # nothing has a say on a common shift
+        full = full + np.trace(information) / len(full) ** 2
+    covariance = np.asarray(np.linalg.inv(full), dtype=float)
+    if not grounded:
+        covariance -= covariance.mean(axis=0)
+        covariance -= covariance.mean(axis=1)[:, None]
+    return covariance

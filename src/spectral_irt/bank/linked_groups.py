@@ -53,6 +53,33 @@ def groups_of(responses: Responses, joined: Ints, measured: NDArray[np.bool_]) -
     return out
 
 
+def parts_before(information: Floats, group: Ints, known: NDArray[np.bool_], loose: NDArray[np.bool_]) -> Ints:
+    """Which items of a bank hang together through people, numbered; -1 for those that nothing is known of.
+
+    The information matrix tells; where a bank keeps none, items whose standard error is infinite (`loose`) go by their
+    group, and all others are one part.
+    """
+    from scipy.sparse.csgraph import connected_components
+
+    if information.ndim == 1:
+        return np.where(known, np.where(loose, 1 + group, 0), -1)
+    return np.where(known, connected_components(sparse.csr_array(information != 0), directed=False)[1], -1)
+
+
+def parts_of(responses: Responses, joined: Ints) -> Ints:
+    """Which items hang together through people whose answers differ, or are `joined` already."""
+    return _components(responses, joined, "weak")
+
+
+def numbered_from(scale: NDArray[np.bool_], parts: Ints) -> Ints:
+    """Parts numbered anew: 0 is the one with most items of the scale."""
+    parts = np.unique(parts, return_inverse=True)[1]
+    sizes = np.bincount(parts, weights=scale)
+    rank = np.empty(len(sizes), dtype=np.int64)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    return rank[parts]
+
+
 def _company(block: Block, group: Ints, number: int) -> Floats:
     """Items x groups: how often people who answered an item answered one of the group."""
     right, wrong = block.halves(len(group))
@@ -62,12 +89,14 @@ def _company(block: Block, group: Ints, number: int) -> Floats:
     return np.asarray((right.T @ theirs + wrong.T @ theirs).toarray())
 
 
-def _components(responses: Responses, joined: Ints) -> Ints:
-    """Strongly connected components of item -> user (right) -> item (wrong), with a ring through what is joined."""
+def _components(responses: Responses, joined: Ints, connection: str = "strong") -> Ints:
+    """Connected components of item -> user (right) -> item (wrong), with a ring through what is joined."""
     from scipy.sparse.csgraph import connected_components
 
     m, n = responses.n_items, responses.n_users
     person, item, right = responses.answers()
+    differ = ((responses.scores > 0) & (responses.scores < responses.counts))[person]  # others link nothing
+    person, item, right = person[differ], item[differ], right[differ]
     sources = [np.where(right, item, m + person)]
     targets = [np.where(right, m + person, item)]
     for number in np.unique(joined[joined >= 0]):
@@ -76,7 +105,7 @@ def _components(responses: Responses, joined: Ints) -> Ints:
         targets.append(np.roll(ring, 1))
     edges = (np.concatenate(sources), np.concatenate(targets))
     graph = sparse.coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(m + n, m + n))
-    labels: Ints = connected_components(graph.tocsr(), directed=True, connection="strong")[1][:m]
+    labels: Ints = connected_components(graph.tocsr(), directed=True, connection=connection)[1][:m]
     return np.unique(labels, return_inverse=True)[1]
 
 

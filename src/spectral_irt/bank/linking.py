@@ -22,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.evidence import Prior
 from spectral_irt.bank.known_errors import KINDS, LINKED, Side, errors_of_bank
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import BankError, check_option, join, listed, option
@@ -191,7 +190,9 @@ class Link:
             se=self._errors_of(bank),
             information=bank.information / self.slope**2,
             matrix=None if bank.matrix is None else bank.matrix / self.slope**2,
-            prior=Prior(self.shift + self.slope * bank.prior.mean, bank.prior.precision / self.slope**2),
+            level=self.shift + self.slope * bank.level,
+            pull=bank.pull / self.slope,
+            prior_precision=bank.prior_precision / self.slope**2,
             population=people,
             scale=self.scale,
             findings=(*bank.findings, self.finding),

@@ -55,7 +55,6 @@ RECORD: dict[str, Any] = {
     "package_version": _text,
     "settings": _settings,
     "scale": {"mean": _number(), "unit": _number(0, above=True)},
-    "prior": {"mean": _number(), "precision": _number(0)},
     "counts": {"items": _count, "users": _count, "responses": _count},
     "data": [{"digest": _text, "source": _text, "users": _count, "items": _count, "responses": _count, "how": _text}],
     "findings": [
@@ -68,6 +67,8 @@ RECORD: dict[str, Any] = {
         }
     ],
 }
+UNTIL_2: dict[str, Any] = {"prior": {"mean": _number(), "precision": _number(0)}}
+SINCE_3: dict[str, Any] = {"prior": {"precision": _number(0)}}
 SINCE_2: dict[str, Any] = {
     "population": ({"mean": _number(), "sd": _number(0, above=True), "users": _count}, None),
     "salt_check": _text,
@@ -76,7 +77,8 @@ SINCE_2: dict[str, Any] = {
 
 def check_record(record: Mapping[str, Any], version: int) -> None:
     """The manifest: every entry there, of its kind, finite and within its bounds."""
-    for name, wanted in {**RECORD, **(SINCE_2 if version > 1 else {})}.items():
+    prior = SINCE_3 if version > 2 else UNTIL_2
+    for name, wanted in {**RECORD, **(SINCE_2 if version > 1 else {}), **prior}.items():
         _check(record.get(name), wanted, name)
     tables = record.get("tables")
     if not isinstance(tables, dict) or not {"items"} <= set(tables) <= {"items", "users", "information"}:
@@ -108,6 +110,8 @@ def _check(value: Any, wanted: Any, name: str) -> None:
 
 ITEMS = {"item": "String", "label": "String", "difficulty": "Float64", "se": "Float64", "status": "String"}
 ITEMS |= {"n": "Int64", "score": "Int64", "information": "Float64", "anchored": "Boolean"}
+ITEMS_2 = {"group": "Int64"}
+ITEMS_3 = {"level": "Float64", "pull": "Float64"}
 USERS = {"user": "UInt64", "answers": "UInt64"}
 INFORMATION = {"row": "Int32", "column": "Int32", "value": "Float64"}
 
@@ -115,8 +119,8 @@ INFORMATION = {"row": "Int32", "column": "Int32", "value": "Float64"}
 def check_tables(tables: Mapping[str, pl.DataFrame], counts: Mapping[str, int], version: int) -> None:
     """The tables: the columns and kinds they should have, numbers finite and in order, of one length."""
     items = tables["items"]
-    _columns("items", items, ITEMS | ({"group": "Int64"} if version > 1 else {}))
-    _full("items", items, [name for name in items.columns if name not in ("difficulty", "se")])
+    _columns("items", items, ITEMS | (ITEMS_2 if version > 1 else {}) | (ITEMS_3 if version > 2 else {}))
+    _full("items", items, [name for name in items.columns if name not in ("difficulty", "se", "level")])
     m = len(items)
     if counts["items"] != m or counts["responses"] != int(items["n"].sum()):
         raise SchemaError("says of itself another number of items or responses than its table has")
@@ -129,6 +133,11 @@ def check_tables(tables: Mapping[str, pl.DataFrame], counts: Mapping[str, int], 
     _all("status", items, items["status"].str.len_chars().is_between(1, LONGEST_STATUS).to_numpy())
     if version > 1:
         _all("group", items, ((items["group"] >= 0) & (items["group"] <= m)).to_numpy())
+    if version > 2:
+        level = items["level"].to_numpy()
+        with np.errstate(invalid="ignore"):
+            _all("level", items, np.isnan(level) | (np.abs(level) < FARTHEST))
+        _all("pull", items, items["pull"].is_finite().to_numpy())
     if items["label"].n_unique() != m:
         raise SchemaError("has the same item more than once")
     if "users" in tables:

@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, DataSet
-from spectral_irt.bank.evidence import Prior
-from spectral_irt.bank.linked_groups import groups_of_old
+from spectral_irt.bank.linked_groups import groups_of_old, parts_before
 from spectral_irt.bank.locking import LOCK, locked
 from spectral_irt.bank.naming import decoded, encoded, readable
 from spectral_irt.bank.people import NO_RECOGNITION, in_no_order, nobody, trace
@@ -33,6 +33,7 @@ from spectral_irt.bank.reference_population import Population
 from spectral_irt.bank.schema import SchemaError, check_record, check_tables
 from spectral_irt.calibration import Scale
 from spectral_irt.errors import BankError, OutputError, StaleBankError, Words, listed
+from spectral_irt.estimators.landing import centered_within
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
 from spectral_irt.writing import draft_beside, remove_leftovers
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 MANIFEST = "bank.json"
 KIND = "spectral-irt bank"
-FORMAT_VERSION = 2  # 1 had fingerprints of people that told who they were and what they answered
+FORMAT_VERSION = 3  # 2 had a prior around one mean; 1 also fingerprints that told who people were and their answers
 OURS = re.compile(r"(items|users|information)\.[0-9a-f]{12}\.parquet|\.[0-9a-f]{12}\.partial")
 TRIES = 20  # at reading a bank that others keep replacing meanwhile
 
@@ -200,7 +201,7 @@ def _record(bank: Bank) -> dict[str, Any]:
         "estimator": bank.estimator,
         "settings": dict(bank.settings),
         "scale": asdict(bank.scale),
-        "prior": asdict(bank.prior),
+        "prior": {"precision": bank.prior_precision},
         "population": None if bank.population is None else asdict(bank.population),
         "salt_check": bank.salt_check,
         "counts": {"items": bank.n_items, "users": bank.n_users, "responses": int(bank.n.sum())},
@@ -237,6 +238,8 @@ def _tables(bank: Bank) -> dict[str, pl.DataFrame]:
         "information": pl.Series(bank.information, dtype=pl.Float64),
         "anchored": pl.Series(bank.anchored, dtype=pl.Boolean),
         "group": pl.Series(bank.group, dtype=pl.Int64),
+        "level": pl.Series(bank.level, nan_to_null=True, dtype=pl.Float64),
+        "pull": pl.Series(bank.pull, dtype=pl.Float64),
     }
     tables = {"items": pl.DataFrame(columns)}
     if bank.salt_check:
@@ -358,7 +361,8 @@ def _damaged(path: Path) -> BankError:
 
 
 def _bank(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin: tuple[str, str]) -> Bank:
-    items, old = tables["items"], record["format_version"] == 1
+    items, version = tables["items"], record["format_version"]
+    old = version == 1
     status = np.empty(len(items), dtype=object)
     status[:] = items["status"].to_list()
     matrix = _matrix(tables.get("information"), len(items))
@@ -371,22 +375,30 @@ def _bank(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin:
         findings = (*(one for one in findings if one.code not in named), NO_RECOGNITION, OLD_FINGERPRINTS)
     elif "users" in tables:
         users = np.stack([tables["users"]["user"].to_numpy(), tables["users"]["answers"].to_numpy()], axis=1)
+    difficulty = items["difficulty"].to_numpy().astype(float)
+    anchored = items["anchored"].to_numpy()
+    if version > 2:
+        level, pull = items["level"].to_numpy().astype(float), items["pull"].to_numpy()
+    else:
+        level, pull = _around_one_mean(record["prior"], difficulty, anchored, matrix)
     return Bank(
         items=decoded(items["label"].to_list()),
-        difficulty=items["difficulty"].to_numpy().astype(float),
+        difficulty=difficulty,
         se=items["se"].to_numpy().astype(float),
         status=status,
         n=items["n"].to_numpy(),
         n_right=items["score"].to_numpy(),
         information=items["information"].to_numpy(),
-        anchored=items["anchored"].to_numpy(),
+        anchored=anchored,
         group=groups_of_old(status, matrix) if old else items["group"].to_numpy(),
         estimator=record["estimator"],
         settings=record["settings"],
         scale=Scale(**record["scale"]),
         data=data,
         findings=findings,
-        prior=Prior(**record["prior"]),
+        level=level,
+        pull=pull,
+        prior_precision=float(record["prior"]["precision"]),
         population=Population(**record["population"]) if record.get("population") else None,
         matrix=matrix,
         users=users,
@@ -394,6 +406,22 @@ def _bank(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin:
         version=record["package_version"],
         origin=origin,
     )
+
+
+def _around_one_mean(
+    prior: Mapping[str, float], difficulty: Floats, anchored: NDArray[np.bool_], matrix: Floats | None
+) -> tuple[Floats, Floats]:
+    """Level and pull of the items of an older bank, whose prior was normal around one mean for all.
+
+    Where it tied parts that share no people, the tie goes: within such a part the pulls are made to add to zero.
+    """
+    known = np.isfinite(difficulty)
+    mean = prior["mean"] if prior["precision"] or not known.any() else float(difficulty[known].mean())
+    pull = np.where(known & ~anchored, prior["precision"] * (np.nan_to_num(difficulty) - mean), 0.0)
+    if matrix is not None:
+        parts = parts_before(matrix, np.zeros(len(known), dtype=np.int64), known, ~known)
+        pull = centered_within(pull, np.where(np.isin(parts, parts[anchored]), -1, parts))
+    return np.full(len(known), mean), pull
 
 
 def _matrix(entries: pl.DataFrame | None, m: int) -> Floats | None:

@@ -1,43 +1,38 @@
 """A bank after new answers, without the old ones.
 
-What the old data said is kept as a quadratic (`evidence.py`). "stream" goes once through the new users in small
-batches: each batch adds its information P and moves the difficulties by (P + alpha I)^-1 times its score (the one-pass
-streaming of the theory, with a batch in place of a single user). A batch is at most a sixteenth of the users seen
-before it, so that what it adds is judged at difficulties that it hardly moves, and the number of batches grows with the
-logarithm of the users. "refit" solves the equations of all new answers together with the old evidence.
+What the old data said is kept as a quadratic (`evidence.py`). "stream" goes once through the new people in small
+batches: each batch adds its information and moves the difficulties by a Newton step on the conditional likelihood of
+its answers together with all before it (the one-pass streaming of the theory, with a batch in place of a single
+person). A batch is at most a sixteenth of the people seen before it, so that what it adds is judged at difficulties
+that it hardly moves, and the number of batches grows with the logarithm of the people. "refit" solves the equations of
+all new answers together with the old evidence. The prior is that of calibrations, on each item's deviation from the
+others that its people met.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from spectral_irt.bank.bank import Bank, DataSet
-from spectral_irt.bank.evidence import (
-    MATRIX_ITEMS,
-    NO_PRIOR,
-    Prior,
-    diagonal_of,
-    exchange_prior,
-    model_variance,
-    part_of,
-    score_and_information,
-    solve,
-)
-from spectral_irt.bank.linked_groups import groups_of
-from spectral_irt.bank.people import NO_RECOGNITION, SALT, Hashes, Salt, nobody, numbered
-from spectral_irt.chain.anchored import Known, solve_grounded, tied
-from spectral_irt.chain.regularization import ENOUGH_INFORMATION, prior_precision
+from spectral_irt.bank.evidence import MATRIX_ITEMS, Answers, Evidence, Posterior
+from spectral_irt.bank.linked_groups import groups_of, numbered_from, on_scale, parts_before, parts_of
+from spectral_irt.bank.people import NO_RECOGNITION, Hashes, nobody
+from spectral_irt.bank.repeats import check_usable, checked_salt, without_repeats
+from spectral_irt.chain.anchored import tied
+from spectral_irt.chain.prior import fading
+from spectral_irt.chain.regularization import AMPLE_INFORMATION, Regularization
 from spectral_irt.engines import LocalEngine
-from spectral_irt.errors import BankError, DesignError, OptionError, check_option, listed, option
+from spectral_irt.errors import BankError, check_option, listed
+from spectral_irt.estimators.landed import between_parts
+from spectral_irt.estimators.landing import RENEWALS
 from spectral_irt.persons.align import align
-from spectral_irt.responses import Finding, Responses, as_responses
-from spectral_irt.responses.block import Floats
+from spectral_irt.responses import Block, Finding, Responses, as_responses
+from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import examine
 from spectral_irt.responses.labels import label_array
 
@@ -45,11 +40,9 @@ METHODS = ("stream", "refit")
 REPEATS = ("error", "skip", "keep")
 SMALLEST_BATCH = 64  # users; below this arithmetic costs less than the calls for it
 BATCH_SHARE = 16  # a batch is at most this part of the users seen before
-LONGEST_STEP = 2.0  # logits that one step may move an item: a new item starts from nowhere
 STRAIGHT = 0.25  # logits: over a shorter step the score is nearly a straight line, and one step is enough
 NEWTON_STEPS = 25
 SETTLED = 1e-3  # standard errors
-SAME_AGAIN = 0.95  # share of merely numbered users with the very same answers from which it is no accident
 WEAK = 1.5  # variance of an item over 1 / information from which its ties are weak
 
 
@@ -62,7 +55,7 @@ def update(
     salt: Any = None,
     threads: int | None = None,
 ) -> Bank:
-    """The bank after these answers; items it does not have come in at the mean, with a weak prior.
+    """The bank after these answers; items it does not have are taken to be like those that their people met.
 
     Parameters
     ----------
@@ -82,12 +75,13 @@ def update(
 
     Notes
     -----
-    The scale stays: anchored items do not move, and without any the mean of the items that had a difficulty is kept.
-    Standard errors shrink as the information grows, each in the ratio it had to the model's before.
+    The scale stays: anchored items do not move, and without any the mean of the items that were on the scale is kept.
+    Standard errors shrink as the information grows, each in the ratio it had to the model's before; that of items which
+    share no people with the others, directly or through others, is infinite.
     """
     check_option("method", method, METHODS)
     check_option("repeats", repeats, REPEATS)
-    secret = _salt(bank, salt, repeats)
+    secret = checked_salt(bank, salt, repeats)
     given = as_responses(responses, threshold=bank.settings.get("threshold"))
     dataset, answers = DataSet.of(given, method, secret), bank.in_my_words(given)
     old = dataset.is_in(bank, given)
@@ -100,11 +94,11 @@ def update(
     findings = [NO_RECOGNITION]
     if secret is not None:
         users = secret.fingerprints(answers)
-        fresh, findings = _without_repeats(bank, answers, users, repeats)
+        fresh, findings = without_repeats(bank, answers, users, repeats)
     if not fresh.all():
         answers, users = answers.take_users(fresh), users[fresh]
         dataset = replace(dataset, users=answers.n_users, responses=answers.n_responses)
-    _check_usable(bank, answers)
+    check_usable(bank, answers)
 
     whole, known = _with_new_items(bank, answers)
     aligned = align(whole.items, answers)
@@ -117,86 +111,6 @@ def update(
     return replace(updated, salt_check=secret.check)
 
 
-# ----------------------------------------------------------------------------------------- seen before?
-
-
-def _salt(bank: Bank, salt: Any, repeats: str) -> Salt | None:
-    """The secret of this update; what the bank has, and what is wanted, must go with it."""
-    secret = Salt.of(salt)
-    if secret is None:
-        if repeats == "skip":
-            raise OptionError(
-                option("repeats", "skip"), " leaves out people who are recognized, which needs ", SALT, "."
-            )
-        if bank.salt_check and repeats != "keep":
-            raise BankError(
-                "the bank recognizes people by a salt, and none was given. Give ",
-                SALT,
-                ", or say ",
-                option("repeats", "keep"),
-                " to count everybody, seen before or not. The bank is unchanged.",
-            )
-        return None
-    if bank.salt_check and secret.check != bank.salt_check:
-        missing = f" ({str(secret.path)!r} does not exist)" if secret.path is not None else ""
-        raise BankError(
-            f"this is not the salt that the bank was made with{missing}, so nobody would be recognized. Give that "
-            "one. The bank is unchanged."
-        )
-    return secret
-
-
-def _without_repeats(
-    bank: Bank, answers: Responses, users: Hashes, repeats: str
-) -> tuple[NDArray[np.bool_], list[Finding]]:
-    """Which users to count, and what to say about the others."""
-    fresh = np.ones(answers.n_users, dtype=bool)
-    said = answers.counts > 0
-    again = np.isin(users[:, 1], bank.users[:, 1]) & said
-    number, anonymous = int(again.sum()), numbered(answers)
-    # Numbers say little about who somebody is: then almost all of the new users, or of the old ones, must be the same.
-    accident = SAME_AGAIN * min(int(said.sum()), len(bank.users)) if anonymous else 1
-    suspicious = number >= max(accident, 1)
-    if suspicious and repeats != "keep":
-        noun = "user is" if number == 1 else "users are"
-        if repeats == "error":
-            raise BankError(
-                f"{answers.source}: {number:,} of {answers.n_users:,} {noun} in the bank already with the very same "
-                f"answers: {listed(answers.users[again])}. They would count twice. Say ",
-                option("repeats", "skip"),
-                " to leave them out, or ",
-                option("repeats", "keep"),
-                " if they are other people. The bank is unchanged.",
-            )
-        sentence = f"{number:,} of {answers.n_users:,} {noun} in the bank already with the same answers."
-        fresh = ~again
-        return fresh, [Finding("repeated_users", "note", sentence, "They are left out.")]
-    known = 0 if anonymous else int((np.isin(users[:, 0], bank.users[:, 0]) & said).sum())
-    if not known:
-        return fresh, []
-    noun = "user has" if known == 1 else "users have"
-    sentence = f"{known:,} of {answers.n_users:,} {noun} been in the bank before under the same name."
-    remedy = "Their new answers count as those of another person; answers given before must not be among them."
-    return fresh, [Finding("known_users", "note", sentence, remedy)]
-
-
-def _check_usable(bank: Bank, answers: Responses) -> None:
-    if not answers.n_responses:
-        raise DesignError(f"{answers.source}: there is no new response to add. The bank is unchanged.")
-    known = set(bank.items[bank.known].tolist())
-    shared = [label for label in answers.items[answers.item_counts > 0].tolist() if label in known]
-    if not shared:
-        raise BankError(
-            f"{answers.source}: none of its items ({listed(answers.items)}) has a difficulty in the bank, which has "
-            f"{listed(bank.items[bank.known])}; the new answers say nothing on its scale. Check the labels."
-        )
-    if not np.any((answers.scores > 0) & (answers.scores < answers.counts)):
-        raise DesignError(
-            f"{answers.source}: everybody has all answers right or all wrong, which carries no information about "
-            "difficulty. The bank is unchanged."
-        )
-
-
 # --------------------------------------------------------------------------------------------- new items
 
 
@@ -205,7 +119,6 @@ def _with_new_items(bank: Bank, answers: Responses) -> tuple[Bank, NDArray[np.bo
     have = set(bank.items.tolist())
     new = [label for label in answers.items.tolist() if label not in have]
     known = np.concatenate([bank.known, np.zeros(len(new), dtype=bool)])
-    mean = float(bank.difficulty[bank.known].mean())
     extra, m = len(new), bank.n_items + len(new)
 
     def longer(values: Any, fill: Any) -> Any:
@@ -218,7 +131,7 @@ def _with_new_items(bank: Bank, answers: Responses) -> tuple[Bank, NDArray[np.bo
     whole = replace(
         bank,
         items=label_array([*bank.items.tolist(), *new]),
-        difficulty=np.where(known, longer(bank.difficulty, np.nan), mean),
+        difficulty=longer(bank.difficulty, np.nan),
         se=longer(bank.se, np.nan),
         status=longer(bank.status, "no responses"),
         n=longer(bank.n, 0),
@@ -226,20 +139,30 @@ def _with_new_items(bank: Bank, answers: Responses) -> tuple[Bank, NDArray[np.bo
         group=longer(bank.group, 0),
         information=np.where(known, longer(bank.information, 0.0), 0.0),
         anchored=longer(bank.anchored, False),
+        level=longer(bank.level, 0.0),
+        pull=longer(bank.pull, 0.0),
         matrix=matrix,
     )
     return whole, known
 
 
+def _levels(answers: Responses, difficulty: Floats, known: NDArray[np.bool_]) -> Floats:
+    """Where items start that have no difficulty: at the mean of the known items that their people met."""
+    total, number = answers.sum(_met, np.where(known, difficulty, 0.0), known.astype(float))
+    mean = float(difficulty[known].mean())
+    return np.divide(total, number, out=np.full(len(known), mean), where=number > 0)
+
+
+def _met(block: Block, difficulty: Floats, known: Floats) -> tuple[Floats, Floats]:
+    """For every item, sums over its people: of the mean known difficulty that they met, and of one."""
+    right, wrong = block.halves(len(known))
+    number = right @ known + wrong @ known
+    met = (number > 0).astype(float)
+    mean = np.divide(right @ difficulty + wrong @ difficulty, number, out=np.zeros(len(number)), where=number > 0)
+    return right.T @ mean + wrong.T @ mean, right.T @ met + wrong.T @ met
+
+
 # ------------------------------------------------------------------------------------------------ the work
-
-
-@dataclass(frozen=True, eq=False)
-class _State:
-    """Difficulties under the working prior, and the information of everything counted so far."""
-
-    beta: Floats
-    information: Floats  # matrix or diagonal
 
 
 class _Job:
@@ -247,139 +170,149 @@ class _Job:
 
     def __init__(self, bank: Bank, known: NDArray[np.bool_], answers: Responses) -> None:
         self.bank, self.known, self.answers = bank, known, answers
+        self.linked = any(finding.code == "linked" for finding in bank.findings)
         self.active = known | (answers.item_counts > 0)
         self.free = self.active & ~bank.anchored
-        self.grounded = bool(bank.anchored.any())
-        self.before = bank.information if bank.matrix is None else bank.matrix
-        # While they work both ways have a prior: it gives new items a place to start from. It is taken off in the end
-        # if the data need none.
-        errors = bank.se[known]
-        spread = bank.difficulty[known].var() - np.nan_to_num(np.where(np.isinf(errors), 0, errors) ** 2).mean()
-        alpha = bank.prior.precision or float(1 / np.clip(spread, 0.01, 100))
-        self.prior = Prior(bank.prior.mean if bank.prior.precision else float(bank.difficulty[known].mean()), alpha)
+        self.n, self.right = bank.n + answers.item_counts, bank.n_right + answers.item_scores
+        self.status, self.group = self._status()
+        information = bank.information if bank.matrix is None else bank.matrix
+        together = parts_before(information, bank.group, known, np.isinf(bank.se))
+        self.scale = known & ~np.isinf(bank.se)  # the items that the scale is known by
+        self.old_part = numbered_from(self.scale, together)
+        self.part = numbered_from(self.scale, parts_of(answers, together))
+        start = np.where(known, bank.difficulty, _levels(answers, bank.difficulty, known))
+        level = np.where(known, bank.level, start)
+        self.before = Evidence(start, information, bank.pull, level, np.zeros(len(known)))
+        self.before = replace(self.before, squares=self._squares())
+        self.alpha = bank.prior_precision or self._precision(self._before(1.0))
 
-    def start(self) -> _State:
-        """The bank under the working prior; items without information are at its mean."""
-        beta = self._exchanged(self.bank.difficulty, self.before, self.bank.prior, self.prior)
-        return _State(np.where(self.known, beta, self.prior.mean), self.before)
+    def _before(self, alpha: float) -> Posterior:
+        """The bank as it was."""
+        kept, fixed = self.before, ~(self.free & self.known)
+        return Posterior(kept, None, kept.beta, alpha, on_scale(self.bank.status), fixed, self._floating(True))
 
-    def _exchanged(self, beta: Floats, information: Floats, old: Prior, new: Prior) -> Floats:
-        out = beta.copy()
-        out[self.free] = exchange_prior(
-            beta[self.free], part_of(information, self.free), old, new, grounded=self.grounded
-        )
-        return out
+    def _with(self, kept: Evidence, new: Answers | None, beta: Floats) -> Posterior:
+        return Posterior(kept, new, beta, self.alpha, on_scale(self.status), ~self.free, self._floating())
 
-    def _step(self, information: Floats, right: Floats) -> Floats:
-        """How far each free item moves."""
-        step = np.zeros(len(right))
-        step[self.free] = solve(part_of(information, self.free), self.prior.precision, right[self.free], grounded=True)
-        return np.clip(step, -LONGEST_STEP, LONGEST_STEP)
+    def _floating(self, before: bool = False) -> Ints:
+        """Parts with a mean that nothing says anything about; a diagonal alone holds every item where it is."""
+        parts, anchored = self.old_part if before else self.part, self.bank.anchored
+        loose = self.free & ~np.isin(parts, parts[anchored]) & (self.bank.matrix is not None)
+        return np.where(loose, parts, -1)
 
-    def stream(self) -> _State:
+    def _precision(self, here: Posterior) -> float:
+        for _ in range(RENEWALS):
+            here = replace(here, alpha=here.renewed(self.n, self.right))
+        return here.alpha
+
+    def stream(self) -> Evidence:
         """One pass in batches; see the module's text."""
-        state = self.start()
+        state = self.before
         for batch in _batches(self.answers, self.bank.n_users):
-            state = self._absorb(state, batch, lambda step, information: np.abs(step) < STRAIGHT)
+            state = self._absorbed(state, batch, lambda step, information: np.abs(step) < STRAIGHT)
         return state
 
-    def refit(self) -> _State:
-        """The new answers' own equations with the old evidence as a prior, to the end."""
-        state, answers = self.start(), self.answers
-        if self.before.ndim == 2:
-            return self._absorb(state, answers, lambda step, information: np.abs(step) * np.sqrt(information) < SETTLED)
-        precision = np.where(self.free, self.before + self.prior.precision, 0.0)
-        beta = solve_grounded(answers, state.beta, Known(~self.free, state.beta, precision)).beta
-        return _State(beta, self.before + score_and_information(answers, beta, matrix=False)[1])
+    def refit(self) -> Evidence:
+        """All new answers together, to the end."""
+        return self._absorbed(
+            self.before, self.answers, lambda step, information: np.abs(step) * np.sqrt(information) < SETTLED
+        )
 
-    def _absorb(self, state: _State, answers: Responses, done: Callable[[Floats, Floats], NDArray[np.bool_]]) -> _State:
-        """Newton's steps on the score of these answers and the pull of what was known, until all items are `done`.
+    def _absorbed(
+        self, state: Evidence, answers: Responses, done: Callable[[Floats, Floats], NDArray[np.bool_]]
+    ) -> Evidence:
+        """Newton's steps on these answers and what was known, until all items are `done`.
 
         The answers of a batch to items that are well known need one step, which is the streaming formula.
         """
-        beta, before = state.beta, state.information
-        for _ in range(NEWTON_STEPS):
-            score, added = score_and_information(answers, beta, matrix=before.ndim == 2)
-            apart = beta - state.beta
-            pull = self.prior.precision * apart + (before * apart if before.ndim == 1 else before @ apart)
-            step = self._step(before + added, score - pull)
+        new, beta = Answers.at(answers, state.beta), state.beta
+        for k in range(NEWTON_STEPS):
+            new = new.moved(beta) if k else new
+            here = self._with(state, new, beta)
+            step = here.step()
             beta = beta + step
-            if done(step, diagonal_of(before + added)).all():
+            if done(step, here.data).all():
                 break
-        return _State(beta, before + added)
+        return here.after(step)
 
     # --------------------------------------------------------------------------------- what comes out
 
-    def finish(self, state: _State, dataset: DataSet, users: Hashes, findings: list[Finding]) -> Bank:
+    def finish(self, state: Evidence, dataset: DataSet, users: Hashes, findings: list[Finding]) -> Bank:
         """The new bank: prior settled, scale kept, standard errors, counts, status."""
-        bank, information = self.bank, diagonal_of(state.information)
-        n, right = bank.n + self.answers.item_counts, bank.n_right + self.answers.item_scores
-        prior, beta = self._settled(state, information)
-        if not self.grounded:
-            drift = float((beta - bank.difficulty)[self.known].mean())
-            beta = beta - drift
-            prior = replace(prior, mean=prior.mean - drift) if prior.precision else NO_PRIOR
-        variance = self._variance(state.information, prior)
-        status, group = self._status(n, right)
-        findings = [*findings, *self._findings(status, variance * (information + prior.precision), prior)]
+        bank = self.bank
+        state = self._settled(state)
+        here = self._with(state, None, state.beta)
+        drift = self._drift(state.beta)
+        variance = self._variance(here)
+        findings = [*findings, *self._findings(variance * (here.data + self.alpha), here.data)]
+        outdated = (*_OUTDATED, *(() if np.isinf(variance).any() else ("disconnected",)))
         return replace(
             bank,
-            difficulty=np.where(bank.anchored, bank.difficulty, np.where(self.active, beta, np.nan)),
+            difficulty=np.where(bank.anchored, bank.difficulty, np.where(self.active, state.beta - drift, np.nan)),
             se=np.where(bank.anchored, bank.se, np.sqrt(variance)),
-            status=status,
-            n=n,
-            n_right=right,
-            group=group,
-            information=information,
-            prior=prior,
+            status=self.status,
+            n=self.n,
+            n_right=self.right,
+            group=self.group,
+            information=here.data,
+            level=state.levels - drift,
+            pull=np.where(self.free, state.gradient, 0.0),
+            prior_precision=self.alpha,
             matrix=state.information if state.information.ndim == 2 else None,
             data=(*bank.data, dataset),
             users=np.concatenate([bank.users, users]),
-            findings=(*(old for old in bank.findings if old.code not in _OUTDATED), *findings),
+            findings=(*(old for old in bank.findings if old.code not in outdated), *findings),
         )
 
-    def _settled(self, state: _State, information: Floats) -> tuple[Prior, Floats]:
-        """No prior where every item tells enough by itself and all are connected; otherwise empirical Bayes."""
-        free = self.free
-        if (information[free] > ENOUGH_INFORMATION).all() and self._hang_together(state.information):
-            return NO_PRIOR, self._exchanged(state.beta, state.information, self.prior, NO_PRIOR)
-        prior, beta = self.prior, state.beta
-        for _ in range(5):
-            mean = prior.mean if self.grounded else float(beta[free].mean())
-            new = Prior(mean, prior_precision(beta[free] - mean, information[free], prior.precision))
-            beta = self._exchanged(beta, state.information, prior, new)
-            prior = new
-        return prior, beta
+    def _settled(self, state: Evidence) -> Evidence:
+        """Under the prior that all deviations speak for; there is none where every item tells enough by itself."""
+        for _ in range(RENEWALS):
+            here = self._with(state, None, state.beta)
+            needed = fading(here.data, here.tied)[self.free].any()
+            self.alpha = here.renewed(self.n, self.right) if needed else 0.0
+            step = replace(here, alpha=self.alpha).step()
+            state = here.after(step)
+            if np.max(np.abs(step) * np.sqrt(here.data), initial=0.0) < SETTLED:
+                break
+        return state
 
-    def _hang_together(self, information: Floats) -> bool:
-        if information.ndim == 1:
-            new = self.active & ~self.known
-            return bool(tied(self.answers, self.known)[new].all())
-        from scipy.sparse.csgraph import connected_components
+    def _drift(self, beta: Floats) -> Floats:
+        """How far each part of the items has moved as a whole: those on the scale, or those known if none is."""
+        part, bank = self.part, self.bank
+        placed = np.where(np.bincount(part, weights=self.scale)[part] > 0, self.scale, self.known)
+        moved = np.where(placed, beta - np.where(placed, bank.difficulty, 0.0), 0.0)
+        mean = np.bincount(part, weights=moved) / np.maximum(np.bincount(part, weights=placed), 1)
+        return np.where(np.isin(part, part[bank.anchored]), 0.0, mean[part])
 
-        links = sparse.csr_array(part_of(information, self.active) != 0)
-        return connected_components(links, directed=False)[0] == 1
-
-    def _variance(self, information: Floats, prior: Prior) -> Floats:
-        """Variances under the model, each in the ratio that the bank's own had to the model's before.
-
-        Of a bank that was linked, by as much more as before.
-        """
-        old, new = self.known & self.free, self.free
-        before, after = np.full(len(new), np.nan), np.full(len(new), np.nan)
-        before[old] = model_variance(part_of(self.before, old), self.bank.prior.precision, grounded=self.grounded)
-        after[new] = model_variance(part_of(information, new), prior.precision, grounded=self.grounded)
-        if any(finding.code == "linked" for finding in self.bank.findings):  # answers do not lessen the link's error
-            added = self.bank.se**2 - before
-            return np.maximum(after + np.where(np.isfinite(added), added, np.nanmedian(added[old])), after / 4)
+    def _squares(self) -> Floats:
+        """Squared scores of the bank's own answers, such that its standard errors come out."""
+        here = self._before(self.bank.prior_precision)
+        if self.linked:  # what its errors have beyond the model's is the link's
+            return here.data
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = self.bank.se**2 / before
+            ratio = np.where(self.known & self.free, self.bank.se**2 / here.variance(), np.nan)
         good = np.isfinite(ratio) & (ratio > 0)
         usual = float(np.median(ratio[good])) if good.any() else 1.0
-        return after * np.where(good, ratio, usual)
+        return here.data * np.where(good, ratio, usual)
 
-    def _status(self, n: NDArray[np.int64], right: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    def _variance(self, here: Posterior) -> Floats:
+        """Under the model, in the ratio that squared scores have to the information; infinite for parts apart."""
+        after = here.variance() * here.ratio()
+        if self.linked:  # answers do not lessen the link's error
+            before = self._before(self.bank.prior_precision).variance()
+            added = np.where(self.known & self.free, self.bank.se**2 - before, np.nan)
+            after = np.maximum(after + np.where(np.isfinite(added), added, np.nanmedian(added)), after / 4)
+        after[here.data <= 0] = self.bank.se[here.data <= 0] ** 2  # nothing new
+        anchored = self.bank.anchored
+        apart = np.where(np.isin(self.part, self.part[anchored]), 0, self.part + anchored.any())
+        if apart[self.free].any():
+            equal_means = bool(self.bank.settings.get("assume_equal_means"))
+            after = after + between_parts(apart, self.alpha or 1.0, equal_means)
+        return np.where(self.free, after, np.nan)
+
+    def _status(self) -> tuple[NDArray[Any], Ints]:
         """A word about each item, and its group: new answers link groups, and may bring new ones."""
+        n, right = self.n, self.right
         now = examine(self.answers).status()
         status = np.full(len(n), "ok", dtype=object)
         status[(self.bank.status == "no information") & (now != "ok")] = "no information"
@@ -397,7 +330,7 @@ class _Job:
         status[self.bank.anchored] = "anchored"
         return status, group
 
-    def _findings(self, status: NDArray[Any], inflation: Floats, prior: Prior) -> list[Finding]:
+    def _findings(self, inflation: Floats, information: Floats) -> list[Finding]:
         out = []
         fresh = self.active & ~self.known
         if fresh.any():
@@ -405,14 +338,16 @@ class _Job:
             verb = "item is" if len(names) == 1 else "items are"
             sentence = f"{len(names):,} {verb} new in the bank: {listed(names)}."
             out.append(Finding("new_items", "note", sentence, "", tuple(names.tolist())))
-        loose = fresh & (status != "ok")
+        loose = fresh & (self.status != "ok")
         if loose.any():
             names = self.bank.items[loose]
             verb = "new item rests" if len(names) == 1 else "new items rest"
             sentence = f"{len(names):,} {verb} on the prior alone, not tied to the bank by answers: {listed(names)}."
+            if np.isinf(inflation[loose]).any():
+                sentence += " The standard error of items that share no people with the bank's is infinite."
             remedy = "Collect answers to them together with items of the bank."
             out.append(Finding("prior_only", "warning", sentence, remedy, tuple(names.tolist())))
-        if self.before.ndim == 1 and np.nanmedian(inflation[self.free]) > WEAK:
+        if self.bank.matrix is None and np.nanmedian(inflation[self.free]) > WEAK:
             out.append(
                 Finding(
                     "weak_links",
@@ -422,10 +357,13 @@ class _Job:
                     "Fit all data at once if they are at hand.",
                 )
             )
-        if prior.precision:
-            text = f"mean {prior.mean:.2f}, precision {prior.precision:.3g}"
-            sentence = f"Regularization: normal prior of the difficulties, {text} by empirical Bayes."
-            out.append(Finding("regularization", "note", sentence))
+        if self.alpha:
+            thin = int((information[self.free] < AMPLE_INFORMATION).sum())
+            reason = (
+                f"{thin:,} {'item carries' if thin == 1 else 'items carry'} information below {AMPLE_INFORMATION:g}"
+            )
+            plan = Regularization("neighbors", reason, self.alpha, True)
+            out.append(Finding("regularization", "note", f"Regularization: {plan}."))
         return out
 
 

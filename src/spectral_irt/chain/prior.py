@@ -89,10 +89,14 @@ class Prior:
         """
         if not self.estimated:
             return self
-        d = self.deviation(beta)
-        beyond = second_moment(d, information, share, self.alpha) - d**2
-        step = (max(np.sum(1 - self.alpha * beyond), 0.0) + IMAGINARY) / (np.sum(d**2) + IMAGINARY)
-        return replace(self, alpha=max(float(step), least_precision(d, information)))
+        return replace(self, alpha=renewed_precision(self.deviation(beta), information, share, self.alpha))
+
+
+def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: float) -> float:
+    """One step of empirical Bayes from these deviations; see `Prior.renewed`."""
+    beyond = second_moment(d, information, share, alpha) - d**2
+    step = (max(np.sum(1 - alpha * beyond), 0.0) + IMAGINARY) / (np.sum(d**2) + IMAGINARY)
+    return max(float(step), least_precision(d, information))
 
 
 def second_moment(d: Floats, information: Floats, share: Floats, alpha: float) -> Floats:

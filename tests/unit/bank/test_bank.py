@@ -9,7 +9,7 @@ import pytest
 
 from spectral_irt import Analysis, AnchoredRasch, SpectralRasch, datasets, simulate
 from spectral_irt.bank import Bank
-from spectral_irt.bank.bank import information_matrix
+from spectral_irt.bank.evidence import Answers
 from spectral_irt.bank.people import NO_RECOGNITION, Salt, numbered
 from spectral_irt.calibration import Scale
 from spectral_irt.errors import BankError, NotFittedError, OptionError
@@ -49,37 +49,20 @@ def test_other_estimators_have_banks_too(data: Responses) -> None:
 
 
 def test_the_information_matrix_is_the_negative_slope_of_the_score(data: Responses) -> None:
-    """H of the theory is the expectation of -dg/dbeta with abilities following; here to a few percent."""
-    from spectral_irt.bank.evidence import score_and_information
-
+    """To a few percent: the matched information is not the observed one."""
     beta = SpectralRasch(regularization=0).fit(data).difficulty_
-    matrix = information_matrix(data, beta)
+    here = Answers.at(data, beta)
+    matrix = here.matrix()
     np.testing.assert_allclose(matrix.sum(axis=0), 0, atol=1e-9)
     step = 0.05
     for k in (0, 5):
-        moved = [score_and_information(data, beta + s * np.eye(8)[k], matrix=False)[0]
-                 for s in (step, -step)]  # fmt: skip
+        moved = [Answers.at(data, beta + s * np.eye(8)[k]).score for s in (step, -step)]
         slope = -(moved[0] - moved[1]) / (2 * step)
         assert slope[k] == pytest.approx(matrix[k, k], rel=0.1)
         assert np.delete(slope, k) == pytest.approx(np.delete(matrix[k], k), abs=0.1 * matrix[k, k])
-    _, diagonal = score_and_information(data, beta, matrix=False)
-    np.testing.assert_allclose(diagonal, np.diag(matrix))
-
-
-def test_dense_and_sparse_matrices_agree() -> None:
-    thin = simulate.rasch(300, 100, design="sampled", p=0.03, seed=2).responses
-    beta = np.linspace(-1, 1, 100)
-    sparse_way = information_matrix(thin, beta)
-    thick = Responses.from_wide(np.where(np.isnan(thin.to_dense()), np.nan, thin.to_dense()))
-    assert np.array_equal(sparse_way, information_matrix(thick, beta))
-    import spectral_irt.bank.evidence as evidence
-    from spectral_irt.chain.operator import Part
-    from spectral_irt.chain.weights import ABILITY
-
-    part = Part.under(thin.blocks[0], ABILITY, beta)
-    share = np.random.default_rng(0).random(300)
-    b = share[:, None] * (part.right.toarray() + part.wrong.toarray())
-    np.testing.assert_allclose(evidence._gram(part, share), b.T @ b)
+    np.testing.assert_allclose(here.diagonal, np.diag(matrix))
+    v = np.random.default_rng(0).standard_normal(8)
+    np.testing.assert_allclose(here @ v, matrix @ v)
 
 
 def test_other_responses_are_refused(data: Responses) -> None:

@@ -168,3 +168,16 @@ def test_catsim(data: Responses) -> None:
 
 def test_the_layout_is_the_one_of_the_manual() -> None:
     assert [1, *(width for width, _ in LAYOUT.values()), 2, 2, 2] == WIDTHS
+
+
+def test_an_infinite_error_is_left_empty() -> None:
+    """Items that share no people with the others have a difficulty within their group and no error that says more."""
+    table = simulate.rasch(300, 8, seed=3).responses.to_dense()
+    table[:200, 5:], table[200:, :5] = np.nan, np.nan
+    responses = Responses.from_wide(table)
+    bank = Bank.from_fit(SpectralRasch().fit(responses), responses)
+    assert np.isinf(bank.se[5:]).all()
+    rows = list(csv.DictReader(io.StringIO(winsteps_text(ifile(bank)))))
+    assert [row["ERROR"] == "" for row in rows] == [False] * 5 + [True] * 3
+    assert all(row["MEASURE"] for row in rows)
+    assert "inf" not in winsteps_text(ifile(bank), "fixed").casefold()

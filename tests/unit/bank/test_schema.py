@@ -61,6 +61,7 @@ def _other(folder: Path) -> Path:
 LIES = {
     "scale.unit": [0, -1, "1", None, True, 10**400],
     "scale": [{}, [], {"mean": 0, "unit": 1, "color": 3}],
+    "prior": [{}, {"mean": 0, "precision": 1}],
     "prior.precision": [-1, "much"],
     "population": [{"mean": 0, "sd": 0, "users": 5}, {"mean": 0}, "everybody"],
     "population.sd": [0, -1],
@@ -106,6 +107,9 @@ TABLES: dict[str, list[tuple[pl.Expr, str]]] = {
         (pl.lit("").alias("status"), "impossible status"),
         (pl.lit(None, dtype=pl.String).alias("status"), "lacks values"),
         (pl.lit(99).cast(pl.Int64).alias("group"), "impossible group"),
+        (pl.lit(float("inf")).alias("level"), "impossible level"),
+        (pl.lit(float("nan")).alias("pull"), "impossible pull"),
+        (pl.lit(None, dtype=pl.Float64).alias("pull"), "lacks values"),
         (pl.lit('"q"').alias("label"), "the same item more than once"),
         (pl.col("n").cast(pl.String).alias("n"), "other columns"),
         (pl.lit(1).alias("more"), "other columns"),
