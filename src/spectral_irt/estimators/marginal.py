@@ -13,7 +13,6 @@ from spectral_irt.errors import (
     Words,
     check_option,
     listed,
-    option,
 )
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, adaptive_finding
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
@@ -186,7 +185,7 @@ class MarginalRasch(RaschEstimator):
         rest = kept.responses
         people = people_by_group(rest, groups)
         if groups is not None and self.prior != "normal":
-            raise OptionError("groups have normal populations; leave out ", option("prior", self.prior), ".")
+            raise OptionError(f"groups have normal populations; the prior cannot be {self.prior!r}.")
         start = start_difficulty(rest)
         options: dict[str, Any] = {"nodes": self.nodes, "quadrature": self.quadrature, "max_iter": self.max_iter}
         extra: dict[str, Any] = {}

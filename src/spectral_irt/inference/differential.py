@@ -269,7 +269,7 @@ def _too_many(items: Columns) -> list[Finding]:
             "warning",
             f"{differ:,} of {len(items['item']):,} items differ between the groups: with so many, nobody can tell from "
             "the answers alone which ones are harder for one group and which are easier for the other.",
-            "Center on items known to be fair: study.dif(groups, anchors=[...]) in Python.",
+            "Center on items known to be fair: in Python, name them as the anchors of study.dif.",
         )
     ]
 

@@ -5,10 +5,11 @@ of the mean-centered difficulties b in two groups,
 
     T = (b_1 - b_2)^T (V_1 + V_2)^+ (b_1 - b_2) ~ chi-square, m - 1 degrees of freedom,
 
-and z_i = (b_2i - b_1i) / sqrt(V_1ii + V_2ii) for one item. For spectral fits V is the sandwich, for conditional maximum
-likelihood the inverse information. A sandwich is itself estimated from the users, so that T is larger than chi-square
-where items are many for the users there are (80 items, 1000 users: 16% rejected at the 5% level); p is then taken
-from Hotelling's distribution, with the degrees of freedom of Nel & van der Merwe for unequal groups:
+and z_i = (b_2i - b_1i) / sqrt(V_1ii + V_2ii) for one item. For conditional maximum likelihood, and where the spectral
+estimate has landed on it, V is the inverse information; for the chain alone it is the sandwich. That is itself
+estimated from the people, so that T is larger than chi-square where items are many for the people there are (80 items,
+1,000 people: 16% rejected at the 5% level); p is then taken from Hotelling's distribution, with the degrees of freedom
+of Nel & van der Merwe for unequal groups:
 
     T (nu - m + 2) / (nu (m - 1)) ~ F(m - 1, nu - m + 2),
     nu = (tr V^2 + (tr V)^2) / sum_g ((tr V_g^2 + (tr V_g)^2) / (n_g - 1)),   V = sum_g V_g.

@@ -11,8 +11,7 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, link
-from spectral_irt.bank.evidence import model_covariance
-from spectral_irt.bank.known_errors import errors_of_bank
+from spectral_irt.bank.known_errors import _model_covariance, errors_of_bank
 from spectral_irt.errors import BankError, OptionError
 
 
@@ -204,7 +203,7 @@ def test_links_of_links_add_up_their_errors() -> None:
     rng = np.random.default_rng(3)
     rows = rng.random((40, 6))
     information = sum(np.diag(v) - np.outer(v, v) / v.sum() for v in rows)
-    v = model_covariance(information, 0.0)
+    v = _model_covariance(information, np.zeros(len(information)), grounded=False)
     difficulty = rng.normal(size=6)
     b = replace(bank_of(difficulty - difficulty.mean()), se=np.sqrt(np.diag(v)), matrix=information)
     a = bank_of(difficulty[:4], 0.2)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from spectral_irt.chain.covariance import SE_METHODS
 from spectral_irt.chain.pairs import NU_RULES
 from spectral_irt.chain.weights import WEIGHTINGS
+from spectral_irt.estimators.adaptive import DESIGNS
 from spectral_irt.estimators.by_name import CHOICES
 
 
 def test_the_values_offered_are_those_that_the_chain_declares() -> None:
-    assert {"weighting": tuple(WEIGHTINGS), "nu_rule": NU_RULES, "se": SE_METHODS} == CHOICES
+    assert {"weighting": tuple(WEIGHTINGS), "nu_rule": NU_RULES, "se": SE_METHODS, "design": DESIGNS} == CHOICES
