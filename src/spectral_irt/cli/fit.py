@@ -85,6 +85,8 @@ class Job:
             return make_estimator(self.fitting.estimator, parameters)
         if self.fitting.clustered_by is not None:
             raise OptionError("--clustered-by is for difficulties that average zero; leave out --anchors.")
+        if self.fitting.weight is not None:
+            raise OptionError("--weight is not for anchored calibrations yet; leave out --anchors.")
         from spectral_irt.bank import AnchoredRasch
 
         takes = ("regularization", "assume_equal_means", "se", "max_iter", "threads")
@@ -211,7 +213,7 @@ class Job:
         record = study.record(parts)
         record["outputs"] = [*self.written, RECORD]
         record["estimator"] = self.fitting.estimator
-        columns = {"population_by": self.fitting.population_by, "clustered_by": self.fitting.clustered_by}
+        columns = {name: getattr(self.fitting, name) for name in ("population_by", "clustered_by", "weight")}
         record["input"] |= {"files": list(self.files), "reading": self.reading}
         record["input"] |= {name: column for name, column in columns.items() if column is not None}
         return {**record, "seconds": {name: round(value, 4) for name, value in self.seconds.items()}}
@@ -303,7 +305,7 @@ def job_of(
 
         if wanted.group_file is None:
             reading = replace(reading, ignore=[*reading.ignore, *columns])
-        many = [fitting.clustered_by] if fitting.clustered_by is not None else []
+        many = [column for column in (fitting.clustered_by, fitting.weight) if column is not None]
         read_groups = functools.partial(find, columns, wanted.group_file, files, reading, many=many)
     return Job(
         read=lambda progress: reading.read(files, progress),

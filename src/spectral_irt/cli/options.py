@@ -205,6 +205,13 @@ class Fitting:
             "the classroom.",
         ),
     ] = None
+    weight: Annotated[
+        str | None,
+        _method(
+            metavar="COLUMN",
+            help="Survey weights: people count by the numbers in this column, in the difficulties and their errors.",
+        ),
+    ] = None
     weighting: Annotated[
         str | None,
         _method(
@@ -252,7 +259,7 @@ class Fitting:
         """The estimator's parameters that were said."""
         if self.nu_rule is not None and not (self.nu or (self.nu is None and self.estimator == "paper")):
             raise OptionError("--nu-rule says which pairs --nu is added to; say how much with --nu 1, or leave it out.")
-        not_its_own = ("estimator", "design", "population_by", "clustered_by")
+        not_its_own = ("estimator", "design", "population_by", "clustered_by", "weight")
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in not_its_own}
         said["regularization"] = _number_or_auto(self.regularization)
         return {name: value for name, value in said.items() if value is not None}

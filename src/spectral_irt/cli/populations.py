@@ -1,4 +1,4 @@
-"""What `--design`, `--population-by` and `--clustered-by` mean for a fit."""
+"""What `--design`, `--population-by`, `--clustered-by` and `--weight` mean for a fit."""
 
 from __future__ import annotations
 
@@ -24,12 +24,19 @@ def by_design(fitting: Fitting) -> Fitting:
             "--population-by gives each group a distribution of ability, which only marginal maximum likelihood has; "
             "add --estimator mml, or --design adaptive if the answers decided what came next."
         )
+    if fitting.weight is not None and settled.estimator != "spectral":
+        raise OptionError(f"--weight goes with the spectral estimator; leave out it, or {_how(fitting)}.")
     return settled
+
+
+def _how(fitting: Fitting) -> str:
+    return "--design adaptive" if fitting.design == "adaptive" else f"--estimator {fitting.estimator}"
 
 
 def design_columns(fitting: Fitting) -> list[str]:
     """The columns of people that a fit needs, beside those whose groups are compared."""
-    return [column for column in (fitting.population_by, fitting.clustered_by) if column is not None]
+    columns = (fitting.population_by, fitting.clustered_by, fitting.weight)
+    return [column for column in columns if column is not None]
 
 
 def is_compared(column: str, wanted: Wanted, fitting: Fitting) -> bool:
@@ -38,8 +45,23 @@ def is_compared(column: str, wanted: Wanted, fitting: Fitting) -> bool:
 
 
 def design_of(fitting: Fitting, groups: dict[str, list[Any]]) -> dict[str, Any]:
-    """What marginal likelihood is told about the design; the groups are those of the columns."""
+    """What an estimator is told about the design; the groups are those of the columns."""
+    if fitting.weight is not None:
+        return {"weights": _numbers(groups[fitting.weight], fitting.weight)}
     if fitting.estimator != "mml":
         return {}
     by = fitting.population_by
     return {"design": fitting.design, "groups": None if by is None else groups[by]}
+
+
+def _numbers(values: list[Any], column: str) -> list[float]:
+    """The weights of all people; an error that shows the first that is no number."""
+    out = []
+    for value in values:
+        try:
+            out.append(float("nan") if value is None else float(value))
+        except (TypeError, ValueError):
+            raise OptionError(
+                f"--weight {column}: {value!r} is not a number; give each person a number above zero."
+            ) from None
+    return out

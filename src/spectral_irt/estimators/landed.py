@@ -16,6 +16,7 @@ from spectral_irt.estimators.base import WEAK_LINKS, convergence
 from spectral_irt.estimators.chain_alone import SpectralFit, chosen_method, kept_items, slow_mixing
 from spectral_irt.estimators.landing import CLOSE, LANDED, land
 from spectral_irt.estimators.landing_errors import Matrices, standard_errors
+from spectral_irt.estimators.person_weights import weights_finding
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import Design, Mask
@@ -28,6 +29,7 @@ def landed_difficulty(
     regularization: str | float,
     *,
     equal_means: bool,
+    weights: Floats | None,
     se: str,
     tol: float,
     max_passes: int,
@@ -61,7 +63,7 @@ def landed_difficulty(
         parts = parts if whole else _with_scale_first(neighbors.parts(), design.component[kept] == 0)
         fade = fading(design.information[kept], design.component[kept] == 0) if plan.estimated else np.ones(len(beta))
         prior = Prior(neighbors, alpha, fade, plan.estimated)
-    landed = land(rest, beta, prior=prior, parts=parts, tell=tell)
+    landed = land(rest, beta, prior=prior, parts=parts, weights=weights, tell=tell)
     if landed.prior:
         plan = replace(plan, alpha=landed.prior.alpha)
 
@@ -79,6 +81,7 @@ def landed_difficulty(
         findings.append(_apart(rest, parts, equal_means))
 
     findings.append(regularization_finding(plan))
+    findings += [] if weights is None else [weights_finding(weights)]
     findings += convergence(
         "the conditional likelihood", landed.evaluations, "steps", "a move of", landed.move, CLOSE, remedy=WEAK_LINKS
     )

@@ -116,6 +116,7 @@ def land(
     prior: Prior | None = None,
     fixed: NDArray[np.bool_] | None = None,
     parts: Ints | None = None,
+    weights: Floats | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Landed:
     """Newton steps on the penalized conditional likelihood from the difficulties `beta`.
@@ -126,13 +127,15 @@ def land(
         Items that keep their difficulty; they give the scale.
     parts : int array, optional
         Which items hang together; by default all do.
+    weights : float array, optional
+        How much each person counts; by default all count 1.
     """
     m = responses.n_items
     floating = np.zeros(m, dtype=np.int64) if parts is None else parts
     if fixed is not None:
         floating = np.where(np.isin(floating, floating[fixed]), -1, floating)
     few = responses.n_responses <= FEW
-    rows = prepare_rows(responses, beta, FINER if few else ALLOWED)
+    rows = prepare_rows(responses, beta, FINER if few else ALLOWED, weights)
     counts, right = rows.sum(answers_to_items)
     counts = np.maximum(counts, 1)
     close = FINER if few and not (prior and prior.estimated) else CLOSE  # nobody compares digits there

@@ -6,7 +6,7 @@ information take the series of `edgeworth`, at a fixed cost an answer; the other
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,12 +31,16 @@ SHORT_ORDER = 16  # right or wrong answers up to which the recursion is cheaper 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """The informative people of one block, with rough abilities and the information of their answers."""
+    """The informative people of one block, with rough abilities and the information of their answers.
+
+    `weight` says how much each counts, where they do not all count the same.
+    """
 
     places: Ints  # in the block
     block: Block
     theta: Floats
     information: Floats
+    weight: Floats | None = None
 
     @classmethod
     def of(cls, block: Block, beta: Floats) -> People:
@@ -44,13 +48,18 @@ class People:
         chosen = block if len(places) == block.n_users else block.take(places)
         return cls(places, chosen, *rough_ability(chosen, beta))
 
+    @classmethod
+    def weighted(cls, block: Block, weight: Floats, beta: Floats) -> People:
+        people = cls.of(block, beta)
+        return replace(people, weight=weight[people.places])
+
 
 @dataclass(frozen=True, eq=False)
 class Rows:
     """The informative people of one block: first the `n_long` with much information, then the others.
 
     `theta` are rough abilities; `score` and `link` hold X - P and c of every answer at the difficulties of the last
-    evaluation.
+    evaluation, times the person's weight and its root where people have weights.
     """
 
     places: Ints
@@ -60,18 +69,20 @@ class Rows:
     score: Floats
     link: Floats
     n_items: int
+    weight: Floats | None = None
 
     @classmethod
     def of(cls, people: People, exact_below: float, n_items: int) -> Rows:
         """People with information below `exact_below` are to be exact."""
-        places, block, theta = people.places, people.block, people.theta
+        places, block, theta, weight = people.places, people.block, people.theta, people.weight
         short = people.information < exact_below
         if short.any():
             fewer = np.minimum(block.scores, block.counts - block.scores)
             order = np.lexsort((block.counts, fewer, short))
             places, block, theta = places[order], block.take(order), theta[order]
+            weight = None if weight is None else weight[order]
         size = block.n_responses
-        return cls(places, block, int(np.sum(~short)), theta, np.empty(size), np.empty(size), n_items)
+        return cls(places, block, int(np.sum(~short)), theta, np.empty(size), np.empty(size), n_items, weight)
 
     @property
     def indptr(self) -> Any:
@@ -82,14 +93,17 @@ class Rows:
         return csr(self.indptr, np.asarray(self.block.items), values, self.n_items)
 
 
-def prepare_rows(responses: Responses, beta: Floats, allowed: float) -> Prepared:
+def prepare_rows(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
     """All people, ready to be evaluated; exact where the series would move an item by more than `allowed`.
 
     The series is off by about 6e-4 / V^4 an answer, on average with sign (benchmarks/landing.py). Over n answers of
     information .18 each that is sqrt(n / .18) times as many standard errors; the limit is put where the item with most
     answers stays within `allowed`, in standard errors.
     """
-    people = responses.prepare(People.of, beta)
+    if weights is None:
+        people = responses.prepare(People.of, beta)
+    else:
+        people = responses.prepare(People.weighted, beta, persons=(weights,))
     answers = people.sum(_by_information)
     off = answers * SERIES_ERROR / LIMITS**4 / max(answers.sum(), 1)
     beyond = np.cumsum(off[::-1])[::-1] * np.sqrt(responses.item_counts.max(initial=0) / 0.18)
@@ -117,10 +131,12 @@ def rough_ability(block: Block, beta: Floats) -> tuple[Floats, Floats]:
 
 
 def answers_to_items(rows: Rows) -> tuple[Floats, Floats]:
-    """How many of these people answered each item, and how many right."""
+    """How many of these people answered each item, and how many right, each by their weight."""
     items, m = rows.block.items, rows.n_items
-    right = items[rows.block.right()]
-    return np.bincount(items, minlength=m).astype(np.float64), np.bincount(right, minlength=m).astype(np.float64)
+    each = None if rows.weight is None else np.repeat(rows.weight, rows.block.counts)
+    right = rows.block.right() if each is None else each * rows.block.right()
+    counts, sums = (np.bincount(items, weights=one, minlength=m) for one in (each, right))
+    return counts.astype(np.float64), sums.astype(np.float64)
 
 
 def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:
@@ -146,11 +162,14 @@ def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floa
         )
     _fill_exact(block, rows.n_long, theta, beta, probability, link)
     np.subtract(block.right(), probability, out=probability)
+    if rows.weight is not None:
+        probability *= np.repeat(rows.weight, block.counts)
+        link *= np.repeat(np.sqrt(rows.weight), block.counts)
     matrix = rows.matrix(link)
     total = matrix @ np.ones(m)
     score = rows.matrix(probability).T @ np.full(block.n_users, -1.0)
     square = np.bincount(block.items, weights=link * link, minlength=m).astype(np.float64)
-    new = Rows(rows.places, block, rows.n_long, theta, probability, link, m)
+    new = Rows(rows.places, block, rows.n_long, theta, probability, link, m, rows.weight)
     return new, (score, matrix.T @ total, square)
 
 

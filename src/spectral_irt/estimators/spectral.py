@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from spectral_irt.chain.covariance import SE_METHODS
 from spectral_irt.chain.regularization import check_regularization, plan_regularization
@@ -15,6 +16,7 @@ from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, fit_adaptive
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.chain_alone import SpectralFit, chain_difficulty
 from spectral_irt.estimators.landed import landed_difficulty
+from spectral_irt.estimators.person_weights import WEIGHTED, person_weights
 from spectral_irt.responses import Responses, as_responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import examine
@@ -29,6 +31,7 @@ def spectral_difficulty(
     nu_rule: str = "differed",
     refine: str | bool = "auto",
     assume_equal_means: bool = False,
+    weights: ArrayLike | None = None,
     se: str = "auto",
     tol: float = 1e-10,
     max_passes: int = 10_000,
@@ -51,17 +54,21 @@ def spectral_difficulty(
     tell("looking at the design")
     design = examine(responses)
     check_regularization(regularization, nu, nu_rule, weighting)
+    each = None if weights is None else person_weights(responses, weights)
     if lands(refine, weighting, nu):
         return landed_difficulty(
             design,
             regularization,
             equal_means=assume_equal_means,
+            weights=each,
             se=se,
             tol=tol,
             max_passes=max_passes,
             seed=seed,
             tell=tell,
         )
+    if each is not None:
+        raise OptionError("people have weights in the landing only; leave out ", option("refine", False), ".")
     if se == "information":
         raise OptionError(
             option("se", "information"), " is that of the landing; the chain alone has only its sandwich."
@@ -215,6 +222,7 @@ class SpectralRasch(RaschEstimator):
         *,
         design: str = "fixed",
         groups: Any = None,
+        weights: ArrayLike | None = None,
         progress: Tell | None = None,
     ) -> Self:
         """Calibrate the items; `data`, `y` and `progress` as for every estimator.
@@ -226,15 +234,22 @@ class SpectralRasch(RaschEstimator):
             from marginal maximum likelihood (`MarginalRasch`), and the findings say so.
         groups : labels, optional
             With an adaptive design, the population that each person is from.
+        weights : numbers, optional
+            How much each person counts, in the order of the people, as survey weights say: difficulties are those of
+            the population that was sampled from. Standard errors allow for them; tables of people do not need them.
         """
         check_option("design", design, DESIGNS)
+        if design == ADAPTIVE and weights is not None:
+            raise OptionError("weights are for a fixed design; marginal likelihood does not take them.")
         if design == ADAPTIVE:
             return fit_adaptive(self, data, groups=groups, progress=progress)
         if groups is not None:
             raise OptionError("groups are for ", option("design", "adaptive"), "; here nothing depends on them.")
-        return self._fitted(data, progress)
+        return self._fitted(data, progress, weights=weights)
 
-    def _solve(self, responses: Responses, se: str, tell: Tell | None = None) -> SpectralFit:
+    def _solve(
+        self, responses: Responses, se: str, tell: Tell | None = None, weights: ArrayLike | None = None
+    ) -> SpectralFit:
         return spectral_difficulty(
             responses,
             weighting=self.weighting,
@@ -243,6 +258,7 @@ class SpectralRasch(RaschEstimator):
             nu_rule=self.nu_rule,
             refine=self.refine,
             assume_equal_means=self.assume_equal_means,
+            weights=weights,
             se=se,
             tol=self.tol,
             max_passes=self.max_iter,
@@ -250,8 +266,8 @@ class SpectralRasch(RaschEstimator):
             progress=tell,
         )
 
-    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
-        fit = self._solve(responses, self.se, tell)
+    def _estimate(self, responses: Responses, tell: Tell, weights: ArrayLike | None = None) -> Estimate:
+        fit = self._solve(responses, self.se, tell, weights)
         small = fit.covariance is not None and len(fit.covariance) <= KEEP_COVARIANCE
         return Estimate(
             fit.difficulty,
@@ -281,6 +297,8 @@ class SpectralRasch(RaschEstimator):
         matrix = self.kept_covariance_
         if data is not None:
             responses = as_responses(data, threshold=self.threshold)
+            if any(finding.code == WEIGHTED for finding in self.findings_):
+                raise OptionError("this fit had weights, which it does not keep; fit again with se='dense'.")
             if not np.array_equal(responses.item_counts, self.item_counts_):
                 raise OptionError("these are not the responses that were fitted: the items' numbers of answers differ.")
             matrix = self._solve(responses, "dense").covariance

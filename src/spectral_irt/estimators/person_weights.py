@@ -1,0 +1,43 @@
+"""How much each person counts: survey weights, checked, and what to say about them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.block import Floats
+
+WEIGHTED = "weights"
+
+
+def person_weights(responses: Responses, weights: ArrayLike) -> Floats:
+    """One positive number for every person, with mean 1: estimates do not depend on the unit of weights."""
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError("the weights are not all numbers; give each person a number above zero.") from None
+    if values.shape != (responses.n_users,):
+        raise OptionError(
+            f"there are {values.size:,} weights for {responses.n_users:,} people; give one for each, in their order."
+        )
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        raise OptionError(
+            f"{int(bad.sum()):,} {'person has' if bad.sum() == 1 else 'people have'} no weight above zero: "
+            f"{listed(responses.users[bad])}. Leave them out, or give them one."
+        )
+    return values / values.mean()
+
+
+def weights_finding(weights: Floats) -> Finding:
+    """What weights there were, and how many people of equal weight they are worth."""
+    worth = weights.sum() ** 2 / np.sum(weights**2)
+    return Finding(
+        WEIGHTED,
+        "note",
+        f"People count by their weights, from {weights.min():.2g} to {weights.max():.2g} times the mean; together they "
+        f"are worth {worth:,.0f} people of equal weight.",
+        "Difficulties and their standard errors allow for the weights; tables and tests of fit count everybody once.",
+    )
