@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spectral_irt import MarginalRasch, simulate
+from spectral_irt import MarginalRasch, SpectralRasch, simulate
 from spectral_irt.inference.clusters import cluster_covariance
 
 
@@ -101,6 +101,8 @@ def test_columns_from_a_table_of_people(cli: Callable[..., Any], adaptive: Any, 
         (["--clustered-by", "nowhere"], "nowhere"),
         (["--design", "adaptive", "--population-by", "room", "--anchors", "bank"], "leave out --design"),
         (["--clustered-by", "room", "--anchors", "bank"], "leave out --anchors"),
+        (["--weight", "room", "--anchors", "bank"], "leave out --anchors"),
+        (["--weight", "room", "--estimator", "cml"], "--weight goes with the spectral estimator"),
     ],
 )
 def test_what_does_not_go_together(cli: Callable[..., Any], adaptive: Any, options: list[str], said: str) -> None:
@@ -108,3 +110,31 @@ def test_what_does_not_go_together(cli: Callable[..., Any], adaptive: Any, optio
         done = cli(command, adaptive[0], *options)
         assert done.code == 2
         assert said in one_line(done.err)
+
+
+def test_weights_in_a_column(cli: Callable[..., Any], tmp_path: Path) -> None:
+    data = simulate.rasch(200, 6, seed=4).responses
+    table, weight = data.to_dense().astype(int), np.random.default_rng(3).uniform(0.2, 5, 200).round(2)
+    path = tmp_path / "survey.csv"
+
+    def write(weights: list[Any]) -> None:
+        with path.open("w", newline="") as file:
+            out = csv.writer(file)
+            out.writerow(["name", "wt", *(f"q{k}" for k in range(6))])
+            out.writerows([f"p{k}", w, *row] for k, (w, row) in enumerate(zip(weights, table.tolist(), strict=True)))
+
+    write(weight.tolist())
+    done = cli("fit", path, "--weight", "wt", "-o", tmp_path / "out")
+    assert done.code == 0, done.err
+    assert "People count by their weights" in one_line(done.out)
+    expected = SpectralRasch().fit(data, weights=weight)
+    with (tmp_path / "out" / "items.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    np.testing.assert_allclose([float(row["difficulty"]) for row in rows], expected.difficulty_, atol=1e-9)
+    np.testing.assert_allclose([float(row["se"]) for row in rows], expected.se_, rtol=1e-6)
+    for bad, said in (("much", "'much' is not a number"), (-1, "1 person has no weight above zero: 'p7'")):
+        write([*weight[:7].tolist(), bad, *weight[8:].tolist()])
+        done = cli("fit", path, "--weight", "wt", "-o", tmp_path / "not")
+        assert done.code == 2
+        assert said in one_line(done.err)
+        assert not (tmp_path / "not").exists()

@@ -25,7 +25,7 @@ def by_design(fitting: Fitting) -> Fitting:
             "add --estimator mml, or --design adaptive if the answers decided what came next."
         )
     if fitting.weight is not None and settled.estimator != "spectral":
-        raise OptionError(f"--weight goes with the spectral estimator; leave out it, or {_how(fitting)}.")
+        raise OptionError(f"--weight goes with the spectral estimator; leave it out, or {_how(fitting)}.")
     return settled
 
 
