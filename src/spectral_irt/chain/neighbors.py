@@ -25,6 +25,8 @@ from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints, csr, shared_ones
 
+PROBES = 16  # random signs for the mean squares
+
 
 class Neighbors:
     """W and L of the items of these responses, as operators: one pass over the answers each."""
@@ -36,6 +38,7 @@ class Neighbors:
         met = self.rows.sum(_met)
         self.share: Floats = np.divide(1.0, met, out=np.zeros(m), where=met > 0)
         self.alone = met == 0
+        self._squares: dict[bytes, Floats] = {}
 
     def level(self, v: Floats) -> Floats:
         """W v, for one vector or for the columns of a matrix; what is alone is its own level."""
@@ -50,6 +53,14 @@ class Neighbors:
     def own(self) -> Floats:
         """W_ii: how much of its level an item is itself."""
         return np.where(self.alone, 1.0, self.share**2 * self.rows.sum(_inverse_sums, self.share))
+
+    def mean_squares(self, scale: Floats) -> Floats:
+        """About sum_j (scale_j L_ji)^2 for every item i: the mean of (L scale signs)_i^2 over random signs."""
+        key = scale.tobytes()
+        if key not in self._squares:
+            signs = np.random.default_rng(0).integers(0, 2, (self.n_items, PROBES)) * 2.0 - 1
+            self._squares[key] = np.mean(self.deviation(scale[:, None] * signs) ** 2, axis=1)
+        return self._squares[key]
 
     def dense(self) -> Floats:
         """L itself, m x m."""

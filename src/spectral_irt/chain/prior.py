@@ -62,12 +62,22 @@ class Prior:
 
     @property
     def diagonal(self) -> Floats:
-        """P_ii but for what other items' deviations add to it, which is small."""
-        return self.alpha * self.fade * (self._per_other > 0)
+        """P_ii, about; see `_diagonal`."""
+        return self._diagonal(self.fade)
 
     @property
     def spread_diagonal(self) -> Floats:
-        return self.diagonal * self.fade
+        """Diagonal of the covariance of the pull."""
+        return self._diagonal(self.fade**2)
+
+    def _diagonal(self, weight: Floats) -> Floats:
+        """alpha weight_i, and what the deviations of other items add: much, where many rare items met a popular one.
+
+        That part is sum_j G_ji^2 over the others with G = sqrt(weight) D^-1 L, the mean square of G' signs for random
+        signs: known to a quarter of itself, which is enough for a conditioner and for the errors of thin items.
+        """
+        own = weight * (self._per_other > 0)
+        return self.alpha * np.maximum(own, self.neighbors.mean_squares(np.sqrt(weight) * self._per_other))
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random pulls."""

@@ -30,11 +30,11 @@ CLOSE = 0.04  # steps end when the next would move no item by more than this man
 ALLOWED = 0.01  # standard errors by which series in the place of exact sums may move an item
 FEW, FINER = 100_000, 1e-4  # up to so many answers accuracy costs nothing to speak of, and both are this instead
 MOST = 30  # evaluations
-RENEWALS, STEADY_PRIOR = 8, 0.03  # of the prior's precision in one evaluation, until it changes by no more than 3%
+RENEWALS, STEADY_PRIOR = 8, 0.05  # of the prior's precision in one evaluation, until it changes by no more than 5%
 SETTLING = 10  # evaluations after which it stays as it is
 STEADY = 0.08  # a step leaves at most this share of itself to the next, where it is short and the matrix is good
 LONGEST = 2.0  # logits at once for one item: an item with few answers may point much too far
-SOLVED = 1e-3  # of each linear system
+SOLVED, MOST_ITERATIONS = 1e-3, 200  # of each linear system; more help only distances that hardly anybody links
 CERTAIN = 1e12  # information on an item whose difficulty is given
 
 
@@ -91,7 +91,10 @@ class Landed:
         return image
 
     def solve(self, b: Floats, tol: float = SOLVED) -> Floats:
-        step, _ = conjugate_gradients(self.__matmul__, self.diagonal, b, tol=tol, centered=self.fixed is None)
+        centered = self.fixed is None
+        step, _ = conjugate_gradients(
+            self.__matmul__, self.diagonal, b, tol=tol, most=MOST_ITERATIONS, centered=centered
+        )
         return centered_within(step, self.floating)
 
 

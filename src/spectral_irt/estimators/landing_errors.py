@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.estimators.landing import Landed, linked
+from spectral_irt.estimators.landing import Landed, centered_within, linked
 from spectral_irt.estimators.rows import Rows
 from spectral_irt.numerics import centered_inverse, gram
 from spectral_irt.responses.block import Floats
@@ -107,6 +107,7 @@ def _variance(landed: Landed, probes: int, seed: int) -> Floats:
         b += prior.draw(noise, probes)
     if landed.fixed is not None:
         b[landed.fixed] = 0
+    b = centered_within(b, landed.floating)  # what H can reach
     rough = np.where(scale > 0, 1.0, 0.0)[:, None] * (scale[:, None] * b + shift @ b)
     surplus = np.mean(landed.solve(b) ** 2 - rough**2, axis=1)
     return np.maximum(known + surplus, 0.05 * known)
