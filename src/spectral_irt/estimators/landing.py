@@ -34,7 +34,7 @@ RENEWALS, STEADY_PRIOR = 8, 0.05  # of the prior's precision in one evaluation, 
 SETTLING = 10  # evaluations after which it stays as it is
 STEADY = 0.08  # a step leaves at most this share of itself to the next, where it is short and the matrix is good
 LONGEST = 2.0  # logits at once for one item: an item with few answers may point much too far
-SOLVED, MOST_ITERATIONS = 1e-3, 200  # of each linear system; more help only distances that hardly anybody links
+SOLVED, MOST_ITERATIONS = 1e-3, 1000  # of each linear system
 CERTAIN = 1e12  # information on an item whose difficulty is given
 
 
@@ -91,9 +91,13 @@ class Landed:
         return image
 
     def solve(self, b: Floats, tol: float = SOLVED) -> Floats:
-        centered = self.fixed is None
+        """The matrix's solution for b, or for its columns; what b says about the level of a floating part is ignored.
+
+        Exactly it says nothing, but probabilities by a series do not quite add up to the score.
+        """
+        b = centered_within(b, self.floating)
         step, _ = conjugate_gradients(
-            self.__matmul__, self.diagonal, b, tol=tol, most=MOST_ITERATIONS, centered=centered
+            self.__matmul__, self.diagonal, b, tol=tol, most=MOST_ITERATIONS, centered=self.fixed is None
         )
         return centered_within(step, self.floating)
 
