@@ -1,0 +1,101 @@
+"""Items with their intervals, from the hardest down."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectral_irt.calibration import LOGITS, Z95, Scale
+from spectral_irt.plots.asking import with_errors
+from spectral_irt.plots.bands import BAND_NOTE, sorted_bands
+from spectral_irt.plots.display import Display
+from spectral_irt.plots.look import BLUE, RED, ROWS, dress, finite_range, note, plural, room_for, rows_height, unit
+from spectral_irt.plots.names import name_points, name_rows
+from spectral_irt.responses.block import Floats
+from spectral_irt.responses.responses import Labels
+from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from spectral_irt.analysis import Analysis
+
+ENDS = 3  # hardest, easiest and least sure items that are named where not all can be
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ItemIntervals(Display):
+    """Difficulties with 95% intervals, the hardest on top; where items are many, bands that hold their intervals.
+
+    Attributes
+    ----------
+    labels, difficulty, se, anchored : arrays
+        Items on the common scale that have a standard error, from the hardest down.
+    left_out : int
+        The others.
+    """
+
+    labels: Labels
+    difficulty: Floats
+    se: Floats
+    anchored: np.ndarray
+    left_out: int = 0
+    scale: Scale = LOGITS
+
+    @classmethod
+    def of(cls, study: Analysis) -> ItemIntervals:
+        calibration = study.calibration
+        place = with_errors(calibration)
+        place = place[np.argsort(-calibration.difficulty[place], kind="stable")]
+        return cls(
+            labels=calibration.labels[place],
+            difficulty=calibration.difficulty[place],
+            se=calibration.se[place],
+            anchored=calibration.anchored[place],
+            left_out=calibration.n_items - len(place),
+            scale=calibration.scale,
+            frame_kind=study.responses.frame_kind,
+        )
+
+    def columns(self) -> Columns:
+        """`rank` from the hardest down, `item, difficulty, se, ci_low, ci_high`, as they are reported."""
+        middle, se = self.scale.measure(self.difficulty), self.scale.width(self.se)
+        return {
+            "rank": np.arange(1, len(self.labels) + 1),
+            "item": self.labels,
+            "difficulty": middle,
+            "se": se,
+            "ci_low": middle - Z95 * se,
+            "ci_high": middle + Z95 * se,
+        }
+
+    def size(self) -> tuple[float, float]:
+        return 6.4, rows_height(len(self.labels)) if len(self.labels) <= ROWS else 6.4
+
+    def draw(self, ax: Axes) -> None:
+        table = self.columns()
+        title, x = "How hard each item is, with its 95% interval", f"difficulty ({unit(self.scale)})"
+        if len(self.labels) <= min(ROWS, room_for(ax)):
+            dress(ax, title, x, "")
+            y = np.arange(len(self.labels))
+            ax.hlines(y, table["ci_low"], table["ci_high"], color=BLUE, linewidth=1.6)
+            given = self.anchored.astype(bool)
+            ax.plot(table["difficulty"][~given], y[~given], "o", color=BLUE, markersize=4.5)
+            ax.plot(table["difficulty"][given], y[given], "s", color=RED, markersize=4.5)
+            name_rows(ax, self.labels.tolist())
+            said = "squares: anchored" if given.any() else ""
+        else:
+            dress(ax, title, x, "rank, 1 = hardest")
+            sorted_bands(ax, table["difficulty"], table["ci_low"], table["ci_high"])
+            ax.set_xlim(*finite_range(table["ci_low"], table["ci_high"]))
+            unsure = np.argsort(-self.se, kind="stable")[:ENDS]
+            ends = [*range(ENDS), *range(len(self.labels) - ENDS, len(self.labels))]
+            chosen = np.array(list(dict.fromkeys([*ends, *unsure.tolist()])))
+            ax.plot(table["difficulty"][chosen], chosen + 1, "o", color=RED, markersize=3.5)
+            ax.hlines(chosen + 1, table["ci_low"][chosen], table["ci_high"][chosen], color=RED, linewidth=0.9)
+            name_points(ax, table["ci_high"][chosen], chosen + 1.0, self.labels[chosen].tolist())
+            said = f"{BAND_NOTE}; red: hardest, easiest, least sure"
+        left = f"{plural(self.left_out, 'item')} without a standard error left out" if self.left_out else ""
+        note(ax, "; ".join(part for part in (said, left) if part))
