@@ -21,6 +21,7 @@ from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
 STRATA = 8  # few enough to look at, many enough to show the shape of a curve
+FEWEST = 15  # people in a stratum where an item has few; but three strata, to see a curve
 GRID = 200  # cells of equal numbers of people, of which strata are made
 EXACT = 200  # answers up to which P(X = 1 | score) is exact; beyond, three digits, which no picture shows
 
@@ -87,6 +88,7 @@ def _joined(sums: Floats, strata: int) -> Floats:
     n = sums[0]
     if not n.any():
         return np.zeros((len(sums), 0))
+    strata = int(np.clip(n.sum() // FEWEST, 3, strata)) if strata > 3 else strata
     middle = np.cumsum(n) - n / 2
     stratum: NDArray[np.int64] = np.minimum((middle * strata / n.sum()).astype(np.int64), strata - 1)
     joined = np.array([np.bincount(stratum, weights=each, minlength=strata) for each in sums])

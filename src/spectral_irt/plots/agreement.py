@@ -75,4 +75,4 @@ class Agreement(Display):
         ax.text(0.02, 0.98, said, transform=ax.transAxes, va="top", fontsize=SMALL, color=INK)
         size = np.abs(self.link.robust_z)
         worst = np.flatnonzero(drift)[np.argsort(-size[drift], kind="stable")][:NAMED]
-        name_points(ax, a[worst], b[worst], self.link.item[worst].tolist())
+        name_points(ax, a[worst], b[worst], self.link.item[worst].tolist(), among=(a, b))

@@ -110,7 +110,7 @@ class DifferentialPlot(Display):
             for sign in (-1, 1):
                 ax.plot(sign * Z95 * beyond, beyond, color=INK, linewidth=0.7)
             worst = np.lexsort((-np.abs(contrast), ~table["flagged"].astype(bool)))[:NAMED]
-            name_points(ax, contrast[worst], y[worst], table["item"][worst].tolist())
+            name_points(ax, contrast[worst], y[worst], table["item"][worst].tolist(), among=(contrast, y))
         place: Any = "lower right" if few else "lower left"
         ax.legend(loc=place, fontsize=SMALL_PRINT, frameon=True, framealpha=0.9, edgecolor="none", title="ETS class")
         note(ax, "bold: flagged after adjustment" if few and table["flagged"].any() else "")

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
 
 LOOKS = {"underfit": (RED, "^", "underfit: noisier than the model"), "overfit": (GREEN, "v", "overfit: steeper")}
+OUTER = 0.002  # share of the items that fit and may lie beyond the picture: few answers make odd mean squares
+FEW = 3  # named where every item fits
 NARROWEST = 0.25  # each axis reaches at least so far from 1, on the scale of ratios
 
 
@@ -75,11 +77,14 @@ class FitMap(Display):
         from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
         infit, outfit, misfit = (self.table[name] for name in ("infit", "outfit", "misfit"))
+        fits = misfit == ""
         for set_scale, set_limits, axis, values in (
             (ax.set_xscale, ax.set_xlim, ax.xaxis, infit),
             (ax.set_yscale, ax.set_ylim, ax.yaxis, outfit),
         ):
-            reach = max(float(np.abs(np.log(values)).max()) * 1.12, np.log1p(NARROWEST))
+            size = np.abs(np.log(values))
+            far = max(float(np.quantile(size, 1 - OUTER)), float(size[~fits].max(initial=0)))
+            reach = max(far * 1.12, np.log1p(NARROWEST))
             set_scale("log")
             set_limits(np.exp(-reach), np.exp(reach))
             close = reach < np.log(1.7)
@@ -91,8 +96,7 @@ class FitMap(Display):
         ax.axvspan(1 - MATERIAL, 1 + MATERIAL, color=PALE, alpha=0.6, linewidth=0, zorder=0)
         ax.axvline(1, color=INK, linewidth=0.8)
         ax.axhline(1, color=INK, linewidth=0.8)
-        fits = misfit == ""
-        cloud(ax, infit[fits], outfit[fits], color=BLUE, label=f"fits ({int(fits.sum()):,})")
+        cloud(ax, infit[fits], outfit[fits], color=BLUE, label=f"fits ({int(fits.sum()):,})", fixed=True)
         for word, (color, mark, text) in LOOKS.items():
             chosen = misfit == word
             if chosen.any():
@@ -105,6 +109,12 @@ class FitMap(Display):
         dress(ax, f"Fit of {plural(len(infit), 'item')}, {kind}", "infit mean square", "outfit mean square")
         if not fits.all():
             ax.legend(loc="upper left", fontsize=SMALL, frameon=True, framealpha=0.9, edgecolor="none")
-        worst = self.worst(NAMED)
-        name_points(ax, infit[worst], outfit[worst], self.table["item"][worst].tolist())
-        note(ax, f"gray: infit within {MATERIAL:g} of 1, which does not matter" if self.conditional else "")
+        worst = self.worst(NAMED if not fits.all() else FEW)
+        worst = worst[~fits[worst] | fits.all()]
+        name_points(ax, infit[worst], outfit[worst], self.table["item"][worst].tolist(), among=(infit, outfit))
+        (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
+        beyond = int(((infit < left) | (infit > right) | (outfit < low) | (outfit > high)).sum())
+        said = [f"gray: infit within {MATERIAL:g} of 1, which does not matter"] if self.conditional else []
+        note(
+            ax, "; ".join([*said, *([f"{plural(beyond, 'item')} beyond the limits of the picture"] if beyond else [])])
+        )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from spectral_irt.analysis import Analysis
 
-AROUND = 3.0  # logits shown on either side of the item, at least
+AROUND = 2.5  # logits shown on either side of the item, at least
 SHEET = 30  # curves on a sheet
 
 
@@ -75,11 +75,12 @@ class ItemCurve(Display):
     def draw(self, ax: Axes, *, small: bool = False) -> None:
         table = self.columns()
         place = self.place
-        reach = max(AROUND, float(np.abs(place - self.difficulty).max(initial=0)) + 0.5)
-        at = np.linspace(self.difficulty - reach, self.difficulty + reach, 161)
+        low = min(self.difficulty - AROUND, float(place.min(initial=np.inf)) - 0.4)
+        high = max(self.difficulty + AROUND, float(place.max(initial=-np.inf)) + 0.4)
+        at = np.linspace(low, high, 161)
         x = self.scale.measure(at)
-        low, high = (sigmoid(at - self.difficulty + sign * Z95 * self.se) for sign in (-1, 1))
-        ax.fill_between(x, low, high, color=BLUE, alpha=0.25, linewidth=0)
+        band = [sigmoid(at - self.difficulty + sign * Z95 * self.se) for sign in (-1, 1)]
+        ax.fill_between(x, band[0], band[1], color=BLUE, alpha=0.25, linewidth=0)
         ax.plot(x, sigmoid(at - self.difficulty), color=BLUE, linewidth=1.6)
         bars = np.array([table["observed"] - table["ci_low"], table["ci_high"] - table["observed"]])
         ax.errorbar(
@@ -94,12 +95,13 @@ class ItemCurve(Display):
         ax.set_ylim(-0.03, 1.03)
         ax.set_xlim(x[0], x[-1])
         if small:
-            dress(ax, shown(self.label, 22), "", "")
-            ax.title.set_fontsize(7.5)
+            dress(ax, shown(self.label, 18), "", "")
+            ax.title.set_fontsize(7)
             ax.tick_params(labelsize=6.5, length=2)
             ax.set_yticks([0, 0.5, 1])
+            ax.locator_params(axis="x", nbins=4)
             return
-        dress(ax, f"Item {shown(self.label, 60)}", f"ability ({unit(self.scale)})", "share of right answers")
+        dress(ax, shown(self.label, 60), f"ability ({unit(self.scale)})", "share of right answers")
         ax.axhline(0.5, color=INK, linewidth=0.5, linestyle=":")
         ax.axvline(float(self.scale.measure(self.difficulty)), color=INK, linewidth=0.5, linestyle=":")
         people = plural(int(table["n"].sum()), "person")
@@ -140,15 +142,18 @@ def curve_sheet(every: Sequence[ItemCurve], title: str) -> Figure:
 
     across = min(5, max(1, int(np.ceil(np.sqrt(len(every))))))
     down = -(-len(every) // across)
-    figure = Figure(figsize=(1.9 * max(across, 3), 0.8 + 1.55 * down), layout="constrained")
+    wide, high = 1.9 * max(across, 3), 0.9 + 1.55 * down
+    figure = Figure(figsize=(wide, high))  # laid out by hand: that of matplotlib takes seconds for so many axes
     FigureCanvasAgg(figure)
     grid = np.ravel(figure.subplots(down, across, squeeze=False))
+    edges = {"left": 0.62 / wide, "right": 1 - 0.1 / wide, "bottom": 0.5 / high, "top": 1 - 0.55 / high}
+    figure.subplots_adjust(**edges, wspace=0.28, hspace=0.42)
     for ax, curve in zip(grid, every, strict=False):
         curve.draw(ax, small=True)
     for ax in grid[len(every) :]:
         ax.set_visible(False)
-    figure.suptitle(title, fontsize=10, parse_math=False)
+    figure.suptitle(title, fontsize=10, y=1 - 0.1 / high, va="top", parse_math=False)
     scale = every[0].scale if every else LOGITS
-    figure.supxlabel(f"ability ({unit(scale)})", fontsize=8)
-    figure.supylabel("share of right answers", fontsize=8)
+    figure.supxlabel(f"ability ({unit(scale)})", fontsize=8, y=0.1 / high, va="bottom")
+    figure.supylabel("share of right answers", fontsize=8, x=0.1 / wide, ha="left")
     return figure

@@ -11,6 +11,7 @@ from spectral_irt.calibration import LOGITS, Scale, test_information
 from spectral_irt.plots.asking import on_scale
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, PALE, RED, dress, note, plural, unit
+from spectral_irt.plots.people import ability_edges
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
@@ -70,7 +71,8 @@ class TestInformation(Display):
         at, found, se = table["ability"], table["information"], table["se"]
         dress(ax, "What the test tells about whom", f"ability ({unit(self.scale)})", "information (solid)")
         if len(self.ability):
-            heights, edges = np.histogram(np.clip(self.scale.measure(self.ability), at[0], at[-1]), 40, (at[0], at[-1]))
+            shown = np.clip(self.scale.measure(self.ability), at[0], at[-1])
+            heights, edges = np.histogram(shown, ability_edges(shown, at[0], at[-1]))
             ax.stairs(heights / max(heights.max(), 1) * found.max() * 0.25, edges, fill=True, color=PALE)
         ax.plot(at, found, color=BLUE, linewidth=2)
         ax.set_xlim(at[0], at[-1])

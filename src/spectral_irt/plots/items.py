@@ -11,8 +11,21 @@ from spectral_irt.calibration import LOGITS, Z95, Scale
 from spectral_irt.plots.asking import with_errors
 from spectral_irt.plots.bands import BAND_NOTE, sorted_bands
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, RED, ROWS, dress, finite_range, note, plural, room_for, rows_height, unit
-from spectral_irt.plots.names import name_points, name_rows
+from spectral_irt.plots.look import (
+    BLUE,
+    INK,
+    RED,
+    ROWS,
+    SMALL,
+    dress,
+    finite_range,
+    note,
+    plural,
+    room_for,
+    rows_height,
+    unit,
+)
+from spectral_irt.plots.names import apart, as_is, name_rows, shown
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns
@@ -95,7 +108,33 @@ class ItemIntervals(Display):
             chosen = np.array(list(dict.fromkeys([*ends, *unsure.tolist()])))
             ax.plot(table["difficulty"][chosen], chosen + 1, "o", color=RED, markersize=3.5)
             ax.hlines(chosen + 1, table["ci_low"][chosen], table["ci_high"][chosen], color=RED, linewidth=0.9)
-            name_points(ax, table["ci_high"][chosen], chosen + 1.0, self.labels[chosen].tolist())
+            self._name(ax, chosen)
             said = f"{BAND_NOTE}; red: hardest, easiest, least sure"
         left = f"{plural(self.left_out, 'item')} without a standard error left out" if self.left_out else ""
         note(ax, "; ".join(part for part in (said, left) if part))
+
+    def _name(self, ax: Axes, chosen: np.ndarray) -> None:
+        """Names in the empty corners: of hard items at the top left, of easy ones at the bottom right."""
+        low, table = 1.0, self.columns()
+        high = float(len(self.labels))
+        gap = (high - low) * 1.06 / max(room_for(ax), 1)
+        for side, x, ha in (
+            (chosen < len(self.labels) / 2, 0.02, "left"),
+            (chosen >= len(self.labels) / 2, 0.98, "right"),
+        ):
+            mine = chosen[side]
+            at = apart(mine + 1.0, gap, low, high)
+            for k, y in zip(mine.tolist(), at.tolist(), strict=True):
+                end = table["ci_low" if ha == "left" else "ci_high"][k]
+                ax.annotate(
+                    shown(self.labels[k]),
+                    (end, k + 1.0),
+                    (x, y),
+                    textcoords=ax.get_yaxis_transform(),
+                    ha=ha,
+                    va="center",
+                    fontsize=SMALL,
+                    color=INK,
+                    arrowprops={"arrowstyle": "-", "color": "0.6", "linewidth": 0.5, "shrinkA": 1, "shrinkB": 1},
+                    **as_is(),
+                )

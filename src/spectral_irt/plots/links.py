@@ -11,7 +11,7 @@ from spectral_irt.errors import OptionError
 from spectral_irt.inference.item_links import WEAK, ItemLinks
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, INK, RED, SMALL, dress, note, plural
-from spectral_irt.plots.names import PLAIN, shown
+from spectral_irt.plots.names import as_is, shown
 from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns, make_table
 
@@ -68,7 +68,7 @@ class LinkMap(Display):
         return make_table({"item": self.labels, "group": group}, self.frame_kind)
 
     def size(self) -> tuple[float, float]:
-        return 6.4, 6.0
+        return (6.4, 6.0) if len(self.found.items) > 1 else (6.4, 2.4)
 
     def draw(self, ax: Axes) -> None:
         found, k = self.found, len(self.found.items)
@@ -102,9 +102,10 @@ class LinkMap(Display):
             ha = "center" if abs(x[i]) < 0.3 or k == 1 else "left" if x[i] > 0 else "right"
             va = "center" if abs(x[i]) >= 0.3 else "bottom" if y[i] > 0 else "top"
             if k == 1:
-                ax.text(0, -0.25, text, ha="center", va="top", fontsize=SMALL, color=INK, **PLAIN)
+                style = {"textcoords": "offset points", "fontsize": SMALL, "color": INK}
+                ax.annotate(text, (0, 0), (24, 0), ha="left", va="center", **style, **as_is())
             else:
-                ax.text(out * x[i], out * y[i], text, ha=ha, va=va, fontsize=SMALL, color=INK, **PLAIN)
+                ax.text(out * x[i], out * y[i], text, ha=ha, va=va, fontsize=SMALL, color=INK, **as_is())
         ax.set_xlim(-2.0, 2.0)
         ax.set_ylim(-1.6, 1.6)
         title = "No weak link between the items" if k == 1 else f"{k} groups of items, and the people who link them"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ INK, GRAY, PALE = "0.15", "0.5", "0.87"
 SMALL = 8.0  # points: the size of names and notes
 LINE = 1.3 * SMALL  # height of a line of names
 ROWS = 40  # names one below the other that still make a picture of one page
+NOTE = 96  # letters of a line of remarks
 POINTS = 1_500  # marks beyond which they are shown by density
 
 
@@ -57,6 +59,7 @@ def dress(ax: Axes, title: str, x: str, y: str, *, grid: str = "both") -> None:
 def note(ax: Axes, text: str) -> None:
     """A remark below the picture, at its right."""
     if text:
+        text = textwrap.fill(text, NOTE)
         style: dict[str, Any] = {"fontsize": SMALL - 0.5, "color": GRAY, "ha": "right", "va": "top"}
         ax.annotate(
             text, (1, 0), (0, -34), xycoords="axes fraction", textcoords="offset points", parse_math=False, **style
@@ -77,24 +80,31 @@ def whole_ticks(ax: Axes, axis: str) -> None:
     one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
 
 
-def cloud(ax: Axes, x: Floats, y: Floats, *, color: str = BLUE, label: str | None = None) -> None:
-    """Points; where they are too many to be told apart, their density in hexagons."""
+def cloud(ax: Axes, x: Floats, y: Floats, *, color: str = BLUE, label: str | None = None, fixed: bool = False) -> None:
+    """Points; where they are too many to be told apart, their density in hexagons. `fixed` limits stay as they are."""
     if len(x) <= POINTS:
         alpha = 0.75 if len(x) <= 200 else 0.45
         ax.plot(x, y, "o", color=color, markersize=4.5 if len(x) <= 200 else 3, alpha=alpha, mew=0, label=label)
         return
     from matplotlib.colors import LinearSegmentedColormap
 
-    shades = LinearSegmentedColormap.from_list("density", ["#D6E6F2", color, "#06263C"])
-    ax.hexbin(x, y, gridsize=55, bins="log", mincnt=1, cmap=shades, linewidths=0.1)
+    pale, dark = ("#D6E6F2", "#06263C") if color == BLUE else (PALE, INK)
+    shades = LinearSegmentedColormap.from_list("density", [pale, color, dark])
+    scales: dict[str, Any] = {"xscale": ax.get_xscale(), "yscale": ax.get_yscale()}
+    limits = ax.get_xlim(), ax.get_ylim()
+    ax.hexbin(x, y, gridsize=55, bins="log", mincnt=1, cmap=shades, linewidths=0.1, **scales)
+    ax.plot([], [], "h", color=color, markersize=7, label=label)
+    if fixed:
+        ax.set(xlim=limits[0], ylim=limits[1])
 
 
 def plural(number: int, what: str) -> str:
     """
-    >>> plural(1, "person"), plural(1200, "item")
-    ('1 person', '1,200 items')
+    >>> plural(1, "person"), plural(1200, "person"), plural(1200, "item")
+    ('1 person', '1,200 people', '1,200 items')
     """
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+    many = "people" if what == "person" else f"{what}s"
+    return f"{number:,} {what if number == 1 else many}"
 
 
 def finite_range(*values: Floats, margin: float = 0.06) -> tuple[float, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from spectral_irt.plots.asking import with_errors
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, INK, ROWS, SMALL, dress, note, room_for, rows_height
+from spectral_irt.plots.look import BLUE, INK, ROWS, SMALL, dress, note, room_for, rows_height, whole_ticks
 from spectral_irt.plots.names import name_rows
 from spectral_irt.tables import Columns
 
@@ -73,6 +73,7 @@ class RankIntervals(Display):
             ax.set_xlim(0.9, right * 1.1)
         else:
             ax.set_xlim(0, right * 1.03 + 0.5)
+            whole_ticks(ax, "x")
         name_rows(ax, self.table["item"][:rows].tolist())
         style = {"ha": "left", "va": "center", "fontsize": SMALL, "color": INK}
         for k in range(rows):

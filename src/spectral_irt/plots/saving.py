@@ -42,6 +42,8 @@ def write_figure(figure: Figure, draft: Path, target: Path) -> None:
         "png": {"Software": PROGRAM},
         "pdf": {"Creator": PROGRAM, "Producer": None, "CreationDate": None},
     }
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")  # everything has its place now, and keeps it in the next file
     with matplotlib.rc_context({"svg.hashsalt": PROGRAM, "svg.fonttype": "path"}):
         figure.savefig(draft, format=kind, dpi=DPI, metadata=metadata[kind])
 

@@ -86,7 +86,7 @@ class ScoreDistribution(Display):
         ax.bar(left, persons - extreme, wide, color=BLUE, **look)  # type: ignore[arg-type]
         ax.bar(left, extreme, wide, persons - extreme, color=RED, hatch="////", **look)  # type: ignore[arg-type]
         ax.axvline(mean, color=INK, linestyle="--", linewidth=1)
-        ax.margins(y=0.12)
+        ax.set_ylim(0, 1.16 * persons.max())
         dress(ax, "How many people have which score", text, "people", grid="y")
         whole_ticks(ax, "y")
         said = [f"{plural(len(self.score), 'person')}, mean {mean:.1f}{'' if self.alike else '%'} (dashed)"]

@@ -11,8 +11,21 @@ from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.errors import listed
 from spectral_irt.plots.asking import known_abilities, on_scale
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, GRAY, INK, RED, ROWS, SMALL, dress, finite_range, plural, room_for, unit
-from spectral_irt.plots.names import PLAIN, apart, shown
+from spectral_irt.plots.look import (
+    BLUE,
+    GRAY,
+    INK,
+    RED,
+    ROWS,
+    SMALL,
+    dress,
+    finite_range,
+    plural,
+    room_for,
+    unit,
+)
+from spectral_irt.plots.names import apart, as_is, shown
+from spectral_irt.plots.people import ability_edges
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns
@@ -22,7 +35,6 @@ if TYPE_CHECKING:
 
     from spectral_irt.analysis import Analysis
 
-BINS = 36
 ENDS = 5  # hardest and easiest items that are named where not all can be
 OUTER = 0.0005  # share of people beyond each end of the scale that is drawn, unless items are there
 
@@ -66,18 +78,19 @@ class WrightMap(Display):
         """Limits of the bins, in logits: all items and all but a few people are within."""
         low, high = np.quantile(self.ability, [OUTER, 1 - OUTER])
         ends = np.array([min(low, self.difficulty.min()), max(high, self.difficulty.max())])
-        return np.linspace(*finite_range(ends, margin=0.02), BINS + 1)
+        return ability_edges(self.ability, *finite_range(ends, margin=0.02))
 
     def columns(self) -> Columns:
         """`low, high` of each stretch of the scale, from the top down; `persons` and `items` in it, and which."""
         edges = self.edges()
+        bins = len(edges) - 1
         persons = np.histogram(np.clip(self.ability, edges[0], edges[-1]), edges)[0]
-        home = np.clip(np.searchsorted(edges, self.difficulty, side="right") - 1, 0, BINS - 1)
+        home = np.clip(np.searchsorted(edges, self.difficulty, side="right") - 1, 0, bins - 1)
         order = np.argsort(-self.difficulty, kind="stable")
-        members: list[list[object]] = [[] for _ in range(BINS)]
+        members: list[list[object]] = [[] for _ in range(bins)]
         for k in order.tolist():
             members[home[k]].append(self.labels[k])
-        named = np.empty(BINS, dtype=object)
+        named = np.empty(bins, dtype=object)
         named[:] = [listed(each) for each in members]
         limits = self.scale.measure(edges)
         return {
@@ -107,8 +120,8 @@ class WrightMap(Display):
         else:
             items = table["items"] / max(table["items"].max(), 1)
             ax.barh(middle, items, tall, color=RED, edgecolor="white", linewidth=0.4, hatch="////")
-            self._name(ax, np.concatenate([order[:ENDS], order[-ENDS:]]), place, 1.0)
-        for values, x, color in ((self.scale.measure(self.ability), -1.04, BLUE), (place, -0.03, RED)):
+            self._name(ax, np.concatenate([order[:ENDS], order[-ENDS:]]), place, 0.08)
+        for values, x, color in ((self.scale.measure(self.ability), -1.04, BLUE), (place, 1.42, RED)):
             style = "<" if color == RED else ">"
             ax.plot([x], [values.mean()], style, color=color, markersize=8, mec="white", clip_on=False, zorder=5)
         dress(ax, "People and items on one scale", "", f"ability, difficulty ({unit(self.scale)})", grid="y")
@@ -130,9 +143,9 @@ class WrightMap(Display):
     def _name(self, ax: Axes, which: np.ndarray, place: Floats, start: float) -> None:
         """Names of items at the right, each at its height or close to it, with a line to it."""
         low, high = ax.get_ylim()
-        gap = (high - low) * 1.0 / max(room_for(ax), 1) * 1.0
+        gap = (high - low) / max(room_for(ax), 1)
         at = apart(place[which], gap, low + gap / 2, high - gap / 2)
-        x = 0.30 if start < 0.5 else 1.08
+        x = 0.30 if len(which) == len(self.labels) else 1.08
         for k, y in zip(which.tolist(), at.tolist(), strict=True):
-            ax.plot([start + 0.02, x - 0.08, x - 0.01], [place[k], y, y], color="0.6", linewidth=0.5, zorder=1)
-            ax.text(x, y, shown(self.labels[k]), fontsize=SMALL, va="center", color=INK, **PLAIN)
+            ax.plot([start + 0.02, x - 0.10, x - 0.01], [place[k], y, y], color="0.6", linewidth=0.5, zorder=1)
+            ax.text(x, y, shown(self.labels[k]), fontsize=SMALL, va="center", color=INK, **as_is())
