@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from spectral_irt.bank import Bank
     from spectral_irt.cli.groups import Groups
     from spectral_irt.estimators.base import RaschEstimator
+    from spectral_irt.plots.standard import Pictures
     from spectral_irt.responses import Responses
     from spectral_irt.tables import Columns
 
@@ -44,6 +45,8 @@ class Job:
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     results: dict[str, Columns] = field(default_factory=dict)
+    pictures: Pictures | None = None
+    pictures_at: list[Path] = field(default_factory=list)
 
     def run(self) -> tuple[Analysis, Parts]:
         """Read, fit, analyse, and write the results where places were named."""
@@ -112,6 +115,8 @@ class Job:
             study = study if scale is None else study.rescale(*scale)
             part_lines(study, parts)
             self.results = study.tables(parts) if self.output is not None or exports else {}
+            if self.wanted.plots is not None:
+                self.pictures = _draw(study, progress)
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in estimator.findings_):  # that says the same, once
             for warning in heard:
@@ -161,7 +166,7 @@ class Job:
             unwanted |= {"dif": self.read_groups is None, "ranking": wanted.rank is None}
             tables = [table for table in TABLES if not unwanted.get(table)]
             results, stale = result_paths(self.output, tables, parquet=self.parquet)
-        places = [*exports, *results]
+        places = [*exports, *self._picture_places(), *results]
         if wanted.bank is not None:
             if any(path.absolute().parent == wanted.bank.absolute() for path in places):
                 raise OutputError(
@@ -172,6 +177,13 @@ class Job:
             refuse_salt_place(wanted.salt_file, wanted.bank)
         return places, stale
 
+    def _picture_places(self) -> list[Path]:
+        if self.wanted.plots is not None:
+            from spectral_irt.plots.standard import standard_paths
+
+            self.pictures_at = standard_paths(self.wanted.plots)
+        return self.pictures_at
+
     def _write(self, draft: Path, target: Path, study: Analysis, parts: Parts) -> None:
         from spectral_irt.analysis.folder import RECORD
         from spectral_irt.tables import write_csv, write_json, write_parquet
@@ -180,6 +192,9 @@ class Job:
         with naming(target):
             if target in (self.wanted.ifile, self.wanted.pfile, self.wanted.catsim):
                 draft.write_text(self._export(target, study), encoding="utf-8", newline="")
+                return
+            if self.pictures is not None and target in self.pictures_at:
+                self.pictures.write(draft, target)
                 return
             if target.name == RECORD:
                 write_json(draft, self._record(study, parts))
@@ -266,6 +281,8 @@ def fit(
       spectral-irt fit ratings.csv --above-mean wrong --rank 25 -o results
     Are items as hard for one sex as for the other? Height is not an item:
       spectral-irt fit answers.csv --group sex --ignore height -o results
+    Pictures: people and items on one scale, fit, curves, scores:
+      spectral-irt fit answers.csv --plots pictures
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
@@ -295,6 +312,13 @@ def job_of(
         inputs=_inputs(files, reading, wanted),
         reading=reading.said(),
     )
+
+
+def _draw(study: Analysis, progress: Progress) -> Pictures:
+    from spectral_irt.plots.standard import Pictures
+
+    progress.say("pictures")
+    return Pictures.of(study)
 
 
 def _inputs(files: Sequence[str], reading: Reading, wanted: Wanted) -> tuple[str, ...]:
@@ -327,7 +351,7 @@ def _say_where(out: Console, job: Job) -> None:
     from spectral_irt.display import say
     from spectral_irt.errors import printable
 
-    further = [job.wanted.ifile, job.wanted.pfile, job.wanted.catsim, job.wanted.bank]
+    further = [job.wanted.ifile, job.wanted.pfile, job.wanted.catsim, job.wanted.plots, job.wanted.bank]
     places = [printable(path) for path in further if path is not None]
     if job.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
@@ -338,6 +362,8 @@ def _say_where(out: Console, job: Job) -> None:
     if places:
         sentence.append(" Also written: " if job.output is not None else "Written: ")
         sentence.append(_and(places), style="bold").append(".")
+    for name, reason in ({} if job.pictures is None else job.pictures.left_out).items():
+        sentence.append(f" No picture of {name}: {printable(reason)}")
     say(out, sentence)
 
 

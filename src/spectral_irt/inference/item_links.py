@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.responses import Block, Responses
@@ -20,7 +19,7 @@ SLOW = 0.8  # second eigenvalue from which items are cut in two: four of five st
 MOST = 12  # groups: as many as can be drawn and told apart
 FEW = 4  # items: fewer are not cut
 ODD = 0.05  # a side with a smaller share of the items is a few odd items, not a form
-WEAK = 0.1  # share of the smaller group's people that answered both, below which a link is weak
+WEAK = 0.05  # share of answers that cross from one group to the other, below which the link is weak
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +35,9 @@ class ItemLinks:
         How many each group has.
     persons : int array, groups x groups
         People who answered items of both groups; on the diagonal, items of that group.
+    flow : float array, groups x groups
+        Where the walk goes from an item of the smaller group: of the answers of the people who met such an item, the
+        share that is to items of the other.
     slowness : float
         Second eigenvalue of the walk over all items: near 1, the weakest link is weak; NaN for fewer than four items.
     """
@@ -43,13 +45,8 @@ class ItemLinks:
     group: Ints
     items: Ints
     persons: Ints
+    flow: Floats
     slowness: float
-
-    @property
-    def share(self) -> Floats:
-        """People who answered both, of those who answered items of the smaller group."""
-        own = np.diag(self.persons)
-        return self.persons / np.maximum(np.minimum.outer(own, own), 1)
 
 
 def item_links(responses: Responses, *, most: int = MOST, seed: int = 0) -> ItemLinks:
@@ -70,8 +67,11 @@ def item_links(responses: Responses, *, most: int = MOST, seed: int = 0) -> Item
     group = np.full(responses.n_items, -1)
     for k, members in enumerate(groups):
         group[members] = k
-    persons = responses.sum(_in_both, group, len(groups)) if groups else np.zeros((0, 0))
-    return ItemLinks(group, np.array([len(g) for g in groups], dtype=np.int64), persons.astype(np.int64), whole)
+    member = (group[:, None] == np.arange(len(groups))).astype(np.float64)
+    items = member.sum(axis=0)
+    persons = responses.sum(_in_both, member).astype(np.int64)
+    flow = member.T @ walk.level(member) / np.minimum.outer(items, items)
+    return ItemLinks(group, items.astype(np.int64), persons, flow, whole)
 
 
 def _cut(responses: Responses, members: Ints, seed: int) -> tuple[float, np.ndarray]:
@@ -96,10 +96,8 @@ def _cut(responses: Responses, members: Ints, seed: int) -> tuple[float, np.ndar
     return (float("nan") if odd else float(values[slow])), side
 
 
-def _in_both(block: Block, group: Ints, number: int) -> Floats:
+def _in_both(block: Block, member: Floats) -> Floats:
     """Groups x groups: people who answered items of both."""
-    kept = np.flatnonzero(group >= 0)
-    member = sparse.csr_array((np.ones(len(kept)), (kept, group[kept])), shape=(len(group), number))
-    right, wrong = block.halves(len(group))
-    met = ((right @ member) + (wrong @ member)).toarray() > 0
-    return met.T.astype(np.float64) @ met.astype(np.float64)
+    right, wrong = block.halves(len(member))
+    met = ((right @ member) + (wrong @ member) > 0).astype(np.float64)
+    return met.T @ met

@@ -13,6 +13,7 @@ from spectral_irt.inference.item_fit import MATERIAL
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, GREEN, INK, PALE, RED, SMALL, cloud, dress, note, plural
 from spectral_irt.plots.names import NAMED, name_points
+from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 LOOKS = {"underfit": (RED, "^", "underfit: noisier than the model"), "overfit": (GREEN, "v", "overfit: steeper")}
 OUTER = 0.002  # share of the items that fit and may lie beyond the picture: few answers make odd mean squares
+CLOSE = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6)  # where ticks stand
+FURTHER = (0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0)
+FAR = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 FEW = 3  # named where every item fits
 NARROWEST = 0.25  # each axis reaches at least so far from 1, on the scale of ratios
 
@@ -74,25 +78,9 @@ class FitMap(Display):
         return 6.4, 5.6
 
     def draw(self, ax: Axes) -> None:
-        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
         infit, outfit, misfit = (self.table[name] for name in ("infit", "outfit", "misfit"))
         fits = misfit == ""
-        for set_scale, set_limits, axis, values in (
-            (ax.set_xscale, ax.set_xlim, ax.xaxis, infit),
-            (ax.set_yscale, ax.set_ylim, ax.yaxis, outfit),
-        ):
-            size = np.abs(np.log(values))
-            far = max(float(np.quantile(size, 1 - OUTER)), float(size[~fits].max(initial=0)))
-            reach = max(far * 1.12, np.log1p(NARROWEST))
-            set_scale("log")
-            set_limits(np.exp(-reach), np.exp(reach))
-            close = reach < np.log(1.7)
-            steps = (0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 6.0, 7.0) if close else (1.0, 1.5, 2.0, 3.0, 5.0, 7.0)
-            axis.set_major_locator(LogLocator(subs=[step if step >= 1 else 10 * step for step in steps], numticks=20))
-            axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-            axis.set_minor_formatter(NullFormatter())
-            axis.set_minor_locator(LogLocator(subs=[1.0], numticks=2))
+        ax.set(xscale="log", yscale="log", xlim=_limits(infit, fits), ylim=_limits(outfit, fits))
         ax.axvspan(1 - MATERIAL, 1 + MATERIAL, color=PALE, alpha=0.6, linewidth=0, zorder=0)
         ax.axvline(1, color=INK, linewidth=0.8)
         ax.axhline(1, color=INK, linewidth=0.8)
@@ -105,6 +93,7 @@ class FitMap(Display):
                 ax.plot(
                     infit[chosen], outfit[chosen], mark, color=color, markersize=size, alpha=alpha, mew=0, label=name
                 )
+        _plain_ticks(ax)
         kind = "given the scores" if self.conditional else "at estimated abilities"
         dress(ax, f"Fit of {plural(len(infit), 'item')}, {kind}", "infit mean square", "outfit mean square")
         if not fits.all():
@@ -118,3 +107,22 @@ class FitMap(Display):
         note(
             ax, "; ".join([*said, *([f"{plural(beyond, 'item')} beyond the limits of the picture"] if beyond else [])])
         )
+
+
+def _limits(values: Floats, fits: np.ndarray) -> tuple[float, float]:
+    """As far below 1 as above, on the scale of ratios: all items that misfit, and all but a few of the others."""
+    size = np.abs(np.log(values))
+    far = max(float(np.quantile(size, 1 - OUTER)), float(size[~fits].max(initial=0)))
+    reach = max(far * 1.12, np.log1p(NARROWEST))
+    return float(np.exp(-reach)), float(np.exp(reach))
+
+
+def _plain_ticks(ax: Axes) -> None:
+    """Ratios written as numbers, not as powers of ten; after the last artist that sets ticks of its own."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+    for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+        ticks = CLOSE if high < 1.7 else FURTHER if high < 6 else FAR
+        axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
+        axis.set_minor_locator(NullLocator())
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

@@ -25,7 +25,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class LinkMap(Display):
-    """Groups of items that share most of their people; lines between groups that share some, dashed where few.
+    """Groups of items that share most of their people; lines between groups that are linked, dashed where weakly.
 
     Attributes
     ----------
@@ -44,22 +44,23 @@ class LinkMap(Display):
         return cls(found=found, labels=study.calibration.labels, frame_kind=study.responses.frame_kind)
 
     def columns(self) -> Columns:
-        """Pairs of groups: `group_1, group_2, items_1, items_2, persons, share, weak`, and a row for a single group.
+        """Pairs of groups: `group_1, group_2, items_1, items_2, persons, crossing, weak`, and a row for a single group.
 
-        `persons` answered items of both, `share` of the people of the smaller group.
+        `persons` answered items of both. `crossing`: of the answers of the people of the smaller group, the share that
+        is to items of the other; below 5% the link is weak.
         """
         k = len(self.found.items)
         first, second = np.triu_indices(k, 1) if k > 1 else (np.zeros(1, int), np.zeros(1, int))
         letters = np.array(list(LETTERS), dtype=object)
-        share = self.found.share[first, second]
+        crossing = self.found.flow[first, second]
         return {
             "group_1": letters[first],
             "group_2": letters[second],
             "items_1": self.found.items[first],
             "items_2": self.found.items[second],
             "persons": self.found.persons[first, second],
-            "share": share,
-            "weak": share < WEAK,
+            "crossing": crossing,
+            "weak": crossing < WEAK,
         }
 
     def members(self) -> Any:
@@ -72,21 +73,23 @@ class LinkMap(Display):
 
     def draw(self, ax: Axes) -> None:
         found, k = self.found, len(self.found.items)
-        angle = np.pi / 2 - 2 * np.pi * np.arange(k) / k
+        angle = (np.pi if k == 2 else np.pi / 2) - 2 * np.pi * np.arange(k) / k
         x, y = (np.cos(angle), np.sin(angle)) if k > 1 else (np.zeros(1), np.zeros(1))
         table = self.columns()
         pairs = zip(
             *(each.tolist() for each in np.triu_indices(k, 1)),
             table["persons"],
-            table["share"],
+            table["crossing"],
             table["weak"],
             strict=False,
         )
-        for i, j, persons, share, weak in pairs if k > 1 else ():
+        for i, j, persons, crossing, weak in pairs if k > 1 else ():
             if not persons:
                 continue
             color, style = (RED, "--") if weak else (BLUE, "-")
-            ax.plot(x[[i, j]], y[[i, j]], style, color=color, linewidth=1 + 5 * min(share, 1), alpha=0.65, zorder=1)
+            ax.plot(
+                x[[i, j]], y[[i, j]], style, color=color, linewidth=1 + 10 * min(crossing, 0.5), alpha=0.65, zorder=1
+            )
             if k <= 6 or weak or abs(i - j) in (1, k - 1):
                 at = 0.5 if abs(i - j) in (1, k - 1) or k < 4 else 0.36
                 px, py = x[i] + at * (x[j] - x[i]), y[i] + at * (y[j] - y[i])
@@ -98,14 +101,11 @@ class LinkMap(Display):
             members = self.labels[found.group == i]
             first = shown(members[0], 14) + (f" … {shown(members[-1], 14)}" if len(members) > 1 else "")
             text = f"{plural(int(found.items[i]), 'item')}\n{first}\n{plural(int(found.persons[i, i]), 'person')}"
-            out = 1.16 if k > 1 else 0.0
-            ha = "center" if abs(x[i]) < 0.3 or k == 1 else "left" if x[i] > 0 else "right"
-            va = "center" if abs(x[i]) >= 0.3 else "bottom" if y[i] > 0 else "top"
-            if k == 1:
-                style = {"textcoords": "offset points", "fontsize": SMALL, "color": INK}
-                ax.annotate(text, (0, 0), (24, 0), ha="left", va="center", **style, **as_is())
-            else:
-                ax.text(out * x[i], out * y[i], text, ha=ha, va=va, fontsize=SMALL, color=INK, **as_is())
+            ha = "center" if abs(x[i]) < 0.2 and k > 1 else "left" if x[i] >= 0 else "right"
+            va = "center" if abs(y[i]) < 0.7 or k == 1 else "bottom" if y[i] > 0 else "top"
+            shift = (24 * x[i], 22 * y[i]) if k > 1 else (24, 0)
+            how: Any = {"textcoords": "offset points", "fontsize": SMALL, "color": INK, "ha": ha, "va": va}
+            ax.annotate(text, (x[i], y[i]), shift, **how, **as_is())
         ax.set_xlim(-2.0, 2.0)
         ax.set_ylim(-1.6, 1.6)
         title = "No weak link between the items" if k == 1 else f"{k} groups of items, and the people who link them"
@@ -113,6 +113,8 @@ class LinkMap(Display):
         ax.set_axis_off()
         ax.set_title(ax.get_title(loc="left"), fontsize=10, color=INK, loc="left")
         alone = int((found.group < 0).sum())
-        said = f"dashed: fewer than {100 * WEAK:.0f}% of the smaller group's people" if k > 1 else ""
+        said = (
+            f"numbers: people who answered both; dashed: less than {100 * WEAK:.0f}% of answers cross" if k > 1 else ""
+        )
         left = f"{plural(alone, 'item')} answered with no other" if alone else ""
         note(ax, "; ".join(part for part in (said, left) if part))

@@ -39,9 +39,15 @@ def rows_height(rows: int) -> float:
     return 1.3 + max(rows, 4) * 1.15 * LINE / 72
 
 
+def root_of(ax: Axes) -> Any:
+    """The whole figure that the axes are in, perhaps within a subfigure."""
+    figure: Any = ax.figure
+    return figure.figure
+
+
 def room_for(ax: Axes) -> int:
     """How many names fit one below the other."""
-    return int(ax.get_window_extent().height / ax.get_figure(root=True).dpi * 72 / LINE)  # type: ignore[union-attr]
+    return int(ax.get_window_extent().height / root_of(ax).dpi * 72 / LINE)
 
 
 def dress(ax: Axes, title: str, x: str, y: str, *, grid: str = "both") -> None:

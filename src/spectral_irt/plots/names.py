@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.errors import printable
-from spectral_irt.plots.look import INK, SMALL
+from spectral_irt.plots.look import INK, SMALL, root_of
 from spectral_irt.responses.block import Floats
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def name_points(
     from matplotlib.backends.backend_agg import RendererAgg
     from matplotlib.patheffects import withStroke
 
-    figure: Any = ax.get_figure(root=True)
+    figure = root_of(ax)
     figure.draw_without_rendering()  # now the axes are where they will be
     renderer = RendererAgg(16, 16, figure.dpi)
     own = np.column_stack([x, y])

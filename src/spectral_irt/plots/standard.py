@@ -36,13 +36,12 @@ def standard_paths(folder: Path) -> list[Path]:
 def write_standard(study: Analysis, folder: Path) -> list[Path]:
     """Write the standard set as SVG and PNG, complete or not at all; the paths of what could be drawn."""
     targets = standard_paths(folder)
-    pictures = Pictures.of(study)
-    targets = [path for path in targets if path.stem in pictures.figures]
     with all_or_nothing(targets) as drafts:
+        pictures = Pictures.of(study)
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 pictures.write(draft, target)
-    return targets
+    return [path for path in targets if path.stem in pictures.figures]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +67,17 @@ class Pictures:
             try:
                 figures[name] = draw()
             except OptionError as error:
-                left_out[name] = str(error)
+                left_out[name] = error.for_shell()
         if not figures:
             raise OptionError(next(iter(left_out.values())))
         return cls(figures, left_out)
 
     def write(self, draft: Path, target: Path) -> None:
-        """Write one of the figures, the one that the target is named after."""
-        write_figure(self.figures[target.stem], draft, target)
+        """Write the figure that the target is named after; where it could not be drawn, remove the draft."""
+        if target.stem in self.figures:
+            write_figure(self.figures[target.stem], draft, target)
+        else:
+            draft.unlink()
 
 
 def _sheet(study: Analysis) -> Figure:
