@@ -22,6 +22,7 @@ from spectral_irt.tables import Columns
 
 STRATA = 8  # few enough to look at, many enough to show the shape of a curve
 FEWEST = 15  # people in a stratum where an item has few; but three strata, to see a curve
+TIE = 1e-10  # abilities closer than this are the same: solved for in 16 digits
 GRID = 200  # cells of equal numbers of people, of which strata are made
 EXACT = 200  # answers up to which P(X = 1 | score) is exact; beyond, three digits, which no picture shows
 
@@ -44,8 +45,7 @@ def strata_columns(
     """
     mixed = (found.score > 0) & (found.score < found.n) & np.isfinite(found.ability)
     ability = np.where(mixed, found.ability, np.nan)
-    inner = np.linspace(0, 1, GRID + 1)[1:-1]
-    edges = np.unique(np.quantile(ability[mixed], inner, method="lower")) if mixed.any() else np.zeros(0)
+    edges = _edges(ability[mixed])
     place = np.full(len(difficulty), -1)
     place[items] = np.arange(len(items))
     sums = responses.sum(_grid_sums, difficulty, place, edges, persons=(ability,))
@@ -64,6 +64,19 @@ def strata_columns(
     }
 
 
+def _edges(ability: Floats) -> Floats:
+    """Limits of cells with about equal numbers of people, each between two abilities that do differ.
+
+    People with the same items and score have the same ability but for the last digits, and those depend on which
+    answers were right: cells that told them apart would sort people by their answers.
+    """
+    ordered = np.sort(ability)
+    ends = np.flatnonzero(np.diff(ordered) > TIE)
+    wanted = len(ordered) * np.arange(1, GRID) / GRID
+    chosen = ends[np.unique(np.minimum(np.searchsorted(ends, wanted), len(ends) - 1))] if len(ends) else ends
+    return (ordered[chosen] + ordered[chosen + 1]) / 2
+
+
 def _grid_sums(block: Block, ability: Floats, difficulty: Floats, place: Ints, edges: Floats) -> Floats:
     """Of every wanted item and cell: people, right answers, P(X = 1 | score), ability."""
     cells = len(edges) + 1
@@ -77,7 +90,7 @@ def _grid_sums(block: Block, ability: Floats, difficulty: Floats, place: Ints, e
     chosen = np.flatnonzero(place[block.items] >= 0)
     p = conditional_probabilities(block, difficulty, cutoff=EXACT)[chosen]
     theta = theta[block.user_of_response()[chosen]]
-    cell = place[block.items[chosen]] * cells + np.searchsorted(edges, theta, side="left")
+    cell = place[block.items[chosen]] * cells + np.searchsorted(edges, theta)
     values = (None, block.right()[chosen].astype(float), p, theta)
     sums = [np.bincount(cell, weights=each, minlength=wanted * cells) for each in values]
     return np.array(sums, dtype=np.float64).reshape(4, wanted, cells)
@@ -99,7 +112,7 @@ def wilson_interval(right: Floats, n: Floats) -> tuple[Floats, Floats]:
     """Wilson's 95% interval of a proportion; within 0 and 1 even where all were right.
 
     >>> low, high = wilson_interval(np.array([8.0]), np.array([10.0]))
-    >>> round(low[0], 3), round(high[0], 3)
+    >>> round(float(low[0]), 3), round(float(high[0]), 3)
     (0.49, 0.943)
     """
     z2 = Z95**2

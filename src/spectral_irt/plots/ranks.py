@@ -79,5 +79,4 @@ class RankIntervals(Display):
         for k in range(rows):
             chance = "<1%" if 0 < p[k] < 0.01 else f"{100 * p[k]:.0f}%"
             ax.text(1.02, k, chance, transform=ax.get_yaxis_transform(), **style)  # type: ignore[arg-type]
-        ax.text(1.02, -1, f"top {self.top}", transform=ax.get_yaxis_transform(), **style)  # type: ignore[arg-type]
         note(ax, f"at the right: chance of being among the {self.top} hardest")
