@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+import spectral_irt as si
 from spectral_irt.plots import standard
 
 Cli = Callable[..., Any]
@@ -43,6 +44,10 @@ def test_the_standard_set_is_written_the_same_each_time(cli: Cli, lsat: Path) ->
     assert again.code == 0
     assert names("deep/pictures") == sorted([*NAMES, "items.csv", "persons.csv", "item_fit.csv", "fit.json"])
     assert all(contents()[name] == data for name, data in first.items())
+    answers = si.read(str(lsat))
+    paths = si.SpectralRasch().fit(answers).analyse(answers).plot.write("python")
+    assert sorted(path.name for path in paths) == names("python") == NAMES
+    assert all(path.read_bytes() == first[f"deep/pictures/{path.name}"] for path in paths)
 
 
 @pytest.mark.slow

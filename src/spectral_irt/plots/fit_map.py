@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOOKS = {"underfit": (RED, "^", "underfit: noisier than the model"), "overfit": (GREEN, "v", "overfit: steeper")}
 OUTER = 0.002  # share of the items that fit and may lie beyond the picture: few answers make odd mean squares
-CLOSE = (0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6)  # where ticks stand
+CLOSE = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.4, 1.6, 2.0)  # where ticks stand
 FURTHER = (0.2, 0.3, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0)
 FAR = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 FEW = 3  # named where every item fits
@@ -110,11 +110,12 @@ class FitMap(Display):
 
 
 def _limits(values: Floats, fits: np.ndarray) -> tuple[float, float]:
-    """As far below 1 as above, on the scale of ratios: all items that misfit, and all but a few of the others."""
-    size = np.abs(np.log(values))
-    far = max(float(np.quantile(size, 1 - OUTER)), float(size[~fits].max(initial=0)))
-    reach = max(far * 1.12, np.log1p(NARROWEST))
-    return float(np.exp(-reach)), float(np.exp(reach))
+    """All items that misfit, and all but a few of the others; 1 and its neighborhood in any case."""
+    logs = np.log(values)
+    low, high = np.quantile(logs, [OUTER / 2, 1 - OUTER / 2])
+    low, high = min(low, logs[~fits].min(initial=0)), max(high, logs[~fits].max(initial=0))
+    least = np.log1p(NARROWEST)
+    return float(np.exp(min(1.15 * low, -least))), float(np.exp(max(1.15 * high, least)))
 
 
 def _plain_ticks(ax: Axes) -> None:
@@ -122,7 +123,8 @@ def _plain_ticks(ax: Axes) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
-        ticks = CLOSE if high < 1.7 else FURTHER if high < 6 else FAR
+        wide = high / low
+        ticks = CLOSE if wide < 5 else FURTHER if wide < 40 else FAR
         axis.set_major_locator(FixedLocator([tick for tick in ticks if low <= tick <= high]))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))

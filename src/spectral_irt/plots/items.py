@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
     from spectral_irt.analysis import Analysis
 
+OUTER = 0.002  # share of the ends of intervals that may lie beyond the picture, on each side
 ENDS = 3  # hardest, easiest and least sure items that are named where not all can be
 
 
@@ -102,7 +103,7 @@ class ItemIntervals(Display):
         else:
             dress(ax, title, x, "rank, 1 = hardest")
             sorted_bands(ax, table["difficulty"], table["ci_low"], table["ci_high"])
-            ax.set_xlim(*finite_range(table["ci_low"], table["ci_high"]))
+            ax.set_xlim(*self._limits())
             unsure = np.argsort(-self.se, kind="stable")[:ENDS]
             ends = [*range(ENDS), *range(len(self.labels) - ENDS, len(self.labels))]
             chosen = np.array(list(dict.fromkeys([*ends, *unsure.tolist()])))
@@ -112,6 +113,15 @@ class ItemIntervals(Display):
             said = f"{BAND_NOTE}; red: hardest, easiest, least sure"
         left = f"{plural(self.left_out, 'item')} without a standard error left out" if self.left_out else ""
         note(ax, "; ".join(part for part in (said, left) if part))
+
+    def _limits(self) -> tuple[float, float]:
+        """All difficulties and almost all intervals; one that is wider than everything else goes beyond the picture."""
+        table = self.columns()
+        middle = table["difficulty"]
+        wide = float(np.ptp(middle)) + 1e-9
+        low = max(float(np.quantile(table["ci_low"], OUTER)), middle.min() - wide)
+        high = min(float(np.quantile(table["ci_high"], 1 - OUTER)), middle.max() + wide)
+        return finite_range(middle, np.array([low, high]))
 
     def _name(self, ax: Axes, chosen: np.ndarray) -> None:
         """Names in the empty corners: of hard items at the top left, of easy ones at the bottom right."""

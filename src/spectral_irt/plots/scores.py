@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from spectral_irt.analysis import Analysis
 
+WHITE = {"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.85}  # behind words
 BARS = 60  # scores beyond which neighbors share a bar
 
 
@@ -92,4 +93,4 @@ class ScoreDistribution(Display):
         said = [f"{plural(len(self.score), 'person')}, mean {mean:.1f}{'' if self.alike else '%'} (dashed)"]
         if extreme.any():
             said.append(f"{int(extreme.sum()):,} extreme: everything right or wrong (hatched)")
-        ax.text(0.01, 0.985, "\n".join(said), transform=ax.transAxes, va="top", fontsize=SMALL, color=INK)
+        ax.text(0.01, 0.985, "\n".join(said), transform=ax.transAxes, va="top", fontsize=SMALL, color=INK, bbox=WHITE)

@@ -192,3 +192,14 @@ def test_very_many_items_are_shown_by_density() -> None:
     assert 200 < len(hexagons.get_offsets()) < 5000
     assert sum(len(line.get_xdata()) for line in ax.lines) < 10
     assert 2 <= len(ax.texts) <= 5
+
+
+def test_one_absurd_interval_does_not_flatten_all_others(wide_study: si.Analysis) -> None:
+    display = wide_study.plot.items()
+    se = display.se.copy()
+    se[[100, 200, 300]] = 1e10
+    ax = type(display)(labels=display.labels, difficulty=display.difficulty, se=se, anchored=display.anchored).plot()
+    low, high = ax.get_xlim()
+    assert low < display.difficulty.min()
+    assert high > display.difficulty.max()
+    assert high - low < 4 * np.ptp(display.difficulty)
