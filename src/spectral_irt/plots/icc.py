@@ -105,7 +105,7 @@ class ItemCurve(Display):
         ax.axhline(0.5, color=INK, linewidth=0.5, linestyle=":")
         ax.axvline(float(self.scale.measure(self.difficulty)), color=INK, linewidth=0.5, linestyle=":")
         people = plural(int(table["n"].sum()), "person")
-        note(ax, f"line: the model; marks: {people} in {plural(len(place), 'group')} by score, with 95% intervals")
+        note(ax, f"line: the model; marks: {people} in {plural(len(place), 'group')} by ability, with 95% intervals")
 
 
 def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[ItemCurve]:
