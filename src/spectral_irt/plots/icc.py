@@ -101,7 +101,9 @@ class ItemCurve(Display):
             ax.set_yticks([0, 0.5, 1])
             ax.locator_params(axis="x", nbins=4)
             return
-        dress(ax, shown(self.label, 60), f"ability ({unit(self.scale)})", "share of right answers")
+        name = shown(self.label, 60)
+        title = name if name.casefold().startswith("item") else f"Item {name}"
+        dress(ax, title, f"ability ({unit(self.scale)})", "share of right answers")
         ax.axhline(0.5, color=INK, linewidth=0.5, linestyle=":")
         ax.axvline(float(self.scale.measure(self.difficulty)), color=INK, linewidth=0.5, linestyle=":")
         people = plural(int(table["n"].sum()), "person")
