@@ -401,23 +401,6 @@ def test_an_interrupt_says_that_trials_are_kept(
     assert main(["reproduce", "figure1a", "--trials", "2", "-o", str(tmp_path)]) == 0
 
 
-def test_without_matplotlib_the_tables_are_written(
-    toy: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    told: list[str] = []  # what was said by the time the first trial began
-
-    def draw(*args: Any, **options: Any) -> Any:
-        told.append(capsys.readouterr().err)
-        return simulate.rasch(*args, **options)
-
-    monkeypatch.setattr(gap, "rasch", draw)
-    assert main(["reproduce", "gap", "--trials", "1", "-o", str(tmp_path)]) == 0
-    assert "pip install 'spectral-irt[plots]'" in told[0]
-    assert (tmp_path / "gap.csv").is_file()
-    assert not (tmp_path / "gap.png").exists()
-
-
 def test_from_an_empty_folder_to_the_page_as_make_does_it(tmp_path: Path) -> None:
     def run_module(*args: str) -> subprocess.CompletedProcess[str]:
         docs = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "docs")}

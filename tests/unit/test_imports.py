@@ -40,6 +40,7 @@ def loaded_by(statement: str) -> set[str]:
         "import spectral_irt",
         "from spectral_irt import simulate; simulate.rasch(10, 3, seed=1)",
         "from spectral_irt import datasets; datasets.load_lsat()",
+        "import spectral_irt.plots.plots, spectral_irt.plots.standard",
     ],
 )
 def test_nothing_heavy_is_loaded(statement: str) -> None:

@@ -39,6 +39,9 @@ from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
+    from spectral_irt.inference.item_links import ItemLinks
+    from spectral_irt.plots.plots import Plots
+    from spectral_irt.responses.block import Ints
 
 Tell = Callable[[str], None]
 
@@ -167,6 +170,12 @@ class Analysis(OfPeople):
         """Does each item go with the rest of the test as the model says? Goodman and Kruskal's gamma as a table."""
         return self._table(restscore_columns(self.calibration, self.responses, sample=sample, seed=seed))
 
+    def strata_columns(self, items: Ints, strata: int) -> Columns:
+        """Right answers to these items (positions) by stratum of ability; see `inference.strata.strata_columns`."""
+        from spectral_irt.inference.strata import strata_columns
+
+        return strata_columns(self.responses, self.calibration.difficulty, self.abilities("wle"), items, strata)
+
     def residuals(self) -> Any:
         """Every answer as a table: `person, item, response, expected, residual, z`, at the abilities of the analysis.
 
@@ -265,6 +274,12 @@ class Analysis(OfPeople):
             ),
         )
 
+    def item_links(self) -> ItemLinks:
+        """Groups of items between which few people make a link; see `inference.item_links.item_links`."""
+        from spectral_irt.inference.item_links import item_links
+
+        return self._once("item_links", lambda: item_links(self.responses), say="links between items")
+
     # ------------------------------------------------------------------------------------------- ranks
 
     def covariance(self) -> Floats | None:
@@ -340,6 +355,13 @@ class Analysis(OfPeople):
         from spectral_irt.bank.bank import to_bank
 
         return to_bank(self.calibration, self.responses, salt)
+
+    @property
+    def plot(self) -> Plots:
+        """Pictures: `study.plot.wright()`, `study.plot.icc("item 7")`; see `plots.plots.Plots`."""
+        from spectral_irt.plots.plots import Plots
+
+        return Plots(self)
 
     # ------------------------------------------------------------------- everything: text, tables, files
 

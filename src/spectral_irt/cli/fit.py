@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from spectral_irt.bank import Bank
     from spectral_irt.cli.groups import Groups
     from spectral_irt.estimators.base import RaschEstimator
+    from spectral_irt.plots.standard import Pictures
     from spectral_irt.responses import Responses
     from spectral_irt.tables import Columns
 
@@ -45,6 +46,8 @@ class Job:
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     results: dict[str, Columns] = field(default_factory=dict)
+    pictures: Pictures | None = None
+    pictures_at: list[Path] = field(default_factory=list)
 
     def run(self) -> tuple[Analysis, Parts]:
         """Read, fit, analyse, and write the results where places were named."""
@@ -125,6 +128,8 @@ class Job:
             study = study if scale is None else study.rescale(*scale)
             part_lines(study, parts)
             self.results = study.tables(parts) if self.output is not None or exports else {}
+            if self.wanted.plots is not None:
+                self.pictures = _draw(study, progress)
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in estimator.findings_):  # that says the same, once
             for warning in heard:
@@ -177,7 +182,7 @@ class Job:
             unwanted |= {"dif": not compares, "ranking": wanted.rank is None}
             tables = [table for table in TABLES if not unwanted.get(table)]
             results, stale = result_paths(self.output, tables, parquet=self.parquet)
-        places = [*exports, *results]
+        places = [*exports, *self._picture_places(), *results]
         if wanted.bank is not None:
             if any(path.absolute().parent == wanted.bank.absolute() for path in places):
                 raise OutputError(
@@ -188,6 +193,13 @@ class Job:
             refuse_salt_place(wanted.salt_file, wanted.bank)
         return places, stale
 
+    def _picture_places(self) -> list[Path]:
+        if self.wanted.plots is not None:
+            from spectral_irt.plots.standard import standard_paths
+
+            self.pictures_at = standard_paths(self.wanted.plots)
+        return self.pictures_at
+
     def _write(self, draft: Path, target: Path, study: Analysis, parts: Parts) -> None:
         from spectral_irt.analysis.folder import RECORD
         from spectral_irt.tables import write_csv, write_json, write_parquet
@@ -196,6 +208,9 @@ class Job:
         with naming(target):
             if target in (self.wanted.ifile, self.wanted.pfile, self.wanted.catsim):
                 draft.write_text(self._export(target, study), encoding="utf-8", newline="")
+                return
+            if self.pictures is not None and target in self.pictures_at:
+                self.pictures.write(draft, target)
                 return
             if target.name == RECORD:
                 write_json(draft, self._record(study, parts))
@@ -286,6 +301,8 @@ def fit(
       spectral-irt fit answers.csv --group sex --ignore height -o results
     An adaptive test; abilities differ between grades:
       spectral-irt fit log.csv --design adaptive --population-by grade -o results
+    Pictures: people and items on one scale, fit, curves, scores:
+      spectral-irt fit answers.csv --plots pictures
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
@@ -320,6 +337,13 @@ def job_of(
     )
 
 
+def _draw(study: Analysis, progress: Progress) -> Pictures:
+    from spectral_irt.plots.standard import Pictures
+
+    progress.say("pictures")
+    return Pictures.of(study)
+
+
 def _inputs(files: Sequence[str], reading: Reading, wanted: Wanted) -> tuple[str, ...]:
     """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""
     inputs = [*reading.inputs(files), wanted.group_file]
@@ -350,7 +374,7 @@ def _say_where(out: Console, job: Job) -> None:
     from spectral_irt.display import say
     from spectral_irt.errors import printable
 
-    further = [job.wanted.ifile, job.wanted.pfile, job.wanted.catsim, job.wanted.bank]
+    further = [job.wanted.ifile, job.wanted.pfile, job.wanted.catsim, job.wanted.plots, job.wanted.bank]
     places = [printable(path) for path in further if path is not None]
     if job.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
@@ -361,6 +385,8 @@ def _say_where(out: Console, job: Job) -> None:
     if places:
         sentence.append(" Also written: " if job.output is not None else "Written: ")
         sentence.append(_and(places), style="bold").append(".")
+    for name, reason in ({} if job.pictures is None else job.pictures.left_out).items():
+        sentence.append(f" No picture of {name}: {printable(reason)}")
     say(out, sentence)
 
 

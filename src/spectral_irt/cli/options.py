@@ -360,6 +360,10 @@ class Wanted:
     catsim: Annotated[
         Path | None, _exports(parser=place, metavar="FILE", help="Items for catsim: item, a, b, c, d.")
     ] = None
+    plots: Annotated[
+        Path | None,
+        _exports(parser=place, metavar="DIR", help="Pictures as SVG and PNG: people and items, fit, curves, scores."),
+    ] = None
     bank: Annotated[
         Path | None,
         _exports(parser=place, metavar="DIR", help="Keep the calibration, for score, link, update and --anchors."),
@@ -382,6 +386,9 @@ class Wanted:
         self.mean_and_sd()
         if self.persons is False and self.pfile is not None:
             raise OptionError("--pfile is a file of people; leave out --no-persons.")
+        if self.plots is not None and (self.persons is False or self.fit is False):
+            unwanted = "--no-persons" if self.persons is False else "--no-fit"
+            raise OptionError(f"--plots shows people and the fit of items; leave out {unwanted}.")
         if self.fit is False and self.bootstrap is not None:
             raise OptionError("--bootstrap is about the fit of items; leave out --no-fit.")
         if self.sample is not None and self.bootstrap is None:

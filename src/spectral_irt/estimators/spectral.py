@@ -298,7 +298,9 @@ class SpectralRasch(RaschEstimator):
         if data is not None:
             responses = as_responses(data, threshold=self.threshold)
             if any(finding.code == WEIGHTED for finding in self.findings_):
-                raise OptionError("this fit had weights, which it does not keep; fit again with se='dense'.")
+                raise OptionError(
+                    "this fit had weights, which it does not keep; fit again with ", option("se", "dense"), "."
+                )
             if not np.array_equal(responses.item_counts, self.item_counts_):
                 raise OptionError("these are not the responses that were fitted: the items' numbers of answers differ.")
             matrix = self._solve(responses, "dense").covariance

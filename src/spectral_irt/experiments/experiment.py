@@ -13,7 +13,7 @@ from spectral_irt import __version__
 from spectral_irt.datasets import available
 from spectral_irt.datasets.locating import data_path
 from spectral_irt.errors import OptionError, OutputError, SpectralIrtError, option
-from spectral_irt.experiments.figures import FIGURES, can_draw, save
+from spectral_irt.experiments.figures import FIGURES, save
 from spectral_irt.experiments.results import TABLES, write_table
 from spectral_irt.experiments.trials import Row, Task, Tell, count_finished, run_trials
 from spectral_irt.writing import all_or_nothing, naming, reason_of, refuse_inputs
@@ -100,13 +100,6 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
     inputs = _inputs(experiment, request)
     first = [request.output / f"{experiment.name}.{kind}" for kind in (*TABLES, *FIGURES)]
     refuse_inputs([path, *first], inputs)
-    draws = can_draw()
-    if not draws:
-        warnings.warn(
-            "matplotlib is not installed, so there will be tables and no figure. For figures: pip install "
-            "'spectral-irt[plots]'.",
-            stacklevel=2,
-        )
     there = request.output.exists()
     try:
         request.output.mkdir(parents=True, exist_ok=True)
@@ -127,18 +120,17 @@ def run(experiment: Experiment, request: Request, *, keep: bool = False) -> list
     more = experiment.tables(rows)
     tables = {experiment.name: rows, **{f"{experiment.name}_{ending}": table for ending, table in more.items()}}
     contents = {request.output / f"{name}.{kind}": (table, kind) for name, table in tables.items() for kind in TABLES}
-    figures = [request.output / f"{experiment.name}.{kind}" for kind in FIGURES if draws]
+    figures = [request.output / f"{experiment.name}.{kind}" for kind in FIGURES]
     files = [*contents, *figures]
     kept = f"The trials are kept in {str(path)!r}; the same command goes on from there."
     with all_or_nothing(files, inputs=inputs) as drafts:
         for draft, (file, (table, kind)) in zip(drafts, contents.items(), strict=False):
             with naming(file, kept):
                 write_table(draft, table, kind)
-        if draws:
-            figure = experiment.draw(more)
-            for draft, file in zip(drafts[len(contents) :], figures, strict=True):
-                with naming(file, kept):
-                    save(figure, draft, file)
+        figure = experiment.draw(more)
+        for draft, file in zip(drafts[len(contents) :], figures, strict=True):
+            with naming(file, kept):
+                save(figure, draft, file)
     if not keep:
         path.unlink(missing_ok=True)
     return files

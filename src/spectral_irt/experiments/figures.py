@@ -77,15 +77,6 @@ def new_figure(columns: int, width: float = 5.2, height: float = 4.3) -> tuple[A
     return figure, list(np.atleast_1d(figure.subplots(1, columns)))
 
 
-def can_draw() -> bool:
-    """Whether there is matplotlib."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError:
-        return False
-    return True
-
-
 def save(figure: Any, path: Path, target: Path) -> None:
     """The figure in a file, of the kind that the target's ending says; the same figure gives the same bytes."""
     import matplotlib

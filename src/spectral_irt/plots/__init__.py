@@ -1,0 +1,1 @@
+"""Pictures of an analysis: displays, each with `frame()`, its table, and `plot()`, its picture."""

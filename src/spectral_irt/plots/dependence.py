@@ -1,0 +1,115 @@
+"""Residual correlations: pairs of items that share more than the ability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectral_irt.inference.dependence import EXCESS, LocalDependence, dependent
+from spectral_irt.plots.display import Display
+from spectral_irt.plots.look import BLUE, GRAY, INK, RED, SMALL, dress, note, plural, room_for, rows_height
+from spectral_irt.plots.names import as_is, name_rows, shown
+from spectral_irt.responses.responses import Labels
+from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CELLS = 30  # items whose pairs are all shown, each in a cell that can be seen and named
+TOP = 25  # pairs shown of more items
+WIDEST = 0.5  # correlation that has the full color, unless there are larger ones
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ResidualCorrelations(Display):
+    """Yen's Q3 above the average pair: a map of all pairs of up to 30 items, the strongest pairs of more.
+
+    Attributes
+    ----------
+    found : LocalDependence
+    """
+
+    found: LocalDependence
+
+    @classmethod
+    def of(cls, found: LocalDependence) -> ResidualCorrelations:
+        return cls(found=found, frame_kind=found.frame_kind)
+
+    @property
+    def labels(self) -> Labels:
+        return self.found.items
+
+    def columns(self) -> Columns:
+        """`item_1, item_2, n, q3, excess, z, dependent`, the strongest pair first."""
+        pairs = self.found.pairs
+        return {
+            "item_1": self.labels[pairs.first],
+            "item_2": self.labels[pairs.second],
+            "n": pairs.n,
+            "q3": pairs.correlation,
+            "excess": pairs.correlation - pairs.mean,
+            "z": pairs.z,
+            "dependent": dependent(pairs, self.found.critical, self.found.level),
+        }
+
+    @property
+    def _as_map(self) -> bool:
+        return len(self.labels) <= CELLS and self.found.pairs.matrix is not None
+
+    def size(self) -> tuple[float, float]:
+        if self._as_map:
+            side = 2.6 + 0.17 * max(len(self.labels), 12)
+            return side + 0.8, side
+        return 6.4, rows_height(min(TOP, len(self.found.pairs.n)))
+
+    def draw(self, ax: Axes) -> None:
+        if self._as_map and room_for(ax) >= len(self.labels):
+            self._draw_map(ax)
+        else:
+            self._draw_pairs(ax)
+
+    def _draw_map(self, ax: Axes) -> None:
+        from matplotlib.colors import LinearSegmentedColormap
+
+        pairs, m = self.found.pairs, len(self.labels)
+        excess = np.array(pairs.matrix) - pairs.mean
+        np.fill_diagonal(excess, np.nan)
+        excess[np.triu_indices(m)] = np.nan
+        most = max(WIDEST, float(np.nanmax(np.abs(excess), initial=0)))
+        shades = LinearSegmentedColormap.from_list("signed", [BLUE, "white", RED])
+        image = ax.imshow(excess, cmap=shades, vmin=-most, vmax=most, aspect="equal")
+        marked = self.columns()["dependent"]
+        ax.plot(pairs.first[marked], pairs.second[marked], "k*", markersize=7)
+        names = [shown(label, 18) for label in self.labels.tolist()]
+        dress(ax, "Residual correlation (Q3) above the average pair", "", "", grid="")
+        ax.set_xticks(range(m), names, rotation=90, fontsize=SMALL, **as_is())
+        ax.set_yticks(range(m), names, fontsize=SMALL, **as_is())
+        ax.tick_params(length=0)
+        ax.spines[:].set_visible(False)
+        figure = ax.figure
+        bar = figure.colorbar(image, ax=ax, shrink=0.7, pad=0.02)
+        bar.outline.set_visible(False)
+        count = plural(int(marked.sum()), "dependent pair")
+        ax.text(0.98, 0.98, f"mean Q3 {pairs.mean:.3f}\n{count} (stars)", **self._corner(ax))
+
+    @staticmethod
+    def _corner(ax: Axes) -> dict[str, Any]:
+        return {"transform": ax.transAxes, "ha": "right", "va": "top", "fontsize": SMALL, "color": INK}
+
+    def _draw_pairs(self, ax: Axes) -> None:
+        table = self.columns()
+        rows = min(TOP, len(table["n"]), max(1, room_for(ax)))
+        excess, marked = table["excess"][:rows], table["dependent"][:rows].astype(bool)
+        half = 1.96 / np.sqrt(np.maximum(table["n"][:rows] - 3, 1)) * (1 - np.minimum(table["q3"][:rows] ** 2, 1))
+        y = np.arange(rows)
+        dress(ax, f"The {rows} strongest residual correlations", "Q3 above the average pair, with 95% interval", "")
+        for chosen, color, mark in ((~marked, GRAY, "o"), (marked, RED, "D")):
+            ax.hlines(y[chosen], (excess - half)[chosen], (excess + half)[chosen], color=color, linewidth=1.3)
+            ax.plot(excess[chosen], y[chosen], mark, color=color, markersize=5)
+        ax.axvline(0, color=INK, linewidth=0.8)
+        ax.axvline(EXCESS, color=INK, linewidth=0.8, linestyle=":")
+        pairs = zip(table["item_1"][:rows].tolist(), table["item_2"][:rows].tolist(), strict=True)
+        name_rows(ax, [f"{shown(a, 18)} – {shown(b, 18)}" for a, b in pairs], longest=40)
+        note(ax, f"diamonds: dependent; {self.found.pairs.n_pairs:,} pairs, mean Q3 {self.found.pairs.mean:.3f}")

@@ -1,0 +1,118 @@
+"""Differential functioning: contrasts between two groups with their intervals and ETS classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectral_irt.calibration import Z95
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.inference.differential import DELTA, LARGE, SMALL, Differential
+from spectral_irt.plots.display import Display
+from spectral_irt.plots.look import BLUE, GRAY, INK, PALE, RED, ROWS, cloud, dress, note, room_for, rows_height
+from spectral_irt.plots.look import SMALL as SMALL_PRINT
+from spectral_irt.plots.names import NAMED, name_points, name_rows, shown
+from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LOOKS = {"A": (GRAY, "o"), "B": (BLUE, "s"), "C": (RED, "D")}
+MEANING = {"A": "A, negligible", "B": "B, moderate", "C": "C, large"}
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class DifferentialPlot(Display):
+    """How much harder each item is for one group than for the reference group, at the same ability.
+
+    Up to 40 items by size of the contrast, with intervals; of more, contrast against standard error.
+
+    Attributes
+    ----------
+    table : mapping of columns
+        `item, contrast, se, ci_low, ci_high, p_bh, class, flagged`, the largest contrast first.
+    group, reference : str
+    """
+
+    table: Columns
+    group: str
+    reference: str
+
+    @classmethod
+    def of(cls, found: Differential, group: Any = None) -> DifferentialPlot:
+        rows = found.contrasts
+        names = list(dict.fromkeys(rows["group"].tolist()))
+        chosen = names[0] if group is None else str(group)
+        if chosen not in names:
+            raise OptionError(
+                f"group is {group!r}; the groups that are compared with {found.reference!r} are {listed(names)}."
+            )
+        mine = np.flatnonzero((rows["group"] == chosen) & np.isfinite(rows["contrast"]) & np.isfinite(rows["se"]))
+        if not len(mine):
+            raise OptionError(f"no item has a contrast with a finite standard error in group {chosen!r}.")
+        mine = mine[np.argsort(-np.abs(rows["contrast"][mine]), kind="stable")]
+        contrast, se = rows["contrast"][mine], rows["se"][mine]
+        table = {
+            "item": rows["item"][mine],
+            "contrast": contrast,
+            "se": se,
+            "ci_low": contrast - Z95 * se,
+            "ci_high": contrast + Z95 * se,
+            "p_bh": rows["p_bh"][mine],
+            "class": rows["class"][mine],
+            "flagged": rows["flagged"][mine],
+        }
+        kind = found.groups.everyone.frame_kind
+        return cls(table=table, group=chosen, reference=found.reference, frame_kind=kind)
+
+    def columns(self) -> Columns:
+        """`item, contrast, se, ci_low, ci_high, p_bh, class, flagged`, in logits."""
+        return self.table
+
+    def size(self) -> tuple[float, float]:
+        m = len(self.table["item"])
+        return 6.4, rows_height(m) if m <= ROWS else 5.6
+
+    def draw(self, ax: Axes) -> None:
+        table, m = self.table, len(self.table["item"])
+        contrast, classes = table["contrast"], table["class"]
+        who = (shown(self.group, 30), shown(self.reference, 30))
+        title = f"Harder for {who[0]} than for {who[1]} of the same ability?"
+        text = f"contrast (logits): right of 0, harder for {who[0]}"
+        for limit in (SMALL / DELTA, LARGE / DELTA):
+            for sign in (-1, 1):
+                ax.axvline(sign * limit, color=GRAY, linewidth=0.7, linestyle=":" if limit < LARGE / DELTA else "--")
+        ax.axvspan(-SMALL / DELTA, SMALL / DELTA, color=PALE, alpha=0.5, linewidth=0, zorder=0)
+        ax.axvline(0, color=INK, linewidth=0.8)
+        few = m <= min(ROWS, room_for(ax))
+        y = np.arange(m, dtype=float) if few else table["se"]
+        for name, (color, mark) in LOOKS.items():
+            chosen = classes == name
+            label = f"{MEANING[name]} ({int(chosen.sum()):,})"
+            if few and chosen.any():
+                ax.hlines(y[chosen], table["ci_low"][chosen], table["ci_high"][chosen], color=color, linewidth=1.5)
+            if few or name != "A":
+                ax.plot(contrast[chosen], y[chosen], mark, color=color, markersize=5, label=label, mec="white", mew=0.4)
+            else:
+                cloud(ax, contrast[chosen], y[chosen], color=GRAY, label=label)
+        if few:
+            dress(ax, title, text, "")
+            name_rows(ax, table["item"].tolist(), marked=table["flagged"].tolist())
+        else:
+            dress(ax, title, text, "standard error of the contrast (logits)")
+            reach = float(np.abs(contrast).max()) * 1.08
+            ax.set_xlim(-reach, reach)
+            top = float(table["se"].max()) * 1.1
+            ax.set_ylim(top, max(0.0, float(table["se"].min()) - 0.15 * top))
+            beyond = np.linspace(0, top, 50)
+            for sign in (-1, 1):
+                ax.plot(sign * Z95 * beyond, beyond, color=INK, linewidth=0.7)
+            worst = np.lexsort((-np.abs(contrast), ~table["flagged"].astype(bool)))[:NAMED]
+            name_points(ax, contrast[worst], y[worst], table["item"][worst].tolist(), among=(contrast, y))
+        place: Any = "lower right" if few else "lower left"
+        ax.legend(loc=place, fontsize=SMALL_PRINT, frameon=True, framealpha=0.9, edgecolor="none", title="ETS class")
+        note(ax, "bold: flagged after adjustment" if few and table["flagged"].any() else "")
+        if not few:
+            note(ax, "below the thin lines, within chance (95%)")

@@ -1,0 +1,161 @@
+"""Item characteristic curves: how the chance of a right answer rises with ability, and what was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectral_irt.calibration import LOGITS, Z95, Scale
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.inference.strata import STRATA
+from spectral_irt.model import sigmoid
+from spectral_irt.plots.asking import item_position, known_abilities
+from spectral_irt.plots.display import Display
+from spectral_irt.plots.look import BLUE, INK, RED, dress, note, plural, unit
+from spectral_irt.plots.names import shown
+from spectral_irt.responses.block import Floats
+from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from spectral_irt.analysis import Analysis
+
+AROUND = 2.5  # logits shown on either side of the item, at least
+SHEET = 30  # curves on a sheet
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class ItemCurve(Display):
+    """The model's curve of one item, and the share of right answers in strata of ability with 95% intervals.
+
+    A stratum stands where the model expects the share that it expects of these very people, given their scores:
+    difficulty + logit(expected). Under the model the marks then lie on the curve but for chance, in a test of any
+    length; at the people's estimated abilities they would not.
+
+    Attributes
+    ----------
+    label, difficulty, se
+        The item.
+    strata : mapping of columns
+        `stratum, n, ability, observed, ci_low, ci_high, expected`; see `inference.strata.strata_columns`.
+    """
+
+    label: Any
+    difficulty: float
+    se: float
+    strata: Columns
+    scale: Scale = LOGITS
+
+    @classmethod
+    def of(cls, study: Analysis, item: Any, strata: int = STRATA) -> ItemCurve:
+        return curves(study, [item], strata)[0]
+
+    @property
+    def place(self) -> Floats:
+        """Where the strata stand, in logits."""
+        p = np.clip(self.strata["expected"], 1e-12, 1 - 1e-12)
+        return self.difficulty + np.log(p / (1 - p))
+
+    def columns(self) -> Columns:
+        """`item, stratum, n, ability, observed, ci_low, ci_high, expected, place`.
+
+        `ability` is the mean of the estimates, `place` where the stratum stands in the picture, both as reported.
+        """
+        strata = {name: values for name, values in self.strata.items() if name != "item"}
+        label = np.empty(len(strata["n"]), dtype=object)
+        label[:] = [self.label] * len(label)
+        table = {"item": label, **strata, "place": self.scale.measure(self.place)}
+        return {**table, "ability": self.scale.measure(table["ability"])}
+
+    def draw(self, ax: Axes, *, small: bool = False) -> None:
+        table = self.columns()
+        place = self.place
+        low = min(self.difficulty - AROUND, float(place.min(initial=np.inf)) - 0.4)
+        high = max(self.difficulty + AROUND, float(place.max(initial=-np.inf)) + 0.4)
+        at = np.linspace(low, high, 161)
+        x = self.scale.measure(at)
+        band = [sigmoid(at - self.difficulty + sign * Z95 * self.se) for sign in (-1, 1)]
+        ax.fill_between(x, band[0], band[1], color=BLUE, alpha=0.25, linewidth=0)
+        ax.plot(x, sigmoid(at - self.difficulty), color=BLUE, linewidth=1.6)
+        bars = np.array([table["observed"] - table["ci_low"], table["ci_high"] - table["observed"]])
+        ax.errorbar(
+            table["place"],
+            table["observed"],
+            np.maximum(bars, 0),
+            fmt="o",
+            color=RED,
+            markersize=3 if small else 5,
+            elinewidth=0.8 if small else 1.2,
+        )
+        ax.set_ylim(-0.03, 1.03)
+        ax.set_xlim(x[0], x[-1])
+        if small:
+            dress(ax, shown(self.label, 18), "", "")
+            ax.title.set_fontsize(7)
+            ax.tick_params(labelsize=6.5, length=2)
+            ax.set_yticks([0, 0.5, 1])
+            ax.locator_params(axis="x", nbins=4)
+            return
+        name = shown(self.label, 60)
+        title = name if name.casefold().startswith("item") else f"Item {name}"
+        dress(ax, title, f"ability ({unit(self.scale)})", "share of right answers")
+        ax.axhline(0.5, color=INK, linewidth=0.5, linestyle=":")
+        ax.axvline(float(self.scale.measure(self.difficulty)), color=INK, linewidth=0.5, linestyle=":")
+        people = plural(int(table["n"].sum()), "person")
+        note(ax, f"line: the model; marks: {people} in {plural(len(place), 'group')} by ability, with 95% intervals")
+
+
+def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[ItemCurve]:
+    """The curves of these items, one pass over the answers for all."""
+    calibration = study.calibration
+    if strata < 2:
+        raise OptionError(f"strata is {strata}; it takes two groups of people or more to see a curve.")
+    place = np.array([item_position(calibration, item) for item in items], dtype=np.int64)
+    off = place[~(calibration.known & (calibration.status != "apart"))[place]]
+    if len(off):
+        what = ", ".join(f"{listed([calibration.labels[k]])} ({calibration.status[k]})" for k in off[:5].tolist())
+        raise OptionError(
+            f"no place on the common scale, and so no curve: {what}. Look at the findings of the fit for why."
+        )
+    known_abilities(study)
+    found = study.strata_columns(place, strata)
+    return [
+        ItemCurve(
+            label=calibration.labels[k],
+            difficulty=float(calibration.difficulty[k]),
+            se=float(np.nan_to_num(calibration.se[k], nan=0.0, posinf=0.0)),
+            strata={name: values[found["item"] == k] for name, values in found.items()},
+            scale=calibration.scale,
+            frame_kind=study.responses.frame_kind,
+        )
+        for k in place.tolist()
+    ]
+
+
+def curve_sheet(every: Sequence[ItemCurve], title: str) -> Figure:
+    """Small curves of many items on one sheet."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    across = min(5, max(1, int(np.ceil(np.sqrt(len(every))))))
+    down = -(-len(every) // across)
+    wide, high = 1.9 * max(across, 3), 0.9 + 1.55 * down
+    figure = Figure(figsize=(wide, high))  # laid out by hand: that of matplotlib takes seconds for so many axes
+    FigureCanvasAgg(figure)
+    grid = np.ravel(figure.subplots(down, across, squeeze=False))
+    edges = {"left": 0.62 / wide, "right": 1 - 0.1 / wide, "bottom": 0.5 / high, "top": 1 - 0.55 / high}
+    figure.subplots_adjust(**edges, wspace=0.28, hspace=0.42)
+    for ax, curve in zip(grid, every, strict=False):
+        curve.draw(ax, small=True)
+    for ax in grid[len(every) :]:
+        ax.set_visible(False)
+    figure.suptitle(title, fontsize=10, y=1 - 0.1 / high, va="top", parse_math=False)
+    scale = every[0].scale if every else LOGITS
+    figure.supxlabel(f"ability ({unit(scale)})", fontsize=8, y=0.1 / high, va="bottom")
+    figure.supylabel("share of right answers", fontsize=8, x=0.1 / wide, ha="left")
+    return figure

@@ -1,0 +1,87 @@
+"""What the test tells about people of every ability."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from spectral_irt.calibration import LOGITS, Scale, test_information
+from spectral_irt.plots.asking import on_scale
+from spectral_irt.plots.display import Display
+from spectral_irt.plots.look import BLUE, PALE, RED, dress, note, plural, unit
+from spectral_irt.plots.people import ability_edges
+from spectral_irt.responses.block import Floats
+from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from spectral_irt.analysis import Analysis
+
+STEPS = 201
+BEYOND = 1.5  # logits shown beyond the items
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class TestInformation(Display):
+    """I(theta) = sum of p (1 - p) over all items, and 1 / sqrt(I), the standard error of an ability there.
+
+    Attributes
+    ----------
+    difficulty : float array
+        Of the items, in logits.
+    ability : float array
+        Of people, where there are any: shown in gray, for where information is needed.
+    """
+
+    __test__ = False  # or pytest takes it for a test
+
+    difficulty: Floats
+    ability: Floats
+    scale: Scale = LOGITS
+
+    @classmethod
+    def of(cls, study: Analysis) -> TestInformation:
+        calibration = study.calibration
+        found = study.abilities().ability if study.responses.n_users else np.zeros(0)
+        return cls(
+            difficulty=calibration.difficulty[on_scale(calibration)],
+            ability=found[np.isfinite(found)],
+            scale=calibration.scale,
+            frame_kind=study.responses.frame_kind,
+        )
+
+    def columns(self) -> Columns:
+        """`ability, information, se` as they are reported: on another scale, information is per its unit squared."""
+        ends = np.array([self.difficulty.min() - BEYOND, self.difficulty.max() + BEYOND])
+        if len(self.ability):
+            ends = np.concatenate([ends, np.quantile(self.ability, [0.001, 0.999])])
+        at = np.linspace(ends.min(), ends.max(), STEPS)
+        found = test_information(self.difficulty, at)
+        return {
+            "ability": self.scale.measure(at),
+            "information": found / self.scale.unit**2,
+            "se": self.scale.width(1 / np.sqrt(found)),
+        }
+
+    def draw(self, ax: Axes) -> None:
+        table = self.columns()
+        at, found, se = table["ability"], table["information"], table["se"]
+        dress(ax, "What the test tells about whom", f"ability ({unit(self.scale)})", "information (solid)")
+        if len(self.ability):
+            shown = np.clip(self.scale.measure(self.ability), at[0], at[-1])
+            heights, edges = np.histogram(shown, ability_edges(shown, at[0], at[-1]))
+            ax.stairs(heights / max(heights.max(), 1) * found.max() * 0.25, edges, fill=True, color=PALE)
+        ax.plot(at, found, color=BLUE, linewidth=2)
+        ax.set_xlim(at[0], at[-1])
+        ax.set_ylim(0, found.max() * 1.08)
+        ax.yaxis.label.set_color(BLUE)
+        other = ax.twinx()
+        other.plot(at, se, "--", color=RED, linewidth=1.6)
+        other.set_ylim(0, min(se.max(), 4 * se.min()) * 1.08)  # far off the test it grows without limit
+        other.set_ylabel("standard error of ability (dashed)", color=RED)
+        other.spines["top"].set_visible(False)
+        people = f"; gray: {plural(len(self.ability), 'person')}" if len(self.ability) else ""
+        note(ax, f"to somebody who answers all {plural(len(self.difficulty), 'item')}{people}")

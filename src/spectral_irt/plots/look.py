@@ -1,0 +1,122 @@
+"""How pictures look: colors, sizes, axes. matplotlib is imported when something is drawn, never its pyplot."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from spectral_irt.calibration import Scale
+    from spectral_irt.responses.block import Floats
+
+# Okabe and Ito's colors, which the color-blind tell apart; dark enough, and always with a mark or line style of their
+# own, so that they can be told apart in gray too.
+BLUE, RED, GREEN, SKY = "#0072B2", "#D55E00", "#009E73", "#56B4E9"
+INK, GRAY, PALE = "0.15", "0.5", "0.87"
+SMALL = 8.0  # points: the size of names and notes
+LINE = 1.3 * SMALL  # height of a line of names
+ROWS = 40  # names one below the other that still make a picture of one page
+NOTE = 96  # letters of a line of remarks
+POINTS = 1_500  # marks beyond which they are shown by density
+
+
+def new_axes(width: float = 6.4, height: float = 4.6) -> Axes:
+    """Axes of a figure of their own, in inches; no window and no global state are needed."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure.add_subplot()
+
+
+def rows_height(rows: int) -> float:
+    """Inches that so many names need, one below the other, with the axis and a title."""
+    return 1.3 + max(rows, 4) * 1.15 * LINE / 72
+
+
+def root_of(ax: Axes) -> Any:
+    """The whole figure that the axes are in, perhaps within a subfigure."""
+    figure: Any = ax.figure
+    return figure.figure
+
+
+def room_for(ax: Axes) -> int:
+    """How many names fit one below the other."""
+    return int(ax.get_window_extent().height / root_of(ax).dpi * 72 / LINE)
+
+
+def dress(ax: Axes, title: str, x: str, y: str, *, grid: str = "both") -> None:
+    """Titles and a quiet grid."""
+    ax.set_title(title, fontsize=10, color=INK, loc="left", parse_math=False)
+    ax.set_xlabel(x, parse_math=False)
+    ax.set_ylabel(y, parse_math=False)
+    if grid:
+        ax.grid(True, axis=grid, color=PALE, linewidth=0.7)  # type: ignore[arg-type]
+    ax.set_axisbelow(True)
+    for side in ("top", "right"):
+        ax.spines[side].set_visible(False)
+
+
+def note(ax: Axes, text: str) -> None:
+    """A remark below the picture, at its right."""
+    if text:
+        text = textwrap.fill(text, NOTE)
+        style: dict[str, Any] = {"fontsize": SMALL - 0.5, "color": GRAY, "ha": "right", "va": "top"}
+        ax.annotate(
+            text, (1, 0), (0, -34), xycoords="axes fraction", textcoords="offset points", parse_math=False, **style
+        )
+
+
+def unit(scale: Scale) -> str:
+    """What the numbers along an axis are."""
+    return "logits" if scale.is_logits else "scale of report"
+
+
+def whole_ticks(ax: Axes, axis: str) -> None:
+    """Ticks at whole numbers, with commas."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    one = ax.xaxis if axis == "x" else ax.yaxis
+    one.set_major_locator(MaxNLocator(integer=True, nbins=7))
+    one.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+
+
+def cloud(ax: Axes, x: Floats, y: Floats, *, color: str = BLUE, label: str | None = None, fixed: bool = False) -> None:
+    """Points; where they are too many to be told apart, their density in hexagons. `fixed` limits stay as they are."""
+    if len(x) <= POINTS:
+        alpha = 0.75 if len(x) <= 200 else 0.45
+        ax.plot(x, y, "o", color=color, markersize=4.5 if len(x) <= 200 else 3, alpha=alpha, mew=0, label=label)
+        return
+    from matplotlib.colors import LinearSegmentedColormap
+
+    pale, dark = ("#D6E6F2", "#06263C") if color == BLUE else (PALE, INK)
+    shades = LinearSegmentedColormap.from_list("density", [pale, color, dark])
+    scales: dict[str, Any] = {"xscale": ax.get_xscale(), "yscale": ax.get_yscale()}
+    limits = ax.get_xlim(), ax.get_ylim()
+    ax.hexbin(x, y, gridsize=55, bins="log", mincnt=1, cmap=shades, linewidths=0.1, **scales)
+    ax.plot([], [], "h", color=color, markersize=7, label=label)
+    if fixed:
+        ax.set(xlim=limits[0], ylim=limits[1])
+
+
+def plural(number: int, what: str) -> str:
+    """
+    >>> plural(1, "person"), plural(1200, "person"), plural(1200, "item")
+    ('1 person', '1,200 people', '1,200 items')
+    """
+    many = "people" if what == "person" else f"{what}s"
+    return f"{number:,} {what if number == 1 else many}"
+
+
+def finite_range(*values: Floats, margin: float = 0.06) -> tuple[float, float]:
+    """From the least to the largest finite number, and a little more."""
+    every = np.concatenate([np.ravel(one) for one in values])
+    every = every[np.isfinite(every)]
+    low, high = float(every.min()), float(every.max())
+    wide = max(high - low, 0.5)
+    return low - margin * wide, high + margin * wide

@@ -1,0 +1,141 @@
+"""What every display keeps to: it draws something readable, names are plain text, no global state is touched."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+import spectral_irt as si
+from pictures import Picture
+from spectral_irt.plots.display import Display
+
+ODD = ("$x^2$", "_a_", r"two\nlines")
+
+DISPLAYS: dict[str, Callable[[si.Analysis], Display]] = {
+    "wright": lambda study: study.plot.wright(),
+    "items": lambda study: study.plot.items(),
+    "icc": lambda study: study.plot.icc("$x^2$"),
+    "fit": lambda study: study.plot.fit(),
+    "information": lambda study: study.plot.information(),
+    "scores": lambda study: study.plot.scores(),
+    "dif": lambda study: study.plot.dif(np.arange(study.responses.n_users) % 2),
+    "against": lambda study: study.plot.against(study),
+    "dependence": lambda study: study.plot.dependence(),
+    "ranks": lambda study: study.plot.ranks(),
+    "links": lambda study: study.plot.links(),
+}
+ALL_NAMED = ("wright", "items", "dif", "dependence", "ranks")  # those that name every one of twenty items
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+@pytest.mark.parametrize("size", ["study", "wide_study"])
+def test_it_draws_something_readable(name: str, size: str, request: pytest.FixtureRequest) -> None:
+    display = DISPLAYS[name](request.getfixturevalue(size))
+    seen = Picture(display.plot())
+    assert (0.004 if name == "links" else 0.02) < seen.ink < 0.6
+    assert not seen.overlaps()
+    assert not seen.cut()
+    if size == "study" and name in ALL_NAMED:
+        check_names(seen)
+
+
+def check_names(seen: Picture) -> None:
+    """Odd names stand there as they are, and are not taken for formulas."""
+    by_text = {text.get_text(): text for text in seen.texts}
+    for label in ODD:
+        assert label in by_text
+        assert not by_text[label].get_parse_math()
+        assert not by_text[label].get_usetex()
+    assert any(text.startswith("<script>") for text in by_text)
+    assert any(text.startswith("A very") and "…" in text and len(text) <= 26 for text in by_text)
+
+
+def test_the_check_itself_sees_names_that_collide_and_blank_pictures(study: si.Analysis) -> None:
+    ax = study.plot.items().plot()
+    full = Picture(ax)
+    ax.text(0, 5, "one on another")
+    ax.text(0, 5, "two on another")
+    assert ("one on another", "two on another") in Picture(ax).overlaps()
+    ax.text(1.5, 0.5, "beyond the edge", transform=ax.transAxes)
+    assert "beyond the edge" in Picture(ax).cut()
+    ax.clear()
+    ax.set_axis_off()
+    blank = Picture(ax)
+    assert blank.ink == 0
+    assert full.likeness(blank) < 0.9
+    assert full.likeness(Picture(study.plot.scores().plot())) < 0.9
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+def test_it_draws_into_axes_that_are_given(name: str, study: si.Analysis) -> None:
+    figure = Figure(figsize=(12, 5))
+    FigureCanvasAgg(figure)
+    left, right = figure.subplots(1, 2)
+    assert DISPLAYS[name](study).plot(right) is right
+    assert not left.has_data()
+    assert right.has_data() or right.texts
+
+
+def test_in_axes_too_low_for_all_names_there_are_fewer(study: si.Analysis) -> None:
+    figure = Figure(figsize=(6, 2.4), layout="constrained")
+    FigureCanvasAgg(figure)
+    for name in ("wright", "items", "ranks", "dif"):
+        figure.clear()
+        ax = DISPLAYS[name](study).plot(figure.add_subplot())
+        assert not Picture(ax).overlaps(), name
+
+
+def test_it_is_saved_the_same_twice(study: si.Analysis, tmp_path: Any) -> None:
+    for kind in ("svg", "png", "pdf"):
+        first = study.plot.scores().save(tmp_path / f"a.{kind}").read_bytes()
+        second = study.plot.scores().save(tmp_path / f"b.{kind}").read_bytes()
+        assert first == second
+        assert b"spectral-irt" in first
+    svg = study.plot.wright().save(tmp_path / "a.svg").read_text()
+    assert "<dc:date>" not in svg
+    assert "<script" not in svg  # nor in the comments that matplotlib writes
+    ElementTree.fromstring(svg)
+    with pytest.raises(si.errors.OptionError, match=r"'.*c.gif' ends in none of .svg, .png and .pdf"):
+        study.plot.wright().save(tmp_path / "c.gif")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pdf", "a.png", "a.svg", "b.pdf", "b.png", "b.svg"]
+
+
+def test_a_notebook_shows_the_picture(study: si.Analysis) -> None:
+    assert study.plot.items()._repr_png_().startswith(b"\x89PNG")
+    assert repr(study.plot.items()) == "<ItemIntervals: 20 rows; frame(), plot(), save(path)>"
+    assert "wright, items, icc" in repr(study.plot)
+
+
+def test_tables_go_out_as_the_data_came_in() -> None:
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    frame = pandas.DataFrame((rng.random((200, 6)) < 0.5).astype(int), columns=list("abcdef"))
+    study = si.SpectralRasch().fit(frame).analyse(frame)
+    for name in ("wright", "items", "fit", "information", "scores", "ranks", "links"):
+        assert isinstance(DISPLAYS[name](study).frame(), pandas.DataFrame), name
+    assert isinstance(study.plot.icc("a").frame(), pandas.DataFrame)
+
+
+def test_nothing_touches_pyplot_and_tables_need_no_matplotlib() -> None:
+    program = """
+import sys
+import spectral_irt as si
+answers = si.datasets.load_lsat()
+study = si.SpectralRasch().fit(answers).analyse(answers)
+for display in (study.plot.wright(), study.plot.items(), study.plot.icc("item1"), study.plot.fit(), study.plot.scores(),
+                study.plot.information(), study.plot.ranks(), study.plot.links(), study.plot.dependence()):
+    display.frame()
+assert "matplotlib" not in sys.modules
+study.plot.wright().plot()
+assert "matplotlib.figure" in sys.modules
+assert "matplotlib.pyplot" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
