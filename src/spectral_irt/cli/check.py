@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 
 from spectral_irt.cli.fit import job_of
-from spectral_irt.cli.options import Files, Fitting, Output, Parquet, Reading, Wanted, with_options
+from spectral_irt.cli.fitting import Fitting
+from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted, with_options
 from spectral_irt.cli.progress import Progress
 
 # Enough to measure how well the items are connected; no difficulty is reported.

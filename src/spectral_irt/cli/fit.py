@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.cli.options import Files, Fitting, Output, Parquet, Reading, Wanted, with_options
+from spectral_irt.cli.fitting import Fitting
+from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted, with_options
 from spectral_irt.cli.populations import by_design, design_columns, design_of, is_compared
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, OutputError
