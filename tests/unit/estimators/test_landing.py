@@ -218,3 +218,32 @@ def test_anchors_take_part_in_the_level():
     fit = AnchoredRasch({k: beta[k] for k in range(20)}).fit(table)
     assert fit.difficulty_[20] < -2
     assert fit.difficulty_[21] > 2
+
+
+@pytest.mark.parametrize("se", ["dense", "multiplier"])
+def test_groups_that_share_no_people_land_each_by_itself(se):
+    """Probabilities by the series do not quite add up to scores, which must not move the level of a group."""
+    table = np.full((450, 240), np.nan)
+    for k in range(3):
+        rows, items = slice(150 * k, 150 * (k + 1)), slice(80 * k, 80 * (k + 1))
+        table[rows, items] = simulate.rasch(150, 80, seed=k).responses.to_dense()
+    fit = SpectralRasch(regularization=1.0, se=se).fit(table)
+    assert fit.residual_ < 1e-3
+    for k in range(3):
+        rows, items = slice(150 * k, 150 * (k + 1)), slice(80 * k, 80 * (k + 1))
+        alone = SpectralRasch(regularization=1.0, se="dense").fit(table[rows, items])
+        np.testing.assert_allclose(fit.difficulty_[items], alone.difficulty_, atol=1e-3)
+        if np.isfinite(fit.se_[items]).all():  # the group that gives the scale
+            np.testing.assert_allclose(fit.se_[items], alone.se_, rtol=0.01 if se == "dense" else 0.25)
+
+
+def test_many_rare_items_beside_a_popular_one():
+    """A star: the conditioner knows what the rare ones add to the hub, and few evaluations are enough."""
+    rng = np.random.default_rng(5)
+    table = np.full((400, 401), np.nan)
+    table[:, 0] = rng.random(400) < 0.6
+    table[np.arange(400), 1 + np.arange(400)] = rng.random(400) < 0.5
+    fit = SpectralRasch().fit(table)
+    assert fit.residual_ <= 0.04
+    assert np.isfinite(fit.difficulty_).all()
+    assert np.abs(fit.difficulty_).max() < 10
