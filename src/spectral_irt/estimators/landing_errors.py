@@ -59,15 +59,13 @@ def too_regular(landed: Landed, omega: Floats) -> Floats:
     """The share of each item's information by which its people's answers are too regular to judge by.
 
     Where an item has few answers, and all alike, its sum of squared scores `omega` is far below its expectation, the
-    information. What is missing is made up for, the more the more the estimate rests on the prior: with many answers
-    the sum is to be believed, and what it lacks is as often chance as not. It is made up for by as much of the
-    information itself, which leaves the weak links of a design as weak as they are.
+    information. What is missing is made up for as far as the prior counts, by as much of the information itself, which
+    leaves the weak links of a design as weak as they are.
     """
     assert landed.prior is not None
-    share = np.divide(landed.prior.diagonal, landed.diagonal, out=np.zeros(len(omega)), where=landed.diagonal > 0)
     told = landed.information
     lacking = np.divide(told - omega, told, out=np.zeros(len(omega)), where=told > 0)
-    return np.cbrt(share) * np.maximum(lacking, 0)
+    return landed.prior.fade * np.maximum(lacking, 0)
 
 
 def standard_errors(landed: Landed, method: str, seed: int = 0) -> Floats:
