@@ -39,7 +39,7 @@ SETTINGS: dict[str, tuple[str, dict]] = {
 ESTIMATORS: dict[str, Callable[[], RaschEstimator]] = {
     "spectral, pairs (the paper, nu = 0)": lambda: SpectralRasch(weighting="pairs", regularization=0, se="none"),
     "spectral, persons": lambda: SpectralRasch(weighting="persons", regularization=0, se="none"),
-    "spectral, ability (default)": lambda: SpectralRasch(regularization=0, se="none"),
+    "spectral, ability (the chain alone)": lambda: SpectralRasch(regularization=0, refine=False, se="none"),
     "pairwise likelihood, pairs": lambda: PairwiseRasch(weighting="pairs"),
     "pairwise likelihood, persons": lambda: PairwiseRasch(weighting="persons"),
     "joint likelihood (inconsistent)": lambda: JointRasch(),
