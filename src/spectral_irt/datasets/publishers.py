@@ -44,7 +44,7 @@ def neutral(path: Path, source: Source) -> Long:
     _check_columns(path, source, names, ("user", "item", value))
     number = pl.col(value)
     if lazy.collect_schema()[value] == pl.Float32:
-        # 0.35 in four bytes is not 0.35 in eight: rounded back, a rating equal to the user's mean stays equal to it.
+        # 0.35 in four bytes is not 0.35 in eight: rounded back, a rating equal to the person's mean stays equal to it.
         number = number.cast(pl.Float64).round(6).fill_nan(None)
     return lazy.select("user", "item", number.alias("value")).collect(engine="streaming")
 
@@ -252,7 +252,7 @@ def student_grades(path: Path, source: Source) -> Long:
 
 
 def _long(columns: dict[str, list[int]]) -> Long:
-    """Users numbered from 1, one row per answer."""
+    """People numbered from 1, one row per answer."""
     n_users = len(next(iter(columns.values())))
     return pl.concat(
         [
@@ -262,7 +262,7 @@ def _long(columns: dict[str, list[int]]) -> Long:
     )
 
 
-# -------------------------------------------------------------- Jester: a row per user, a column per joke
+# -------------------------------------------------------------- Jester: a row per person, a column per joke
 
 NOT_RATED = 99
 JOKES = 100

@@ -1,7 +1,7 @@
 """Is a table long or wide, and which column is what?
 
-Long: one row an answer, in columns for the user, the item and the response. Wide: one row a user, one column an item,
-perhaps a column with the users' labels first. What the caller says is believed; what is not said is told by names.
+Long: one row an answer, in columns for the person, the item and the response. Wide: one row per person, one column an item,
+perhaps a column with the people's labels first. What the caller says is believed; what is not said is told by names.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ENDINGS = ("", "s", "id", "ids", "name", "no", "nr", "number", "code", "key")
 
 USER_NAMES = frozenset(word + ending for word in _PEOPLE for ending in _ENDINGS)
 ITEM_NAMES = frozenset(word + ending for word in _THINGS for ending in _ENDINGS) | {"isbn"}
-# Names of users only when nothing better is there. "" and "Unnamed: 0" are what R and pandas call row labels.
+# Names of people only when nothing better is there. "" and "Unnamed: 0" are what R and pandas call row labels.
 ID_NAMES = frozenset({
     "", "id", "ids", "uid", "pid", "sid", "name", "names", "label", "case", "caseid", "idno", "rowname", "rownames",
     "index", "unnamed0", "code",
@@ -259,7 +259,7 @@ def _wide(table: Table, asked: Asked, items_of_key: tuple[Any, ...]) -> Wide:
 
 
 def all_columns(table: Table, user: Any, items: Iterable[Any] | None) -> Wide:
-    """The layout of a wide table whose columns are these items, or all but that of the users."""
+    """The layout of a wide table whose columns are these items, or all but that of the people."""
     label = position_of(table, "user", user)
     named_items = range(len(table.columns)) if items is None else [position_of(table, "items", name) for name in items]
     return Wide(label, tuple(k for k in named_items if k is not None and k != label))
