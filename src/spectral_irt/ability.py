@@ -1,6 +1,6 @@
 """Abilities by Newton's method, many people at once: maximum likelihood, Warm's weighted likelihood, posterior mode.
 
-With p_i = 1 / (1 + exp(beta_i - theta)) over the items that a person answered, s of them right, the ability theta solves
+With p_i = 1 / (1 + exp(beta_i - theta)) over the items a person answered, s of them right, the ability theta solves
 
     s - sum p_i + J / (2 V) - (theta - mu) / sigma^2 = 0,   V = sum p_i q_i,   J = sum p_i q_i (q_i - p_i).
 
@@ -113,7 +113,7 @@ def _climb(
     mean: float | Floats = 0.0,
     precision: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """Newton's steps from `theta`; one that would leave the bracket is replaced by its middle. `settled` people stay."""
+    """Newton's steps from `theta`; one that would leave the bracket gives way to its middle. `settled` people stay."""
     s, pi, done = answers.scores, np.exp(beta), settled.copy()
     information = np.zeros(len(s))
     p, v = np.empty(len(answers.items)), np.empty(len(answers.items))

@@ -123,7 +123,8 @@ def show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> N
         if row.problem:
             say(out, Text(f"{row.method}: {printable(for_shell(row.problem))}"))
     say(out)
-    say(out, Text("AUC and mean log-likelihood of held-out people; 'from CML': root mean square difference, in logits."))
+    text = "AUC and mean log-likelihood of held-out people; 'from CML': root mean square difference, in logits."
+    say(out, Text(text))
     if notes:
         say(out)
         show_findings(out, notes)

@@ -32,7 +32,7 @@ _DESIGN = "Details of the design"
 class Details:
     """Parameters of the designs; None leaves them at their defaults."""
 
-    p: Annotated[float | None, _option("NUMBER", "sampled: probability that a person is shown an item.", _DESIGN)] = None
+    p: Annotated[float | None, _option("NUMBER", "sampled: probability that an item is shown.", _DESIGN)] = None
     responses: Annotated[int | None, _option("NUMBER", "popularity: responses in all.", _DESIGN)] = None
     exponent: Annotated[float | None, _option("NUMBER", "popularity: how unequal the items are; 0.7.", _DESIGN)] = None
     activity_sd: Annotated[float | None, _option("NUMBER", "popularity: how unequal people are; 1.", _DESIGN)] = None

@@ -26,7 +26,7 @@ class Source:
         The row of the paper's tables that it stands for.
     download, page, license : str
         What the user must fetch, from which project page, under which terms as far as known.
-    rows, people, items : int or None
+    rows, users, items : int or None
         Sizes of the published file.
     files : tuple of str
         The file that is read, as its publisher names it; with a folder where the name alone says too little.

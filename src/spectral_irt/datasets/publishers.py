@@ -136,8 +136,8 @@ class Text:
             line = row[0] + 1 + self.header
             raise ReadError(
                 f"{path.name}: line {line:,} (or one after it) has {', '.join(repr(cell or '') for cell in row[1:])} "
-                f"where {source.title} has user, item and {source.kind[:-1]} ({self.looks_like}); it is damaged or cut "
-                f"short. Download it again from {source.page}."
+                f"where {source.title} has person, item and {source.kind[:-1]} ({self.looks_like}); it is damaged or "
+                f"cut short. Download it again from {source.page}."
             )
         return frame
 

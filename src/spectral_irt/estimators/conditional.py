@@ -267,8 +267,8 @@ class ConditionalRasch(RaschEstimator):
     Parameters
     ----------
     exact : bool
-        True (default): exact for every person. False: the saddlepoint form for people with more than `cutoff` answers, in
-        a third of the time.
+        True (default): exact for every person. False: the saddlepoint form for people with more than `cutoff` answers,
+        in a third of the time.
     cutoff : int
         Answers beyond which the saddlepoint is used when `exact=False`; people with fewer than ten right or ten wrong
         answers are exact even then. 50: probabilities are off by 4e-4 at most.

@@ -15,7 +15,7 @@ P(S = s) is a coefficient of the polynomial prod_i (q_i + p_i z), an average ove
 
 Exact for K > max(s, n - s). Beyond a variance V of 20 or so most of it is zero to machine precision: the product falls
 like exp(-2 V sin^2(u / 2)), and K of about 9 standard deviations already separates s from its aliases s +- K (by
-Bernstein's inequality). So 13 to 28 points do for a person of any length, where the classical recursion takes
+Bernstein's inequality). So 13 to 28 points do for any number of answers, where the classical recursion takes
 n min(s, n - s) steps: the cost is linear in the number of answers, and the error stays near 1e-15. Dropping item i from
 the product is a division, and the same points give its probability, its pairs, and with them the exact information:
 
@@ -145,7 +145,7 @@ def tilted(b: Floats, counts: Ints, scores: Ints) -> Tilted:
 
 
 def saddlepoint(b: Floats, counts: Ints, scores: Ints) -> tuple[Floats, Floats]:
-    """log gamma_s and P(X_i = 1 | s) to the first order in 1 / n, for long people.
+    """log gamma_s and P(X_i = 1 | s) to the first order in 1 / n, for people with many answers.
 
     log gamma_s ~ -sum_i log q_i - s theta - log(2 pi V) / 2,
     P_i ~ p_i + v_i / (2 V) (sum_j v_j (1 - 2 p_j) / V - (1 - 2 p_i)),   v = p q, V = sum v;

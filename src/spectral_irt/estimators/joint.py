@@ -144,15 +144,15 @@ class JointRasch(RaschEstimator):
 
     loglik = sum_l sum_i X_li (theta_l - beta_i) - log(1 + exp(theta_l - beta_i))
 
-    Inconsistent: with n answers per person, differences between difficulties come out about n / (n - 1) times too large,
-    however many people there are. `correction=True` shrinks them by (n - 1) / n; it removes most of that bias but is no
-    substitute for a consistent method.
+    Inconsistent: with n answers per person, differences between difficulties come out about n / (n - 1) times too
+    large, however many people there are. `correction=True` shrinks them by (n - 1) / n; it removes most of that bias
+    but is no substitute for a consistent method.
 
     Parameters
     ----------
     correction : bool
-        Off by default: the paper's JMLE. With people of different lengths (n - 1) / n is averaged over people, each
-        counting by its information.
+        Off by default: the paper's JMLE. Where people gave different numbers of answers, (n - 1) / n is averaged over
+        them, each counting by the information given.
     tol, max_iter : float, int
         Stop when a Newton step moves no difficulty by more than `tol`; at most so many steps.
     threads, threshold
@@ -222,8 +222,8 @@ class JointRasch(RaschEstimator):
                 Finding(
                     "joint_bias",
                     "warning",
-                    f"Joint likelihood is inconsistent: with {n:.0f} answers per person, differences between difficulties "
-                    f"are about {100 / (n - 1):.0f}% too large.",
+                    f"Joint likelihood is inconsistent: with {n:.0f} answers per person, differences between "
+                    f"difficulties are about {100 / (n - 1):.0f}% too large.",
                     Words(
                         "Use correction=True, or a consistent method: SpectralRasch, ConditionalRasch.",
                         "Use a consistent method: --estimator spectral or cml.",

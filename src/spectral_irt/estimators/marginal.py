@@ -68,7 +68,8 @@ class MarginalRasch(RaschEstimator):
     validation : float
         Share of people held out to choose a prior; a tenth, as in the paper.
     nodes : int, optional
-        Quadrature nodes. Default: as many as the person with most answers needs (its posterior is narrowest), 41 to 401.
+        Quadrature nodes. Default: as many as the person with most answers needs (whose posterior is narrowest), 41 to
+        401.
     quadrature : "even" or "hermite"
         Even nodes resolve narrow posteriors with fewer nodes; Gauss-Hermite is what other programs use.
     tol, max_iter : float, int
@@ -337,8 +338,8 @@ def _fit_findings(
             Finding(
                 "coarse_nodes",
                 "note",
-                f"{MOST} nodes are the most used by default, and the longest people's posteriors are narrower than these "
-                "resolve.",
+                f"{MOST} nodes are the most used by default, and where people gave most answers posteriors are "
+                "narrower than these resolve.",
                 Words("Give nodes= a larger number to see whether it matters.", ""),
             )
         )

@@ -227,8 +227,8 @@ def choose_prior(
 ) -> tuple[tuple[float, float], Floats]:
     """The normal prior (mean, sd) under which held-out people's answers are likeliest, and all mean log-likelihoods.
 
-    Difficulties are estimated from the other people under each sd, and centered; then each held-out person's whole set of
-    answers is scored under N(mean, sd^2), per answer. (The mean has no effect on centered difficulties.)
+    Difficulties are estimated from the other people under each sd, and centered; then all answers of each held-out
+    person are scored under N(mean, sd^2), per answer. (The mean has no effect on centered difficulties.)
     """
     rng = np.random.default_rng(seed)
     occupied = np.flatnonzero(responses.counts > 0)

@@ -115,7 +115,7 @@ def marginal_information(
     """The information of all groups; an entry of the populations of which the data say nothing is left out."""
     m, n_groups = len(difficulty), len(groups)
     answers, people = (sum(numbers) for numbers in zip(*map(_size, groups), strict=True))
-    order = 3 if answers / max(people, 1) < 50 else 1  # long people's posteriors are so narrow that all looks straight
+    order = 3 if answers / max(people, 1) < 50 else 1  # with many answers posteriors are so narrow that all is straight
     dense = m <= DENSE_ITEMS
     items: Floats = np.zeros((m, m) if dense else m)
     cross, own = np.zeros((m, 2 * n_groups)), np.zeros((2 * n_groups, 2 * n_groups))

@@ -1,4 +1,4 @@
-"""PairwiseRasch: pairwise (composite) maximum likelihood, one comparison for every right and wrong answer of a person."""
+"""PairwiseRasch: pairwise (composite) maximum likelihood, a comparison for every right and wrong answer of a person."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ def _squares(block: Block, beta: Floats, weighting: str) -> Floats:
 
 
 def pairwise_errors(responses: Responses, counts: Floats | sparse.csr_array, beta: Floats, weighting: str) -> Floats:
-    """Standard errors J^+ Omega J^+ with Omega the sum over people of g_l g_l^T; pairs of one person are not independent.
+    """Standard errors J^+ Omega J^+ with Omega the sum over people of g_l g_l^T; one person's pairs are dependent.
 
     Beyond 5,000 items J is taken for its diagonal.
     """

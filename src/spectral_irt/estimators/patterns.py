@@ -1,4 +1,4 @@
-"""The distinct people: who saw the same items and has the same score tells the same about P(X_i = 1 | score).
+"""Distinct patterns: who saw the same items and has the same score tells the same about P(X_i = 1 | score).
 
 The conditional likelihood sees a person only through the set of items answered and the score. People who agree in both
 share one computation: on complete data with m items there are at most m - 1 of them, however many people took the

@@ -11,8 +11,8 @@ from spectral_irt.responses import Block
 from spectral_irt.responses.block import Floats
 
 REACH = 6.0  # nodes cover mu +- 6 sigma: 2e-9 of a normal distribution lies outside
-# Even nodes 1.25 posterior standard deviations apart integrate a normal posterior to 1e-5, and all shorter users'
-# (wider) posteriors far better: the trapezoidal rule errs by 2 exp(-2 pi^2 / 1.25^2).
+# Even nodes 1.25 posterior standard deviations apart integrate a normal posterior to 1e-5, and all wider
+# posteriors (of fewer answers) far better: the trapezoidal rule errs by 2 exp(-2 pi^2 / 1.25^2).
 SPACING = 1.25
 FEWEST, MOST = 41, 401
 CELLS = 2_000_000  # people x nodes worked on at a time
@@ -44,8 +44,8 @@ def normalized(log_weights: Floats) -> Floats:
 def normal_population(sigma: float, n_nodes: int, quadrature: str = "even", mu: float = 0.0) -> Population:
     """N(mu, sigma^2) on nodes: evenly spaced (trapezoidal rule) or Gauss-Hermite.
 
-    Even nodes lie closer together: 121 of them are 0.1 sigma apart, 121 Gauss-Hermite ones 0.29 sigma, and a person with
-    n answers has a posterior only about 2 / sqrt(n) wide.
+    Even nodes lie closer together: 121 of them are 0.1 sigma apart, 121 Gauss-Hermite ones 0.29 sigma, and a person
+    with n answers has a posterior only about 2 / sqrt(n) wide.
     """
     if quadrature == "hermite":
         z, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
@@ -59,7 +59,7 @@ def normal_population(sigma: float, n_nodes: int, quadrature: str = "even", mu: 
 
 
 def enough_nodes(sigma: float, longest: int) -> int:
-    """Even nodes that resolve the posterior of the person with most answers; its information is at most n / 4."""
+    """Even nodes that resolve the posterior of the person with most answers, whose information is at most n / 4."""
     narrowest = 1 / np.sqrt(1 / sigma**2 + longest / 4)
     wanted = int(np.ceil(2 * REACH * sigma / (SPACING * narrowest))) + 1
     return int(np.clip(wanted + 1 - wanted % 2, FEWEST, MOST))

@@ -182,8 +182,8 @@ def complete_counts(responses: Responses) -> Floats:
         shown = ", ".join(f"({names[i]!r}, {names[j]!r})" for i, j in missing[:NAMED])
         more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
         raise DesignError(
-            f"{responses.source}: {len(missing):,} of {m * (m - 1) // 2:,} pairs of items lack a person who answered the "
-            f"first right and the second wrong, or the other way round: {shown}{more}. The reciprocal matrix is "
+            f"{responses.source}: {len(missing):,} of {m * (m - 1) // 2:,} pairs of items lack a person who answered "
+            f"the first right and the second wrong, or the other way round: {shown}{more}. The reciprocal matrix is "
             "defined only when none is missing. Use SpectralRasch or PairwiseRasch, which need no complete pairs, or "
             "drop the items."
         )
@@ -209,8 +209,8 @@ class ChoppinRasch(_ReciprocalRasch):
 
     Notes
     -----
-    Standard errors by the delta method over people. A pair that only a few people answered differently weighs as much as
-    any other, so the estimate is noisy where counts are small.
+    Standard errors by the delta method over people. A pair that only a few people answered differently weighs as much
+    as any other, so the estimate is noisy where counts are small.
 
     References
     ----------

@@ -63,7 +63,7 @@ def user_slices(block: Block, limit: int) -> Iterator[tuple[int, int]]:
 
 
 def answered(block: Block, start: int, stop: int, n_items: int, values: Floats | None = None) -> sparse.csr_array:
-    """Users `start` to `stop` of a block x items: 1 (or the given value) where there is an answer."""
+    """People `start` to `stop` of a block x items: 1 (or the given value) where there is an answer."""
     first, last = block.indptr[start], block.indptr[stop]
     indptr = (block.indptr[start : stop + 1] - first).astype(np.int32)
     data = np.ones(last - first) if values is None else values

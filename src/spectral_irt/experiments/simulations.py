@@ -47,7 +47,7 @@ def _fit(make: Callable[[], Any]) -> Method:
 def missing_as_wrong(responses: Responses) -> Floats:
     """The CMLE that the paper compares with, which is right for complete data only.
 
-    For every person it takes the elementary symmetric function over all m items, whichever of them the person answered. A
+    For every person it takes the elementary symmetric function over all m items, whichever of them were answered. A
     score s reached on the answered items is then one pattern among all ways to get s of m items right: exactly the
     conditional likelihood of data in which every missing answer was a wrong one.
     """

@@ -1,9 +1,9 @@
 """What theory promises: the paper's error bounds with their printed constants and conditions, and the Cramér-Rao floor.
 
 n people, m items, each item shown to each person with probability p; kappa = max beta - min beta; gamma = the least
-E[X_li (1 - X_lj)] of any person and two items. The upper bounds hold for the paper's estimator. Their constants are very
-large: with kappa = 4 and gamma = 0.05 the factor e^(4 kappa) / gamma alone is 1.8e8, so what they tell is the rate.
-The floors are met within a factor of 1 to 1.5.
+E[X_li (1 - X_lj)] of any person and two items. The upper bounds hold for the paper's estimator. Their constants are
+very large: with kappa = 4 and gamma = 0.05 the factor e^(4 kappa) / gamma alone is 1.8e8, so what they tell is the
+rate. The floors are met within a factor of 1 to 1.5.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Item fit without abilities: residuals from P(X = 1 | score).
 
-Given the score a person's answers depend on the difficulties alone, and answers of different people are independent with
-variance V = P (1 - P). So infit and outfit have mean 1 in tests of any length, where the conventional ones fall short
-because abilities were estimated from the same answers.
+Given the score a person's answers depend on the difficulties alone, and answers of different people are independent,
+with variance V = P (1 - P). So infit and outfit have mean 1 in tests of any length, where the conventional ones fall
+short because abilities were estimated from the same answers.
 
 Their spread needs one more thought. With x the answers to one item,
 
@@ -38,7 +38,7 @@ SIZES = 9  # sums that `_item_sums` makes for every item
 
 @dataclass(frozen=True, eq=False)
 class ConditionalStatistics:
-    """What `conditional_statistics` found, one number an item; NaN for items that no person with a mixed score answered.
+    """What `conditional_statistics` found, one number an item; NaN for items that nobody with a mixed score answered.
 
     Attributes
     ----------

@@ -203,7 +203,8 @@ def _check(top: int | None, min_users: int, n_components: int, sample: int | Non
     if n_components < 1:
         raise OptionError(f"n_components is {n_components}; it must be at least 1.")
     if sample is not None and sample < min_users:
-        raise OptionError(option("sample"), f" is {sample}; it is a number of people, at least min_users = {min_users}.")
+        least = f"at least min_users = {min_users}."
+        raise OptionError(option("sample"), f" is {sample}; it is a number of people, {least}")
 
 
 def _look(

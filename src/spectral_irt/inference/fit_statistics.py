@@ -33,7 +33,7 @@ WITH_FIT = ("ok", "anchored")  # what an item's status must be for its fit to me
 
 @dataclass(frozen=True, eq=False)
 class ItemStatistics:
-    """What `item_statistics` found, one number an item; NaN for items that no person with a mixed score answered.
+    """What `item_statistics` found, one number an item; NaN for items that nobody with a mixed score answered.
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Mantel and Haenszel's odds ratio: is an item harder for one group than for another of the same score?
 
-People are matched on the set of items answered and the raw score, which under the Rasch model is all that ability has to
-say. In each stratum k an item has a table of right and wrong by group, A_k B_k (reference) over C_k D_k (focal),
+People are matched on the set of items answered and the raw score, which under the Rasch model is all that ability has
+to say. In each stratum k an item has a table of right and wrong by group, A_k B_k (reference) over C_k D_k (focal),
 
     alpha = sum_k A_k D_k / N_k  /  sum_k B_k C_k / N_k,
 

@@ -1,7 +1,7 @@
 """Correlations of residuals between items: Yen's Q3, all pairs at once or the strongest of many.
 
-The residual of an answer is r = x - P at the person's estimated ability, or (x - P) / sqrt(P (1 - P)) standardized. Q3 of
-two items is the correlation of their residuals over the people who answered both. Under the model it is not zero but
+The residual of an answer is r = x - P at the person's estimated ability, or (x - P) / sqrt(P (1 - P)) standardized. Q3
+of two items is the correlation of their residuals over the people who answered both. Under the model it is not zero but
 about -1 / (m - 1), because a person's ability was fitted to these very answers.
 """
 

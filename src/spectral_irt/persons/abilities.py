@@ -21,7 +21,7 @@ COLLAPSED = 1.01 * NARROWEST  # the estimate of a spread that these people do no
 
 @dataclass(frozen=True, eq=False)
 class Abilities:
-    """What `abilities` found, one number per person, in the order of the responses' people.
+    """What `abilities` found, one number per person, in the order of the responses.
 
     Attributes
     ----------

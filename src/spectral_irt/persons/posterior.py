@@ -45,7 +45,7 @@ def posterior_moments(answers: Answers, beta: Floats, mean: float | Floats, sd: 
 
 
 def log_posterior(answers: Answers, beta: Floats, mean: float | Floats, sd: float) -> Callable[[Floats], Floats]:
-    """The logarithm of the posterior density of each person's ability, but for a constant, as a function of abilities."""
+    """Logarithm of the posterior density of each person's ability, but for a constant, as a function of abilities."""
     ease = np.exp(-beta)
     odds = np.empty(len(answers.items))
 

@@ -26,7 +26,7 @@ CERTAIN = 1e-15  # nothing is more certain: V stays above zero, and one such sur
 
 @dataclass(frozen=True, eq=False)
 class MeanSquares:
-    """Infit and outfit with their standardized forms, one of each an item or a person; NaN where there is nothing."""
+    """Infit and outfit with their standardized forms, one of each per item or person; NaN where there is nothing."""
 
     n: Floats
     infit: Floats

@@ -28,7 +28,7 @@ def is_frame(table: Any) -> bool:
 
 
 def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, orient: str) -> Responses:
-    """Responses from a matrix, dense or sparse, with one row per person, or an item."""
+    """Responses from a matrix, dense or sparse, with one row per person, or per item."""
     matrix = table if sparse.issparse(table) else _as_matrix(table)
     if orient == "items":
         matrix = matrix.T
@@ -123,7 +123,7 @@ def _as_matrix(table: Any) -> NDArray[Any]:
     if values.ndim != 2:
         raise ReadError(
             f"expected a 2-D table, people x items, not {values.ndim}-D with shape {values.shape}. Reshape your data: "
-            "one row per person, one column an item."
+            "one row per person, one column per item."
         )
     return values
 

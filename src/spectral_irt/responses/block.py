@@ -1,7 +1,7 @@
 """Block: the answers of whole people, packed.
 
-The items that person `l` answered are `items[indptr[l]:indptr[l + 1]]`; those before `split[l]` were answered right (1),
-the rest wrong (0). Four bytes a response, no value array: a wrong answer is never mistaken for a missing one.
+The items that person `l` answered are `items[indptr[l]:indptr[l + 1]]`; those before `split[l]` were answered right
+(1), the rest wrong (0). Four bytes a response, no value array: a wrong answer is never mistaken for a missing one.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Block:
 
     @property
     def bounds(self) -> Ints:
-        """Row limits of the matrix with two rows per person: row 2l its right answers, row 2l + 1 its wrong ones."""
+        """Row limits of the matrix with two rows per person: row 2l the right answers, row 2l + 1 the wrong ones."""
         bounds = np.empty(2 * self.n_users + 1, dtype=np.int64)
         bounds[0:-1:2] = self.indptr[:-1]
         bounds[1::2] = self.split
@@ -104,7 +104,7 @@ class Block:
         return bounds
 
     def pattern(self, n_items: int) -> sparse.csr_array:
-        """The 0/1 matrix with two rows per person (right, wrong) and a column an item; no copy of the items is made."""
+        """The 0/1 matrix with two rows per person (right, wrong) and a column per item; the items are not copied."""
         found = self._cache.get(("pattern", n_items))
         if found is None:
             found = self.matrix(shared_ones(self.n_responses), n_items)

@@ -162,7 +162,7 @@ def _spread(block: Block, n_items: int, marks: Floats, against: bool) -> Floats:
 
 
 def _components_of(responses: Responses) -> Ints:
-    """Strongly connected components of the items by one search of the whole item-user graph."""
+    """Strongly connected components of the items by one search of the whole graph of items and people."""
     from scipy.sparse.csgraph import connected_components
 
     m, n = responses.n_items, responses.n_users
@@ -236,7 +236,7 @@ def describe_split(responses: Responses, labels: Ints) -> str:
     shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (f" and {len(sizes) - 5:,} more" if len(sizes) > 5 else "")
     smallest = [listed(responses.items[labels == k]) for k in range(len(sizes) - 1, max(0, len(sizes) - 4), -1)]
     if not _shared(responses, labels, informative=False):
-        how = "that share no users"
+        how = "that share no people"
     elif not _shared(responses, labels, informative=True):
         how = "that share only people with all answers right or all wrong"
     else:

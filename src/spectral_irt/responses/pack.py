@@ -1,7 +1,8 @@
 """From answers in any order to packed blocks.
 
-An answer on its way in is one number, `2 * item + wrong`, in the slot of its person; the slots of a person hold its
-answers in the order they arrived. `pack` sorts each person's slots, settles repeated answers, and puts ones before zeros.
+An answer on its way in is one number, `2 * item + wrong`, in the slot of its person; the slots of a person hold
+the answers in the order they arrived. `pack` sorts each person's slots, settles repeated answers, and puts ones before
+zeros.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def user_chunks(indptr: Ints, size: int = BLOCK_RESPONSES) -> Iterator[tuple[int
 
 
 def pack(indptr: Ints, slots: NDArray[np.int32], *, duplicates: Duplicates, repeats: Repeats) -> tuple[Block, ...]:
-    """Blocks from slots `2 * item + wrong`, person by person in arrival order. `slots` is used up: blocks share its memory.
+    """Blocks from slots `2 * item + wrong`, person by person in arrival order. `slots` is used up: blocks share it.
 
     With `duplicates="error"` the repeats are only recorded; the caller, who knows the labels, complains.
     """

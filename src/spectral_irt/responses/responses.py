@@ -139,7 +139,7 @@ class Responses:
         orient: str = "users",
         **scoring: Any,
     ) -> Responses:
-        """Responses from a table with one row per person and one column an item.
+        """Responses from a table with one row per person and one column per item.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class Responses:
             1 = right, 0 = wrong; NaN, None or masked = not answered. In a sparse matrix the stored zeros are wrong
             answers and what is not stored was not answered.
         user : str, optional
-            The dataframe's column of person labels. Without it people are numbered from 0.
+            The dataframe's column of people's labels. Without it people are numbered from 0.
         items : sequence, optional
             Item labels of an array; column numbers by default. For a dataframe: the columns to use.
         orient : "users" or "items"

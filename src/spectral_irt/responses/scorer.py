@@ -1,6 +1,6 @@
 """Raw answers -> right or wrong: an answer key, the right values, a threshold, or the person's own mean.
 
-Scoring is done in two steps, because the mean of a person is known only when all of it was seen. `Scoring.clean` turns
+Scoring is done in two steps, because a person's mean is known only when all ratings were seen. `Scoring.clean` turns
 raw values into answers, without the missing ones; `Scoring.right` marks the answers. Both work on values of any number,
 so files are scored piece by piece: a polars Series of any type, or an array of numbers, for which polars is not needed.
 """

@@ -34,13 +34,13 @@ def _why_unusable(responses: Responses) -> str | None:
         )
     if responses.n_users == 1:
         return (
-            f"there is a single person, {listed(responses.users)}. A calibration needs answers from several people; if a "
-            "row of the table is an item, say " + option("orient", "items") + "."
+            f"there is a single person, {listed(responses.users)}. A calibration needs answers from several people; if "
+            "a row of the table is an item, say " + option("orient", "items") + "."
         )
     if responses.counts.max() < 2:
         return (
             f"none of the {responses.n_users:,} people answered two items, so no two items can be compared. Check "
-            "that the column of people names people, not answers."
+            "that the column of people's labels names people, not answers."
         )
     n_right = int(responses.scores.sum())
     if n_right in (0, responses.n_responses):

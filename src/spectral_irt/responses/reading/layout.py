@@ -1,7 +1,8 @@
 """Is a table long or wide, and which column is what?
 
-Long: one row an answer, in columns for the person, the item and the response. Wide: one row per person, one column an item,
-perhaps a column with the people's labels first. What the caller says is believed; what is not said is told by names.
+Long: one row per answer, in columns for the person, the item and the response. Wide: one row per person, one column
+per item, perhaps a column with the people's labels first. What the caller says is believed; what is not
+said is told by names.
 """
 
 from __future__ import annotations
@@ -212,10 +213,11 @@ def _long(table: Table, asked: Asked) -> Long:
         if len(found) == 1:
             chosen[role] = found[0]
             continue
+        called = "person" if role == "user" else role
         if found:
-            problem = f"{_quoted(table, found)} could each hold the {role}"
+            problem = f"{_quoted(table, found)} could each hold the {called}"
         else:
-            problem = f"no column is named like a {role}; the columns are {listed(table.columns)}"
+            problem = f"no column seems to hold the {called}; the columns are {listed(table.columns)}"
         scored = [k for k in found if are_answers(table.head(k))]
         example = table.columns[(scored or found)[0]] if found else ...
         raise ReadError(f"{table.name}: {problem}. Say which one with ", option(role, example), ".")

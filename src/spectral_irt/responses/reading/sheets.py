@@ -1,7 +1,7 @@
 """Tables with all the answers of a person together -> Responses, in one pass.
 
 A *sheet* is a run of whole rows, each with its answers: a slice of a wide table, or some lines of a JSON-lines file.
-When a row is a person and no person may come twice, sheets are packed as they arrive; otherwise the answers are gathered
+When a row is a person and nobody may come twice, sheets are packed as they arrive; otherwise the answers are gathered
 first, because a later row may change or belong to an earlier person.
 """
 
@@ -80,7 +80,7 @@ def _check_all_labeled(sources: Sequence[Rows]) -> None:
     bare = [source.name for source in sources if not source.labeled]
     if bare and len(bare) < len(sources):
         raise ReadError(
-            f"{bare[0]} has no column of person labels, but other files have. Name it with ", option("user", ...), "."
+            f"{bare[0]} has no column of people's labels, but other files have. Name it with ", option("user", ...), "."
         )
 
 
@@ -152,12 +152,14 @@ class _Collector:
 
     def _repeated(self, twice: pl.Series) -> DuplicateResponseError:
         said = option("duplicates", "first", "last")
+        one = len(twice) == 1
         if self._request.asked.orient == "users":
-            who, remedy = "users", "Say " + said + " to keep one answer to each item."
+            who, remedy = "person has" if one else "people have", "Say " + said + " to keep one answer to each item."
         else:
-            who, remedy = "items", "Rename them, or say " + said + " to keep one answer of each person."
+            who = "item has" if one else "items have"
+            remedy = "Rename them, or say " + said + " to keep one answer of each person."
         return DuplicateResponseError(
-            f"{self._request.source}: {len(twice):,} {who} have more than one row: {listed(twice.to_list())}. ", remedy
+            f"{self._request.source}: {len(twice):,} {who} more than one row: {listed(twice.to_list())}. ", remedy
         )
 
 
