@@ -259,7 +259,7 @@ def test_bad_options(params, message):
         ([[1, 1], [1, 1]], "all 4 responses are right"),
         ([[0, 0], [0, 0]], "all 4 responses are wrong"),
         ([[1], [0]], "a single item"),
-        ([[1, 0]], "a single user"),
+        ([[1, 0]], "a single person"),
         ([[1, None], [None, 0], [0, None]], "none of the 3 people answered two items"),
         ([[None, None], [None, None]], "no response at all"),
         ([[1, 1], [0, 0]], "all answers right or all wrong"),
