@@ -59,7 +59,7 @@ class Subgroups:
     method: str
 
     def __str__(self) -> str:
-        parts = [f"{name} ({n:,} people)" for name, n in zip(self.names, self.sizes, strict=True)]
+        parts = [f"{name} ({_people(n)})" for name, n in zip(self.names, self.sizes, strict=True)]
         shown = " | ".join(parts[:5]) + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
         return shown + (f", {len(self.left_out)} items left out" if len(self.left_out) else "")
 
@@ -171,7 +171,7 @@ def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.boo
             estimable(group)
         except DisconnectedDesignError as error:
             raise DisconnectedDesignError(
-                f"in the group {name!r} ({group.n_users:,} people) of ",
+                f"in the group {name!r} ({_people(group.n_users)}) of ",
                 error.args[0],
                 " Or use fewer or larger groups: the items must be connected within each.",
             ) from None
@@ -179,10 +179,14 @@ def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.boo
         gone = n_items - group.n_items
         others = f" ({gone:,} of {n_items:,} items were already left out, extreme in another group)" if gone else ""
         raise DesignError(
-            f"{group.source}: in the group {name!r} ({group.n_users:,} people) no two items can be compared, because "
+            f"{group.source}: in the group {name!r} ({_people(group.n_users)}) no two items can be compared, because "
             f"too few there have both right and wrong answers{others}. Use fewer or larger groups, or another split."
         )
     return kept
+
+
+def _people(number: int) -> str:
+    return f"{number:,} {'person' if number == 1 else 'people'}"
 
 
 def _describe(make: Comparable) -> str:
