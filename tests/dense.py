@@ -1,7 +1,7 @@
 """Slow, obvious dense versions of what the package computes from packed responses.
 
-A response table here is users x items with 1 = right, 0 = wrong, NaN = not answered. Every function is written as loops
-over its definition, so that it can be checked by reading; nothing here is used outside the tests.
+A response table here is people x items with 1 = right, 0 = wrong, NaN = not answered. Every function is written as
+loops over its definition, so that it can be checked by reading; nothing here is used outside the tests.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
-# What data look like when they are not kind: an empty user, one answer, all right, all wrong, an item with one user,
-# an item with none, an item everyone got right.
+# What data look like when they are not kind: an empty person, one answer, all right, all wrong, an item with one
+# person, an item with none, an item everyone got right.
 _ = np.nan
 AWKWARD = np.array(
     [
@@ -32,9 +32,9 @@ AWKWARD = np.array(
 
 
 def dense_pairs(X: Floats, h: Callable[[int, int, int], float] | None = None) -> tuple[Floats, Floats]:
-    """Y and B by definition: Y_ij sums h over users right on i and wrong on j, B_ij over users who answered both.
+    """Y and B by definition: Y_ij sums h over people right on i and wrong on j, B_ij over people who answered both.
 
-    `h(l, i, j)` is the weight of the pair (i, j) for user l; 1 by default, the paper's counts. The diagonals are zero.
+    `h(l, i, j)` is the weight of the pair (i, j) for person l; 1 by default, the paper's counts. Diagonals are zero.
 
     >>> Y, B = dense_pairs(np.array([[1.0, 0.0], [1.0, np.nan], [0.0, 1.0], [1.0, 1.0], [1.0, 0.0]]))
     >>> Y.tolist(), B.tolist()
@@ -79,7 +79,7 @@ def gth(Y: Floats) -> Floats:
 
 
 def probabilities(ability: Floats, difficulty: Floats, slopes: Floats | None = None) -> Floats:
-    """P(X_li = 1) of the Rasch model (with slopes: of the two-parameter model), users x items."""
+    """P(X_li = 1) of the Rasch model (with slopes: of the two-parameter model), people x items."""
     P = np.empty((len(ability), len(difficulty)))
     for user, theta in enumerate(ability):
         for item, beta in enumerate(difficulty):
@@ -89,7 +89,7 @@ def probabilities(ability: Floats, difficulty: Floats, slopes: Floats | None = N
 
 
 def table_of(rows: Iterable[tuple[int, int, bool]], shape: tuple[int, int]) -> Floats:
-    """A table from rows (user, item, right); a later row overwrites an earlier one."""
+    """A table from rows (person, item, right); a later row overwrites an earlier one."""
     X = np.full(shape, np.nan)
     for user, item, right in rows:
         X[user, item] = right

@@ -8,7 +8,7 @@ from spectral_irt.responses import Responses
 
 
 def in_blocks(responses: Responses, size: int) -> Responses:
-    """The responses with at most `size` users a block."""
+    """The responses with at most `size` people a block."""
     blocks = []
     for block in responses.blocks:
         for start in range(0, block.n_users, size):

@@ -1,6 +1,6 @@
-"""Abilities by Newton's method, many users at once: maximum likelihood, Warm's weighted likelihood, posterior mode.
+"""Abilities by Newton's method, many people at once: maximum likelihood, Warm's weighted likelihood, posterior mode.
 
-With p_i = 1 / (1 + exp(beta_i - theta)) over the items that a user answered, s of them right, the ability theta solves
+With p_i = 1 / (1 + exp(beta_i - theta)) over the items a person answered, s of them right, the ability theta solves
 
     s - sum p_i + J / (2 V) - (theta - mu) / sigma^2 = 0,   V = sum p_i q_i,   J = sum p_i q_i (q_i - p_i).
 
@@ -29,14 +29,14 @@ MOST_STEPS = 200  # six are usual; the bracket halves at worst, and no bracket n
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The items that some users answered, and how many of them right; every user answered something.
+    """The items that some people answered, and how many of them right; every person answered something.
 
     Attributes
     ----------
-    indptr : int32 array, users + 1
+    indptr : int32 array, people + 1
     items : int32 array, responses
-        Items of user `l`: `items[indptr[l]:indptr[l + 1]]`, in any order.
-    scores : int array, users
+        Items of person `l`: `items[indptr[l]:indptr[l + 1]]`, in any order.
+    scores : int array, people
     """
 
     indptr: NDArray[np.int32]
@@ -44,7 +44,7 @@ class Answers:
     scores: Ints
 
     def take(self, users: Ints) -> Answers:
-        """The answers of these users, who may repeat."""
+        """The answers of these people, who may repeat."""
         counts = self.counts[users]
         indptr = np.concatenate([[0], np.cumsum(counts)])
         place = np.repeat(self.indptr[users] - indptr[:-1], counts) + np.arange(indptr[-1])
@@ -55,16 +55,16 @@ class Answers:
         return np.diff(self.indptr).astype(np.int64)
 
     def sums(self, values: Floats) -> Floats:
-        """Sum over the answers of each user."""
+        """Sum over the answers of each person."""
         return np.add.reduceat(values, self.indptr[:-1])
 
     def fill(self, rows: Floats, columns: Floats, out: Floats) -> None:
-        """Write rows[user] * columns[item] for every answer."""
+        """Write rows[person] * columns[item] for every answer."""
         fill_scaled(self.indptr, self.items, rows, columns, out)
 
 
 def cached_runs(indptr: Ints, items: NDArray[np.int32], scores: Ints) -> list[tuple[Ints, Answers]]:
-    """Users with answers, in runs whose numbers fit a core's cache: positions, and their answers."""
+    """People with answers, in runs whose numbers fit a core's cache: positions, and their answers."""
     runs = []
     for start, stop in user_chunks(indptr, CACHED):
         limits = indptr[start : stop + 1]
@@ -78,14 +78,14 @@ def cached_runs(indptr: Ints, items: NDArray[np.int32], scores: Ints) -> list[tu
 def solve(
     answers: Answers, beta: Floats, *, warm: bool = False, mean: float | Floats = 0.0, precision: float = 0.0
 ) -> tuple[Floats, Floats]:
-    """Abilities of these users, and the information sum p q at them.
+    """Abilities of these people, and the information sum p q at them.
 
     Parameters
     ----------
     warm : bool
         With Warm's correction: finite for every score.
     mean, precision : float
-        Of a normal prior (`mean` may have a number for each user); precision 0 is none. Without either, users with
+        Of a normal prior (`mean` may have a number for each person); precision 0 is none. Without either, people with
         everything right get inf, with everything wrong -inf, and no information.
     """
     n, s = answers.counts, answers.scores
@@ -113,7 +113,7 @@ def _climb(
     mean: float | Floats = 0.0,
     precision: float = 0.0,
 ) -> tuple[Floats, Floats]:
-    """Newton's steps from `theta`; one that would leave the bracket is replaced by its middle. `settled` users stay."""
+    """Newton's steps from `theta`; one that would leave the bracket gives way to its middle. `settled` people stay."""
     s, pi, done = answers.scores, np.exp(beta), settled.copy()
     information = np.zeros(len(s))
     p, v = np.empty(len(answers.items)), np.empty(len(answers.items))
@@ -211,14 +211,14 @@ def _take_higher(answers: Answers, beta: Floats, theta: Floats, information: Flo
 
 
 def _beside_a_gap(answers: Answers, beta: Floats) -> Ints:
-    """Users who answered nothing within a gap, and as many right as there are items below it, or one more or less."""
+    """People who answered nothing within a gap, and as many right as there are items below it, or one more or less."""
     b = beta[answers.items]
     least = b.min()
     if b.max() - least < GAP:
         return np.empty(0, dtype=np.int64)
     users = np.arange(len(answers.scores))
     if b.max() - least < MOST_BINS - 2:
-        # A bit for every logit in which a user has an item; a gap leaves three in a row empty.
+        # A bit for every logit in which a person has an item; a gap leaves three in a row empty.
         bits = np.bitwise_or.reduceat(np.left_shift(1, (b - least).astype(np.int64)), answers.indptr[:-1])
         filled = bits | bits << 1 | bits << 2
         users = np.flatnonzero((filled + (filled & -filled)) & filled)  # a single run of ones adds up to one bit

@@ -103,7 +103,7 @@ class ResponseValueError(SpectralIrtError, ValueError):
 
 
 class DuplicateResponseError(SpectralIrtError, ValueError):
-    """The same user answered the same item more than once."""
+    """The same person answered the same item more than once."""
 
 
 class DesignError(SpectralIrtError, ValueError):

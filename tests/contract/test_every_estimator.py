@@ -161,7 +161,7 @@ def test_missing_is_absent(make):
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if name not in PRIORS])
 def test_twice_the_data_same_difficulty_smaller_error(name):
-    """Every estimate is a sum over users: doubling each user leaves difficulties, and divides variances by two."""
+    """Every estimate is a sum over people: doubling each person leaves difficulties, and divides variances by two."""
     table = data().responses.to_dense()
     once, twice = fitted(MAKERS[name], table), fitted(MAKERS[name], np.vstack([table, table]))
     np.testing.assert_allclose(once.difficulty_, twice.difficulty_, atol=1e-5)
@@ -196,7 +196,7 @@ def test_pickle_and_deep_copy(make):
 
 
 def test_a_fit_keeps_no_answers(make):
-    """With ten times the users it is larger by an ability and its error each at most; answers take 25 bytes a user."""
+    """With ten times the people it is larger by an ability and its error each at most; answers: 25 bytes a person."""
     size = [len(pickle.dumps(make().fit(simulate.rasch(n, 9, seed=5).responses))) for n in (400, 4000)]
     assert size[1] - size[0] <= 16 * 3600 + 500
 

@@ -355,7 +355,7 @@ def test_people_are_recognized_with_a_salt_only(cli: Cli) -> None:
     assert all(bytes.fromhex(secret) not in content for content in contents(Path("bank")).values())
     before = contents(Path("bank"))
     salted = ("--salt-file", "salt")
-    refused(cli("update", "bank", "mixed.csv", *salted), "30 of 430 users are in the bank already", "--repeats skip")
+    refused(cli("update", "bank", "mixed.csv", *salted), "30 of 430 people are in the bank already", "--repeats skip")
     refused(cli("update", "bank", "mixed.csv"), "--salt-file")
     refused(cli("update", "bank", "mixed.csv", "--salt-file", "other"), "not the salt", "'other' does not exist")
     assert not Path("other").exists()
@@ -364,7 +364,7 @@ def test_people_are_recognized_with_a_salt_only(cli: Cli) -> None:
     assert contents(Path("bank")) == before
     done = cli("update", "bank", "mixed.csv", "--repeats", "skip", *salted)
     assert done.code == 0
-    assert "30 of 430 users are in the bank already" in " ".join(done.out.split())
+    assert "30 of 430 people are in the bank already" in " ".join(done.out.split())
     assert sentence not in " ".join(done.out.split())
     assert Bank.load("bank").n_users == 800
     names = [f"more{k}" for k in range(400)]

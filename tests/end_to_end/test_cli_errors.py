@@ -65,8 +65,8 @@ CASES = {
     "all right": Case("a.csv", "user,q1,q2\na,1,1\nb,1,1\n", "a.csv: all 4 responses are right", "Check"),
     "all wrong": Case("a.csv", "user,q1,q2\na,0,0\nb,0,0\n", "a.csv: all 4 responses are wrong", "Check"),
     "a single item": Case("a.csv", "user,q1\na,1\nb,0\n", "single item, 'q1'", "--format long"),
-    "a single user": Case("a.csv", "user,q1,q2\na,1,0\n", "single user, 'a'", "--orient items"),
-    "no user with two answers": Case("a.csv", "user,q1,q2\na,1,\nb,,0\n", "none of the 2 users answered two", "Check"),
+    "a single person": Case("a.csv", "user,q1,q2\na,1,0\n", "single person, 'a'", "--orient items"),
+    "nobody with two answers": Case("a.csv", "user,q1,q2\na,1,\nb,,0\n", "none of the 2 people answered two", "Check"),
     "nothing but missing": Case("a.csv", "user,q1,q2\na,NA,\nb,,NA\n", "a.csv", "missing", "Check"),
     "not UTF-8": Case("a.csv", b"user,q\xe9,q2\na,1,0\nb,0,1\n", "a.csv: line 1 is not UTF-8", "iconv"),
     "UTF-16": Case("a.csv", GOOD.encode("utf-16"), "a.csv is UTF-16", "iconv"),
@@ -78,7 +78,7 @@ CASES = {
         "('a', 'q1')",
         "--duplicates first or last",
     ),
-    "a user twice in a wide table": Case(
+    "a person twice in a wide table": Case(
         "a.csv", "user,q1,q2\na,1,0\na,0,1\nb,1,0\n", "more than one row: 'a'", "--duplicates first or last"
     ),
     "infinite threshold": Case("a.csv", GOOD, "--threshold is inf", "finite", options="--threshold inf"),
@@ -117,7 +117,7 @@ CASES = {
     "two groups of items, no prior": Case(
         "a.csv",
         "user,q1,q2,x1,x2\na,1,0,,\nb,0,1,,\nc,,,1,0\nd,,,0,1\n",
-        "2 groups that share no users",
+        "2 groups that share no people",
         "--largest-component",
         options="--regularization 0",
     ),

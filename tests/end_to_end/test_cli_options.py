@@ -55,7 +55,7 @@ def test_a_file_is_never_taken_for_an_option(cli: Cli, tmp_path: Path, name: str
     assert done.err.startswith(f"error: {path.name}: column 'ability_sd', row 1 holds 'maybe'")
     assert "--ignore ability_sd" in done.err
     path.write_text("user,nu=1,max_iter\na,1,0\na,1,0\nb,0,1\n")
-    assert cli("fit", path.name).err.startswith(f"error: {path.name}: 1 users have more than one row: 'a'. Say --dup")
+    assert cli("fit", path.name).err.startswith(f"error: {path.name}: 1 person has more than one row: 'a'. Say --dup")
 
 
 def test_the_record_advises_what_the_terminal_advises(cli: Cli, tmp_path: Path) -> None:

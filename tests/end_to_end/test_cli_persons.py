@@ -296,14 +296,14 @@ def test_group_numbers_are_in_order_and_people_without_a_group_are_left_out(cli:
     done = cli("fit", "years.csv", "-o", "out", "--group", "year", "--ignore", "sex", "--ignore", "age")
     assert done.code == 0
     assert {(row["group"], row["reference"]) for row in read_csv("out/dif.csv")} == {("10", "2")}
-    assert "400 of 1,200 users are in no group" in " ".join(done.out.split())
+    assert "400 of 1,200 people are in no group" in " ".join(done.out.split())
 
 
 GROUPS = {
     "no such column": (["--group", "gender"], "no column 'gender' for --group"),
     "a single value": (["--group", "same"], "the column 'same' has a single value, 'x'"),
     "no value": (["--group", "none"], "the column 'none' has no value at all"),
-    "too few people": (["--group", "few"], "fewer than 30 users with both right and wrong answers"),
+    "too few people": (["--group", "few"], "fewer than 30 people with both right and wrong answers"),
     "items in rows": (["--group", "sex", "--orient", "items"], "--group-file"),
     "no such file": (["--group-file", "none.csv"], "there is no file 'none.csv'"),
     "which column": (["--group-file", "school.csv"], "say which column of school.csv with --group"),

@@ -294,7 +294,7 @@ def test_the_paper_s_numbers_are_as_printed() -> None:
 
 
 def test_the_paper_s_cmle_counts_missing_answers_as_wrong() -> None:
-    """Its likelihood, written out: the symmetric function of order s_l over all items, for every user."""
+    """Its likelihood, written out: the symmetric function of order s_l over all items, for every person."""
     data = simulate.rasch(200, 5, design="sampled", p=0.6, seed=2).responses
     beta = simulations.missing_as_wrong(data)
     answers = data.to_dense()

@@ -25,7 +25,9 @@ def with_column(value, n=300):
 
 
 def test_two_groups_of_items_with_no_person_in_common():
-    with pytest.raises(DisconnectedDesignError, match=r"2 groups that share no users \(sizes 4, 4; the smallest: 4, 5"):
+    with pytest.raises(
+        DisconnectedDesignError, match=r"2 groups that share no people \(sizes 4, 4; the smallest: 4, 5"
+    ):
         ConditionalRasch().fit(islands())
     assert any(f.code == "disconnected" for f in SpectralRasch().fit(islands()).findings_)
 
@@ -126,7 +128,7 @@ def test_ability_of_a_perfect_score():
 
 
 def test_order_of_rows_and_standard_errors():
-    """A jackknife by row order gives a third of the truth on sorted data; a sandwich by user knows no order."""
+    """A jackknife by row order gives a third of the truth on sorted data; a sandwich by person knows no order."""
     table = simulate.rasch(400, 8, seed=5).responses.to_dense()
     by_score = table[np.argsort(table.sum(axis=1))]
     np.testing.assert_allclose(SpectralRasch().fit(table).se_, SpectralRasch().fit(by_score).se_, rtol=1e-8)

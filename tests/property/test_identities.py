@@ -33,7 +33,7 @@ def exact_rates(beta, theta, shown):
 def test_the_exact_chain_has_exp_beta_as_its_distribution(beta, seed):
     rng = np.random.default_rng(seed)
     theta, shown = rng.normal(0, 2, 15), (rng.random((15, len(beta))) < 0.7).astype(float)
-    shown[0] = 1  # one user who saw everything keeps the design in one piece
+    shown[0] = 1  # one person who saw everything keeps the design in one piece
     y = exact_rates(beta, theta, shown)
     found = stationary(PairChain(y), tol=1e-13).pi
     expected = np.exp(beta) / np.exp(beta).sum()
@@ -56,7 +56,7 @@ def test_algorithms_1_and_2_are_equivalent(beta, seed):
 @pytest.mark.slow
 @given(hnp.arrays(float, st.integers(2, 6), elements=logits), st.floats(-2, 2))
 def test_ability_weights_are_unbiased_by_enumeration(beta, theta):
-    """The expected balance of one user is zero at the true difficulties, whatever the weights' own difficulties.
+    """The expected balance of one person is zero at the true difficulties, whatever the weights' own difficulties.
 
     Every pattern of answers is enumerated with its probability; weights are taken at other difficulties on purpose.
     """

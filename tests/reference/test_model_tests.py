@@ -71,7 +71,7 @@ def test_andersen_compares_every_split_that_erm_could():
 
 
 def test_andersen_says_why_where_erm_gave_up():
-    with pytest.raises(DesignError, match=r"in the group 'raw score > median' \(298 users\) no two items"):
+    with pytest.raises(DesignError, match=r"in the group 'raw score > median' \(298 people\) no two items"):
         andersen(datasets.load_lsat(), "median")
 
 

@@ -1,4 +1,4 @@
-"""Abilities, person fit and score tables against one user at a time; then awkward people, other people, and errors."""
+"""Abilities, person fit and score tables against one person at a time; then awkward people, others, and errors."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def in_blocks(table, pieces):
 
 
 def by_hand(row, beta, warm):
-    """Ability and standard error of one user by bisection."""
+    """Ability and standard error of one person by bisection."""
     seen = ~np.isnan(row) & np.isfinite(beta)
     b, score = beta[seen], row[seen].sum()
     if not seen.any():
@@ -50,7 +50,7 @@ def by_hand(row, beta, warm):
 
 
 def posterior_by_hand(row, beta, mean, sd):
-    """Posterior mean and standard deviation of one user on a fine grid."""
+    """Posterior mean and standard deviation of one person on a fine grid."""
     grid = np.linspace(mean - 12 * sd, mean + 12 * sd, 40_001)
     log = -(((grid - mean) / sd) ** 2) / 2
     for x, b in zip(row, beta, strict=True):
@@ -83,7 +83,7 @@ def test_likelihood_estimates_one_user_at_a_time(method, pieces, missing):
 
 @pytest.mark.parametrize("method", ["wle", "ml"])
 def test_long_and_far_apart(method):
-    """Thousands of answers; difficulties twenty logits apart; users far off either end."""
+    """Thousands of answers; difficulties twenty logits apart; people far off either end."""
     rng = np.random.default_rng(3)
     beta = np.concatenate([rng.normal(size=3000), [-10.0, 10.0, -9.0]])
     table = (rng.random((6, len(beta))) < 0.5).astype(float)
@@ -352,7 +352,7 @@ def test_abilities_rise_with_the_score_across_gaps():
 
 
 def test_no_gap_that_makes_two_maxima_is_overlooked(monkeypatch):
-    """The screen of users against scanning all of them."""
+    """The screen of people against scanning all of them."""
     rng = np.random.default_rng(5)
     beta = rng.normal(0, 4, 60)
     tables = [rng.choice(60, rng.integers(2, 9), replace=False) for _ in range(3000)]

@@ -246,7 +246,7 @@ def test_popularity_activity_is_lognormal() -> None:
 
 @pytest.mark.parametrize("exponent", [0.0, 0.7, 1.5])
 def test_popularity_is_as_skewed_as_said(exponent: float) -> None:
-    """Users with one answer: the item is drawn in proportion to rank^-exponent."""
+    """People with one answer: the item is drawn in proportion to rank^-exponent."""
     n_users, n_items = 40_000, 50
     design = Popularity(n_users, exponent=exponent, fewest=1)
     shares = np.arange(1, n_items + 1) ** -exponent
@@ -260,7 +260,7 @@ def test_popularity_skew_falls_on_popular_items() -> None:
     by_tenth = data.responses.item_counts.reshape(10, 50).sum(axis=1)
     assert np.all(np.diff(by_tenth) < 0)
     weights = np.arange(1, 501) ** -0.7
-    share = weights[:50].sum() / weights.sum()  # of the first answer of each user; later ones are less skewed
+    share = weights[:50].sum() / weights.sum()  # of the first answer of each person; later ones are less skewed
     assert 0.7 * share < by_tenth[0] / 60_000 < share
 
 
@@ -279,7 +279,7 @@ def check_pairs(items: np.ndarray, n_users: int) -> None:
 
 @pytest.mark.parametrize("draws", [1, 2, 5])
 def test_first_appearances_are_successive_sampling(draws: int) -> None:
-    """With few draws at a time most users need several rounds; the distribution must not notice."""
+    """With few draws at a time most people need several rounds; the distribution must not notice."""
     n_users = 40_000
     counts, each = np.full(n_users, 2), np.full(n_users, draws)
     items = SuccessiveSampler(WEIGHTS)._first_seen(np.random.default_rng(7), counts, each)

@@ -99,7 +99,7 @@ class Bank:
         items.
     population : Population or None
         Mean and standard deviation of the abilities of the people it was calibrated with; the prior of "eap".
-    users, salt_check : uint64 array, users x 2, and str
+    users, salt_check : uint64 array, people x 2, and str
         Keyed hashes by which `update` knows people again, and by which it knows the salt; empty without a salt.
     version : str
         Of the package that made it.

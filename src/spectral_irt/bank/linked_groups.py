@@ -90,7 +90,7 @@ def _company(block: Block, group: Ints, number: int) -> Floats:
 
 
 def _components(responses: Responses, joined: Ints, connection: str = "strong") -> Ints:
-    """Connected components of item -> user (right) -> item (wrong), with a ring through what is joined."""
+    """Connected components of item -> person (right) -> item (wrong), with a ring through what is joined."""
     from scipy.sparse.csgraph import connected_components
 
     m, n = responses.n_items, responses.n_users

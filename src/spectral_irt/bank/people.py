@@ -93,7 +93,7 @@ class Salt:
         return blake2b(text, key=key, digest_size=size).digest()
 
     def fingerprints(self, responses: Responses) -> Hashes:
-        """Users x 2: keyed hash of the label, and of label and answers together. Order and blocks do not matter."""
+        """People x 2: keyed hash of the label, and of label and answers together. Order and blocks do not matter."""
         key = blake2b(self.key, digest_size=32).digest()
         items = _hashed(responses.items) & ~np.uint64(1)
         return responses.gather(_keyed_hashes, items, key, persons=(responses.users,))
@@ -146,7 +146,7 @@ def in_no_order(users: Hashes) -> Hashes:
 
 
 def numbered(responses: Responses) -> bool:
-    """Whether the users are merely numbered from 0 or 1: then labels say nothing about who they are."""
+    """Whether the people are merely numbered from 0 or 1: then labels say nothing about who they are."""
     users = responses.users
     if users.dtype.kind not in "iu" or not len(users):
         return False

@@ -12,7 +12,7 @@ from spectral_irt.bank.people import SALT, Hashes, Salt, numbered
 from spectral_irt.errors import BankError, DesignError, OptionError, listed, option
 from spectral_irt.responses import Finding, Responses
 
-SAME_AGAIN = 0.95  # share of merely numbered users with the very same answers from which it is no accident
+SAME_AGAIN = 0.95  # share of merely numbered people with the very same answers from which it is no accident
 
 
 def checked_salt(bank: Bank, salt: Any, repeats: str) -> Salt | None:
@@ -44,16 +44,16 @@ def checked_salt(bank: Bank, salt: Any, repeats: str) -> Salt | None:
 def without_repeats(
     bank: Bank, answers: Responses, users: Hashes, repeats: str
 ) -> tuple[NDArray[np.bool_], list[Finding]]:
-    """Which users to count, and what to say about the others."""
+    """Which people to count, and what to say about the others."""
     fresh = np.ones(answers.n_users, dtype=bool)
     said = answers.counts > 0
     again = np.isin(users[:, 1], bank.users[:, 1]) & said
     number, anonymous = int(again.sum()), numbered(answers)
-    # Numbers say little about who somebody is: then almost all of the new users, or of the old ones, must be the same.
+    # Numbers say little about who somebody is: then almost all of the new people, or of the old ones, must be the same.
     accident = SAME_AGAIN * min(int(said.sum()), len(bank.users)) if anonymous else 1
     suspicious = number >= max(accident, 1)
     if suspicious and repeats != "keep":
-        noun = "user is" if number == 1 else "users are"
+        noun = "person is" if number == 1 else "people are"
         if repeats == "error":
             raise BankError(
                 f"{answers.source}: {number:,} of {answers.n_users:,} {noun} in the bank already with the very same "
@@ -69,7 +69,7 @@ def without_repeats(
     known = 0 if anonymous else int((np.isin(users[:, 0], bank.users[:, 0]) & said).sum())
     if not known:
         return fresh, []
-    noun = "user has" if known == 1 else "users have"
+    noun = "person has" if known == 1 else "people have"
     sentence = f"{known:,} of {answers.n_users:,} {noun} been in the bank before under the same name."
     remedy = "Their new answers count as those of another person; answers given before must not be among them."
     return fresh, [Finding("known_users", "note", sentence, remedy)]

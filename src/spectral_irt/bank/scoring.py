@@ -184,7 +184,7 @@ def _by_group(
 
 
 def _answers_by_group(block: Block, group: Ints, number: int) -> Ints:
-    """Users x groups: how many answers each gave to items of each."""
+    """People x groups: how many answers each gave to items of each."""
     of = group[block.items]
     slot = block.user_of_response() * number + of
     return np.bincount(slot[of >= 0], minlength=block.n_users * number).reshape(block.n_users, number)

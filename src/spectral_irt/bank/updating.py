@@ -38,8 +38,8 @@ from spectral_irt.responses.labels import label_array
 
 METHODS = ("stream", "refit")
 REPEATS = ("error", "skip", "keep")
-SMALLEST_BATCH = 64  # users; below this arithmetic costs less than the calls for it
-BATCH_SHARE = 16  # a batch is at most this part of the users seen before
+SMALLEST_BATCH = 64  # people; below this arithmetic costs less than the calls for it
+BATCH_SHARE = 16  # a batch is at most this part of the people seen before
 STRAIGHT = 0.25  # logits: over a shorter step the score is nearly a straight line, and one step is enough
 NEWTON_STEPS = 25
 SETTLED = 1e-3  # standard errors
@@ -65,8 +65,8 @@ def update(
         "stream" (default): one pass, in small batches. "refit": iterated until nothing moves; a little more exact,
         some passes more.
     repeats : "error", "skip" or "keep"
-        What to do with users who are in the bank already with the very same answers: refuse the update (default),
-        leave these users out, or count them again. Without a salt nobody is recognized. Data that are in the bank as a
+        What to do with people who are in the bank already with the very same answers: refuse the update (default),
+        leave these people out, or count them again. Without a salt nobody is recognized. Data that are in the bank as a
         whole are refused in any case (of 30 people or more, or with a salt).
     salt : bytes or path, optional
         The secret by which the bank recognizes people; see `to_bank`. A bank that has one asks for it, unless
@@ -379,7 +379,7 @@ _OUTDATED += ("old_fingerprints",)
 
 
 def _batches(answers: Responses, seen: int) -> Iterator[Responses]:
-    """The users in order, in batches that grow with those before them."""
+    """The people in order, in batches that grow with those before them."""
     start = 0
     while start < answers.n_users:
         stop = min(start + max(SMALLEST_BATCH, (seen + start) // BATCH_SHARE), answers.n_users)

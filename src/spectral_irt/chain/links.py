@@ -1,4 +1,4 @@
-"""Weak links: groups of items that are connected by few common users.
+"""Weak links: groups of items that are connected by few common people.
 
 The slowest error of the row-normalized chain is nearly constant on each side of the weakest link. A few passes bring it
 out of a random start; its sign names the sides, and its rate of decay says how weak the link is.
@@ -60,10 +60,10 @@ def _finding(responses: Responses, side: NDArray[np.bool_], rate: float) -> Find
     return Finding(
         "weak_links",
         "warning",
-        f"Only {links:,} of {responses.n_users:,} users link two groups of {len(one):,} and {len(other):,} items "
+        f"Only {links:,} of {responses.n_users:,} people link two groups of {len(one):,} and {len(other):,} items "
         f"({listed(one)} | {listed(other)}); contraction {rate:.3f}.",
         "Differences between the groups are much less sure than within them; the standard errors say how much. "
-        "Add anchor items, or users who take several forms.",
+        "Add anchor items, or people who take several forms.",
         tuple((one if len(one) < len(other) else other).tolist()),
     )
 

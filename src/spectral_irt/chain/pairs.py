@@ -33,7 +33,7 @@ def check_strength(name: str, value: float, other: str = "") -> None:
 
 
 def pair_counts(responses: Responses, *, weighting: str = "pairs", dense: bool | None = None) -> Pairs:
-    """Y: for every pair, the (weighted) number of users who answered the first right and the second wrong.
+    """Y: for every pair, the (weighted) number of people who answered the first right and the second wrong.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ def pair_counts(responses: Responses, *, weighting: str = "pairs", dense: bool |
 
 
 def seen_together(responses: Responses, *, dense: bool | None = None) -> Pairs:
-    """B: for every pair of items, how many users answered both; 0 on the diagonal."""
+    """B: for every pair of items, how many people answered both; 0 on the diagonal."""
     return _added(responses, _together, dense)
 
 
@@ -65,8 +65,8 @@ def regularize(
     Parameters
     ----------
     rule : "differed" or "together"
-        Which pairs: those that some user answered differently, Y_ij + Y_ji > 0 (the paper's printed program), or all
-        that some user answered both of, B_ij > 0 (the paper's text; needs `b`).
+        Which pairs: those that some person answered differently, Y_ij + Y_ji > 0 (the paper's printed program), or all
+        that some person answered both of, B_ij > 0 (the paper's text; needs `b`).
     overwrite : bool
         Use up the memory of a dense `y`.
     """
@@ -113,7 +113,7 @@ def _together(block: Block, n_items: int) -> sparse.csr_array:
     right, wrong = block.halves(n_items)
     seen = sparse.vstack([right, wrong], format="csr")
     order = np.arange(2 * block.n_users).reshape(2, -1).T.ravel()
-    seen = seen[order]  # the two halves of a user side by side, then joined
+    seen = seen[order]  # the two halves of a person side by side, then joined
     rows = np.repeat(np.arange(block.n_users), 2)
     join = sparse.csr_array((np.ones(len(rows)), (rows, np.arange(len(rows)))))
     seen = join @ seen

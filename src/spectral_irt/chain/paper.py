@@ -97,7 +97,7 @@ def _row_sums(y: Any) -> Floats:
     silent = np.flatnonzero((rows == 0) & (np.asarray(y.sum(axis=0)).ravel() == 0))
     if len(silent):
         raise DesignError(
-            f"{len(silent):,} items differ from no other in any user's answers (positions {silent[:5].tolist()}); "
+            f"{len(silent):,} items differ from no other in any person's answers (positions {silent[:5].tolist()}); "
             "the chain keeps their starting mass for ever. Drop them first."
         )
     return rows

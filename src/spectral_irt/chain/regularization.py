@@ -173,7 +173,7 @@ def met_groups(responses: Responses, rule: str) -> Ints:
 
 
 def met_items(design: Design, rule: str) -> NDArray[np.bool_]:
-    """The items that nu ties to others: some user answered it and another one, differently ("differed") or at all.
+    """The items that nu ties to others: some person answered it and another one, differently ("differed") or at all.
 
     They must be connected, directly or through others; if not, the error says how they fall apart.
     """

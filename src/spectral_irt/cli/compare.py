@@ -32,8 +32,8 @@ def compare(
             help=f"Which estimators, in this order; all by default: {', '.join(METHODS)}.",
         ),
     ] = ",".join(METHODS),
-    holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the users to predict.")] = 0.2,
-    seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the users.")] = 0,
+    holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the people to predict.")] = 0.2,
+    seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the people.")] = 0,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", parser=place, metavar="FILE", show_default=False, help="The table as CSV."),
@@ -44,9 +44,9 @@ def compare(
 ) -> None:
     """Compare estimators: who predicts people it has not seen, who agrees with CML, and what each costs.
 
-    Each estimator is fitted to the same training users. AUC and mean log-likelihood are those of the answers of
-    held-out users, predicted by the average of sigmoid(ability - difficulty) over a normal prior, which validation
-    users choose.
+    Each estimator is fitted to the same training people. AUC and mean log-likelihood are those of the answers of
+    held-out people, predicted by the average of sigmoid(ability - difficulty) over a normal prior, which validation
+    people choose.
 
     \b
     Examples
@@ -123,7 +123,8 @@ def show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> N
         if row.problem:
             say(out, Text(f"{row.method}: {printable(for_shell(row.problem))}"))
     say(out)
-    say(out, Text("AUC and mean log-likelihood of held-out users; 'from CML': root mean square difference, in logits."))
+    text = "AUC and mean log-likelihood of held-out people; 'from CML': root mean square difference, in logits."
+    say(out, Text(text))
     if notes:
         say(out)
         show_findings(out, notes)

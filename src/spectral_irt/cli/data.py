@@ -80,7 +80,7 @@ def _entry(source: Source, width: int) -> Text:
     entry.append(f"  {source.title}", style="not bold default")
     if source.paper:
         entry.append(f" (row {source.paper} of the paper's tables)", style="not bold dim default")
-    sizes = [(source.rows, source.kind), (source.users, "users"), (source.items, "items")]
+    sizes = [(source.rows, source.kind), (source.users, "people"), (source.items, "items")]
     lines = [
         ("published", ", ".join(f"{size:,} {what}" for size, what in sizes if size)),
         ("download", source.download),

@@ -29,7 +29,7 @@ class Groups:
     of_user: dict[str, Any]
 
     def of(self, responses: Responses) -> list[Any]:
-        """The group of every user of these responses, None for those who have none."""
+        """The group of every person of these responses, None for those who have none."""
         place, groups = positions(responses.users, self.of_user), list(self.of_user.values())
         found = [groups[k] if k >= 0 else None for k in place.tolist()]
         if self.of_user and all(group is None for group in found):

@@ -32,10 +32,10 @@ _DESIGN = "Details of the design"
 class Details:
     """Parameters of the designs; None leaves them at their defaults."""
 
-    p: Annotated[float | None, _option("NUMBER", "sampled: probability that a user is shown an item.", _DESIGN)] = None
+    p: Annotated[float | None, _option("NUMBER", "sampled: probability that an item is shown.", _DESIGN)] = None
     responses: Annotated[int | None, _option("NUMBER", "popularity: responses in all.", _DESIGN)] = None
     exponent: Annotated[float | None, _option("NUMBER", "popularity: how unequal the items are; 0.7.", _DESIGN)] = None
-    activity_sd: Annotated[float | None, _option("NUMBER", "popularity: how unequal users are; 1.", _DESIGN)] = None
+    activity_sd: Annotated[float | None, _option("NUMBER", "popularity: how unequal people are; 1.", _DESIGN)] = None
     booklets: Annotated[int | None, _option("NUMBER", "booklets: how many.", _DESIGN)] = None
     forms: Annotated[int | None, _option("NUMBER", "linked: how many forms; 30.", _DESIGN)] = None
     length: Annotated[int | None, _option("NUMBER", "booklets, linked, adaptive: items in each.", _DESIGN)] = None
@@ -57,7 +57,7 @@ def simulate(
             "--output", "-o", parser=place, metavar="FILE", help="Where to write: .csv or .parquet.", show_default=False
         ),
     ],
-    users: Annotated[int, _option("NUMBER", "How many users; 1000 by default.")] = 1000,
+    users: Annotated[int, _option("NUMBER", "How many people; 1000 by default.")] = 1000,
     items: Annotated[int | None, _option("NUMBER", "How many items; the design 'linked' says it itself.")] = None,
     design: Annotated[
         str,

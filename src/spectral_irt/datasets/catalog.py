@@ -20,7 +20,7 @@ class Source:
     name, title : str
         `name` opens it; `title` is for tables.
     kind : "ratings" or "answers"
-        What its responses are called. Ratings are compared with the mean of the user's own; answers are 1 = right (or
+        What its responses are called. Ratings are compared with the mean of the person's own; answers are 1 = right (or
         good) and 0 = wrong.
     paper : str or None
         The row of the paper's tables that it stands for.
@@ -35,9 +35,9 @@ class Source:
     layout : str
         How the file is to be read: a name in `publishers.LAYOUTS`; "neutral" for Parquet only, "bundled" for ours.
     least_item, least_user : int
-        The authors' cutoffs: items and users with fewer ratings are dropped.
+        The authors' cutoffs: items and people with fewer ratings are dropped.
     first_users : int
-        How many users the authors have, the first ones of the file, where it has more; 0 for all.
+        How many people the authors have, the first ones of the file, where it has more; 0 for all.
     remarks : tuple of str
         What to know before comparing numbers.
     found : path or None

@@ -13,7 +13,7 @@ from spectral_irt.responses.responses import Responses
 def load_lsat() -> Responses:
     """Section 6 of the Law School Admission Test: 1,000 persons, 5 items, complete; the classic small example.
 
-    Items are "item1" to "item5", users 1 to 1000, sorted by their answers. The file bundled with the package is the
+    Items are "item1" to "item5", people 1 to 1000, sorted by their answers. The file bundled with the package is the
     published table of frequencies of the 30 answer patterns that occur.
 
     References

@@ -28,7 +28,7 @@ class Dataset:
     ----------
     name, title : str
     responses : Responses
-        Ratings: 0 where a rating is above the mean of all of its user's, else 1, so that a larger difficulty means
+        Ratings: 0 where a rating is above the mean of all by the same person, else 1, so that a larger difficulty means
         better liked (the paper's polarity). Answers: 1 = right or good.
     kind : "ratings" or "answers"
     item_means : array or None
@@ -62,8 +62,8 @@ def open_dataset(name: str, data: Data = None, *, cutoff: Cutoff = "none") -> Da
         The directory that holds the files (zipped or not), or the file itself. Default: the environment variable
         SPECTRAL_IRT_DATA.
     cutoff : "none", "authors" or int
-        "none" keeps every item. "authors" drops what the authors' program drops: items, and in two datasets users, with
-        few ratings. A number drops items with fewer ratings than that. Means of users are taken before anything is
+        "none" keeps every item. "authors" drops what the authors' program drops: items, and in two datasets people,
+        with few ratings. A number drops items with fewer ratings than that. People's means are taken before anything is
         dropped; everybody else stays, perhaps without answers.
 
     Examples
@@ -113,10 +113,12 @@ def available(data: Data = None) -> list[Source]:
 def _dataset(source: Source, frame: pl.DataFrame, file: str, cutoff: Cutoff) -> Dataset:
     if not frame.height:
         raise ReadError(f"{file} holds no {source.kind}; download it again from {source.page}.")
-    for role in ("user", "item"):
+    for role, called in (("user", "person"), ("item", "item")):
         if frame[role].null_count():
             row = int(frame[role].is_null().arg_max() or 0) + 1
-            raise ReadError(f"{file}: row {row:,} has no {role}; it is damaged. Download it again from {source.page}.")
+            raise ReadError(
+                f"{file}: row {row:,} has no {called}; it is damaged. Download it again from {source.page}."
+            )
     try:
         responses = responses_from_frame(
             frame,
@@ -153,10 +155,10 @@ def _sizes_off(source: Source, responses: Responses, n_rows: int, file: str) -> 
     notes = []
     again = n_rows - responses.n_responses
     if again:
-        notes.append(f"{again:,} repeated {source.kind} of the same user and item: only the first of each is used.")
+        notes.append(f"{again:,} repeated {source.kind} of the same person and item: only the first of each is used.")
     sizes = (
         (source.kind, n_rows, source.rows),
-        ("users", responses.n_users, source.users),
+        ("people", responses.n_users, source.users),
         ("items", responses.n_items, source.items),
     )
     off = [f"{have:,} {what} (published: {said:,})" for what, have, said in sizes if said and have != said]
@@ -185,7 +187,7 @@ def _cut(
         responses = responses.take_items(enough)
     if not active.all():
         why = f"at least {least_user:,} {source.kind}" if least_user else "the first, as in the paper"
-        notes.append(f"{int(active.sum()):,} of {len(active):,} users kept: {why}.")
+        notes.append(f"{int(active.sum()):,} of {len(active):,} people kept: {why}.")
         responses = responses.take_users(active)
     return Dataset(
         source.name,

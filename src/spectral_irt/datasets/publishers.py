@@ -44,7 +44,7 @@ def neutral(path: Path, source: Source) -> Long:
     _check_columns(path, source, names, ("user", "item", value))
     number = pl.col(value)
     if lazy.collect_schema()[value] == pl.Float32:
-        # 0.35 in four bytes is not 0.35 in eight: rounded back, a rating equal to the user's mean stays equal to it.
+        # 0.35 in four bytes is not 0.35 in eight: rounded back, a rating equal to the person's mean stays equal to it.
         number = number.cast(pl.Float64).round(6).fill_nan(None)
     return lazy.select("user", "item", number.alias("value")).collect(engine="streaming")
 
@@ -136,8 +136,8 @@ class Text:
             line = row[0] + 1 + self.header
             raise ReadError(
                 f"{path.name}: line {line:,} (or one after it) has {', '.join(repr(cell or '') for cell in row[1:])} "
-                f"where {source.title} has user, item and {source.kind[:-1]} ({self.looks_like}); it is damaged or cut "
-                f"short. Download it again from {source.page}."
+                f"where {source.title} has person, item and {source.kind[:-1]} ({self.looks_like}); it is damaged or "
+                f"cut short. Download it again from {source.page}."
             )
         return frame
 
@@ -252,7 +252,7 @@ def student_grades(path: Path, source: Source) -> Long:
 
 
 def _long(columns: dict[str, list[int]]) -> Long:
-    """Users numbered from 1, one row per answer."""
+    """People numbered from 1, one row per answer."""
     n_users = len(next(iter(columns.values())))
     return pl.concat(
         [
@@ -262,7 +262,7 @@ def _long(columns: dict[str, list[int]]) -> Long:
     )
 
 
-# -------------------------------------------------------------- Jester: a row per user, a column per joke
+# -------------------------------------------------------------- Jester: a row per person, a column per joke
 
 NOT_RATED = 99
 JOKES = 100

@@ -53,7 +53,7 @@ class ConditionalFit:
     n_iter : int
         Passes over the answers.
     n_patterns : int
-        Distinct pairs (items answered, score) among the users.
+        Distinct pairs (items answered, score) among the people.
     se_method : str
         "exact information", "matched information", "multiplier", each perhaps with ", sandwich"; or "none".
     """
@@ -84,7 +84,7 @@ def conditional_difficulty(
 
     log L(beta) = sum_l ( -sum_i x_li beta_i - log gamma_{s_l}(exp(-beta_i), i answered by l) ),   mean(beta) = 0.
 
-    Each user's symmetric function runs over the items that user answered. Newton steps use the matched information
+    Each person's symmetric function runs over the items that person answered. Newton steps use the matched information
     (see `information`), which is within a few per cent of the exact one, so that every pass gains one to two digits.
 
     Parameters
@@ -101,7 +101,7 @@ def conditional_difficulty(
     tell = progress or (lambda text: None)
     limit = np.inf if exact else float(cutoff)
     m = responses.n_items
-    tell("finding users who saw the same items")
+    tell("finding people who saw the same items")
     patterns = merge(list(responses.map(distinct)))
     parts = responses.engine.hold(split_in_parts(patterns, m))
     right = responses.sum(_right, m)
@@ -143,7 +143,7 @@ def _check_numbers(cutoff: int, tol: float, max_iter: int) -> None:
 
 
 def _right(block: Block, n_items: int) -> Floats:
-    """Right answers to each item by users who are neither all right nor all wrong."""
+    """Right answers to each item by people who are neither all right nor all wrong."""
     rows = np.zeros(2 * block.n_users)
     rows[0::2] = block.informative
     return block.pattern(n_items).T @ rows
@@ -165,7 +165,7 @@ class _Point:
 class _Likelihood:
     def __init__(self, parts: Prepared, right: Floats, cutoff: float) -> None:
         self.parts, self.right, self.cutoff = parts, right, cutoff
-        # Sums of P over an item's users carry about this much rounding.
+        # Sums of P over an item's people carry about this much rounding.
         self.rounding = float(16 * np.finfo(float).eps * right.max(initial=1.0))
 
     def at(self, beta: Floats) -> _Point:
@@ -247,7 +247,7 @@ def _twice(matrix: sparse.csr_array, y: Floats) -> Floats:
 
 
 def _residuals(block: Block, beta: Floats, cutoff: float) -> sparse.csr_array:
-    """X - P(X = 1 | s), users x items."""
+    """X - P(X = 1 | s), people x items."""
     values = block.right() - conditional_probabilities(block, beta, cutoff=cutoff)
     return sparse.csr_array((values, block.items, block.indptr.astype(np.int32)), shape=(block.n_users, len(beta)))
 
@@ -261,16 +261,16 @@ class ConditionalRasch(RaschEstimator):
     P(x_l | s_l) = exp(-sum_i x_li beta_i) / gamma_{s_l}: given the score, abilities drop out.
 
     The most accurate estimator of the Rasch model, consistent for any number of items and any distribution of
-    abilities. Each user's symmetric function gamma runs over the items that user answered, so missing answers are
+    abilities. Each person's symmetric function gamma runs over the items that person answered, so missing answers are
     exact, and a contour sum keeps it exact at any length at a cost linear in the number of answers.
 
     Parameters
     ----------
     exact : bool
-        True (default): exact for every user. False: the saddlepoint form for users with more than `cutoff` answers, in
-        a third of the time.
+        True (default): exact for every person. False: the saddlepoint form for people with more than `cutoff` answers,
+        in a third of the time.
     cutoff : int
-        Answers beyond which the saddlepoint is used when `exact=False`; users with fewer than ten right or ten wrong
+        Answers beyond which the saddlepoint is used when `exact=False`; people with fewer than ten right or ten wrong
         answers are exact even then. 50: probabilities are off by 4e-4 at most.
     se : "information", "sandwich" or "none"
         Standard errors from the information matrix (default); from the sandwich, which stays honest when the model

@@ -1,6 +1,6 @@
 """Elementary symmetric functions at any length, and the probability of each answer given the score.
 
-Given the score s, the answers of a user to n items no longer depend on ability:
+Given the score s, the answers of a person to n items no longer depend on ability:
 
     P(x | s) = exp(-sum_i x_i beta_i) / gamma_s,      P_i = P(X_i = 1 | s) = -d log gamma_s / d beta_i,
 
@@ -15,7 +15,7 @@ P(S = s) is a coefficient of the polynomial prod_i (q_i + p_i z), an average ove
 
 Exact for K > max(s, n - s). Beyond a variance V of 20 or so most of it is zero to machine precision: the product falls
 like exp(-2 V sin^2(u / 2)), and K of about 9 standard deviations already separates s from its aliases s +- K (by
-Bernstein's inequality). So 13 to 28 points do for a user of any length, where the classical recursion takes
+Bernstein's inequality). So 13 to 28 points do for any number of answers, where the classical recursion takes
 n min(s, n - s) steps: the cost is linear in the number of answers, and the error stays near 1e-15. Dropping item i from
 the product is a division, and the same points give its probability, its pairs, and with them the exact information:
 
@@ -23,7 +23,7 @@ the product is a division, and the same points give its probability, its pairs, 
 
 With an even K no point is z = -1, the only place where a factor can vanish.
 
-Arrays here have items downwards and users (patterns) across; a difficulty of +inf is padding: its p is 0.
+Arrays here have items downwards and people (patterns) across; a difficulty of +inf is padding: its p is 0.
 
 References
 ----------
@@ -145,7 +145,7 @@ def tilted(b: Floats, counts: Ints, scores: Ints) -> Tilted:
 
 
 def saddlepoint(b: Floats, counts: Ints, scores: Ints) -> tuple[Floats, Floats]:
-    """log gamma_s and P(X_i = 1 | s) to the first order in 1 / n, for long users.
+    """log gamma_s and P(X_i = 1 | s) to the first order in 1 / n, for people with many answers.
 
     log gamma_s ~ -sum_i log q_i - s theta - log(2 pi V) / 2,
     P_i ~ p_i + v_i / (2 V) (sum_j v_j (1 - 2 p_j) / V - (1 - 2 p_i)),   v = p q, V = sum v;
@@ -166,13 +166,13 @@ def saddlepoint(b: Floats, counts: Ints, scores: Ints) -> tuple[Floats, Floats]:
 def conditional_moments(b: Floats, counts: Ints, scores: Ints, cutoff: float = np.inf) -> tuple[Floats, Floats]:
     """log gamma_s of each column and P(X_i = 1 | s) of its items; by the saddlepoint for more than `cutoff` items.
 
-    Users with fewer than ten right or ten wrong answers are exact whatever the cut-off.
+    People with fewer than ten right or ten wrong answers are exact whatever the cut-off.
 
     Parameters
     ----------
-    b : items x users
+    b : items x people
         Difficulties, +inf below a column's last item.
-    counts, scores : users
+    counts, scores : people
         Items in each column, and how many were answered right: at least one, and not all.
 
     >>> b = np.array([[-1.0], [0.0], [1.0]])

@@ -1,4 +1,4 @@
-"""P(X_i = 1 | score) for whole blocks of users: the sums that conditional likelihood and conditional fit need."""
+"""P(X_i = 1 | score) for whole blocks of people: the sums that conditional likelihood and conditional fit need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spectral_irt.responses.block import Block, Floats, csr
 
 
 def pattern_sums(part: Part, beta: Floats, cutoff: float = np.inf) -> tuple[sparse.csr_array, tuple[float, Floats]]:
-    """sqrt(weight) c of the matched information; and the sums over users of log gamma and of P(X_i = 1 | s)."""
+    """sqrt(weight) c of the matched information; and the sums over people of log gamma and of P(X_i = 1 | s)."""
     padded = np.append(beta, np.inf)
     patterns = part.patterns
     log_gamma = 0.0
@@ -31,7 +31,7 @@ def pattern_sums(part: Part, beta: Floats, cutoff: float = np.inf) -> tuple[spar
 def conditional_probabilities(block: Block, difficulty: Floats, *, cutoff: float = np.inf) -> Floats:
     """P(X_li = 1 | s_l) of every response, in the order of `block.items`; its conditional variance is P (1 - P).
 
-    Users with all answers right have 1, with all wrong 0. An item whose difficulty is not finite counts as not
+    People with all answers right have 1, with all wrong 0. An item whose difficulty is not finite counts as not
     answered: the score leaves it out, and its P is NaN.
 
     Parameters

@@ -1,12 +1,12 @@
 """The information of the conditional likelihood, and what it says about the standard errors.
 
-A user's information matrix is the covariance of the answers given the score. It is a graph Laplacian on the items
+A person's information matrix is the covariance of the answers given the score. It is a graph Laplacian on the items
 (its rows sum to zero), and comes in two forms:
 
 - exact, from the pair probabilities of `esf`: dense, for standard errors;
 - matched: off-diagonal -c_i c_j, with c such that the diagonal is the exact P_i (1 - P_i). It is a product, so that
   `H y = d y - C' (C y)` costs one light pass over the answers: this drives the Newton steps. Equal to the exact one
-  where users answer two items, and close to it elsewhere: standard errors differ by less than 0.01% where users
+  where people answer two items, and close to it elsewhere: standard errors differ by less than 0.01% where people
   answer 30 items or more, and by 0.03% (median; at most 2%) where they answer three. So it also gives the standard
   errors of data too large for the exact one. It improves on n / (n - 1) (diag(v) - v v' / V), which is its limit.
 """
@@ -48,7 +48,7 @@ def links(p: Floats, counts: Ints) -> Floats:
 
 
 class Information:
-    """The matched information of all users, as an operator.
+    """The matched information of all people, as an operator.
 
     Parameters
     ----------

@@ -23,9 +23,9 @@ HALVINGS = 20
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The users of a block with a finite ability, and where they stand at the current difficulties.
+    """The people of a block with a finite ability, and where they stand at the current difficulties.
 
-    `v` holds p (1 - p) of every answer and `information` its sum for every user.
+    `v` holds p (1 - p) of every answer and `information` its sum for every person.
     """
 
     block: Block
@@ -45,7 +45,7 @@ class Part:
 
 
 def solve_abilities(part: Part, beta: Floats) -> tuple[Part, tuple[Floats, Floats, float]]:
-    """Maximum-likelihood ability of every user given the difficulties: sum_i p_li = s_l, by Newton's method.
+    """Maximum-likelihood ability of every person given the difficulties: sum_i p_li = s_l, by Newton's method.
 
     Returns the part at these abilities, and its sums: the score of each difficulty sum_l (p_li - X_li), the diagonal
     of the information sum_l p (1 - p) (1 - p (1 - p) / V_l), and the log-likelihood.
@@ -106,8 +106,8 @@ def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, 
 
     loglik = sum_l sum_i X_li (theta_l - beta_i) - log(1 + exp(theta_l - beta_i))
 
-    Users with all answers right or all wrong have no finite ability and are left out; every item must have right and
-    wrong answers of the others. Abilities are solved exactly for given difficulties, vectorized over users; the
+    People with all answers right or all wrong have no finite ability and are left out; every item must have right and
+    wrong answers of the others. Abilities are solved exactly for given difficulties, vectorized over people; the
     difficulties then take a Newton step, its linear system solved by conjugate gradients in passes over the answers.
     """
     beta = start - start.mean()
@@ -130,7 +130,7 @@ def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, 
 
 
 def shrink_factor(parts: Prepared) -> float:
-    """(n - 1) / n averaged over users by their information; with complete data just (n - 1) / n."""
+    """(n - 1) / n averaged over people by their information; with complete data just (n - 1) / n."""
     total, lost = parts.sum(_lost_information)
     return 1 - lost / total
 
@@ -144,15 +144,15 @@ class JointRasch(RaschEstimator):
 
     loglik = sum_l sum_i X_li (theta_l - beta_i) - log(1 + exp(theta_l - beta_i))
 
-    Inconsistent: with n answers a user, differences between difficulties come out about n / (n - 1) times too large,
-    however many users there are. `correction=True` shrinks them by (n - 1) / n; it removes most of that bias but is no
-    substitute for a consistent method.
+    Inconsistent: with n answers per person, differences between difficulties come out about n / (n - 1) times too
+    large, however many people there are. `correction=True` shrinks them by (n - 1) / n; it removes most of that bias
+    but is no substitute for a consistent method.
 
     Parameters
     ----------
     correction : bool
-        Off by default: the paper's JMLE. With users of different lengths (n - 1) / n is averaged over users, each
-        counting by its information.
+        Off by default: the paper's JMLE. Where people gave different numbers of answers, (n - 1) / n is averaged over
+        them, each counting by the information given.
     tol, max_iter : float, int
         Stop when a Newton step moves no difficulty by more than `tol`; at most so many steps.
     threads, threshold
@@ -160,9 +160,9 @@ class JointRasch(RaschEstimator):
 
     Attributes
     ----------
-    ability_, ability_se_ : arrays, one number a user
-        Maximum-likelihood abilities given the difficulties; plus or minus infinity for users with all answers right or
-        all wrong, NaN for users without answers.
+    ability_, ability_se_ : arrays, one number per person
+        Maximum-likelihood abilities given the difficulties; plus or minus infinity for people with all answers right or
+        all wrong, NaN for people without answers.
     correction_ : float
         The factor by which difficulties were multiplied; 1 without correction.
     loglik_ : float
@@ -222,8 +222,8 @@ class JointRasch(RaschEstimator):
                 Finding(
                     "joint_bias",
                     "warning",
-                    f"Joint likelihood is inconsistent: with {n:.0f} answers a user, differences between difficulties "
-                    f"are about {100 / (n - 1):.0f}% too large.",
+                    f"Joint likelihood is inconsistent: with {n:.0f} answers per person, differences between "
+                    f"difficulties are about {100 / (n - 1):.0f}% too large.",
                     Words(
                         "Use correction=True, or a consistent method: SpectralRasch, ConditionalRasch.",
                         "Use a consistent method: --estimator spectral or cml.",
@@ -243,7 +243,7 @@ class JointRasch(RaschEstimator):
 
 
 def _abilities(responses: Responses, parts: Prepared) -> tuple[Floats, Floats]:
-    """One ability for every user of the data, the extreme ones included."""
+    """One ability for every person of the data, the extreme ones included."""
     counts, scores = responses.counts, responses.scores
     ability = np.select([counts == 0, scores == 0, scores == counts], [np.nan, -np.inf, np.inf], 0.0)
     se = np.where(counts == 0, np.nan, np.inf)

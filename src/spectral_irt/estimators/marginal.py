@@ -45,7 +45,7 @@ TEN_NORMALS = (*((mu, sd) for mu in (0.0, -1.0, 1.0) for sd in (0.5, 1.0, 1.5)),
 class MarginalRasch(RaschEstimator):
     """Difficulties by marginal maximum likelihood (MML): abilities are draws from a population that is estimated too.
 
-    P(answers of user l) = integral of prod_i P(X_li | theta, beta_i) dF(theta),  F = N(mu, sigma^2) by default.
+    P(answers of person l) = integral of prod_i P(X_li | theta, beta_i) dF(theta),  F = N(mu, sigma^2) by default.
 
     More efficient than conditional likelihood when the population is what it is taken for, inconsistent when it is not
     (the paper's Figure 1 with a fixed sd of 1 and a true one of 2); estimating sigma, the default, removes the worst of
@@ -59,16 +59,17 @@ class MarginalRasch(RaschEstimator):
     ----------
     prior : "normal", "free" or "validation"
         "normal": N(mu, sigma^2) with both estimated. "free": any distribution on the nodes. "validation": the
-        one of `priors` under which held-out users are likeliest (the paper's procedure), then all data with its sd.
+        one of `priors` under which held-out people are likeliest (the paper's procedure), then all data with its sd.
     sigma : float, optional
         A fixed standard deviation of ability for prior="normal"; `sigma=1` is the paper's MMLE on synthetic data. The
-        mean needs no fixing: difficulties average zero, and mu is where users then lie.
+        mean needs no fixing: difficulties average zero, and mu is where people then lie.
     priors : sequence of (mean, sd), optional
         Candidates for "validation"; default ten normal distributions.
     validation : float
-        Share of users held out to choose a prior; a tenth, as in the paper.
+        Share of people held out to choose a prior; a tenth, as in the paper.
     nodes : int, optional
-        Quadrature nodes. Default: as many as the user with most answers needs (its posterior is narrowest), 41 to 401.
+        Quadrature nodes. Default: as many as the person with most answers needs (whose posterior is narrowest), 41 to
+        401.
     quadrature : "even" or "hermite"
         Even nodes resolve narrow posteriors with fewer nodes; Gauss-Hermite is what other programs use.
     tol, max_iter : float, int
@@ -77,7 +78,7 @@ class MarginalRasch(RaschEstimator):
     threads, threshold
         As in every estimator.
     random_state : int
-        Draws the validation users.
+        Draws the validation people.
 
     Attributes
     ----------
@@ -87,8 +88,8 @@ class MarginalRasch(RaschEstimator):
     population_ : dict of columns
         `group, n, mean, mean_se, sd, sd_se` of every group; the group of everybody is called "all".
     loglik_, aic_, bic_, n_parameters_ : float
-        Marginal log-likelihood; BIC counts users.
-    ability_, ability_se_ : arrays, one number a user
+        Marginal log-likelihood; BIC counts people.
+    ability_, ability_se_ : arrays, one number per person
         Posterior mean (EAP) and standard deviation.
     nodes_, weights_ : arrays
         The distribution of ability; of all groups together, where there are groups.
@@ -278,7 +279,7 @@ def _mixture(people: People, populations: Sequence[Population]) -> tuple[Floats,
 
 
 def _keep_mixed(responses: Responses) -> Kept:
-    """Items with right and wrong answers; the population ties them together even where no user does."""
+    """Items with right and wrong answers; the population ties them together even where no person does."""
     design = examine(responses)
     mixed = ~(design.unanswered | design.all_right | design.all_wrong)
     if mixed.sum() < 2:
@@ -319,7 +320,7 @@ def _fit_findings(
                 "no_ability_spread",
                 "warning",
                 "The data show no spread of ability: sigma went to zero.",
-                "Check the scoring; answers of one user seem to have nothing in common.",
+                "Check the scoring; answers of one person seem to have nothing in common.",
             )
         )
     if estimated and sigma >= 0.95 * WIDE_SPREAD:
@@ -328,7 +329,7 @@ def _fit_findings(
                 "unbounded_ability_spread",
                 "warning",
                 f"The spread of ability has no finite estimate; sigma is held at {WIDE_SPREAD:g}.",
-                "Nearly all users have all answers right or all wrong; difficulties are not to be trusted.",
+                "Nearly all people have all answers right or all wrong; difficulties are not to be trusted.",
             )
         )
     wanted = enough_nodes(max(sigma, NO_SPREAD), int(responses.counts.max(initial=1)))
@@ -337,8 +338,8 @@ def _fit_findings(
             Finding(
                 "coarse_nodes",
                 "note",
-                f"{MOST} nodes are the most used by default, and the longest users' posteriors are narrower than these "
-                "resolve.",
+                f"{MOST} nodes are the most used by default, and where people gave most answers posteriors are "
+                "narrower than these resolve.",
                 Words("Give nodes= a larger number to see whether it matters.", ""),
             )
         )

@@ -208,7 +208,7 @@ def _item_step(beta: Floats, counts: Floats, score: Floats, nodes: Floats) -> Fl
 
 
 def marginal_loglik(responses: Responses, difficulty: Floats, population: Population) -> float:
-    """Log-likelihood of all answers of all users under given difficulties and population."""
+    """Log-likelihood of all answers of all people under given difficulties and population."""
     return float(responses.sum(_loglik, difficulty, population))
 
 
@@ -225,10 +225,10 @@ def choose_prior(
     start: Floats,
     **options: Any,
 ) -> tuple[tuple[float, float], Floats]:
-    """The normal prior (mean, sd) under which held-out users' answers are likeliest, and all mean log-likelihoods.
+    """The normal prior (mean, sd) under which held-out people's answers are likeliest, and all mean log-likelihoods.
 
-    Difficulties are estimated from the other users under each sd, and centered; then each held-out user's whole set of
-    answers is scored under N(mean, sd^2), per answer. (The mean has no effect on centered difficulties.)
+    Difficulties are estimated from the other people under each sd, and centered; then all answers of each held-out
+    person are scored under N(mean, sd^2), per answer. (The mean has no effect on centered difficulties.)
     """
     rng = np.random.default_rng(seed)
     occupied = np.flatnonzero(responses.counts > 0)
@@ -239,7 +239,7 @@ def choose_prior(
     ok = (train.item_scores > 0) & (train.item_scores < train.item_counts)
     if ok.sum() < 2:
         raise DesignError(
-            f"{responses.source}: without the {out.sum():,} validation users fewer than two items have both right and "
+            f"{responses.source}: without the {out.sum():,} validation people fewer than two items have both right and "
             "wrong answers. Use prior='normal', or a smaller validation share."
         )
     train, valid = train.take_items(ok), valid.take_items(ok)

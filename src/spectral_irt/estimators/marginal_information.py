@@ -21,9 +21,9 @@ def information(
     """The block's share of the observed information of (difficulty, mean, log sigma), by Louis' formula.
 
     Given theta the information is sum p (1 - p) on the diagonal, and with z = (theta - mu) / sigma it is 1 / sigma^2
-    for the mean, 2 z^2 for log sigma and 2 z / sigma between them. From it comes off, for every user, the posterior
+    for the mean, 2 z^2 for log sigma and 2 z / sigma between them. From it comes off, for every person, the posterior
     covariance of the scores, which are functions of theta: p_i(theta), z / sigma, and z^2. They are projected on the
-    first `order` polynomials that are orthonormal under the user's posterior; what is left out falls with the
+    first `order` polynomials that are orthonormal under the person's posterior; what is left out falls with the
     posterior variance to the power `order`.
 
     Returns the items' block (m x m, or its diagonal if not dense), the cross terms (m x 2), and the 2 x 2 of the
@@ -115,7 +115,7 @@ def marginal_information(
     """The information of all groups; an entry of the populations of which the data say nothing is left out."""
     m, n_groups = len(difficulty), len(groups)
     answers, people = (sum(numbers) for numbers in zip(*map(_size, groups), strict=True))
-    order = 3 if answers / max(people, 1) < 50 else 1  # long users' posteriors are so narrow that all looks straight
+    order = 3 if answers / max(people, 1) < 50 else 1  # with many answers posteriors are so narrow that all is straight
     dense = m <= DENSE_ITEMS
     items: Floats = np.zeros((m, m) if dense else m)
     cross, own = np.zeros((m, 2 * n_groups)), np.zeros((2 * n_groups, 2 * n_groups))

@@ -1,4 +1,4 @@
-"""PairwiseRasch: pairwise (composite) maximum likelihood, one comparison for every right and wrong answer of a user."""
+"""PairwiseRasch: pairwise (composite) maximum likelihood, a comparison for every right and wrong answer of a person."""
 
 from __future__ import annotations
 
@@ -112,14 +112,14 @@ class _Pairs:
         return self.y.data * p * (1 - p)
 
 
-# ------------------------------------------------------------------------ sandwich, by user
+# ------------------------------------------------------------------------ sandwich, by person
 
 
 def user_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_array:
-    """g_li, users x items: what each user adds to the derivative of the pairwise likelihood.
+    """g_li, people x items: what each person adds to the derivative of the pairwise likelihood.
 
     g_li = w_l sum over right j of pi_j / (pi_i + pi_j) on a wrong answer, minus w_l sum over wrong j of pi_i /
-    (pi_i + pi_j) on a right one. Every right answer is laid beside every wrong one of the same user, some users at a
+    (pi_i + pi_j) on a right one. Every right answer is laid beside every wrong one of the same person, some people at a
     time.
     """
     block = block.take(np.flatnonzero(block.informative))
@@ -135,7 +135,7 @@ def user_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_array:
         done = ends[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, done + PAIRS, side="right")))
         users = np.arange(start, stop)
-        # Rows of right answers, each repeated for every wrong answer of its user.
+        # Rows of right answers, each repeated for every wrong answer of its person.
         row = np.repeat(users, right[users])
         i = np.repeat(ones[before[start] : before[stop]], wrong[row])
         offset = np.arange(len(i)) - np.repeat(np.cumsum(wrong[row]) - wrong[row], wrong[row])
@@ -159,7 +159,7 @@ def _squares(block: Block, beta: Floats, weighting: str) -> Floats:
 
 
 def pairwise_errors(responses: Responses, counts: Floats | sparse.csr_array, beta: Floats, weighting: str) -> Floats:
-    """Standard errors J^+ Omega J^+ with Omega the sum over users of g_l g_l^T; pairs of one user are not independent.
+    """Standard errors J^+ Omega J^+ with Omega the sum over people of g_l g_l^T; one person's pairs are dependent.
 
     Beyond 5,000 items J is taken for its diagonal.
     """
@@ -175,7 +175,7 @@ def pairwise_errors(responses: Responses, counts: Floats | sparse.csr_array, bet
 
 
 class PairwiseRasch(RaschEstimator):
-    """Difficulties by pairwise maximum likelihood (PML): every right and wrong answer of a user is one comparison.
+    """Difficulties by pairwise maximum likelihood (PML): every right and wrong answer of a person is one comparison.
 
     loglik = sum_ij Y_ij log(pi_j / (pi_i + pi_j)),  Y_ij = sum_l w_l X_li (1 - X_lj),  pi = exp(beta)
 
@@ -202,7 +202,7 @@ class PairwiseRasch(RaschEstimator):
 
     Notes
     -----
-    Standard errors are a sandwich over users. Beyond 5,000 items they use the diagonal of the information.
+    Standard errors are a sandwich over people. Beyond 5,000 items they use the diagonal of the information.
 
     References
     ----------

@@ -1,8 +1,8 @@
-"""The distinct users: who saw the same items and has the same score tells the same about P(X_i = 1 | score).
+"""Distinct patterns: who saw the same items and has the same score tells the same about P(X_i = 1 | score).
 
-The conditional likelihood sees a user only through the set of items answered and the score. Users who agree in both
+The conditional likelihood sees a person only through the set of items answered and the score. People who agree in both
 share one computation: on complete data with m items there are at most m - 1 of them, however many people took the
-test. The distinct ones are laid out in tiles, rectangles that numpy runs through without a loop over users.
+test. The distinct ones are laid out in tiles, rectangles that numpy runs through without a loop over people.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spectral_irt.responses.pack import user_chunks
 
 # Responses in a tile: its dozen temporary arrays then fit the second-level cache of one core.
 TILE_RESPONSES = 16_384
-# Users side by side in a tile, at least: numpy's inner loop runs over them. Above LONG answers each user is a tile.
+# People side by side in a tile, at least: numpy's inner loop runs over them. Above LONG answers each person is a tile.
 TILE_USERS, LONG = 16, 8_000
 # Responses in a part, the unit that a thread works on.
 PART_RESPONSES = 100_000
@@ -27,7 +27,7 @@ PART_RESPONSES = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """Distinct pairs (set of items, score) and how many users have each.
+    """Distinct pairs (set of items, score) and how many people have each.
 
     The items of pattern `g` are `items[indptr[g]:indptr[g + 1]]`, increasing.
     """
@@ -58,7 +58,7 @@ def spans(starts: Ints, counts: Ints) -> Ints:
 
 
 def patterns_of(block: Block) -> tuple[Patterns, Ints, Ints]:
-    """The distinct patterns of a block, the pattern of each informative user, and those users.
+    """The distinct patterns of a block, the pattern of each informative person, and those people.
 
     People with all answers right or all wrong (or a single one) are left out: they carry no information.
     """
@@ -66,7 +66,7 @@ def patterns_of(block: Block) -> tuple[Patterns, Ints, Ints]:
     chosen = block.take(users)
     slot = chosen.user_of_response() << 32
     slot += chosen.items
-    slot.sort()  # items increase within each user, right and wrong alike
+    slot.sort()  # items increase within each person, right and wrong alike
     items = (slot & 0xFFFFFFFF).astype(np.int32)
     keys = np.empty((len(users), 4), dtype=np.uint64)
     keys[:, 0], keys[:, 1] = chosen.counts, chosen.scores

@@ -1,4 +1,4 @@
-"""A population of abilities on nodes, and what a block of users says given it: the kernels of marginal likelihood."""
+"""A population of abilities on nodes, and what a block of people says given it: the kernels of marginal likelihood."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from spectral_irt.responses import Block
 from spectral_irt.responses.block import Floats
 
 REACH = 6.0  # nodes cover mu +- 6 sigma: 2e-9 of a normal distribution lies outside
-# Even nodes 1.25 posterior standard deviations apart integrate a normal posterior to 1e-5, and all shorter users'
-# (wider) posteriors far better: the trapezoidal rule errs by 2 exp(-2 pi^2 / 1.25^2).
+# Even nodes 1.25 posterior standard deviations apart integrate a normal posterior to 1e-5, and all wider
+# posteriors (of fewer answers) far better: the trapezoidal rule errs by 2 exp(-2 pi^2 / 1.25^2).
 SPACING = 1.25
 FEWEST, MOST = 41, 401
-CELLS = 2_000_000  # users x nodes worked on at a time
+CELLS = 2_000_000  # people x nodes worked on at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +44,8 @@ def normalized(log_weights: Floats) -> Floats:
 def normal_population(sigma: float, n_nodes: int, quadrature: str = "even", mu: float = 0.0) -> Population:
     """N(mu, sigma^2) on nodes: evenly spaced (trapezoidal rule) or Gauss-Hermite.
 
-    Even nodes lie closer together: 121 of them are 0.1 sigma apart, 121 Gauss-Hermite ones 0.29 sigma, and a user with
-    n answers has a posterior only about 2 / sqrt(n) wide.
+    Even nodes lie closer together: 121 of them are 0.1 sigma apart, 121 Gauss-Hermite ones 0.29 sigma, and a person
+    with n answers has a posterior only about 2 / sqrt(n) wide.
     """
     if quadrature == "hermite":
         z, weights = np.polynomial.hermite_e.hermegauss(n_nodes)
@@ -59,7 +59,7 @@ def normal_population(sigma: float, n_nodes: int, quadrature: str = "even", mu: 
 
 
 def enough_nodes(sigma: float, longest: int) -> int:
-    """Even nodes that resolve the posterior of the user with most answers; its information is at most n / 4."""
+    """Even nodes that resolve the posterior of the person with most answers, whose information is at most n / 4."""
     narrowest = 1 / np.sqrt(1 / sigma**2 + longest / 4)
     wanted = int(np.ceil(2 * REACH * sigma / (SPACING * narrowest))) + 1
     return int(np.clip(wanted + 1 - wanted % 2, FEWEST, MOST))
@@ -71,7 +71,7 @@ def enough_nodes(sigma: float, longest: int) -> int:
 def posterior(
     block: Block, start: int, stop: int, difficulty: Floats, population: Population, table: Floats
 ) -> tuple[Floats, Floats]:
-    """P(node | answers) of users `start` to `stop`, users x nodes, and the log-likelihood of each.
+    """P(node | answers) of people `start` to `stop`, people x nodes, and the log-likelihood of each.
 
     log P(answers | theta) = s theta - sum of beta over right answers - sum over all answers of log(1 + exp(theta -
     beta_i)): one sparse product with the table of log(1 + exp(node - beta_i)), items x nodes.
@@ -92,21 +92,21 @@ def softplus_table(difficulty: Floats, population: Population) -> Floats:
 
 
 def expected_counts(block: Block, difficulty: Floats, population: Population) -> tuple[Floats, Floats, Floats]:
-    """The E step: expected answers to each item from each node, expected users at each node, log-likelihood."""
+    """The E step: expected answers to each item from each node, expected people at each node, log-likelihood."""
     m, k = len(difficulty), len(population.nodes)
     table = softplus_table(difficulty, population)
     counts, users, loglik = np.zeros((m, k)), np.zeros(k), 0.0
     for start, stop in user_slices(block, CELLS // k):
         post, each = posterior(block, start, stop, difficulty, population, table)
         counts += answered(block, start, stop, m).T @ post
-        present = block.counts[start:stop] > 0  # a user without answers says nothing about the population either
+        present = block.counts[start:stop] > 0  # a person without answers says nothing about the population either
         users += present @ post
         loglik += float(each @ present)
     return counts, users, np.array(loglik)
 
 
 def abilities(block: Block, difficulty: Floats, population: Population) -> tuple[Floats, Floats]:
-    """Posterior mean (EAP) and standard deviation of the ability of every user."""
+    """Posterior mean (EAP) and standard deviation of the ability of every person."""
     table = softplus_table(difficulty, population)
     mean, sd = np.empty(block.n_users), np.empty(block.n_users)
     for start, stop in user_slices(block, CELLS // len(population.nodes)):
@@ -118,7 +118,7 @@ def abilities(block: Block, difficulty: Floats, population: Population) -> tuple
 
 
 def row_products(block: Block, start: int, stop: int, p: Floats, q: Floats) -> Floats:
-    """sum over nodes of p_i q_l for every answer of users `start` to `stop`."""
+    """sum over nodes of p_i q_l for every answer of people `start` to `stop`."""
     first, last = block.indptr[start], block.indptr[stop]
     items = block.items[first:last]
     user = np.repeat(np.arange(stop - start), block.counts[start:stop])

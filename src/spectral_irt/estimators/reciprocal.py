@@ -1,6 +1,6 @@
 """ChoppinRasch and EigenvectorRasch: difficulties from the positive reciprocal matrix of all pairs of items.
 
-With Y_ij the number of users who answered i right and j wrong, D_ij = Y_ji / Y_ij estimates exp(beta_i - beta_j).
+With Y_ij the number of people who answered i right and j wrong, D_ij = Y_ji / Y_ij estimates exp(beta_i - beta_j).
 Choppin (1968) averages log D over rows; Garner (2002), after Saaty, takes the log of its leading eigenvector. Both need
 every pair of items to have been answered differently by somebody in both ways, so they are for short complete tests.
 """
@@ -22,7 +22,7 @@ from spectral_irt.responses.block import Floats, csr
 from spectral_irt.responses.design import examine
 
 MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish
-USERS = 20_000  # users worked on at a time
+USERS = 20_000  # people worked on at a time
 
 
 def reciprocal_matrix(counts: Floats) -> Floats:
@@ -64,12 +64,12 @@ def eigenvector_difficulty(matrix: Floats, *, tol: float = 1e-13, max_iter: int 
     return beta, n_iter, move
 
 
-# ------------------------------------------------------------------ standard errors, by user
+# ------------------------------------------------------------------ standard errors, by person
 
 
 @dataclass(frozen=True, eq=False)
 class Influence:
-    """How beta answers to one more user: transform @ z_l, z_li = sum over the pairs in which i differs from j.
+    """How beta answers to one more person: transform @ z_l, z_li = sum over the pairs in which i differs from j.
 
     z_li = sum of gain_ij over right j on a wrong answer, minus sum of loss_ij over wrong j on a right one.
     """
@@ -123,7 +123,7 @@ def influence_squares(block: Block, influence: Influence) -> Floats:
 
 
 def _picked(rows: Floats, pattern: sparse.csr_array) -> Floats:
-    """The values of a dense users x items table where the pattern has an answer."""
+    """The values of a dense people x items table where the pattern has an answer."""
     user = np.repeat(np.arange(rows.shape[0]), np.diff(pattern.indptr))
     return rows[user, pattern.indices]
 
@@ -182,8 +182,8 @@ def complete_counts(responses: Responses) -> Floats:
         shown = ", ".join(f"({names[i]!r}, {names[j]!r})" for i, j in missing[:NAMED])
         more = f" and {len(missing) - NAMED:,} more" if len(missing) > NAMED else ""
         raise DesignError(
-            f"{responses.source}: {len(missing):,} of {m * (m - 1) // 2:,} pairs of items lack a user who answered the "
-            f"first right and the second wrong, or the other way round: {shown}{more}. The reciprocal matrix is "
+            f"{responses.source}: {len(missing):,} of {m * (m - 1) // 2:,} pairs of items lack a person who answered "
+            f"the first right and the second wrong, or the other way round: {shown}{more}. The reciprocal matrix is "
             "defined only when none is missing. Use SpectralRasch or PairwiseRasch, which need no complete pairs, or "
             "drop the items."
         )
@@ -193,7 +193,7 @@ def complete_counts(responses: Responses) -> Floats:
 class ChoppinRasch(_ReciprocalRasch):
     """Difficulties by Choppin's row means of the log reciprocal matrix: closed form, complete pairs only.
 
-    beta_i = mean_j log(Y_ji / Y_ij),  Y_ij = number of users who answered i right and j wrong
+    beta_i = mean_j log(Y_ji / Y_ij),  Y_ij = number of people who answered i right and j wrong
 
     Parameters
     ----------
@@ -209,8 +209,8 @@ class ChoppinRasch(_ReciprocalRasch):
 
     Notes
     -----
-    Standard errors by the delta method over users. A pair that only a few users answered differently weighs as much as
-    any other, so the estimate is noisy where counts are small.
+    Standard errors by the delta method over people. A pair that only a few people answered differently weighs as much
+    as any other, so the estimate is noisy where counts are small.
 
     References
     ----------
@@ -230,7 +230,7 @@ class ChoppinRasch(_ReciprocalRasch):
 class EigenvectorRasch(_ReciprocalRasch):
     """Difficulties as the log of the leading eigenvector of the reciprocal matrix; complete pairs only.
 
-    D exp(beta) = lambda exp(beta),  D_ij = Y_ji / Y_ij,  Y_ij = number of users who answered i right and j wrong
+    D exp(beta) = lambda exp(beta),  D_ij = Y_ji / Y_ij,  Y_ij = number of people who answered i right and j wrong
 
     Parameters
     ----------
@@ -246,7 +246,7 @@ class EigenvectorRasch(_ReciprocalRasch):
 
     Notes
     -----
-    Standard errors by the delta method over users (perturbation of the eigenvector).
+    Standard errors by the delta method over people (perturbation of the eigenvector).
 
     References
     ----------

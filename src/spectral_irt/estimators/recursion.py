@@ -6,7 +6,7 @@ With p_i the probability of a right answer at any ability, F_k(j) is the chance 
 
 where B_k(j) is the chance that the rest makes up the score s. Then P(X_k = 1 | s) = p_k sum_j F_{k-1}(j - 1) B_k(j) /
 F_n(s). All terms are positive, so nothing cancels; the cost is n times the score, so wrong answers are counted instead
-of right ones where they are fewer. For long people of middling scores the contour sum of `esf` is cheaper.
+of right ones where they are fewer. For many answers and middling scores the contour sum of `esf` is cheaper.
 
 Arrays have items downwards and people across; p = 0 is padding.
 """

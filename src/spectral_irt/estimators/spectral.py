@@ -126,7 +126,7 @@ class SpectralRasch(RaschEstimator):
         out and a design without a common scale is an error. The chain alone has a prior around the mean of all items.
     nu, nu_rule : float, "differed" or "together"
         The paper's regularization, for reproduction: `nu` imaginary disagreements each way for every pair that
-        differed in some user's answers (its program), or was seen together (its text). Needs weighting="pairs" or
+        differed in some person's answers (its program), or was seen together (its text). Needs weighting="pairs" or
         "persons", and the explicit item-item matrix.
     refine : "auto", True or False
         Whether the chain is followed by the landing: "auto" (default) under ability weights without nu; False leaves

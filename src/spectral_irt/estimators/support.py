@@ -57,13 +57,13 @@ def keep_estimable(responses: Responses) -> Kept:
 
 
 def user_slices(block: Block, limit: int) -> Iterator[tuple[int, int]]:
-    """Consecutive runs of at most `limit` users of a block."""
+    """Consecutive runs of at most `limit` people of a block."""
     for start in range(0, block.n_users, max(1, limit)):
         yield start, min(start + max(1, limit), block.n_users)
 
 
 def answered(block: Block, start: int, stop: int, n_items: int, values: Floats | None = None) -> sparse.csr_array:
-    """Users `start` to `stop` of a block x items: 1 (or the given value) where there is an answer."""
+    """People `start` to `stop` of a block x items: 1 (or the given value) where there is an answer."""
     first, last = block.indptr[start], block.indptr[stop]
     indptr = (block.indptr[start : stop + 1] - first).astype(np.int32)
     data = np.ones(last - first) if values is None else values
@@ -76,5 +76,5 @@ def by_item(items: NDArray[np.int32], values: Floats, n_items: int) -> Floats:
 
 
 def by_user(block: Block, values: Floats) -> Floats:
-    """Sum over the answers of each user of a block in which everybody answered something."""
+    """Sum over the answers of each person of a block in which everybody answered something."""
     return np.add.reduceat(values, block.indptr[:-1]) if block.n_users else np.zeros(0)

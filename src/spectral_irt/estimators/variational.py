@@ -15,7 +15,7 @@ from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import examine
 
-# Both precisions have a weak prior worth one imaginary user (or item) at distance 1 from the mean: it keeps the
+# Both precisions have a weak prior worth one imaginary person (or item) at distance 1 from the mean: it keeps the
 # spread from collapsing on tiny data and vanishes otherwise.
 PRIOR_WEIGHT = 1.0
 INTERVALS = Finding(
@@ -53,7 +53,7 @@ class Items:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The users of a block with answers, and q of their abilities: theta_l ~ N(mean_l, var_l)."""
+    """The people of a block with answers, and q of their abilities: theta_l ~ N(mean_l, var_l)."""
 
     block: Block
     user: Ints
@@ -84,7 +84,7 @@ def bound_pass(part: Part, items: Items, shift: float) -> tuple[Part, tuple[Floa
     quadratic in x with curvature lambda(xi), which makes every update closed-form. xi is never stored.
 
     Returns the new part; per item, sums of 2 lambda, 2 lambda E[theta] and X - 1/2; then the bound's share, the sum of
-    E[theta], of E[theta]^2 + Var[theta], and the number of users.
+    E[theta], of E[theta]^2 + Var[theta], and the number of people.
     """
     block, user = part.block, part.user
     b, c = items.mean[block.items], items.var[block.items]
@@ -215,8 +215,8 @@ class VariationalRasch(RaschEstimator):
     ----------
     difficulty_, se_ : arrays
         Posterior means (shrunk towards the mean difficulty) and standard deviations, which are too small: see Notes.
-    ability_, ability_se_ : arrays, one number a user
-        The same for abilities; users without answers have the prior's.
+    ability_, ability_se_ : arrays, one number per person
+        The same for abilities; people without answers have the prior's.
     elbo_ : array
         The bound after each accepted pass; never decreases.
     sigma_, sigma_b_, mu_ : float
@@ -280,7 +280,7 @@ class VariationalRasch(RaschEstimator):
         difficulty[design.answered] = fit.items.mean - centre
         se[design.answered] = np.sqrt(fit.items.var)
         ability, ability_se = _abilities(rest, fit)
-        # Users with extreme scores do inform the prior, so the design's remark that they do nothing is not true here.
+        # People with extreme scores do inform the prior, so the design's remark that they do nothing is not true here.
         findings = [finding for finding in design.findings if finding.code != "silent_users"]
         findings.append(INTERVALS)
         if fit.n_iter >= self.max_iter:
@@ -306,7 +306,7 @@ class VariationalRasch(RaschEstimator):
 
 
 def _abilities(responses: Responses, fit: VariationalFit) -> tuple[Floats, Floats]:
-    """Every user's ability and its standard deviation; the prior's for users without answers."""
+    """Every person's ability and its standard deviation; the prior's for people without answers."""
     mean = np.zeros(responses.n_users)
     sd = np.full(responses.n_users, fit.items.tau**-0.5)
     present = responses.counts > 0

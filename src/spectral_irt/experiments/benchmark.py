@@ -1,6 +1,6 @@
-"""Tables 1 to 3, real data: split users, fit, predict people who were not fitted, compare rankings.
+"""Tables 1 to 3, real data: split people, fit, predict people who were not fitted, compare rankings.
 
-80% of the users train, of whom nine tenths are fitted and one tenth choose the prior of the predictions among ten; AUC
+80% of the people train, of whom nine tenths are fitted and one tenth choose the prior of the predictions among ten; AUC
 and mean log-likelihood are those of the other 20%. Top-K accuracy is the share of the K items with the best mean
 rating (in all data, among items with enough ratings) that are among the K best by the estimate. The paper measures it
 for ratings only; for answers it is the share of the K items most often answered wrong that are among the K hardest.
@@ -31,7 +31,7 @@ from spectral_irt.inference.holdout import TEN_PRIORS, evaluate, split_users
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
-TRAINING, VALIDATION = 0.8, 0.1  # of all users; of those who train
+TRAINING, VALIDATION = 0.8, 0.1  # of all people; of those who train
 TOPS = (10, 25, 50)
 
 # Splits: five, as many more for the small tables as their chance results ask for, fewer where one takes minutes.
@@ -94,7 +94,7 @@ def number_of_splits(request: Request, n_responses: int | None) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """The users of one trial."""
+    """The people of one trial."""
 
     fit_on: Responses
     validation: Responses
@@ -102,14 +102,14 @@ class Split:
 
 
 def split(responses: Responses, seed: int, dataset: str, number: int) -> Split:
-    """The same users for every method, and for a dataset whatever its cut."""
+    """The same people for every method, and for a dataset whatever its cut."""
     drawn = int(generator(seed, dataset.partition("@")[0], number).integers(2**31))
     shares = [TRAINING * (1 - VALIDATION), TRAINING * VALIDATION, 1 - TRAINING]
     return Split(*split_users(responses, shares, drawn))
 
 
 def tuned_mmle(users: Split) -> Found:
-    """MMLE under the prior, of the ten, that makes the validation users likeliest, as the paper tunes it.
+    """MMLE under the prior, of the ten, that makes the validation people likeliest, as the paper tunes it.
 
     The mean of a prior only shifts all difficulties, so there is one fit for every standard deviation.
     """

@@ -219,7 +219,7 @@ def rates_figure(rows: Sequence[Row], slopes: Sequence[Row], panels: Sequence[Pa
 
 
 def gap_figure(rows: Sequence[Row], share: float) -> Any:
-    """Each term of the perturbation bound against users, beside the lemma's bound on it."""
+    """Each term of the perturbation bound against people, beside the lemma's bound on it."""
     panels = (
         (
             "Spectral gap and error of the chain",

@@ -114,7 +114,7 @@ def terms(data: Simulated, p: float) -> Row:
 
 
 def expected_counts(data: Simulated) -> Floats:
-    """Y*_ij = sum over the users who saw both of P(i right) P(j wrong)."""
+    """Y*_ij = sum over the people who saw both of P(i right) P(j wrong)."""
     shown = np.isfinite(data.responses.to_dense())
     right = np.where(shown, sigmoid(data.ability[:, None] - data.difficulty[None, :]), 0.0)
     wrong = np.where(shown, sigmoid(data.difficulty[None, :] - data.ability[:, None]), 0.0)

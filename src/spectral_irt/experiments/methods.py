@@ -134,7 +134,7 @@ def _on_largest(responses: Responses, fit: Callable[[Responses], Floats]) -> Fou
 
 
 def largest_met(responses: Responses) -> Mask:
-    """The largest group of items that are tied, directly or through others, by users who answered them differently."""
+    """The largest group of items that are tied, directly or through others, by people who answered them differently."""
     groups = met_groups(responses, "differed")
     return groups == np.argmax(np.bincount(groups[groups >= 0]))
 

@@ -1,4 +1,4 @@
-"""Rates: how the error falls with users and with the share of items shown, against the theorems and the floor.
+"""Rates: how the error falls with people and with the share of items shown, against the theorems and the floor.
 
 Theorem 1 (few items) says l2 error = O(sqrt(m) / sqrt(n p^2)), Theorem 2 (many items) O(sqrt(m) / sqrt(n p)), Theorem 3
 that nobody has a mean squared error below 4 m / (n p). On log-log axes: slopes of -1/2 in n, and of -1 or -1/2 in p.

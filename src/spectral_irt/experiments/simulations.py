@@ -47,7 +47,7 @@ def _fit(make: Callable[[], Any]) -> Method:
 def missing_as_wrong(responses: Responses) -> Floats:
     """The CMLE that the paper compares with, which is right for complete data only.
 
-    For every user it takes the elementary symmetric function over all m items, whichever of them the user answered. A
+    For every person it takes the elementary symmetric function over all m items, whichever of them were answered. A
     score s reached on the answered items is then one pattern among all ways to get s of m items right: exactly the
     conditional likelihood of data in which every missing answer was a wrong one.
     """
@@ -71,7 +71,7 @@ METHODS: dict[str, Method] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of a figure: n users, m items, each shown with probability p, abilities N(0, sigma^2)."""
+    """One point of a figure: n people, m items, each shown with probability p, abilities N(0, sigma^2)."""
 
     n: int
     m: int
@@ -89,7 +89,7 @@ class Setting:
 
 
 def at(users: Iterable[int], m: int, p: float = 1.0, sigma: float = 1.0, panel: str = "") -> tuple[Setting, ...]:
-    """The same setting for several numbers of users."""
+    """The same setting for several numbers of people."""
     return tuple(Setting(n, m, p, sigma, panel) for n in users)
 
 
@@ -241,7 +241,7 @@ EXPERIMENTS = {
         Simulation(
             "figure2",
             "Spectral against two older matrix methods, complete data",
-            # With fewer users some two items are often answered differently by nobody: the matrix has a hole.
+            # With fewer people some two items are often answered differently by nobody: the matrix has a hole.
             at((2_000, 5_000, 10_000, 20_000), 100),
             (PAPER, DEFAULT, "CMLE", "Choppin", "eigenvector"),
             "Spectral against older matrix methods",

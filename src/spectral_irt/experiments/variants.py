@@ -1,6 +1,6 @@
 """Variants: what the paper leaves open about its own estimator, and what each choice does.
 
-Its text adds nu to every pair of items that some user answered both of, its program to pairs that some user answered
+Its text adds nu to every pair of items that some person answered both of, its program to pairs that somebody answered
 differently; its experiments use nu = 1, its listing has 0.1 as another default; its program stops when a step of the
 power iteration is shorter than 1e-6 in the l2 norm, which is not small beside stationary probabilities of 1 / m.
 """

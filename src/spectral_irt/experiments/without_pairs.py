@@ -24,7 +24,7 @@ COLUMNS = 16  # exponentials worked on at a time
 
 
 class CompleteChain:
-    """Rates Y_ij + nu for every two items that some user answered differently; everybody answered everything."""
+    """Rates Y_ij + nu for every two items that some person answered differently; everybody answered everything."""
 
     def __init__(self, responses: Responses, nu: float) -> None:
         self.responses, self.nu = responses, nu

@@ -1,4 +1,4 @@
-"""Andersen's likelihood ratio test: are the items as hard for some users as for others?"""
+"""Andersen's likelihood ratio test: are the items as hard for some people as for others?"""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def andersen(responses: Any, split: Any = "median", *, threads: int | None = Non
     LR = 2 (sum_g log L_g(beta_g) - log L(beta)) ~ chi-square with (G - 1)(m - 1) degrees of freedom under the model.
 
     A small p says that items keep no common order of difficulty across the groups: unequal discriminations, guessing
-    or dependence where users are split by score, differential functioning where they are split by a person column.
+    or dependence where people are split by score, differential functioning where they are split by a person column.
     Always by conditional maximum likelihood: with other estimates the statistic has no such distribution and no power.
 
     Parameters
@@ -62,7 +62,7 @@ def andersen(responses: Any, split: Any = "median", *, threads: int | None = Non
     --------
     >>> from spectral_irt import datasets
     >>> andersen(datasets.load_lsat(), "mean")
-    <Andersen's test: LR = 0.168, df = 4, p = 0.997; raw score < mean (345 users) | raw score >= mean (655 users)>
+    <Andersen's test: LR = 0.168, df = 4, p = 0.997; raw score < mean (345 people) | raw score >= mean (655 people)>
     """
     data = as_responses(responses)
     make = ConditionalRasch(threads=threads)

@@ -71,14 +71,14 @@ def bootstrap(
     level : float
         Share of good items outside the limits, both sides together.
     sample : int, optional
-        Take so many users at random. With millions every item is "significantly" off; with a thousand only those
+        Take so many people at random. With millions every item is "significantly" off; with a thousand only those
         whose misfit matters are. The difficulties, which rest on all the data, then stay as they are.
     seed : int
         Replicates do not depend on the number of threads.
 
     Notes
     -----
-    Abilities are drawn from each user's posterior, normal(EAP, posterior sd), under a normal population fitted to the
+    Abilities are drawn from each person's posterior, normal(EAP, posterior sd), under a normal population fitted to the
     data: estimated abilities as they stand vary too much, since they contain their errors.
     """
     _check(replicates, level, sample)
@@ -111,11 +111,11 @@ def _check(replicates: int, level: float, sample: int | None) -> None:
             "more.",
         )
     if sample is not None and sample < 2:
-        raise OptionError(option("sample"), f" is {sample}; it is a number of users, at least 2.")
+        raise OptionError(option("sample"), f" is {sample}; it is a number of people, at least 2.")
 
 
 def redraw(responses: Responses, difficulty: Floats, known: Abilities, seed: np.random.SeedSequence) -> Responses:
-    """The same users shown the same items, with answers drawn from the model.
+    """The same people shown the same items, with answers drawn from the model.
 
     Answers to items without a difficulty are left out.
     """
@@ -125,7 +125,7 @@ def redraw(responses: Responses, difficulty: Floats, known: Abilities, seed: np.
 def _redraw(block: Block, ability: Floats, se: Floats, seed: np.random.SeedSequence, difficulty: Floats) -> Block:
     rng = np.random.default_rng(seed)
     theta = ability + se * rng.standard_normal(block.n_users)
-    # In this order draws belong to the cell (user, item), not to how it was answered: it is the same for any answers.
+    # In this order draws belong to the cell (person, item), not to how it was answered: it is the same for any answers.
     slots = (block.user_of_response() << 32) + block.items
     slots.sort()
     shown = Block(block.indptr, block.indptr[:-1], (slots & 0xFFFFFFFF).astype(np.int32))

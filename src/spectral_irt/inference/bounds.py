@@ -1,9 +1,9 @@
 """What theory promises: the paper's error bounds with their printed constants and conditions, and the Cramér-Rao floor.
 
-n users, m items, each item shown to each user with probability p; kappa = max beta - min beta; gamma = the least
-E[X_li (1 - X_lj)] of any user and two items. The upper bounds hold for the paper's estimator. Their constants are very
-large: with kappa = 4 and gamma = 0.05 the factor e^(4 kappa) / gamma alone is 1.8e8, so what they tell is the rate.
-The floors are met within a factor of 1 to 1.5.
+n people, m items, each item shown to each person with probability p; kappa = max beta - min beta; gamma = the least
+E[X_li (1 - X_lj)] of any person and two items. The upper bounds hold for the paper's estimator. Their constants are
+very large: with kappa = 4 and gamma = 0.05 the factor e^(4 kappa) / gamma alone is 1.8e8, so what they tell is the
+rate. The floors are met within a factor of 1 to 1.5.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def spread(difficulty: ArrayLike) -> float:
 
 
 def least_difference(difficulty: ArrayLike, ability: ArrayLike) -> float:
-    """gamma = min over users l and items i != j of E[X_li (1 - X_lj)]: the hardest item right, the easiest wrong.
+    """gamma = min over people l and items i != j of E[X_li (1 - X_lj)]: the hardest item right, the easiest wrong.
 
     >>> least_difference([0.0, 0.0], [0.0])
     0.25
@@ -108,11 +108,11 @@ def upper_bound(n_users: int, n_items: int, p: float = 1.0, *, kappa: float, gam
 
 
 def upper_bound_many_items(n_users: int, n_items: int, p: float, *, kappa: float, gamma: float) -> Bound:
-    """The paper's bound on the l2 error where every user sees many items; sharper by sqrt(p).
+    """The paper's bound on the l2 error where every person sees many items; sharper by sqrt(p).
 
     ||beta - beta*||_2 <= 96 / sqrt(2) e^(4 kappa) / gamma sqrt(m) / sqrt(n p)
 
-    The appendix states the condition on the items a user sees as m p >= C log m; the main text, and the lemma behind
+    The appendix states the condition on the items a person sees as m p >= C log m; the main text, and the lemma behind
     it, need m p >= C log n, which is what is checked. Its probability leaves out exp(-n p^2 / 20), which its proof
     has; here it is in.
 
@@ -123,7 +123,7 @@ def upper_bound_many_items(n_users: int, n_items: int, p: float, *, kappa: float
     _check(n_users, n_items, p, kappa, gamma)
     pairs = n_users * p**2
     value = 96 / np.sqrt(2) * _factor(kappa, gamma) * np.sqrt(n_items / (n_users * p))
-    seen = Condition("m p: items that a user sees", n_items * p, C1 * np.log(n_users))
+    seen = Condition("m p: items that a person sees", n_items * p, C1 * np.log(n_users))
     rare = np.exp(-12 * n_items) + np.exp(-pairs / 20) + _rare_gap(pairs, kappa, gamma) + float(n_users) ** -9
     return _bound(value, (*_enough_pairs(pairs, n_items, kappa, gamma), seen), _at_least(rare))
 
@@ -134,10 +134,10 @@ def _factor(kappa: float, gamma: float) -> float:
 
 
 def _enough_pairs(pairs: float, m: int, kappa: float, gamma: float) -> tuple[Condition, Condition]:
-    """n p^2, users who see a given pair of items, against what concentration and the spectral gap ask for."""
+    """n p^2, people who see a given pair of items, against what concentration and the spectral gap ask for."""
     gap = C2 * 12**2 * _factor(kappa, gamma) / gamma * np.log(m)
     return (
-        Condition("n p^2: users who see a pair of items", pairs, float(C1 * np.log(m))),
+        Condition("n p^2: people who see a pair of items", pairs, float(C1 * np.log(m))),
         Condition("n p^2, for the spectral gap", pairs, float(gap)),
     )
 
@@ -174,7 +174,7 @@ def lower_bound(n_users: int, n_items: int, p: float = 1.0) -> Bound:
 
 
 def lower_bound_two_items(n_users: int, p: float = 1.0, n_items: int = 2) -> Bound:
-    """The paper's floor for two items and estimates that use only users who answered the two differently: 1 / (n p^2).
+    """The paper's floor for two items and estimates that use only people who answered the two differently: 1 / (n p^2).
 
     References
     ----------
@@ -186,7 +186,7 @@ def lower_bound_two_items(n_users: int, p: float = 1.0, n_items: int = 2) -> Bou
 
 
 def floor(information: ArrayLike, *, centered: bool = False) -> Bound:
-    """The Cramér-Rao floor under the mean squared error for these very users: sum_i 1 / I_i, I_i = sum_l p_li q_li.
+    """The Cramér-Rao floor under the mean squared error for these very people: sum_i 1 / I_i, I_i = sum_l p_li q_li.
 
     Sharper than `lower_bound`, which takes p q = 1/4 and the expected number of answers. No estimate has the abilities,
     so none reaches it; regularized estimates are not unbiased, and may do better.
@@ -212,7 +212,7 @@ def floor(information: ArrayLike, *, centered: bool = False) -> Bound:
 
 
 def information(responses: Responses, difficulty: ArrayLike, ability: ArrayLike) -> Floats:
-    """I_i = sum_l p_li (1 - p_li) over the users who answered item i; NaN difficulties and abilities add nothing."""
+    """I_i = sum_l p_li (1 - p_li) over the people who answered item i; NaN difficulties and abilities add nothing."""
     beta, theta = np.asarray(difficulty, dtype=float), np.asarray(ability, dtype=float)
     return responses.sum(_information, beta, persons=(theta,))
 
@@ -245,7 +245,7 @@ def error_over_floor(calibration: Calibration, responses: Responses, ability: Fl
 
 def _check(n_users: int, n_items: int, p: float, kappa: float = 0.0, gamma: float = 0.25) -> None:
     if n_users < 1 or n_items < 2:
-        raise OptionError(f"n_users is {n_users} and n_items is {n_items}; a bound needs a user and two items.")
+        raise OptionError(f"n_users is {n_users} and n_items is {n_items}; a bound needs a person and two items.")
     if not 0 < p <= 1:
         raise OptionError(option("p"), f" is {p}; it must lie above 0 and be at most 1.")
     if not kappa >= 0:

@@ -16,7 +16,7 @@ from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.holdout import TEN_PRIORS, evaluate, split_users
 from spectral_irt.responses import Responses
 
-VALIDATION = 0.1  # of the training users, to choose the prior of the predictions: the paper's share
+VALIDATION = 0.1  # of the training people, to choose the prior of the predictions: the paper's share
 
 
 @dataclass(frozen=True)
@@ -51,9 +51,9 @@ def compare(
     priors: Sequence[tuple[float, float]] = TEN_PRIORS,
     tell: Callable[[str], None] = lambda text: None,
 ) -> list[Comparison]:
-    """Fit each method to the same training users and predict the same test users.
+    """Fit each method to the same training people and predict the same test people.
 
-    Users are divided at random: `holdout` for the test; of the others nine tenths to fit and one tenth to choose the
+    People are divided at random: `holdout` for the test; of the others nine tenths to fit and one tenth to choose the
     prior of the predictions. A method that fails says why in its row; the others go on.
     """
     if not 0 < holdout < 1:

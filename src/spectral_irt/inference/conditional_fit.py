@@ -1,8 +1,8 @@
 """Item fit without abilities: residuals from P(X = 1 | score).
 
-Given the score a user's answers depend on the difficulties alone, and answers of different users are independent with
-variance V = P (1 - P). So infit and outfit have mean 1 in tests of any length, where the conventional ones fall short
-because abilities were estimated from the same answers.
+Given the score a person's answers depend on the difficulties alone, and answers of different people are independent,
+with variance V = P (1 - P). So infit and outfit have mean 1 in tests of any length, where the conventional ones fall
+short because abilities were estimated from the same answers.
 
 Their spread needs one more thought. With x the answers to one item,
 
@@ -38,7 +38,7 @@ SIZES = 9  # sums that `_item_sums` makes for every item
 
 @dataclass(frozen=True, eq=False)
 class ConditionalStatistics:
-    """What `conditional_statistics` found, one number an item; NaN for items that no user with a mixed score answered.
+    """What `conditional_statistics` found, one number an item; NaN for items that nobody with a mixed score answered.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ def conditional_statistics(
     difficulty : float array
         Answers to items without a finite one are left out, of the score too.
     cutoff : number
-        Beyond so many answers a user's probabilities come from the saddlepoint, good to three digits; by default they
+        Beyond so many answers a person's probabilities come from the saddlepoint, good to three digits; by default they
         are exact for everyone.
 
     References
@@ -95,7 +95,7 @@ def conditional_statistics(
 
 
 def _item_sums(block: Block, difficulty: Floats, cutoff: float) -> Floats:
-    """Sums over users with a mixed score: a row for each statistic, a column for each item."""
+    """Sums over people with a mixed score: a row for each statistic, a column for each item."""
     block = answers_with_difficulty(block, difficulty)
     users = np.flatnonzero(block.informative)
     m = len(difficulty)

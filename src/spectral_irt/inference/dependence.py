@@ -2,7 +2,7 @@
 
 Two signs of it: pairs of items whose residuals correlate more than the average pair (Yen's Q3), and components of the
 residuals that run through many items. Critical values come from the parametric bootstrap of the same design, since no
-rule of thumb fits all numbers of items and users.
+rule of thumb fits all numbers of items and people.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def local_dependence(
         Pairs to list. Default: all of up to 1,000 items, the 1,000 strongest of more.
     n_components : int
     sample : int, optional
-        Users to take at random: for very large data. The work grows with the square of the answers of a user.
+        People to take at random: for very large data. The work grows with the square of the answers of a person.
     seed : int
         Of sample and bootstrap.
     progress : callable, optional
@@ -171,7 +171,7 @@ def local_dependence(
     """
     everyone = answers = responses
     _check(top, min_users, n_components, sample)
-    if sample is not None and sample < answers.n_users:  # the same users that the bootstrap takes
+    if sample is not None and sample < answers.n_users:  # the same people that the bootstrap takes
         chosen = np.random.default_rng([seed, 0]).choice(answers.n_users, sample, replace=False)
         answers = answers.take_users(np.sort(chosen))
     beta = calibration.difficulty
@@ -179,7 +179,7 @@ def local_dependence(
     pairs, components = _look(answers, beta, min_users, shown, n_components)
     if not pairs.n_pairs:
         raise DesignError(
-            f"{answers.source}: no two items have {min_users} users in common, so no residuals can be correlated. "
+            f"{answers.source}: no two items have {min_users} people in common, so no residuals can be correlated. "
             "Lower min_users, or collect more answers."
         )
     limits: dict[str, Critical] = {}
@@ -199,11 +199,12 @@ def _check(top: int | None, min_users: int, n_components: int, sample: int | Non
     if top is not None and top < 1:
         raise OptionError(f"top is {top}; it is a number of pairs, at least 1.")
     if min_users < FEWEST:
-        raise OptionError(f"min_users is {min_users}; a correlation of fewer than {FEWEST} users says nothing.")
+        raise OptionError(f"min_users is {min_users}; a correlation of fewer than {FEWEST} people says nothing.")
     if n_components < 1:
         raise OptionError(f"n_components is {n_components}; it must be at least 1.")
     if sample is not None and sample < min_users:
-        raise OptionError(option("sample"), f" is {sample}; it is a number of users, at least min_users = {min_users}.")
+        least = f"at least min_users = {min_users}."
+        raise OptionError(option("sample"), f" is {sample}; it is a number of people, {least}")
 
 
 def _look(

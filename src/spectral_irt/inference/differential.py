@@ -39,8 +39,8 @@ from spectral_irt.tables import make_table
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
 SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from which it may be class C
 Z95_ONE_SIDED = 1.6448536269514722
-MIN_USERS = 30  # informative users: with fewer, standard errors of half a logit and more say nothing
-MATCHED = 0.5  # share of users with a match below which Mantel and Haenszel's ratio is not given
+MIN_USERS = 30  # informative people: with fewer, standard errors of half a logit and more say nothing
+MATCHED = 0.5  # share of people with a match below which Mantel and Haenszel's ratio is not given
 FEWEST_ANCHORS = 0.25  # of the items
 APART = 2.7  # standard errors beyond which an item is not an anchor: one too few costs less than one that differs
 MOST = 0.4  # share of items that may differ, for the others to say where zero is
@@ -133,8 +133,8 @@ def differential(
     calibration : Calibration
         The groups are calibrated by its method (`SpectralRasch` or `ConditionalRasch`), without a prior.
     responses : Responses
-    groups : array of labels, one a user in order; or mapping from user to label
-        None, NaN and "" are users in no group.
+    groups : array of labels, one per person in order; or mapping from person to label
+        None, NaN and "" are people in no group.
     reference : label, optional
         The group that the others are compared with; the first in order by default.
     anchors : "purified", "all" or item labels
@@ -142,7 +142,7 @@ def differential(
         groups, which up to 40% of items that do not cannot move. "all": all compared items; then a few strong
         differences in one direction show up as small opposite ones everywhere else.
     min_users : int
-        A group with fewer users of mixed success is left out, with a finding; when fewer than two are left that is an
+        A group with fewer people of mixed success is left out, with a finding; when fewer than two are left that is an
         error.
     level : float
         Of the classes and findings.
@@ -160,7 +160,7 @@ def differential(
     >>> lsat = datasets.load_lsat()
     >>> halves = np.arange(lsat.n_users) % 2
     >>> differential(SpectralRasch().fit(lsat).calibration_, lsat, halves)
-    <Differential functioning of 5 items (5 A, 0 B, 0 C; 0 flagged); 0 (500 users) | 1 (500 users); p = ...>
+    <Differential functioning of 5 items (5 A, 0 B, 0 C; 0 flagged); 0 (500 people) | 1 (500 people); p = ...>
     """
     if not 0 < level < 1:
         raise OptionError(f"level is {level}; it must lie between 0 and 1.")
@@ -204,7 +204,7 @@ def _large_enough(data: Responses, split: Split, min_users: int) -> tuple[Split,
             Finding(
                 "users_without_group",
                 "note",
-                f"{alone:,} of {data.n_users:,} users are in no group and were left out of the comparison.",
+                f"{alone:,} of {data.n_users:,} people are in no group and were left out of the comparison.",
             )
         )
     informative = (data.scores > 0) & (data.scores < data.counts)
@@ -214,7 +214,7 @@ def _large_enough(data: Responses, split: Split, min_users: int) -> tuple[Split,
         return split, findings
     named = [f"{name!r} ({size})" for name, size, few in zip(split.names, sizes, small, strict=True) if few]
     told = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
-    why = f"fewer than {min_users} users with both right and wrong answers"
+    why = f"fewer than {min_users} people with both right and wrong answers"
     if (~small).sum() < 2:
         raise DesignError(
             f"{data.source}: {why} in {told}, which leaves {int((~small).sum())} of {split.n_groups} groups; two are "
@@ -355,7 +355,7 @@ def _contrasts(groups: Subgroups, focal: list[int], base: int, level: float) -> 
 def _add_mantel_haenszel(
     contrasts: Columns, groups: Subgroups, split: Split, focal: list[int], base: int, anchors: NDArray[np.bool_]
 ) -> list[Finding]:
-    """Matched odds ratios beside the contrasts; a finding where too few users can be matched."""
+    """Matched odds ratios beside the contrasts; a finding where too few people can be matched."""
     inside = split.group[split.group >= 0]
     columns: dict[str, list[Floats]] = {"mh_delta": [], "mh_se": [], "mh_p": []}
     shares = []
@@ -374,7 +374,7 @@ def _add_mantel_haenszel(
         Finding(
             "not_matched",
             "note",
-            f"Only {100 * min(shares):.0f}% of the users have a match in the other group (the same items and score), "
+            f"Only {100 * min(shares):.0f}% of the people have a match in the other group (the same items and score), "
             "so Mantel and Haenszel's statistic is not given.",
             "It needs forms that many people took.",
         )

@@ -1,4 +1,4 @@
-"""Does each item behave as the model says? Sums over users, item by item.
+"""Does each item behave as the model says? Sums over people, item by item.
 
 Two sets of mean squares. The **conventional** ones compare answers with P(X = 1) at the estimated ability, as Winsteps
 and eRm do; the ability has already adapted to the answers, so their mean is below 1, the more so the shorter the test.
@@ -33,7 +33,7 @@ WITH_FIT = ("ok", "anchored")  # what an item's status must be for its fit to me
 
 @dataclass(frozen=True, eq=False)
 class ItemStatistics:
-    """What `item_statistics` found, one number an item; NaN for items that no user with a mixed score answered.
+    """What `item_statistics` found, one number an item; NaN for items that nobody with a mixed score answered.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class ItemStatistics:
 def item_statistics(responses: Responses, difficulty: Floats, ability: Floats) -> ItemStatistics:
     """Conventional fit statistics of every item at given difficulties and abilities.
 
-    Users with everything right or everything wrong are left out, as in eRm and Winsteps: whatever they do fits.
+    People with everything right or everything wrong are left out, as in eRm and Winsteps: whatever they do fits.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def item_statistics(responses: Responses, difficulty: Floats, ability: Floats) -
         Item codes are positions in `difficulty`.
     difficulty : float array
         Answers to items without a finite one are left out.
-    ability : float array, one a user
+    ability : float array, one per person
         Maximum likelihood, to compare with eRm.
 
     References
@@ -93,7 +93,7 @@ def item_statistics(responses: Responses, difficulty: Floats, ability: Floats) -
 
 
 def _item_sums(block: Block, ability: Floats, difficulty: Floats, centre: float) -> Floats:
-    """Sums over users with a mixed score: a row for each statistic, a column for each item."""
+    """Sums over people with a mixed score: a row for each statistic, a column for each item."""
     block = answers_with_difficulty(block, difficulty)
     m = len(difficulty)
     total = np.zeros((SIZES, m))
@@ -110,7 +110,7 @@ def _item_sums(block: Block, ability: Floats, difficulty: Floats, centre: float)
 
 
 def mixed_scores(block: Block) -> list[tuple[NDArray[np.int64], Block]]:
-    """Users with both right and wrong answers, in runs that fit the cache: positions, and their answers."""
+    """People with both right and wrong answers, in runs that fit the cache: positions, and their answers."""
     parts = []
     for start, stop in user_chunks(block.indptr, CACHED):
         users = start + np.flatnonzero(block.informative[start:stop])

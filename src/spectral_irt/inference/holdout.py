@@ -2,7 +2,7 @@
 
 A new person's ability is unknown, so the probability of a right answer to item i is the average over a prior,
 p_i = E sigmoid(theta - beta_i) with theta ~ N(mu, sigma^2). The prior is chosen among a few by the log-likelihood of
-validation users; area under the ROC curve and mean log-likelihood are taken on test users.
+validation people; area under the ROC curve and mean log-likelihood are taken on test people.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NODES = 41  # of the Gauss-Hermite rule: the averaged probability is right to te
 
 @dataclass(frozen=True)
 class Holdout:
-    """What the test users say.
+    """What the test people say.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Holdout:
     loglik : float
         Mean log-likelihood of a response.
     prior : (mu, sigma)
-        The prior that the validation users chose.
+        The prior that the validation people chose.
     n_responses : int
         Responses that could be predicted; those to items without a difficulty could not.
     """
@@ -49,7 +49,7 @@ class Holdout:
 
 
 def split_users(responses: Responses, shares: Sequence[float], seed: int) -> tuple[Responses, ...]:
-    """Random groups of users with these shares, which add to 1; the same seed gives the same groups."""
+    """Random groups of people with these shares, which add to 1; the same seed gives the same groups."""
     if any(share < 0 for share in shares) or abs(sum(shares) - 1) > 1e-9:
         raise OptionError(f"shares {list(shares)} must be positive and add to 1.")
     order = np.random.default_rng(seed).permutation(responses.n_users)
@@ -71,7 +71,7 @@ def evaluate(
     test: Responses,
     priors: Sequence[tuple[float, float]] = TEN_PRIORS,
 ) -> Holdout:
-    """Choose the prior on the validation users, and measure on the test users.
+    """Choose the prior on the validation people, and measure on the test people.
 
     Items with NaN difficulty (nobody answered them in training) get the average difficulty, 0: a prediction is asked
     for all the same, and no better one is known.

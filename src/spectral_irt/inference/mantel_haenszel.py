@@ -1,7 +1,7 @@
 """Mantel and Haenszel's odds ratio: is an item harder for one group than for another of the same score?
 
-Users are matched on the set of items answered and the raw score, which under the Rasch model is all that ability has to
-say. In each stratum k an item has a table of right and wrong by group, A_k B_k (reference) over C_k D_k (focal),
+People are matched on the set of items answered and the raw score, which under the Rasch model is all that ability has
+to say. In each stratum k an item has a table of right and wrong by group, A_k B_k (reference) over C_k D_k (focal),
 
     alpha = sum_k A_k D_k / N_k  /  sum_k B_k C_k / N_k,
 
@@ -27,7 +27,7 @@ CELLS = 2_000_000  # strata x items at a time
 
 @dataclass(frozen=True, eq=False)
 class MantelHaenszel:
-    """One number an item; NaN where no two matched users differed.
+    """One number an item; NaN where no two matched people differed.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class MantelHaenszel:
     statistic, p : float arrays
         Chi-square with one degree of freedom and continuity correction.
     matched : float
-        Share of the users of mixed success who have a match: equal items and score, other group.
+        Share of the people of mixed success who have a match: equal items and score, other group.
     """
 
     log_odds: Floats
@@ -83,7 +83,7 @@ def mantel_haenszel(responses: Responses, focal: NDArray[np.bool_]) -> MantelHae
 
 
 def _match(responses: Responses, focal: NDArray[np.bool_]) -> tuple[Ints, int, float]:
-    """The stratum of each user (-1: none), how many there are, and the share of informative users in one."""
+    """The stratum of each person (-1: none), how many there are, and the share of informative people in one."""
     keys = np.stack([item_sets(responses), responses.scores], axis=1)
     stratum = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     informative = (responses.scores > 0) & (responses.scores < responses.counts)
@@ -118,7 +118,7 @@ def _half(block: Block, n_items: int, which: int) -> sparse.csr_array:
 def _sums(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
     """What the ratio, its variance and the test add up over strata; an item outside a stratum's set adds nothing."""
     n = a + b + c + d
-    n = np.maximum(n, 2)  # where there is nobody all numerators are zero; with matched users n is at least two
+    n = np.maximum(n, 2)  # where there is nobody all numerators are zero; with matched people n is at least two
     r, s = a * d / n, b * c / n
     p, q = (a + d) / n, (b + c) / n
     expected = (a + b) * (a + c) / n

@@ -48,13 +48,13 @@ def martin_loef(responses: Any, split: Any = "median", *, threads: int | None = 
     where r runs over the combinations of scores on the sets, s over total scores, and L_k is the conditional likelihood
     of set k alone. Chi-square; prod_k (m_k + 1) - (m + 1) - (sets - 1) degrees of freedom, m_1 m_2 - 1 for two sets.
 
-    The approximation needs many users for each combination of scores; where most are empty p is too large (with 400
-    users and 7 + 8 items it rejected none of 100 samples from the model).
+    The approximation needs many people for each combination of scores; where most are empty p is too large (with 400
+    people and 7 + 8 items it rejected none of 100 samples from the model).
 
     Parameters
     ----------
     responses : Responses, 2-D array or dataframe
-        Complete: every user answered every item. With missing answers the combinations of scores have no common
+        Complete: every person answered every item. With missing answers the combinations of scores have no common
         meaning, and there is an error.
     split : "median", "mean", an array of labels or a mapping from item to label
         "median" (default): items with at most the median number of right answers, and the easier ones; "mean" alike.
@@ -100,8 +100,8 @@ def _require_complete(data: Responses) -> None:
     short = data.counts < data.n_items
     if short.any():
         raise DesignError(
-            f"{data.source}: Martin-Löf's test needs complete data, and {int(short.sum()):,} of {data.n_users:,} users "
-            f"miss an answer ({listed(data.users[short])}). Keep the others with "
+            f"{data.source}: Martin-Löf's test needs complete data, and {int(short.sum()):,} of {data.n_users:,} "
+            f"people miss an answer ({listed(data.users[short])}). Keep the others with "
             "responses.take_users(responses.counts == responses.n_items), or test with score_split."
         )
     extreme = (data.item_scores == 0) | (data.item_scores == data.n_users)

@@ -86,7 +86,7 @@ def rank_change(
     >>> lsat = datasets.load_lsat()
     >>> fit = SpectralRasch().fit(lsat)
     >>> rank_change(fit.calibration_, lsat, ["a", "b"] * 500)
-    <Test of equal ranks: c = 0.000, 5 items, p = 1; a (500 users) | b (500 users)>
+    <Test of equal ranks: c = 0.000, 5 items, p = 1; a (500 people) | b (500 people)>
     """
     split = divide(responses, groups, difficulty=calibration.difficulty)
     if split.n_groups != 2:

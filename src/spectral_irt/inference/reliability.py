@@ -52,7 +52,7 @@ class Separation:
 def separation(measure: Floats, se: Floats) -> Separation:
     """Separation of measures with these standard errors; those that are not finite are left out.
 
-    With maximum likelihood abilities of users without extreme scores, `reliability` is eRm's `SepRel`.
+    With maximum likelihood abilities of people without extreme scores, `reliability` is eRm's `SepRel`.
 
     >>> separation(np.array([-1.0, 0.0, 1.0]), np.array([0.5, 0.5, 0.5])).reliability
     0.75

@@ -39,9 +39,9 @@ class Components:
 
 
 def residual_components(matrices: Prepared, m: int, n_components: int = 5, *, min_users: int = 30) -> Components:
-    """The first principal components of residuals, users x items.
+    """The first principal components of residuals, people x items.
 
-    Up to 1,000 items: of the matrix of pairwise correlations, 0 for pairs that too few users answered. Beyond: without
+    Up to 1,000 items: of the matrix of pairwise correlations, 0 for pairs that too few people answered. Beyond: without
     forming it, with missing answers as residuals of 0; the same on complete data, smaller eigenvalues on sparse.
     """
     squares = matrices.sum(_squares)

@@ -1,8 +1,8 @@
 """Correlations of residuals between items: Yen's Q3, all pairs at once or the strongest of many.
 
-The residual of an answer is r = x - P at the user's estimated ability, or (x - P) / sqrt(P (1 - P)) standardized. Q3 of
-two items is the correlation of their residuals over the users who answered both. Under the model it is not zero but
-about -1 / (m - 1), because a user's ability was fitted to these very answers.
+The residual of an answer is r = x - P at the person's estimated ability, or (x - P) / sqrt(P (1 - P)) standardized. Q3
+of two items is the correlation of their residuals over the people who answered both. Under the model it is not zero but
+about -1 / (m - 1), because a person's ability was fitted to these very answers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ DENSE = 0.1  # share of answered cells from which dense products are faster
 
 
 def residual_matrices(responses: Responses, difficulty: Floats, ability: Floats, *, standardized: bool) -> Prepared:
-    """Residuals, users x items, one matrix a block; a residual of zero is stored like any other."""
+    """Residuals, people x items, one matrix a block; a residual of zero is stored like any other."""
     return responses.prepare(_residuals, difficulty, standardized, persons=(ability,))
 
 
@@ -41,9 +41,9 @@ def _residuals(block: Block, theta: Floats, difficulty: Floats, standardized: bo
 
 
 def pair_correlations(matrices: Prepared, columns: slice, *, min_users: int) -> tuple[Floats, Ints]:
-    """Correlation of each item's residuals with those of the items in `columns`, and the users who answered both.
+    """Correlation of each item's residuals with those of the items in `columns`, and the people who answered both.
 
-    Items x columns; NaN with fewer than `min_users` users in common, or where a residual does not vary.
+    Items x columns; NaN with fewer than `min_users` people in common, or where a residual does not vary.
     """
     n, s, t, ss, tt, st = matrices.sum(_pair_sums, columns)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -54,7 +54,7 @@ def pair_correlations(matrices: Prepared, columns: slice, *, min_users: int) -> 
 
 
 def _pair_sums(residuals: sparse.csr_array, columns: slice) -> Floats:
-    """Sums over the users who answered both items: 1, r_i, r_j, r_i^2, r_j^2, r_i r_j."""
+    """Sums over the people who answered both items: 1, r_i, r_j, r_i^2, r_j^2, r_i r_j."""
     users, m = residuals.shape
     width = len(range(*columns.indices(m)))
     total = np.zeros((6, m, width))
@@ -90,11 +90,11 @@ class Pairs:
         Item codes, first < second.
     correlation : float array
     n : int array
-        Users who answered both.
+        People who answered both.
     z : float array
         How far the correlation is above the average one, in standard errors: (atanh r - atanh mean) sqrt(n - 3).
     mean : float
-        Average correlation over all pairs that enough users answered, listed here or not.
+        Average correlation over all pairs that enough people answered, listed here or not.
     n_pairs : int
         How many those are.
     largest : float

@@ -1,10 +1,10 @@
 """Item-restscore association: does an item go along with the rest of the test as the model says?
 
-Goodman and Kruskal's gamma between the answer to an item and the score on the others: of all pairs of users who differ
+Goodman and Kruskal's gamma between the answer to an item and the score on the others: of all pairs of people who differ
 in both, the share in which the one who got the item right also has the higher rest score, minus the share in which the
 other has. Above its expectation the item discriminates more than the rest, below it less.
 
-Where users saw different items, rest scores are not comparable; the rest measure then is PROX, the closed-form ability
+Where people saw different items, rest scores are not comparable; the rest measure then is PROX, the closed-form ability
 on the other items. On complete data it has the order of the rest score, so nothing changes there.
 """
 
@@ -56,7 +56,7 @@ def restscore_columns(
 
     Notes
     -----
-    Expected: each user answers right with P(X = 1 | score), and then has one less on the rest than by a wrong answer.
+    Expected: each person answers right with P(X = 1 | score), and then has one less on the rest than by a wrong answer.
     `se` is the standard error of the difference given the scores, to first order: sqrt(sum V h^2 - (sum V h)^2 / sum V)
     with V = P (1 - P) and h what one right answer instead of a wrong one does to gamma; the second term is what the
     estimated difficulty of the item takes up.

@@ -1,6 +1,6 @@
-"""How users are divided into groups, for tests that ask whether items are as hard in one group as in another.
+"""How people are divided into groups, for tests that ask whether items are as hard in one group as in another.
 
-A group may depend on anything known about a user before the answers (a person column), and on the items answered and
+A group may depend on anything known about a person before the answers (a person column), and on the items answered and
 the score: given these the model leaves the answers free, so estimates from each group are consistent and the tests
 have their level. It may not depend on single answers.
 """
@@ -24,18 +24,18 @@ FORMS = 0.1  # share of the variance of abilities from which forms count as made
 
 
 def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None) -> Split:
-    """Groups of users.
+    """Groups of people.
 
     Parameters
     ----------
     responses : Responses
-    split : "median", "mean", "ability", "scores", an array of labels, or a mapping from user to label
+    split : "median", "mean", "ability", "scores", an array of labels, or a mapping from person to label
         "median": raw score up to the median, or above it. "mean": below the mean, or not. Where answers are missing,
-        scores are compared among users who answered the same items, as eRm does; that needs many users for each set
+        scores are compared among people who answered the same items, as eRm does; that needs many people for each set
         of items. "ability": the raw score seen against the difficulty of the items answered, cut at its median
-        among users with both right and wrong answers, those at the median going to the smaller side; where forms
+        among people with both right and wrong answers, those at the median going to the smaller side; where forms
         follow ability, among those who met items like theirs. Right for any pattern of missing answers. "scores": a
-        group for every raw score. Labels say the group of each user (None, NaN or "": none).
+        group for every raw score. Labels say the group of each person (None, NaN or "": none).
     difficulty : float array, optional
         Needed for "ability".
 
@@ -56,8 +56,8 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
             raise OptionError("split='ability' needs difficulties; pass a fit, or use split='median'.")
         return _by_ability(responses, difficulty)
     raise OptionError(
-        f"split is {split!r}; it can be {', '.join(map(repr, SPLITS))}, or labels: one for each user, or a mapping "
-        "from user to label."
+        f"split is {split!r}; it can be {', '.join(map(repr, SPLITS))}, or labels: one for each person, or a mapping "
+        "from person to label."
     )
 
 
@@ -85,7 +85,7 @@ def _by_score(responses: Responses) -> Split:
 
 
 def item_sets(responses: Responses) -> Ints:
-    """A number for the set of items each user answered: equal numbers, equal sets.
+    """A number for the set of items each person answered: equal numbers, equal sets.
 
     Every item has two random 64-bit numbers, and a set their sums: unequal sets do not meet.
     """

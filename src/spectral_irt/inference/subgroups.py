@@ -1,4 +1,4 @@
-"""The same items calibrated in each group of users on its own: what every comparison of groups starts from."""
+"""The same items calibrated in each group of people on its own: what every comparison of groups starts from."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Subgroups:
     Attributes
     ----------
     names, sizes, informative : tuple of str, int arrays
-        The groups, their users, and how many of these have both right and wrong answers to these items.
+        The groups, their people, and how many of these have both right and wrong answers to these items.
     items : labels
         The items compared.
     difficulty, se : groups x items
@@ -39,7 +39,7 @@ class Subgroups:
     loglik : tuple of float
         Conditional log-likelihoods, of fits that have them.
     everyone : Responses
-        The users of all groups together, and only the items compared.
+        The people of all groups together, and only the items compared.
     left_out : labels
         Items without a finite difficulty in some group.
     method : str
@@ -59,7 +59,7 @@ class Subgroups:
     method: str
 
     def __str__(self) -> str:
-        parts = [f"{name} ({n:,} users)" for name, n in zip(self.names, self.sizes, strict=True)]
+        parts = [f"{name} ({_people(n)})" for name, n in zip(self.names, self.sizes, strict=True)]
         shown = " | ".join(parts[:5]) + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
         return shown + (f", {len(self.left_out)} items left out" if len(self.left_out) else "")
 
@@ -71,7 +71,7 @@ class Subgroups:
 
     @property
     def sandwich(self) -> bool:
-        """Whether the covariances are estimated from the users' contributions, not from the model."""
+        """Whether the covariances are estimated from the people's contributions, not from the model."""
         return self.method.endswith("sandwich")
 
     @property
@@ -117,7 +117,7 @@ def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Su
     """
     if split.n_groups < 2:
         what = f"a single one, {split.names[0]!r}" if split.names else "none"
-        raise DesignError(f"{responses.source}: two groups of users are needed to compare, and there is {what}.")
+        raise DesignError(f"{responses.source}: two groups of people are needed to compare, and there is {what}.")
     groups = [responses.take_users(split.members(k)) for k in range(split.n_groups)]
     kept = _common_items(groups, split.names)
     everyone = responses.take_users(split.group >= 0)
@@ -171,7 +171,7 @@ def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.boo
             estimable(group)
         except DisconnectedDesignError as error:
             raise DisconnectedDesignError(
-                f"in the group {name!r} ({group.n_users:,} users) of ",
+                f"in the group {name!r} ({_people(group.n_users)}) of ",
                 error.args[0],
                 " Or use fewer or larger groups: the items must be connected within each.",
             ) from None
@@ -179,10 +179,14 @@ def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.boo
         gone = n_items - group.n_items
         others = f" ({gone:,} of {n_items:,} items were already left out, extreme in another group)" if gone else ""
         raise DesignError(
-            f"{group.source}: in the group {name!r} ({group.n_users:,} users) no two items can be compared, because "
+            f"{group.source}: in the group {name!r} ({_people(group.n_users)}) no two items can be compared, because "
             f"too few there have both right and wrong answers{others}. Use fewer or larger groups, or another split."
         )
     return kept
+
+
+def _people(number: int) -> str:
+    return f"{number:,} {'person' if number == 1 else 'people'}"
 
 
 def _describe(make: Comparable) -> str:

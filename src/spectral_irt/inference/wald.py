@@ -1,6 +1,6 @@
-"""Wald tests between groups of users: the difference of difficulties against what chance makes of it.
+"""Wald tests between groups of people: the difference of difficulties against what chance makes of it.
 
-Estimates from users of low and of high score are both consistent under the model, and independent. With covariances V
+Estimates from people of low and of high score are both consistent under the model, and independent. With covariances V
 of the mean-centered difficulties b in two groups,
 
     T = (b_1 - b_2)^T (V_1 + V_2)^+ (b_1 - b_2) ~ chi-square, m - 1 degrees of freedom,
@@ -79,7 +79,7 @@ def _not_joint(groups: Subgroups) -> Finding:
 
 
 def score_split(calibration: Calibration, responses: Responses, split: Any = "ability") -> WaldTest:
-    """Are items as hard for users of high score as for users of low score? A test of the model for spectral fits.
+    """Are items as hard for people of high score as for people of low score? A test of the model for spectral fits.
 
     Keeps its level with answers that are missing by chance or by form, of different levels too, and has the power of
     Andersen's test against unequal discriminations. Where what a person was asked depends on the answers (adaptive and
@@ -91,7 +91,7 @@ def score_split(calibration: Calibration, responses: Responses, split: Any = "ab
     calibration, responses
         The data that were calibrated, in the order of the calibration's items.
     split : "ability", "median", "mean", "scores", or labels
-        See `divide`. "ability" (default) is "median" on complete data, and fair to users who answered few or hard
+        See `divide`. "ability" (default) is "median" on complete data, and fair to people who answered few or hard
         items on any other.
 
     Examples

@@ -1,4 +1,4 @@
-"""How able every user is, from given difficulties: one number with its standard error, one pass over the blocks."""
+"""How able every person is, from given difficulties: one number with its standard error, one pass over the blocks."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ COLLAPSED = 1.01 * NARROWEST  # the estimate of a spread that these people do no
 
 @dataclass(frozen=True, eq=False)
 class Abilities:
-    """What `abilities` found, one number a user, in the order of the responses' users.
+    """What `abilities` found, one number per person, in the order of the responses.
 
     Attributes
     ----------
     ability, se : float arrays
-        On the scale of the difficulties. NaN for a user without answers, except under a prior.
+        On the scale of the difficulties. NaN for a person without answers, except under a prior.
     extreme : bool array
         Everything right or everything wrong: the likelihood has no maximum, and the number rests on the method.
     n, score : int arrays
@@ -59,7 +59,7 @@ def abilities(
     prior_mean: float | None = None,
     prior_sd: float | None = None,
 ) -> Abilities:
-    """The ability of every user.
+    """The ability of every person.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _posterior(block: Block, beta: Floats, mean: float, sd: float) -> tuple[Floa
 
 
 def population(responses: Responses, beta: Floats, mean: float | None, sd: float | None) -> tuple[float, float]:
-    """The prior: as given, or fitted to the users who answered something."""
+    """The prior: as given, or fitted to the people who answered something."""
 
     def moments(mean: float, sd: float) -> tuple[Floats, Floats]:
         ability, error, n, _ = responses.gather(_posterior, beta, mean, sd)

@@ -50,7 +50,7 @@ def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Re
 
 
 def _recode(block: Block, new: np.ndarray[Any, Any]) -> Block:
-    """The block under new item codes, increasing again within the right and within the wrong answers of a user."""
+    """The block under new item codes, increasing again within the right and within the wrong answers of a person."""
     kept = block.keep_items(new)
     if np.all(np.diff(new[new >= 0]) > 0):
         return kept

@@ -1,4 +1,4 @@
-"""Mean and standard deviation of the ability of every user under a normal prior, and the prior that fits them."""
+"""Mean and standard deviation of the ability of every person under a normal prior, and the prior that fits them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CHANGE = 1e-6  # in the prior's mean and log sd, at which to stop
 
 
 def posterior_moments(answers: Answers, beta: Floats, mean: float | Floats, sd: float) -> tuple[Floats, Floats]:
-    """Posterior mean and standard deviation of these users' abilities under a normal prior.
+    """Posterior mean and standard deviation of these people's abilities under a normal prior.
 
     `mean` may have a number for each of them.
     """
@@ -33,7 +33,7 @@ def posterior_moments(answers: Answers, beta: Floats, mean: float | Floats, sd: 
     for side in (-1, 1):
         for k in range(1, MOST_NODES):
             height = log_density(mode + side * k * width) - top
-            # Nothing beyond the fall: a user's numbers do not depend on how far the nodes go on account of others.
+            # Nothing beyond the fall: a person's numbers do not depend on how far the nodes go on account of others.
             weight = np.where(height < -FALL, 0, np.exp(np.minimum(height, 0)))
             mass += weight
             first += side * k * weight
@@ -45,7 +45,7 @@ def posterior_moments(answers: Answers, beta: Floats, mean: float | Floats, sd: 
 
 
 def log_posterior(answers: Answers, beta: Floats, mean: float | Floats, sd: float) -> Callable[[Floats], Floats]:
-    """The logarithm of the posterior density of each user's ability, but for a constant, as a function of abilities."""
+    """Logarithm of the posterior density of each person's ability, but for a constant, as a function of abilities."""
     ease = np.exp(-beta)
     odds = np.empty(len(answers.items))
 
@@ -64,7 +64,7 @@ def fit_prior(
 ) -> tuple[float, float]:
     """The normal population under which the answers are most likely, by EM with Anderson's acceleration.
 
-    `moments(mean, sd)` gives the posterior mean and standard deviation of every user with answers. A mean or standard
+    `moments(mean, sd)` gives the posterior mean and standard deviation of every person with answers. A mean or standard
     deviation that is given stays as it is.
     """
     if mean is not None and sd is not None:

@@ -1,4 +1,4 @@
-"""Infit and outfit: how far answers are from what the model expects of them, by item and by user.
+"""Infit and outfit: how far answers are from what the model expects of them, by item and by person.
 
 With P the probability of a right answer, V = P (1 - P) and x the answer,
 
@@ -26,7 +26,7 @@ CERTAIN = 1e-15  # nothing is more certain: V stays above zero, and one such sur
 
 @dataclass(frozen=True, eq=False)
 class MeanSquares:
-    """Infit and outfit with their standardized forms, one of each an item or a user; NaN where there is nothing."""
+    """Infit and outfit with their standardized forms, one of each per item or person; NaN where there is nothing."""
 
     n: Floats
     infit: Floats
@@ -58,7 +58,7 @@ def residual_terms(right: Floats, p: Floats) -> Terms:
 
 
 def mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, v2: Floats, inverse: Floats) -> MeanSquares:
-    """Infit and outfit from sums over the answers of an item or of a user."""
+    """Infit and outfit from sums over the answers of an item or of a person."""
     n = np.asarray(n, dtype=np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         outfit, infit = z2 / n, square / v
@@ -74,7 +74,7 @@ def standardized(mean_square: Floats, q: Floats) -> Floats:
 
 
 def person_mean_squares(responses: Responses, difficulty: Floats, ability: Floats) -> MeanSquares:
-    """Infit and outfit of every user at the given abilities; NaN for extreme scores, which cannot misfit."""
+    """Infit and outfit of every person at the given abilities; NaN for extreme scores, which cannot misfit."""
     return mean_squares(*responses.gather(_person_sums, difficulty, persons=(ability,)))
 
 

@@ -28,7 +28,7 @@ def is_frame(table: Any) -> bool:
 
 
 def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, orient: str) -> Responses:
-    """Responses from a matrix, dense or sparse, with one row a user, or an item."""
+    """Responses from a matrix, dense or sparse, with one row per person, or per item."""
     matrix = table if sparse.issparse(table) else _as_matrix(table)
     if orient == "items":
         matrix = matrix.T
@@ -117,13 +117,13 @@ def _as_matrix(table: Any) -> NDArray[Any]:
     try:
         values = np.asarray(table)
     except ValueError as error:
-        raise ReadError(f"expected a 2-D table, users x items, with rows of one length ({error}).") from None
+        raise ReadError(f"expected a 2-D table, people x items, with rows of one length ({error}).") from None
     if values.dtype.kind == "c":
         raise ReadError("Complex data not supported: responses are 0 or 1.")
     if values.ndim != 2:
         raise ReadError(
-            f"expected a 2-D table, users x items, not {values.ndim}-D with shape {values.shape}. Reshape your data: "
-            "one row a user, one column an item."
+            f"expected a 2-D table, people x items, not {values.ndim}-D with shape {values.shape}. Reshape your data: "
+            "one row per person, one column per item."
         )
     return values
 

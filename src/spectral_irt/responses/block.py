@@ -1,7 +1,7 @@
-"""Block: the answers of whole users, packed.
+"""Block: the answers of whole people, packed.
 
-The items that user `l` answered are `items[indptr[l]:indptr[l + 1]]`; those before `split[l]` were answered right (1),
-the rest wrong (0). Four bytes a response, no value array: a wrong answer is never mistaken for a missing one.
+The items that person `l` answered are `items[indptr[l]:indptr[l + 1]]`; those before `split[l]` were answered right
+(1), the rest wrong (0). Four bytes a response, no value array: a wrong answer is never mistaken for a missing one.
 """
 
 from __future__ import annotations
@@ -54,15 +54,15 @@ def fill_scaled(
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Whole users, packed: ones first, then zeros.
+    """Whole people, packed: ones first, then zeros.
 
     Parameters
     ----------
-    indptr : int64 array, users + 1
-    split : int64 array, users
-        Where the zeros of each user begin.
+    indptr : int64 array, people + 1
+    split : int64 array, people
+        Where the zeros of each person begin.
     items : int32 array, responses
-        Item codes; increasing within the ones and within the zeros of a user.
+        Item codes; increasing within the ones and within the zeros of a person.
     """
 
     indptr: Ints
@@ -80,7 +80,7 @@ class Block:
 
     @property
     def counts(self) -> Ints:
-        """n_l: how many items each user answered."""
+        """n_l: how many items each person answered."""
         return np.diff(self.indptr)
 
     @property
@@ -90,13 +90,13 @@ class Block:
 
     @property
     def informative(self) -> NDArray[np.bool_]:
-        """Users with both a right and a wrong answer; the others carry no information about difficulty."""
+        """People with both a right and a wrong answer; the others carry no information about difficulty."""
         scores = self.scores
         return (scores > 0) & (scores < self.counts)
 
     @property
     def bounds(self) -> Ints:
-        """Row limits of the matrix with two rows a user: row 2l its right answers, row 2l + 1 its wrong ones."""
+        """Row limits of the matrix with two rows per person: row 2l the right answers, row 2l + 1 the wrong ones."""
         bounds = np.empty(2 * self.n_users + 1, dtype=np.int64)
         bounds[0:-1:2] = self.indptr[:-1]
         bounds[1::2] = self.split
@@ -104,7 +104,7 @@ class Block:
         return bounds
 
     def pattern(self, n_items: int) -> sparse.csr_array:
-        """The 0/1 matrix with two rows a user (right, wrong) and a column an item; no copy of the items is made."""
+        """The 0/1 matrix with two rows per person (right, wrong) and a column per item; the items are not copied."""
         found = self._cache.get(("pattern", n_items))
         if found is None:
             found = self.matrix(shared_ones(self.n_responses), n_items)
@@ -116,7 +116,7 @@ class Block:
         return csr(self.bounds.astype(np.int32), np.asarray(self.items), values, n_items)
 
     def halves(self, n_items: int) -> tuple[sparse.csr_array, sparse.csr_array]:
-        """Two 0/1 matrices, users x items: right answers, and wrong answers. Made once, four bytes a response."""
+        """Two 0/1 matrices, people x items: right answers, and wrong answers. Made once, four bytes a response."""
         found: tuple[sparse.csr_array, sparse.csr_array] | None = self._cache.get(("halves", n_items))
         if found is None:
             right = self.right()
@@ -132,7 +132,7 @@ class Block:
         return csr(indptr, items, shared_ones(len(items)), n_items)
 
     def user_of_response(self) -> Ints:
-        """The user (row in this block) of every response."""
+        """The person (row in this block) of every response."""
         return np.repeat(np.arange(self.n_users), self.counts)
 
     def right(self) -> NDArray[np.bool_]:
@@ -141,7 +141,7 @@ class Block:
         return np.repeat(np.tile([True, False], self.n_users), halves)
 
     def take(self, users: Ints) -> Block:
-        """The block of these users, in this order."""
+        """The block of these people, in this order."""
         starts, counts = self.indptr[:-1][users], self.counts[users]
         indptr = np.concatenate([[0], np.cumsum(counts)])
         where = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])

@@ -1,8 +1,8 @@
-"""Is a common scale possible? Components, extreme items and users, and how much each item can tell.
+"""Is a common scale possible? Components, extreme items and people, and how much each item can tell.
 
 Item `i` points to item `j` when somebody answered `i` right and `j` wrong. Difficulties without a prior exist, and are
 unique, exactly when every item can be reached from every other along these arrows (Fischer 1981). The arrows are never
-formed: item -> user (answered right) -> item (answered wrong) is the same graph with one edge a response.
+formed: item -> person (answered right) -> item (answered wrong) is the same graph with one edge a response.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Design:
         Strongly connected component of each item, 0 the largest; -1 for an item without answers.
     information : float array
         About how much each item's answers tell of its difficulty: `2 R W / (R + W)` where R adds Z_l / n_l over the
-        users who answered it right and W adds s_l / n_l over those who answered it wrong. It is the information of the
-        Rasch model when users are as able as the items are hard, and close to it elsewhere.
+        people who answered it right and W adds s_l / n_l over those who answered it wrong. It is the information of the
+        Rasch model when people are as able as the items are hard, and close to it elsewhere.
     all_right, all_wrong, unanswered, uninformed : bool arrays
-        Items that everyone or no one answered right, nobody answered, or only users with extreme scores answered.
+        Items that everyone or no one answered right, nobody answered, or only people with extreme scores answered.
     """
 
     responses: Responses
@@ -154,7 +154,7 @@ def _reach(responses: Responses, pivot: int, against: bool, answered: Mask) -> M
 
 
 def _spread(block: Block, n_items: int, marks: Floats, against: bool) -> Floats:
-    """Marked item -> users who answered it right -> items they answered wrong (or the other way round)."""
+    """Marked item -> people who answered it right -> items they answered wrong (or the other way round)."""
     start, end = block.halves(n_items)
     if against:
         start, end = end, start
@@ -162,7 +162,7 @@ def _spread(block: Block, n_items: int, marks: Floats, against: bool) -> Floats:
 
 
 def _components_of(responses: Responses) -> Ints:
-    """Strongly connected components of the items by one search of the whole item-user graph."""
+    """Strongly connected components of the items by one search of the whole graph of items and people."""
     from scipy.sparse.csgraph import connected_components
 
     m, n = responses.n_items, responses.n_users
@@ -193,7 +193,7 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
         rest = responses.take_items(kept)
         if not kept.any():
             raise DesignError(
-                f"{responses.source}: no item was answered right by one and wrong by another user of mixed success; "
+                f"{responses.source}: no item was answered right by one and wrong by another person of mixed success; "
                 "nothing can be estimated without a prior. Use the spectral method with ",
                 option("regularization", "auto"),
                 ", or collect more answers.",
@@ -236,9 +236,9 @@ def describe_split(responses: Responses, labels: Ints) -> str:
     shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (f" and {len(sizes) - 5:,} more" if len(sizes) > 5 else "")
     smallest = [listed(responses.items[labels == k]) for k in range(len(sizes) - 1, max(0, len(sizes) - 4), -1)]
     if not _shared(responses, labels, informative=False):
-        how = "that share no users"
+        how = "that share no people"
     elif not _shared(responses, labels, informative=True):
-        how = "that share only users with all answers right or all wrong"
+        how = "that share only people with all answers right or all wrong"
     else:
         how = "that are linked one way only (where they meet, one side always wins)"
     return (
@@ -248,17 +248,17 @@ def describe_split(responses: Responses, labels: Ints) -> str:
 
 
 def _shared(responses: Responses, labels: Ints, *, informative: bool) -> bool:
-    """Whether some (informative) user answered items of two different groups."""
+    """Whether some (informative) person answered items of two different groups."""
     return bool(responses.sum(_across, labels, informative))
 
 
 def _across(block: Block, labels: Ints, informative: bool) -> int:
-    """How many users answered items of two different groups."""
+    """How many people answered items of two different groups."""
     occupied = np.flatnonzero(block.informative if informative else block.counts)
     if not len(occupied):
         return 0
     ends = np.stack([block.indptr[:-1][occupied], block.indptr[1:][occupied]], axis=1).ravel()
-    group = np.append(labels[block.items], 0)  # so that the last user's end is a valid position
+    group = np.append(labels[block.items], 0)  # so that the last person's end is a valid position
     low = np.minimum.reduceat(group, ends)[::2]
     high = np.maximum.reduceat(group, ends)[::2]
     return int(np.sum(low != high))
@@ -287,7 +287,7 @@ def _findings(design: Design) -> list[Finding]:
     )
     about("extreme_items", design.all_right, "answered right by everyone", prior)
     about("extreme_items", design.all_wrong, "answered wrong by everyone", prior)
-    about("uninformed_items", design.uninformed, "answered only by users with all answers right or all wrong", prior)
+    about("uninformed_items", design.uninformed, "answered only by people with all answers right or all wrong", prior)
 
     extreme = design.extreme
     if design.split:
@@ -313,8 +313,8 @@ def _findings(design: Design) -> list[Finding]:
             Finding(
                 "many_more_items_than_users",
                 "note",
-                f"There are {responses.n_items:,} items and only {responses.n_users:,} users.",
-                "If rows are items and columns users, say " + option("orient", "items") + ".",
+                f"There are {responses.n_items:,} items and only {responses.n_users:,} people.",
+                "If rows are items and columns people, say " + option("orient", "items") + ".",
             )
         )
     return found

@@ -55,7 +55,7 @@ class Gatherer:
     def pack(
         self, users: Labels, items: Labels, recode: Callable[[Codes, Codes], tuple[Codes, Codes]] | None = None
     ) -> Responses:
-        """The answers since the last time; `recode` makes codes of users and items from those of the pieces."""
+        """The answers since the last time; `recode` makes codes of people and items from those of the pieces."""
         if not self._answers:
             return Responses((), items, users)
         person, item = _joined(self._person), _joined(self._item)

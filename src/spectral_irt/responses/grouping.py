@@ -17,14 +17,14 @@ from spectral_irt.responses.responses import Responses
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Users in groups.
+    """People in groups.
 
     Attributes
     ----------
     names : tuple of str
         What each group is called.
     group : int array
-        Each user's group: a position in `names`, or -1 for a user in none.
+        Each person's group: a position in `names`, or -1 for a person in none.
     """
 
     names: tuple[str, ...]
@@ -36,21 +36,21 @@ class Split:
 
     @property
     def sizes(self) -> Ints:
-        """Users in each group."""
+        """People in each group."""
         return np.bincount(self.group[self.group >= 0], minlength=self.n_groups)
 
     def members(self, group: int) -> NDArray[np.bool_]:
-        """Which users are in this group."""
+        """Which people are in this group."""
         return self.group == group
 
     def keep(self, groups: NDArray[np.bool_]) -> Split:
-        """These groups only; users of the others are in none."""
+        """These groups only; people of the others are in none."""
         code = np.append(np.where(groups, np.cumsum(groups) - 1, -1), -1)
         return Split(tuple(np.array(self.names, dtype=object)[groups]), code[self.group])
 
 
 def by_label(responses: Responses, labels: Any) -> Split:
-    """Groups of equal labels: one for each user in order, or a mapping from user to label.
+    """Groups of equal labels: one for each person in order, or a mapping from person to label.
 
     >>> by_label(Responses.from_wide([[1, 0], [0, 1], [1, 1]]), ["b", None, "a"])
     Split(names=('a', 'b'), group=array([ 1, -1,  0]))
@@ -60,8 +60,8 @@ def by_label(responses: Responses, labels: Any) -> Split:
         place = positions(known, labels)
         if not (place >= 0).any():
             raise OptionError(
-                f"none of the {len(labels):,} users in the groups ({listed(labels)}) is in {responses.source} "
-                f"({listed(known)}). Check that both name users alike."
+                f"none of the {len(labels):,} people in the groups ({listed(labels)}) is in {responses.source} "
+                f"({listed(known)}). Check that both name people alike."
             )
         values = list(labels.values())
         column = [values[k] if k >= 0 else None for k in place]
@@ -70,8 +70,8 @@ def by_label(responses: Responses, labels: Any) -> Split:
         if array.ndim != 1 or len(array) != responses.n_users:
             shape = f"{len(array):,} labels" if array.ndim == 1 else f"an array of shape {array.shape}"
             raise OptionError(
-                f"the groups are {shape}, and {responses.source} has {responses.n_users:,} users; give one label for "
-                "each user, in their order, or a mapping from user to label."
+                f"the groups are {shape}, and {responses.source} has {responses.n_users:,} people; give one label for "
+                "each person, in their order, or a mapping from person to label."
             )
         column = array.tolist()
     missing = np.array([_is_missing(label) for label in column], dtype=bool)

@@ -1,7 +1,8 @@
 """From answers in any order to packed blocks.
 
-An answer on its way in is one number, `2 * item + wrong`, in the slot of its user; the slots of a user hold its
-answers in the order they arrived. `pack` sorts each user's slots, settles repeated answers, and puts ones before zeros.
+An answer on its way in is one number, `2 * item + wrong`, in the slot of its person; the slots of a person hold
+the answers in the order they arrived. `pack` sorts each person's slots, settles repeated answers, and puts ones before
+zeros.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CACHED = 16_384  # answers whose numbers fit in a core's cache together
 
 @dataclass
 class Repeats:
-    """Repeated (user, item) pairs met while packing: how many extra answers, and the first few pairs."""
+    """Repeated (person, item) pairs met while packing: how many extra answers, and the first few pairs."""
 
     extra: int = 0
     pairs: int = 0
@@ -38,7 +39,7 @@ class Repeats:
 
 
 def user_chunks(indptr: Ints, size: int = BLOCK_RESPONSES) -> Iterator[tuple[int, int]]:
-    """Consecutive runs of whole users with about `size` responses each (one user may exceed it)."""
+    """Consecutive runs of whole people with about `size` responses each (one person may exceed it)."""
     n_users = len(indptr) - 1
     start = 0
     while start < n_users:
@@ -49,7 +50,7 @@ def user_chunks(indptr: Ints, size: int = BLOCK_RESPONSES) -> Iterator[tuple[int
 
 
 def pack(indptr: Ints, slots: NDArray[np.int32], *, duplicates: Duplicates, repeats: Repeats) -> tuple[Block, ...]:
-    """Blocks from slots `2 * item + wrong`, user by user in arrival order. `slots` is used up: blocks share its memory.
+    """Blocks from slots `2 * item + wrong`, person by person in arrival order. `slots` is used up: blocks share it.
 
     With `duplicates="error"` the repeats are only recorded; the caller, who knows the labels, complains.
     """
@@ -62,12 +63,12 @@ def pack(indptr: Ints, slots: NDArray[np.int32], *, duplicates: Duplicates, repe
 
 
 def pack_block(indptr: Ints, slots: NDArray[np.int32]) -> Block:
-    """One block from the slots of its users, none of them repeated."""
+    """One block from the slots of its people, none of them repeated."""
     return _pack_chunk(indptr, slots, 0, "error", Repeats())
 
 
 def in_user_order(user: NDArray[Any], values: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Both sorted by user, order of arrival kept within each; faster than a stable argsort."""
+    """Both sorted by person, order of arrival kept within each; faster than a stable argsort."""
     key = (user.astype(np.int64) << 32) + np.arange(len(user))
     key.sort()
     return (key >> 32).astype(np.int32), values[key & 0xFFFFFFFF]
@@ -88,7 +89,7 @@ def _pack_chunk(
     rights_before = np.searchsorted(right, indptr)
     wrongs_before = indptr - rights_before
     split = indptr[:-1] + np.diff(rights_before)
-    # Ones first: an answer moves past those of the other kind of its own user only.
+    # Ones first: an answer moves past those of the other kind of its own person only.
     packed = packed[: len(items)]  # no memory of its own
     for kind, starts, before in ((right, indptr[:-1], rights_before), (wrong, split, wrongs_before)):
         packed[np.repeat(starts - before[:-1], np.diff(before)) + np.arange(len(kind))] = items.take(kind)
@@ -98,10 +99,10 @@ def _pack_chunk(
 def _sorted(
     indptr: Ints, chunk: NDArray[np.int32], first_user: int, duplicates: Duplicates, repeats: Repeats
 ) -> tuple[Ints, NDArray[np.int32]]:
-    """The slots of each user by item, repeated answers settled."""
+    """The slots of each person by item, repeated answers settled."""
     user = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
     key = (user << 32) + chunk
-    key.sort()  # by user, then item, then right before wrong
+    key.sort()  # by person, then item, then right before wrong
     same = (key[1:] >> 1) == (key[:-1] >> 1)
     if same.any():
         again = np.flatnonzero(same) + 1
@@ -113,7 +114,7 @@ def _sorted(
 
 
 def _settle(user: Ints, chunk: NDArray[np.int32], *, keep_first: bool) -> Ints:
-    """Keep one answer of each (user, item): the first or the last to arrive."""
+    """Keep one answer of each (person, item): the first or the last to arrive."""
     pair = (user << 32) + (chunk >> 1)
     order = np.argsort(pair, kind="stable")
     new = np.concatenate([[True], np.diff(pair[order]) != 0])

@@ -92,7 +92,7 @@ def read_responses(
     -------
     Responses
         Labels are as in the file: text, or integers where all labels of a kind are whole numbers ("007" stays text).
-        Users and items of a long table are sorted; those of a wide table keep their order.
+        People and items of a long table are sorted; those of a wide table keep their order.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def responses_from_frame(
 def responses_from_wide_frame(
     frame: Any, how: Scoring, *, user: Any, items: Sequence[Any] | None, orient: str
 ) -> Responses:
-    """Responses from a wide dataframe in which every column is an item, but for that of the users' labels."""
+    """Responses from a wide dataframe in which every column is an item, but for that of the people's labels."""
     from spectral_irt.responses.reading.frames import table_of_any_frame
     from spectral_irt.responses.reading.layout import all_columns
     from spectral_irt.responses.reading.request import Asked, Request

@@ -1,4 +1,4 @@
-"""Responses: who answered what, right or wrong, packed in blocks, with the labels of users and items."""
+"""Responses: who answered what, right or wrong, packed in blocks, with the labels of people and items."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ class Responses:
     Attributes
     ----------
     blocks : tuple of Block
-        The answers of whole users, packed; kernels see these and integer codes only.
+        The answers of whole people, packed; kernels see these and integer codes only.
     items, users : array of labels
-        Item code `i` is `items[i]`; users are numbered through the blocks in order.
+        Item code `i` is `items[i]`; people are numbered through the blocks in order.
     frame_kind : str or None
         The dataframe library that the data came in ("pandas", "polars", ...); tables go out in the same.
     source : str
@@ -139,7 +139,7 @@ class Responses:
         orient: str = "users",
         **scoring: Any,
     ) -> Responses:
-        """Responses from a table with one row a user and one column an item.
+        """Responses from a table with one row per person and one column per item.
 
         Parameters
         ----------
@@ -147,7 +147,7 @@ class Responses:
             1 = right, 0 = wrong; NaN, None or masked = not answered. In a sparse matrix the stored zeros are wrong
             answers and what is not stored was not answered.
         user : str, optional
-            The dataframe's column of user labels. Without it users are numbered from 0.
+            The dataframe's column of people's labels. Without it people are numbered from 0.
         items : sequence, optional
             Item labels of an array; column numbers by default. For a dataframe: the columns to use.
         orient : "users" or "items"
@@ -187,9 +187,9 @@ class Responses:
         duplicates: Duplicates = "error",
         **scoring: Any,
     ) -> Responses:
-        """Responses from three columns of equal length: user, item, and 1 or 0 (or missing: not answered).
+        """Responses from three columns of equal length: person, item, and 1 or 0 (or missing: not answered).
 
-        Users and items come out in sorted order. `duplicates` says what to do when a user answered an item twice:
+        People and items come out in sorted order. `duplicates` says what to do when a person answered an item twice:
         "error" counts and names the pairs, "first" and "last" keep one answer. Scoring is said as in `from_wide`.
 
         >>> Responses.from_long(["ann", "ann", "bob"], ["q1", "q2", "q1"], [1, 0, 0]).items.tolist()
@@ -241,14 +241,14 @@ class Responses:
         frame_kind: str | None = None,
         source: str = "the data",
     ) -> Responses:
-        """Responses from slots `2 * item + wrong`, user after user, in arrival order; `slots` is used up."""
+        """Responses from slots `2 * item + wrong`, person after person, in arrival order; `slots` is used up."""
         repeats = Repeats()
         blocks = pack(indptr, slots, duplicates=duplicates, repeats=repeats)
         if repeats.extra and duplicates == "error":
             first = [f"({listed([users[u]])}, {listed([items[i]])})" for u, i in repeats.first or []]
             more = f" and {repeats.pairs - len(first):,} more" if repeats.pairs > len(first) else ""
             raise DuplicateResponseError(
-                f"{source}: {repeats.pairs:,} (user, item) {'pair is' if repeats.pairs == 1 else 'pairs are'} "
+                f"{source}: {repeats.pairs:,} (person, item) {'pair is' if repeats.pairs == 1 else 'pairs are'} "
                 f"answered more than once: {', '.join(first)}{more}. "
                 "Say ",
                 option("duplicates", "first", "last"),
@@ -272,7 +272,7 @@ class Responses:
 
     @cached_property
     def counts(self) -> Ints:
-        """n_l: how many items each user answered."""
+        """n_l: how many items each person answered."""
         return fixed(self.gather(_counts))
 
     @cached_property
@@ -282,12 +282,12 @@ class Responses:
 
     @cached_property
     def item_counts(self) -> Ints:
-        """How many users answered each item."""
+        """How many people answered each item."""
         return self._per_item[0]
 
     @cached_property
     def item_scores(self) -> Ints:
-        """How many users answered each item right."""
+        """How many people answered each item right."""
         return self._per_item[1]
 
     @cached_property
@@ -305,7 +305,7 @@ class Responses:
     def digest(self) -> str:
         """A fingerprint of the answers and labels: the same data read again give the same digest.
 
-        Blocks and file formats do not matter; the order of users and items does.
+        Blocks and file formats do not matter; the order of people and items does.
         """
         return self._digest
 
@@ -328,7 +328,7 @@ class Responses:
     # ------------------------------------------------------------ parts of it
 
     def take_users(self, users: ArrayLike) -> Responses:
-        """The responses of some users only: positions or a mask. All items stay."""
+        """The responses of some people only: positions or a mask. All items stay."""
         chosen = _positions(users, self.n_users)
         if len(chosen) and np.any(np.diff(chosen) <= 0):
             chosen = np.unique(chosen)
@@ -340,7 +340,7 @@ class Responses:
         return replace(self, blocks=kept, users=self.users[chosen])
 
     def take_items(self, items: ArrayLike) -> Responses:
-        """The responses to some items only: positions or a mask. All users stay, perhaps with fewer answers."""
+        """The responses to some items only: positions or a mask. All people stay, perhaps with fewer answers."""
         chosen = _positions(items, self.n_items)
         if len(np.unique(chosen)) < len(chosen):
             raise OptionError("take_items was given the same item more than once; name each once.")
@@ -379,7 +379,7 @@ class Responses:
         return self.map(_answers, persons=(np.arange(self.n_users),))
 
     def to_dense(self) -> Floats:
-        """Users x items with NaN where there is no answer; for small data."""
+        """People x items with NaN where there is no answer; for small data."""
         return self.gather(_dense, self.n_items)
 
 

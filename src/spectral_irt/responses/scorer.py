@@ -1,6 +1,6 @@
-"""Raw answers -> right or wrong: an answer key, the right values, a threshold, or the user's own mean.
+"""Raw answers -> right or wrong: an answer key, the right values, a threshold, or the person's own mean.
 
-Scoring is done in two steps, because the mean of a user is known only when all of it was seen. `Scoring.clean` turns
+Scoring is done in two steps, because a person's mean is known only when all ratings were seen. `Scoring.clean` turns
 raw values into answers, without the missing ones; `Scoring.right` marks the answers. Both work on values of any number,
 so files are scored piece by piece: a polars Series of any type, or an array of numbers, for which polars is not needed.
 """
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Bools = NDArray[np.bool_]
 Polarity = Literal["right", "wrong"]
 
-# A rating is above the mean when it exceeds it by more than this share of the user's mean |rating|: the sum of equal
+# A rating is above the mean when it exceeds it by more than this share of the person's mean |rating|: the sum of equal
 # ratings is not always their exact multiple, and the order of summation must not decide.
 SLACK = 1e-9
 
@@ -168,8 +168,8 @@ def scoring(
     threshold : float
         Values above it are right.
     above_mean : "right" or "wrong"
-        What a rating strictly above the mean of the user's own ratings counts as. "wrong" is the paper's polarity:
-        what a user likes is coded 0, so that a larger difficulty means better liked.
+        What a rating strictly above the mean of the person's own ratings counts as. "wrong" is the paper's polarity:
+        what a person likes is coded 0, so that a larger difficulty means better liked.
 
     Examples
     --------
@@ -262,25 +262,25 @@ def _unless_all(mask: Bools) -> Ints | None:
     return None if mask.all() else np.flatnonzero(mask)
 
 
-# ------------------------------------------------------------------ the user's own mean
+# ------------------------------------------------------------------ the person's own mean
 
 
 @dataclass(frozen=True)
 class Means:
-    """The mean rating of every user, and how far above it counts as above."""
+    """The mean rating of every person, and how far above it counts as above."""
 
     mean: Floats
     slack: Floats
 
 
 def means_from_sums(counts: Ints, sums: Floats, sizes: Floats) -> Means:
-    """Means from how many ratings each user gave, their sum, and the sum of their absolute values."""
+    """Means from how many ratings each person gave, their sum, and the sum of their absolute values."""
     n = np.maximum(counts, 1)
     return Means(sums / n, SLACK * sizes / n)
 
 
 def means_of(users: NDArray[Any], ratings: Floats, n_users: int) -> Means:
-    """Means from the ratings themselves and the user (code) of each."""
+    """Means from the ratings themselves and the person (code) of each."""
     return means_from_sums(
         np.bincount(users, minlength=n_users),
         np.bincount(users, weights=ratings, minlength=n_users).astype(np.float64),

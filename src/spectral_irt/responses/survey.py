@@ -134,7 +134,7 @@ class Survey:
                 + option("ignore", names[0])
                 + ", or name it with "
                 + option("user", names[0])
-                + " if it labels the users; if a row is one answer, say "
+                + " if it labels the people; if a row is one answer, say "
                 + option("item", ...)
                 + " and "
                 + option("response", ...)

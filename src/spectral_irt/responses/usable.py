@@ -34,13 +34,13 @@ def _why_unusable(responses: Responses) -> str | None:
         )
     if responses.n_users == 1:
         return (
-            f"there is a single user, {listed(responses.users)}. A calibration needs answers from several people; if a "
-            "row of the table is an item, say " + option("orient", "items") + "."
+            f"there is a single person, {listed(responses.users)}. A calibration needs answers from several people; if "
+            "a row of the table is an item, say " + option("orient", "items") + "."
         )
     if responses.counts.max() < 2:
         return (
-            f"none of the {responses.n_users:,} users answered two items, so no two items can be compared. Check "
-            "that the column of users names people, not answers."
+            f"none of the {responses.n_users:,} people answered two items, so no two items can be compared. Check "
+            "that the column of people's labels names people, not answers."
         )
     n_right = int(responses.scores.sum())
     if n_right in (0, responses.n_responses):
@@ -51,7 +51,7 @@ def _why_unusable(responses: Responses) -> str | None:
         )
     if not np.any((responses.scores > 0) & (responses.scores < responses.counts)):
         return (
-            f"every one of the {responses.n_users:,} users has all answers right or all wrong, so nobody found one "
+            f"every one of the {responses.n_users:,} people has all answers right or all wrong, so nobody found one "
             "item harder than another. Check how the answers were scored."
         )
     return None

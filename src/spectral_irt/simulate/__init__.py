@@ -1,7 +1,7 @@
 """Draw responses under the Rasch model, with the sampling designs of the paper and of practice.
 
-A design says which items each user is shown; `rasch` draws the parameters, then the answers, a run of users at a time.
-No array of users x items is ever made: time and memory grow with the number of responses.
+A design says which items each person is shown; `rasch` draws the parameters, then the answers, a run of people at
+a time. No array of people x items is ever made: time and memory grow with the number of responses.
 """
 
 from spectral_irt.simulate.designs import (

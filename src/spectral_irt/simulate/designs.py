@@ -22,7 +22,7 @@ WIDEST = 10
 
 @dataclass(frozen=True)
 class Design:
-    """Which items each user is shown, independently of ability and difficulty (missing completely at random)."""
+    """Which items each person is shown, independently of ability and difficulty (missing completely at random)."""
 
     @property
     def n_items(self) -> int | None:
@@ -30,16 +30,16 @@ class Design:
         return None
 
     def check(self, n_users: int, n_items: int) -> None:
-        """Refuse what cannot be done with so many users and items."""
+        """Refuse what cannot be done with so many people and items."""
 
     def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
-        """For runs of consecutive users: how many items each is shown, and these items, user after user."""
+        """For runs of consecutive people: how many items each is shown, and these items, person after person."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class Complete(Design):
-    """Every user is shown every item."""
+    """Every person is shown every item."""
 
     def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
         yield from _spiralled(np.arange(n_items, dtype=np.int32)[None, :], n_users)
@@ -47,12 +47,12 @@ class Complete(Design):
 
 @dataclass(frozen=True)
 class Sampled(Design):
-    """The paper's sampling model: every user is shown every item with probability `p`, independently.
+    """The paper's sampling model: every person is shown every item with probability `p`, independently.
 
     Parameters
     ----------
     p : float
-        0 < p <= 1. With a small p some users are shown one item or none; they stay in the data.
+        0 < p <= 1. With a small p some people are shown one item or none; they stay in the data.
 
     References
     ----------
@@ -80,21 +80,21 @@ class Sampled(Design):
 
 @dataclass(frozen=True)
 class Popularity(Design):
-    """Some items are seen by many, most by few; some users answer much, most little. Ratings and logs look like this.
+    """Some items are seen by many, most by few; some people answer much, most little. Ratings and logs look like this.
 
-    User `l` is shown n_l items. n_l is lognormal, scaled so that the total is exactly `n_responses`, and kept between
+    Person `l` is shown n_l items. n_l is lognormal, scaled so that the total is exactly `n_responses`, and kept between
     `fewest` and `most`. The items come by successive sampling: one after the other, each time with probability
-    proportional to `rank^-exponent` among the items the user has not been shown yet. Item 0 has rank 1.
+    proportional to `rank^-exponent` among the items the person has not been shown yet. Item 0 has rank 1.
 
-    Time follows `n_responses` while most users see a small part of the items and the exponent is moderate (below 1,
-    say); users for whom this fails cost the time of one number per item each, and no more memory.
+    Time follows `n_responses` while most people see a small part of the items and the exponent is moderate (below 1,
+    say); people for whom this fails cost the time of one number per item each, and no more memory.
 
     Parameters
     ----------
     n_responses : int
         The total number of responses.
     exponent : float
-        0: all items equally popular. 0.7: of a user's first answers, 43% (of 500 items) to 48% (of 27,000) go to
+        0: all items equally popular. 0.7: of a person's first answers, 43% (of 500 items) to 48% (of 27,000) go to
         the most popular tenth of the items.
     activity_sd : float
         Standard deviation of log n_l before the limits apply. 1: the busiest tenth give about 40% of the answers.
@@ -127,7 +127,7 @@ class Popularity(Design):
         if not n_users * self.fewest <= self.n_responses <= n_users * most:
             raise OptionError(
                 option("n_responses"),
-                f" is {self.n_responses:,}; {n_users:,} users with {self.fewest} to {most} answers each give "
+                f" is {self.n_responses:,}; {n_users:,} people with {self.fewest} to {most} answers each give "
                 f"{n_users * self.fewest:,} to {n_users * most:,}.",
             )
 
@@ -158,7 +158,7 @@ class Popularity(Design):
 
 @dataclass(frozen=True)
 class Booklets(Design):
-    """Overlapping booklets, dealt out in turn: user `l` takes booklet `l mod booklets`.
+    """Overlapping booklets, dealt out in turn: person `l` takes booklet `l mod booklets`.
 
     The items stand in a circle; booklet `b` holds `length` consecutive items from item `b * n_items / booklets` on.
 
@@ -202,7 +202,7 @@ class Booklets(Design):
 
 @dataclass(frozen=True)
 class LinkedForms(Design):
-    """Test forms in a line, each sharing `anchors` items with the one before; user `l` takes form `l mod forms`.
+    """Test forms in a line, each sharing `anchors` items with the one before; person `l` takes form `l mod forms`.
 
     The chain on items mixes slowly on such data (two anchors between 30 forms: contraction 0.996), which makes it the
     hard case for solvers. There are `forms * length - (forms - 1) * anchors` items: 1,142 by default.
@@ -276,7 +276,7 @@ def _names(options: Iterable[str]) -> str:
 
 
 def _spiralled(forms: NDArray[np.int32], n_users: int) -> Iterator[Shown]:
-    """User `l` is shown the items of row `l mod rows` of `forms`."""
+    """Person `l` is shown the items of row `l mod rows` of `forms`."""
     n_forms, length = forms.shape
     rows = max(1, CHUNK // length)
     for start in range(0, n_users, rows):

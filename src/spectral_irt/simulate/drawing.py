@@ -29,7 +29,7 @@ class Simulated:
     Attributes
     ----------
     responses : Responses
-        Items are labeled 0 to n_items - 1, users 0 to n_users - 1.
+        Items are labeled 0 to n_items - 1, people 0 to n_users - 1.
     difficulty : array, n_items
         Larger = harder; mean zero.
     ability : array, n_users
@@ -74,7 +74,7 @@ def rasch(
     seed: int | np.random.Generator | None = None,
     **options: Any,
 ) -> Simulated:
-    """Responses of `n_users` users to `n_items` items under the Rasch model, with the truth behind them.
+    """Responses of `n_users` people to `n_items` items under the Rasch model, with the truth behind them.
 
     P(X_li = 1) = 1 / (1 + exp(beta_i - theta_l)), or 1 / (1 + exp(a_i (beta_i - theta_l))) with slopes.
 
@@ -145,7 +145,7 @@ def _answered(
     beta: Floats,
     a: Floats,
 ) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[np.bool_]]]:
-    """For runs of users: how many items each is given, these items, and which of them are answered wrong."""
+    """For runs of people: how many items each is given, these items, and which of them are answered wrong."""
     if isinstance(plan, Responsive):
         for counts, items, right in plan.administered(for_answers, beta, theta, a):
             yield counts, items, ~right

@@ -1,4 +1,4 @@
-"""Successive sampling without replacement, for many users at once, at a cost that follows the items drawn."""
+"""Successive sampling without replacement, for many people at once, at a cost that follows the items drawn."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spectral_irt.responses.pack import user_chunks
 
 # Responses drawn at a time. Not tied to the size of a block: a seed must keep its bits when that is tuned.
 CHUNK = 500_000
-# (user, item, position) of a draw must fit in 63 bits: 2^18 users of a chunk, 2^24 items, 2^20 positions.
+# (person, item, position) of a draw must fit in 63 bits: 2^18 people of a chunk, 2^24 items, 2^20 positions.
 MOST_ITEMS = 2**24
 
 
@@ -19,7 +19,7 @@ class SuccessiveSampler:
 
     Two ways to the same distribution, both exact. Drawing *with* replacement and keeping the first n_l items to appear
     is cheap while few draws repeat. The race, in which item `i` arrives after an exponential time with rate `weight_i`
-    and the first n_l win, costs all items once, and serves the users for whom the draws would cost more.
+    and the first n_l win, costs all items once, and serves the people for whom the draws would cost more.
     """
 
     def __init__(self, weights: Floats) -> None:
@@ -31,7 +31,7 @@ class SuccessiveSampler:
         self._different = np.array([-np.expm1(-draws * self.weights).sum() for draws in self._draws])
 
     def draw(self, rng: np.random.Generator, counts: Ints) -> NDArray[np.int32]:
-        """`counts[l]` different items for every user `l`, user after user."""
+        """`counts[l]` different items for every person `l`, person after person."""
         # Draws that give the wanted number of items, with about a standard deviation to spare.
         draws = np.ceil(np.interp(counts + np.sqrt(counts), self._different, self._draws, right=np.inf))
         race = draws > self.n_items / 2  # a draw, with its part in the sort, costs about twice an arrival
@@ -116,5 +116,5 @@ def _alias_table(weights: Floats) -> tuple[Floats, NDArray[np.int32]]:
 
 
 def limits_of(counts: Ints) -> Ints:
-    """Where each user begins, and the end: 0, n_1, n_1 + n_2, ..."""
+    """Where each person begins, and the end: 0, n_1, n_1 + n_2, ..."""
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64, copy=False)

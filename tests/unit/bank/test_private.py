@@ -94,7 +94,7 @@ def test_names_of_repeated_people_do_not_go_into_the_bank(tmp_path: Path) -> Non
     users = [*data.users[:5].tolist(), *(f"other {k}" for k in range(80))]
     updated = bank.update(replace(mixed, users=np.array(users, dtype=object)), repeats="skip", salt=SALT)
     folder = updated.save(tmp_path / "bank")
-    assert "5 of 85 users are in the bank already" in (folder / "bank.json").read_text()
+    assert "5 of 85 people are in the bank already" in (folder / "bank.json").read_text()
     assert all(b"pupil" not in path.read_bytes() for path in folder.iterdir())
 
 

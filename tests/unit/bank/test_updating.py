@@ -28,7 +28,7 @@ DESIGNS: dict[str, tuple[int, int | None, dict[str, Any]]] = {
 
 
 def named(responses: Responses) -> Responses:
-    """The same with users who have names."""
+    """The same with people who have names."""
     users = np.array([f"user {label}" for label in responses.users.tolist()], dtype=object)
     return replace(responses, users=users)
 
@@ -213,7 +213,7 @@ def test_the_same_users_in_other_company(two: tuple[Bank, Responses, Responses])
     _, first, second = two
     bank = bank_of(first, SALT)
     mixed = pieces(named(simulate.rasch(400, 12, seed=12).responses), 1)[0]  # everybody, in another order
-    with pytest.raises(BankError, match=r"200 of 400 users are in the bank already.*repeats='skip'"):
+    with pytest.raises(BankError, match=r"200 of 400 people are in the bank already.*repeats='skip'"):
         bank.update(mixed, salt=SALT)
     skipped = bank.update(mixed, repeats="skip", salt=SALT)
     assert np.array_equal(skipped.n, bank.n + second.item_counts)
@@ -238,7 +238,7 @@ def test_numbered_users_are_no_repeats_by_accident() -> None:
     bank = bank_of(a, SALT)
     bank.update(b, salt=SALT)
     longer = Responses.from_wide(np.vstack([a.to_dense(), b.to_dense()]))
-    with pytest.raises(BankError, match=r"3\d\d of 600 users"):
+    with pytest.raises(BankError, match=r"3\d\d of 600 people"):
         bank.update(longer, salt=SALT)
 
 

@@ -18,7 +18,7 @@ def random_table(n=40, m=7, p=0.6, seed=0):
 
 
 def theta_by_hand(row, beta):
-    """PROX over the items of one user."""
+    """PROX over the items of one person."""
     seen = ~np.isnan(row)
     mean, variance = beta[seen].mean(), beta[seen].var()
     share = row[seen].mean()

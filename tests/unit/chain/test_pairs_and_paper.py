@@ -24,7 +24,7 @@ def table():
 
 
 def printed_program(x, nu, rule):
-    """The paper's listing, in its own dense terms (users x items here), with its undefined name mended."""
+    """The paper's listing, in its own dense terms (people x items here), with its undefined name mended."""
     m = x.shape[1]
     y, b = dense_pairs(x)
     met = (y != 0) | (y.T != 0) if rule == "differed" else b > 0

@@ -29,7 +29,7 @@ BAD = [
     ("bx", "BX-Book-Ratings.csv", '"User-ID";"ISBN";"Book-Rating"\n"1";"2";"3"\n"1";"0', "line 3 does not look like"),
     ("book_genome", "raw/ratings.json", '{"item": 1}\n', "the first line has no 'item_id', 'user_id', 'rating'"),
     ("book_genome", "raw/ratings.json", '{"item_id":1,"user_id":2,"rating":3}\n{"item_id":1,"us', "ratings.json"),
-    ("book_genome", "raw/ratings.json", '{"item_id":1,"user_id":2,"rating":3}\n{"item_id":1}\n', "row 2 has no user"),
+    ("book_genome", "raw/ratings.json", '{"item_id":1,"user_id":2,"rating":3}\n{"item_id":1}\n', "row 2 has no person"),
     ("uci_student", "Sapfile1.arff", "@attribute ge {M}\n@data\nM\n", "no attribute 'tnp', 'twp', 'iap', 'esp'"),
     ("uci_student", "Sapfile1.arff", "@attribute tnp {Vg}\n@data\nVg,Good\n", "line 3 has 2 values"),
     ("grades_three", "student-por.csv", "school,G1,G2,G3\nGP,1,2,3\n", "no column 'G1', 'G2', 'G3'"),

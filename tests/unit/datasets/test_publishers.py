@@ -15,7 +15,7 @@ from spectral_irt.datasets.catalog import sources
 from spectral_irt.datasets.publishers import LAYOUTS
 from spectral_irt.errors import OptionError, ReadError
 
-# user, item, rating; user 3 rated everything alike, item 40 was rated once
+# person, item, rating; person 3 rated everything alike, item 40 was rated once
 RATINGS = [
     (1, 10, 5.0),
     (1, 20, 3.0),
@@ -60,7 +60,7 @@ def hetrec(folder: Path) -> None:
 
 
 def eachmovie(folder: Path) -> None:
-    # Scores are fifths; the user's mean may equal one of them only up to rounding.
+    # Scores are fifths; the person's mean may equal one of them only up to rounding.
     lines = [f"{u}\t{i}\t{r / 5:g}\t1\t1/24/1996 6:19:00 PM" for u, i, r in RATINGS]
     write(folder / "Vote.txt", lines)
 
@@ -101,7 +101,7 @@ WRITERS = [
 
 
 def expected() -> np.ndarray:
-    """0 where a rating is above the user's mean, 1 where not, NaN where there is none: one user after the other."""
+    """0 where a rating is above the person's mean, 1 where not, NaN where there is none: one person after the other."""
     users, items = sorted({u for u, _, _ in RATINGS}), sorted({i for _, i, _ in RATINGS})
     out = np.full((len(users), len(items)), np.nan)
     for u, i, r in RATINGS:
@@ -172,7 +172,7 @@ def test_cutoffs(tmp_path: Path) -> None:
     assert dataset.responses.n_users == whole.responses.n_users
     assert dataset.item_ratings.tolist() == [3, 4]  # type: ignore[union-attr]
     np.testing.assert_allclose(dataset.item_means, [11 / 3, 9 / 4])
-    # Means of users are those over all their ratings.
+    # Means of people are those over all their ratings.
     np.testing.assert_array_equal(dataset.responses.to_dense(), expected()[:, :2])
     assert "2 of 4 items kept: at least 3 ratings." in dataset.notes
     with pytest.raises(OptionError, match="no item with at least 10 ratings"):
@@ -187,7 +187,7 @@ def test_the_authors_drop_users_too(tmp_path: Path) -> None:
     write(tmp_path / "ml-20m" / "ratings.csv", ["userId,movieId,rating,timestamp", *lines])
     dataset = open_dataset("ml_20m", tmp_path, cutoff="authors")
     assert (dataset.responses.n_users, dataset.responses.n_items) == (55, 60)
-    assert "55 of 60 users kept: at least 40 ratings." in dataset.notes
+    assert "55 of 60 people kept: at least 40 ratings." in dataset.notes
 
 
 def test_riiid_first_answers_without_lectures(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ def test_uci_students_of_the_paper_are_the_first(tmp_path: Path) -> None:
     assert open_dataset("uci_student", tmp_path).responses.n_users == 300
     dataset = open_dataset("uci_student", tmp_path, cutoff="authors")
     assert dataset.responses.users.tolist() == list(range(1, 132))
-    assert "131 of 300 users kept: the first, as in the paper." in dataset.notes
+    assert "131 of 300 people kept: the first, as in the paper." in dataset.notes
 
 
 def test_three_grades_in_a_zip_in_a_zip(tmp_path: Path) -> None:

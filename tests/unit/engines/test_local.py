@@ -30,7 +30,7 @@ def blocks() -> tuple[Block, ...]:
 
 
 def weighted(block: Block, v: np.ndarray) -> np.ndarray:
-    """Something like an inflow: wrong answers, weighted by what the user got right."""
+    """Something like an inflow: wrong answers, weighted by what the person got right."""
     rows = block.pattern(len(v)) @ v
     rows[1::2] = rows[0::2] / 3
     rows[0::2] = 0

@@ -19,14 +19,14 @@ from spectral_irt.responses import Responses
 
 
 def draw(n_users, n_items, seen=1.0, seed=0, spread=1.0):
-    """Simulated answers, NaN where unseen; the first users are awkward: empty, all right, all wrong, one answer."""
+    """Simulated answers, NaN where unseen; the first people are awkward: empty, all right, all wrong, one answer."""
     rng = np.random.default_rng(seed)
     beta = rng.normal(size=n_items) * spread
     x = (rng.random((n_users, n_items)) < 1 / (1 + np.exp(beta - rng.normal(size=(n_users, 1))))).astype(float)
     x[rng.random(x.shape) >= seen] = np.nan
     x[0], x[1], x[2] = np.nan, 1, 0
     x[3], x[3, 0] = np.nan, 1
-    x[4] = x[5]  # two users alike
+    x[4] = x[5]  # two people alike
     return x
 
 
@@ -37,7 +37,7 @@ def blocks_of(x, pieces):
 
 
 def by_enumeration(x, beta):
-    """Conditional log-likelihood, its gradient and its information, one user and one pattern of answers at a time."""
+    """Conditional log-likelihood, its gradient and its information, one person and one pattern of answers at a time."""
     m = len(beta)
     loglik, gradient, matrix = 0.0, np.zeros(m), np.zeros((m, m))
     for row in x:

@@ -89,7 +89,7 @@ def test_two_items_come_out_exactly_twice_as_far_apart():
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [5, 7, 10])
 def test_known_bias_and_its_correction(n):
-    """Slope about n / (n - 1) however many users; the noise of a slope here is about 0.005."""
+    """Slope about n / (n - 1) however many people; the noise of a slope here is about 0.005."""
     data = rasch(20_000, difficulty=np.linspace(-1, 1, n), seed=n)
     fit = JointRasch().fit(data.responses)
     truth = data.difficulty

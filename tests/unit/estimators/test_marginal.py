@@ -1,4 +1,4 @@
-"""Marginal likelihood: kernels against loops over users and nodes, then what the estimator promises."""
+"""Marginal likelihood: kernels against loops over people and nodes, then what the estimator promises."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BETA = np.array([-0.7, 0.2, 0.9, -0.4, 0.1, 0.3, -0.4])
 
 
 def loops(X, beta, population):
-    """Expected answers at nodes, users at nodes, log-likelihood, posterior: by definition."""
+    """Expected answers at nodes, people at nodes, log-likelihood, posterior: by definition."""
     m, k = len(beta), len(population.nodes)
     counts, users, loglik, posteriors = np.zeros((m, k)), np.zeros(k), 0.0, []
     for row in X:
@@ -121,7 +121,7 @@ def test_nodes_are_a_normal_distribution():
 
 
 def test_nodes_resolve_long_users():
-    """600 answers a user, posteriors 0.08 wide: twice as many nodes as by default change nothing."""
+    """600 answers a person, posteriors 0.08 wide: twice as many nodes as by default change nothing."""
     data = rasch(150, 600, seed=2)
     fit = MarginalRasch().fit(data.responses)
     finer = MarginalRasch(nodes=2 * len(fit.nodes_) + 1).fit(data.responses)

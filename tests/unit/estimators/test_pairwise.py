@@ -1,4 +1,4 @@
-"""Pairwise likelihood: users' scores against loops, both algorithms, the sandwich."""
+"""Pairwise likelihood: people's scores against loops, both algorithms, the sandwich."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def test_two_items_are_a_log_ratio(estimator):
 @pytest.mark.slow
 @BOTH
 def test_errors_equal_the_jackknife(estimator):
-    """The infinitesimal jackknife is the delta method; leaving users out one by one differs by O(1/n)."""
+    """The infinitesimal jackknife is the delta method; leaving people out one by one differs by O(1/n)."""
     X = rasch(400, 5, seed=4).responses.to_dense()
     X[np.random.default_rng(1).random(X.shape) < 0.15] = np.nan
     fit = estimator().fit(X)

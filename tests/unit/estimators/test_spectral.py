@@ -15,7 +15,7 @@ REFERENCE = Path(__file__).parents[2] / "reference"
 
 
 def two_islands(link=None):
-    """Items 0-3 and 4-7, each answered by its own users; `link` adds rows."""
+    """Items 0-3 and 4-7, each answered by its own people; `link` adds rows."""
     rng = np.random.default_rng(0)
     table = np.full((200, 8), np.nan)
     table[:100, :4] = rng.integers(0, 2, (100, 4))
@@ -131,7 +131,7 @@ class TestRegularization:
 
 class TestDesign:
     def test_no_common_scale(self):
-        with pytest.raises(DisconnectedDesignError, match=r"2 groups that share no users \(sizes 4, 4"):
+        with pytest.raises(DisconnectedDesignError, match=r"2 groups that share no people \(sizes 4, 4"):
             SpectralRasch(regularization=0).fit(two_islands())
 
     def test_no_common_scale_under_nu(self):
@@ -175,7 +175,7 @@ class TestDesign:
         data = simulate.rasch(1200, design="linked", forms=4, length=30, anchors=1, seed=2)
         fit = SpectralRasch().fit(data.responses)
         (finding,) = [f for f in fit.findings_ if f.code == "weak_links"]
-        assert "users link two groups" in finding.sentence
+        assert "people link two groups" in finding.sentence
 
     def test_silent_users_change_nothing(self):
         table = simulate.rasch(300, 6, seed=3).responses.to_dense()
@@ -259,8 +259,8 @@ def test_bad_options(params, message):
         ([[1, 1], [1, 1]], "all 4 responses are right"),
         ([[0, 0], [0, 0]], "all 4 responses are wrong"),
         ([[1], [0]], "a single item"),
-        ([[1, 0]], "a single user"),
-        ([[1, None], [None, 0], [0, None]], "none of the 3 users answered two items"),
+        ([[1, 0]], "a single person"),
+        ([[1, None], [None, 0], [0, None]], "none of the 3 people answered two items"),
         ([[None, None], [None, None]], "no response at all"),
         ([[1, 1], [0, 0]], "all answers right or all wrong"),
     ],

@@ -25,7 +25,7 @@ from split import in_blocks
 
 
 def dense_bound(X, mean, var, b, c, mu, tau_b, tau):
-    """The evidence bound by definition, xi at its best: sums over answers, users, items, hyperparameters."""
+    """The evidence bound by definition, xi at its best: sums over answers, people, items, hyperparameters."""
     total = 0.0
     for user in range(X.shape[0]):
         for i in range(X.shape[1]):

@@ -76,7 +76,7 @@ def test_sample_and_options():
     for options, complaint in (
         ({"replicates": 10}, "at least 39"),
         ({"level": 0}, "between 0 and 1"),
-        ({"sample": 1}, "number of users"),
+        ({"sample": 1}, "number of people"),
     ):
         with pytest.raises(OptionError, match=complaint):
             bootstrap(data.responses, data.difficulty, statistic, **options)

@@ -159,7 +159,7 @@ def test_error_over_floor_with_an_item_nobody_answered() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_users": 0}, "needs a user"),
+        ({"n_users": 0}, "needs a person"),
         ({"n_items": 1}, "two items"),
         ({"p": 0.0}, "p is 0.0"),
         ({"p": 1.5}, "p is 1.5"),

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.slow  # many short ones: seconds together
 
 
 def residuals(responses, beta, standardized=False):
-    """Users x items, NaN where there is no answer."""
+    """People x items, NaN where there is no answer."""
     theta = abilities(responses, beta).ability
     p = 1 / (1 + np.exp(beta - theta[:, None]))
     r = responses.to_dense() - p
@@ -110,7 +110,7 @@ def test_average_is_minus_one_over_the_other_items():
 
 
 def dependent_data(seed):
-    """Twelve items; three in ten users answer item 8 as they answered item 3."""
+    """Twelve items; three in ten people answer item 8 as they answered item 3."""
     table = simulate.rasch(800, 12, seed=seed).responses.to_dense()
     copied = np.random.default_rng(seed).random(800) < 0.3
     table[copied, 8] = table[copied, 3]
@@ -163,7 +163,7 @@ def test_bad_options():
     ]:
         with pytest.raises(OptionError, match=text):
             fit.analyse(data).local_dependence(**options)
-    with pytest.raises(DesignError, match="no two items have 200 users in common"):
+    with pytest.raises(DesignError, match="no two items have 200 people in common"):
         fit.analyse(data).local_dependence(min_users=200)
     with pytest.raises(OptionError, match="not in the calibration"):
         fit.analyse(Responses.from_wide([[1, 0]], items=["x", "y"]))

@@ -16,7 +16,7 @@ from spectral_irt.inference.splits import divide
 
 
 def two_groups(sizes, m, seed, shift=0.0, mean=0.0, missing=0.0):
-    """Groups of users; for the last, items are harder by `shift`, and its users are abler by `mean`."""
+    """Groups of people; for the last, items are harder by `shift`, and its people are abler by `mean`."""
     rng = np.random.default_rng(seed)
     beta = rng.standard_normal(m)
     parts = []
@@ -239,10 +239,10 @@ def test_bad_groups():
         fit.analyse(data).dif(["x"] * 400)
     with pytest.raises(DesignError, match="no level at all, only missing values"):
         fit.analyse(data).dif([None] * 400)
-    with pytest.raises(OptionError, match="the groups are 399 labels, and the data has 400 users"):
+    with pytest.raises(OptionError, match="the groups are 399 labels, and the data has 400 people"):
         fit.analyse(data).dif(groups[1:])
     few = np.where(np.arange(400) < 380, "many", "few")
-    with pytest.raises(DesignError, match=r"fewer than 30 users .* in 'few' \(\d+\), which leaves 1 of 2 groups"):
+    with pytest.raises(DesignError, match=r"fewer than 30 people .* in 'few' \(\d+\), which leaves 1 of 2 groups"):
         fit.analyse(data).dif(few)
     with pytest.raises(OptionError, match="reference is 'z'; the groups are 'g0', 'g1'"):
         fit.analyse(data).dif(groups, reference="z")
@@ -261,7 +261,7 @@ def test_small_groups_and_users_without_one_are_told():
     labels[10:15] = None
     found = SpectralRasch().fit(data).analyse(data).dif(labels)
     codes = {f.code: f.sentence for f in found.findings}
-    assert "5 of 400 users are in no group" in codes["users_without_group"]
+    assert "5 of 400 people are in no group" in codes["users_without_group"]
     assert "'tiny' (" in codes["small_groups"]
     assert found.groups.names == ("g0", "g1")
     by_user = dict(enumerate(labels))

@@ -25,7 +25,7 @@ def in_blocks(table, pieces):
 
 
 def mixed(table, beta):
-    """The table with NaN for users who have everything right or wrong, and for items without a difficulty."""
+    """The table with NaN for people who have everything right or wrong, and for items without a difficulty."""
     table = np.where(np.isfinite(beta), table, np.nan)
     for row in table:
         seen = row[~np.isnan(row)]
@@ -40,7 +40,7 @@ def squares_by_hand(x, p):
 
 
 def given_score(row, beta):
-    """P(X_i = 1 | score) of one user by adding up all answer patterns with that score."""
+    """P(X_i = 1 | score) of one person by adding up all answer patterns with that score."""
     seen = np.flatnonzero(~np.isnan(row))
     total, weight = np.zeros(len(row)), 0.0
     for ones in combinations(seen, int(row[seen].sum())):
@@ -59,7 +59,7 @@ def test_conventional_by_definition(pieces, missing):
     if missing is not None:
         beta[missing] = np.nan
     theta = np.linspace(-1.03, 2.01, len(AWKWARD))
-    theta[3] = np.inf  # maximum likelihood of the user with everything right
+    theta[3] = np.inf  # maximum likelihood of the person with everything right
     found = item_statistics(in_blocks(AWKWARD, pieces), beta, theta)
     squares = found.mean_squares
     table = mixed(AWKWARD, beta)
@@ -226,7 +226,7 @@ def test_errors():
 @pytest.mark.slow
 @pytest.mark.parametrize("m", [10, 20, 60])
 def test_conditional_fit_averages_one(m):
-    """30% missing, 1,000 users; the conventional mean squares fall short, the conditional ones do not."""
+    """30% missing, 1,000 people; the conventional mean squares fall short, the conditional ones do not."""
     rows = []
     for seed in range(40):
         responses = simulate.rasch(1000, m, design="sampled", p=0.7, seed=seed).responses

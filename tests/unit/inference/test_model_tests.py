@@ -214,7 +214,7 @@ def test_martin_loef_finds_two_abilities():
 @pytest.mark.parametrize(
     ("table", "split", "error", "text"),
     [
-        ([[1, 0, 1], [0, np.nan, 1], [0, 1, 0]], "median", DesignError, "1 of 3 users miss an answer"),
+        ([[1, 0, 1], [0, np.nan, 1], [0, 1, 0]], "median", DesignError, "1 of 3 people miss an answer"),
         ([[1, 0, 1, 0], [1, 1, 0, 0], [1, 0, 0, 1]], "median", DesignError, "no finite difficulty: 0"),
         ([[1, 0, 1, 0], [0, 1, 0, 1]], "thirds", OptionError, "it can be 'median', 'mean'"),
         ([[1, 0, 1, 0], [0, 1, 0, 1]], [1, 1, 1, 2], OptionError, "'2' has fewer"),
@@ -232,9 +232,9 @@ def test_martin_loef_bad_input(table, split, error, text):
 
 def test_groups_that_cannot_be_compared():
     data = simulate.rasch(200, 6, seed=11).responses
-    with pytest.raises(DesignError, match="two groups of users are needed to compare, and there is a single one, 'a'"):
+    with pytest.raises(DesignError, match="two groups of people are needed to compare, and there is a single one, 'a'"):
         andersen(data, ["a"] * 200)
-    with pytest.raises(DesignError, match="two groups of users are needed to compare, and there is none"):
+    with pytest.raises(DesignError, match="two groups of people are needed to compare, and there is none"):
         andersen(data, [None] * 200)
     extreme = np.where(data.scores == 6, "top", "rest")
     with pytest.raises(DesignError, match="in the group 'top'"):
@@ -245,7 +245,7 @@ def test_a_group_whose_items_fall_apart_is_named():
     table = simulate.rasch(400, 8, seed=12).responses.to_dense()
     table[200:300, :4] = np.nan
     table[300:, 4:] = np.nan
-    with pytest.raises(DisconnectedDesignError, match=r"in the group 'b' \(200 users\) of the data: the items split"):
+    with pytest.raises(DisconnectedDesignError, match=r"in the group 'b' \(200 people\) of the data: the items split"):
         andersen(table[:, [0, 1, 2, 4, 5, 6]], np.repeat(["a", "b"], 200))
     # Where most items hang together, the few that do not are left out.
     found = andersen(table[:, [0, 1, 2, 3, 4, 5]], np.repeat(["a", "b"], 200))

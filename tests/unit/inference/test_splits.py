@@ -1,4 +1,4 @@
-"""How users are divided: every kind of split by its definition, and what may not decide on a group."""
+"""How people are divided: every kind of split by its definition, and what may not decide on a group."""
 
 import numpy as np
 import pandas as pd
@@ -63,7 +63,7 @@ def test_ability_is_a_split_at_the_median_score_on_complete_data():
 
 
 def test_ability_divides_a_short_easy_test():
-    """Half of LSAT's informative users have four of five right; the able half must not be the perfect ones alone."""
+    """Half of LSAT's informative people have four of five right; the able half must not be the perfect ones alone."""
     responses = datasets.load_lsat()
     found = divide(responses, "ability", difficulty=np.zeros(5))
     informed = (responses.scores > 0) & (responses.scores < 5)
@@ -118,11 +118,11 @@ def test_bad_splits():
         OptionError, match=r"split is 'thirds'; it can be 'median', 'mean', 'ability', 'scores', or lab"
     ):
         divide(data, "thirds")
-    with pytest.raises(OptionError, match="the groups are 3 labels, and the data has 7 users"):
+    with pytest.raises(OptionError, match="the groups are 3 labels, and the data has 7 people"):
         divide(data, ["a", "b", "a"])
     with pytest.raises(OptionError, match=r"shape \(7, 2\)"):
         divide(data, np.zeros((7, 2)))
-    with pytest.raises(OptionError, match=r"none of the 2 users in the groups \('x', 'y'\) is in the data \(0, 1, 2"):
+    with pytest.raises(OptionError, match=r"none of the 2 people in the groups \('x', 'y'\) is in the data \(0, 1, 2"):
         divide(data, {"x": "a", "y": "b"})
 
 

@@ -128,7 +128,7 @@ def test_files_of_different_kinds(tmp_path: Path) -> None:
     message = complaint([files["a.parquet"], files["long.csv"]])
     assert "'long.csv' (csv) and 'a.parquet' (parquet)" in message
     assert "long.csv is long" in complaint([files["wide.csv"], files["long.csv"]])
-    assert "bare.csv has no column of user labels" in complaint([files["wide.csv"], files["bare.csv"]])
+    assert "bare.csv has no column of people's labels" in complaint([files["wide.csv"], files["bare.csv"]])
 
 
 def cut(path: Path, keep: float) -> None:
@@ -218,10 +218,10 @@ def test_fields_that_are_not_there(tmp_path: Path) -> None:
     [
         ("student,question,answer,correct\na,q,B,1\n", {}, "'answer' and 'correct' could each hold the response"),
         ("student,question,answer,correct\na,q,B,1\na,r,B,1\n", {}, "response='correct'"),
-        ("model,subject,question,score\na,x,q,1\n", {}, "'model' and 'subject' could each hold the user"),
+        ("model,subject,question,score\na,x,q,1\n", {}, "'model' and 'subject' could each hold the person"),
         ("user,item,thing\na,q,1\n", {}, "seems to be long.* Say response="),
-        ("item,score,who\nq,1,a\n", {"format": "long"}, "no column is named like a user"),
-        ("who,what,score\nq,1,a\n", {"response": "score"}, "no column is named like a user"),
+        ("item,score,who\nq,1,a\n", {"format": "long"}, "no column seems to hold the person"),
+        ("who,what,score\nq,1,a\n", {"response": "score"}, "no column seems to hold the person"),
     ],
 )
 def test_columns_that_are_not_clear(tmp_path: Path, text: str, options: dict[str, Any], says: str) -> None:

@@ -33,7 +33,7 @@ def dense(block: Block, n_items: int = N_ITEMS) -> np.ndarray:
 def test_packs_ones_first_then_zeros_in_item_order(block: Block) -> None:
     np.testing.assert_array_equal(dense(block), AWKWARD)
     assert block.items.dtype == np.int32
-    assert block.items[:5].tolist() == [0, 2, 6, 1, 3]  # user 0: right on 0, 2, 6, wrong on 1, 3
+    assert block.items[:5].tolist() == [0, 2, 6, 1, 3]  # person 0: right on 0, 2, 6, wrong on 1, 3
     assert block.split[0] == 3
 
 
@@ -42,7 +42,7 @@ def test_counts_scores_and_who_is_informative(block: Block) -> None:
     assert block.n_responses == np.sum(~np.isnan(AWKWARD))
     np.testing.assert_array_equal(block.counts, np.sum(~np.isnan(AWKWARD), axis=1))
     np.testing.assert_array_equal(block.scores, np.nansum(AWKWARD, axis=1))
-    # Not the empty user (1), the perfect one (3), the one with nothing right (4), nor the one with one answer (5).
+    # Not the empty person (1), the perfect one (3), the one with nothing right (4), nor the one with one answer (5).
     assert np.flatnonzero(block.informative).tolist() == [0, 2, 6, 7]
 
 

@@ -14,7 +14,7 @@ from spectral_irt.responses.pack import Repeats, user_chunks
 
 
 def slots_of(answers: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
-    """indptr and slots from the (item, right) pairs of every user."""
+    """indptr and slots from the (item, right) pairs of every person."""
     indptr = np.cumsum([0] + [len(user) for user in answers])
     slots = np.array([2 * item + (1 - right) for user in answers for item, right in user], dtype=np.int32)
     return indptr, slots
@@ -87,12 +87,12 @@ def test_repeats_keep_the_answer_asked_for(
 
 
 def test_repeats_are_an_error_that_counts_and_names_pairs() -> None:
-    with pytest.raises(DuplicateResponseError, match=r"2 \(user, item\) pairs.*\(0, 0\), \(2, 1\).*duplicates="):
+    with pytest.raises(DuplicateResponseError, match=r"2 \(person, item\) pairs.*\(0, 0\), \(2, 1\).*duplicates="):
         packed(REPEATED, 3)
 
 
 def test_the_same_answer_twice_is_a_repeat_too() -> None:
-    with pytest.raises(DuplicateResponseError, match=r"1 \(user, item\) pair is"):
+    with pytest.raises(DuplicateResponseError, match=r"1 \(person, item\) pair is"):
         packed([[(0, 1), (0, 1)]], 1)
 
 

@@ -282,7 +282,7 @@ def test_wide_files_are_stacked(tmp_path: Path) -> None:
     assert responses.items.tolist() == ["q1", "q2", "q3"]
     np.testing.assert_array_equal(responses.to_dense(), [[1, 0, NAN], [NAN, 1, 1]])
     (tmp_path / "form2.csv").write_text("id,q3,q2\nann,1,1\n")
-    with pytest.raises(DuplicateResponseError, match="2 files: 1 users have more than one row: 'ann'"):
+    with pytest.raises(DuplicateResponseError, match="2 files: 1 person has more than one row: 'ann'"):
         read_responses(tmp_path / "form?.csv")
     first = read_responses(tmp_path / "form?.csv", duplicates="first")
     np.testing.assert_array_equal(first.to_dense(), [[1, 0, 1]])
@@ -298,7 +298,7 @@ def test_files_without_labels_are_numbered_through(tmp_path: Path) -> None:
 
 def test_repeated_answers(tmp_path: Path) -> None:
     text = "user,item,response\na,q1,1\nb,q1,0\na,q1,0\na,q2,1\n"
-    with pytest.raises(DuplicateResponseError, match=r"answers.csv: 1 \(user, item\)"):
+    with pytest.raises(DuplicateResponseError, match=r"answers.csv: 1 \(person, item\)"):
         read_text(tmp_path, text)
     assert read_text(tmp_path, text, duplicates="first").to_dense()[0].tolist() == [1, 1]
     assert read_text(tmp_path, text, duplicates="last").to_dense()[0].tolist() == [0, 1]

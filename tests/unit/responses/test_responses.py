@@ -171,7 +171,7 @@ def test_from_long_is_from_wide_melted() -> None:
     user, item = np.nonzero(~np.isnan(AWKWARD))
     order = np.random.default_rng(1).permutation(len(user))
     melted = Responses.from_long(user[order], item[order], AWKWARD[user, item][order])
-    # The empty user and the item nobody answered have no row, so they cannot come back.
+    # The empty person and the item nobody answered have no row, so they cannot come back.
     seen = AWKWARD[np.ix_(np.unique(user), np.unique(item))]
     np.testing.assert_array_equal(melted.to_dense(), seen)
     assert melted.users.tolist() == np.unique(user).tolist()

@@ -240,7 +240,7 @@ def test_threshold_needs_numbers(tmp_path: Path, value: str) -> None:
         read(tmp_path, RATINGS.replace("5", value), threshold=3)
 
 
-# ------------------------------------------------------------------ above the user's mean
+# ------------------------------------------------------------------ above the person's mean
 
 
 def test_above_the_users_own_mean(tmp_path: Path) -> None:

@@ -16,8 +16,8 @@ from spectral_irt.responses.usable import check_usable
     [
         ([[None, None], [None, None]], "no response at all"),
         ([[1], [0]], "a single item, 0,"),
-        ([[1, 0]], "a single user, 0. .* orient='items'"),
-        ([[1, None], [None, 0], [None, None]], "none of the 3 users answered two items"),
+        ([[1, 0]], "a single person, 0. .* orient='items'"),
+        ([[1, None], [None, 0], [None, None]], "none of the 3 people answered two items"),
         ([[1, 1], [1, 1]], "all 4 responses are right"),
         ([[0, 0], [None, 0]], "all 3 responses are wrong"),
     ],

@@ -145,7 +145,7 @@ def test_pandas_index_labels_users() -> None:
 
 
 def test_a_user_twice_in_a_frame() -> None:
-    with pytest.raises(DuplicateResponseError, match="1 users have more than one row: 'ann'"):
+    with pytest.raises(DuplicateResponseError, match="1 person has more than one row: 'ann'"):
         Responses.from_wide(pl.DataFrame({"who": ["ann", "ann"], "a": [1, 0]}), user="who")
 
 

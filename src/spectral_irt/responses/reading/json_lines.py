@@ -108,7 +108,7 @@ def _kind(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Fields:
-    """The field with the user's label (None: numbered), the one with the answers (None: all but the others)."""
+    """The field with the person's label (None: numbered), the one with the answers (None: all but the others)."""
 
     user: str | None
     answers: str | None

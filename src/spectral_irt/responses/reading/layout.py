@@ -1,7 +1,8 @@
 """Is a table long or wide, and which column is what?
 
-Long: one row an answer, in columns for the user, the item and the response. Wide: one row a user, one column an item,
-perhaps a column with the users' labels first. What the caller says is believed; what is not said is told by names.
+Long: one row per answer, in columns for the person, the item and the response. Wide: one row per person, one column
+per item, perhaps a column with the people's labels first. What the caller says is believed; what is not
+said is told by names.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ _ENDINGS = ("", "s", "id", "ids", "name", "no", "nr", "number", "code", "key")
 
 USER_NAMES = frozenset(word + ending for word in _PEOPLE for ending in _ENDINGS)
 ITEM_NAMES = frozenset(word + ending for word in _THINGS for ending in _ENDINGS) | {"isbn"}
-# Names of users only when nothing better is there. "" and "Unnamed: 0" are what R and pandas call row labels.
+# Names of people only when nothing better is there. "" and "Unnamed: 0" are what R and pandas call row labels.
 ID_NAMES = frozenset({
     "", "id", "ids", "uid", "pid", "sid", "name", "names", "label", "case", "caseid", "idno", "rowname", "rownames",
     "index", "unnamed0", "code",
@@ -212,10 +213,11 @@ def _long(table: Table, asked: Asked) -> Long:
         if len(found) == 1:
             chosen[role] = found[0]
             continue
+        called = "person" if role == "user" else role
         if found:
-            problem = f"{_quoted(table, found)} could each hold the {role}"
+            problem = f"{_quoted(table, found)} could each hold the {called}"
         else:
-            problem = f"no column is named like a {role}; the columns are {listed(table.columns)}"
+            problem = f"no column seems to hold the {called}; the columns are {listed(table.columns)}"
         scored = [k for k in found if are_answers(table.head(k))]
         example = table.columns[(scored or found)[0]] if found else ...
         raise ReadError(f"{table.name}: {problem}. Say which one with ", option(role, example), ".")
@@ -259,7 +261,7 @@ def _wide(table: Table, asked: Asked, items_of_key: tuple[Any, ...]) -> Wide:
 
 
 def all_columns(table: Table, user: Any, items: Iterable[Any] | None) -> Wide:
-    """The layout of a wide table whose columns are these items, or all but that of the users."""
+    """The layout of a wide table whose columns are these items, or all but that of the people."""
     label = position_of(table, "user", user)
     named_items = range(len(table.columns)) if items is None else [position_of(table, "items", name) for name in items]
     return Wide(label, tuple(k for k in named_items if k is not None and k != label))

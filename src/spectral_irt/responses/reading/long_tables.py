@@ -1,6 +1,6 @@
 """Long tables -> Responses, in two passes and without ever holding the table.
 
-The first pass finds the labels and how many answers each user gave; then every answer has a place in one array of
+The first pass finds the labels and how many answers each person gave; then every answer has a place in one array of
 slots, and the second pass puts it there. Memory: four bytes a response, the labels, and one piece.
 """
 
@@ -41,7 +41,7 @@ SMALL_RANGE = 1 << 20  # integer labels in a range this small are counted in an 
 
 @dataclass(frozen=True)
 class LongPiece:
-    """Some rows of a long table: labels of users and items, raw values, and where they stand."""
+    """Some rows of a long table: labels of people and items, raw values, and where they stand."""
 
     users: pl.Series
     items: pl.Series
@@ -166,7 +166,7 @@ class Numbering:
 
 @dataclass(frozen=True)
 class Census:
-    """What the first pass found: labels in order, answers per user, and the users' means when they are needed."""
+    """What the first pass found: labels in order, answers per person, and the people's means when they are needed."""
 
     users: Numbering
     items: Numbering
@@ -175,7 +175,7 @@ class Census:
 
 
 def long_responses(data: LongTables, request: Request) -> Responses:
-    """Responses from long tables; users and items in sorted order."""
+    """Responses from long tables; people and items in sorted order."""
     survey = Survey(request.scoring)
     census = _census(data, survey, request)
     survey.check(request.source)
@@ -203,7 +203,7 @@ def _census(data: LongTables, survey: Survey, request: Request) -> Census:
     coded = ((piece, users.codes(piece.users), items.codes(piece.items)) for piece in data.pieces())
     for piece, user, item in one_ahead(coded):
         answers = survey.answers(piece.values, piece.place)
-        n_users = users.size  # once: the thread may be adding users of the next piece
+        n_users = users.size  # once: the thread may be adding people of the next piece
         user_seen.of_size(n_users)[user] = True
         item_seen.of_size(items.size)[item] = True
         user = answers.of(user)
@@ -253,10 +253,10 @@ def _coder(data: LongTables, role: str, source: str) -> Coder:
 def _slots(
     data: LongTables, census: Census, indptr: Ints, keys: pl.Series | None, request: Request
 ) -> NDArray[np.int32]:
-    """Every answer as `2 * item + wrong` in the slots of its user, in order of arrival."""
+    """Every answer as `2 * item + wrong` in the slots of its person, in order of arrival."""
     scoring = request.scoring
     slots = np.empty(int(indptr[-1]), dtype=np.int32)
-    free = indptr[:-1].copy()  # the next free slot of every user
+    free = indptr[:-1].copy()  # the next free slot of every person
     coded = (
         (piece, census.users.codes(piece.users, piece.name), census.items.codes(piece.items, piece.name))
         for piece in data.pieces()
@@ -276,7 +276,7 @@ def _slots(
 def _put(
     slots: NDArray[np.int32], free: Ints, indptr: Ints, user: NDArray[np.int32], values: NDArray[np.int32]
 ) -> bool:
-    """Append each value to the slots of its user, keeping the order of arrival; False when there is no room."""
+    """Append each value to the slots of its person, keeping the order of arrival; False when there is no room."""
     if np.any(user[1:] < user[:-1]):
         user, values = in_user_order(user, values)
     starts = np.flatnonzero(np.diff(user, prepend=-1))

@@ -1,4 +1,4 @@
-"""Labels of users and items: as they were, and as codes.
+"""Labels of people and items: as they were, and as codes.
 
 A label is an integer or a text. Text that came without a type (CSV) becomes integers only when every label of its kind
 is a whole number written the plain way: "7" does, "007" keeps all of them text.

@@ -1,8 +1,8 @@
 """Tables with all the answers of a person together -> Responses, in one pass.
 
 A *sheet* is a run of whole rows, each with its answers: a slice of a wide table, or some lines of a JSON-lines file.
-When a row is a user and no user may come twice, sheets are packed as they arrive; otherwise the answers are gathered
-first, because a later row may change or belong to an earlier user.
+When a row is a person and nobody may come twice, sheets are packed as they arrive; otherwise the answers are gathered
+first, because a later row may change or belong to an earlier person.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Rows(Protocol):
 
 
 def responses_of_rows(sources: Sequence[Rows], request: Request) -> Responses:
-    """Responses from rows of several sources, stacked; users and items in the order they come."""
+    """Responses from rows of several sources, stacked; people and items in the order they come."""
     _check_all_labeled(sources)
     columns = ItemIndex()
     collector = _Collector(columns, request, sources)
@@ -80,7 +80,7 @@ def _check_all_labeled(sources: Sequence[Rows]) -> None:
     bare = [source.name for source in sources if not source.labeled]
     if bare and len(bare) < len(sources):
         raise ReadError(
-            f"{bare[0]} has no column of user labels, but other files have. Name it with ", option("user", ...), "."
+            f"{bare[0]} has no column of people's labels, but other files have. Name it with ", option("user", ...), "."
         )
 
 
@@ -106,7 +106,7 @@ class _Collector:
             self._pack()
 
     def _pack(self) -> None:
-        """Pack the rows so far: they are users, and each comes once."""
+        """Pack the rows so far: they are people, and each comes once."""
         users = _joined(self._labels[self._n_packed :]).to_numpy()
         items = label_array(self._columns.labels)
         self._blocks.extend(self._gatherer.pack(users, items).blocks)
@@ -152,12 +152,14 @@ class _Collector:
 
     def _repeated(self, twice: pl.Series) -> DuplicateResponseError:
         said = option("duplicates", "first", "last")
+        one = len(twice) == 1
         if self._request.asked.orient == "users":
-            who, remedy = "users", "Say " + said + " to keep one answer to each item."
+            who, remedy = "person has" if one else "people have", "Say " + said + " to keep one answer to each item."
         else:
-            who, remedy = "items", "Rename them, or say " + said + " to keep one answer of each user."
+            who = "item has" if one else "items have"
+            remedy = "Rename them, or say " + said + " to keep one answer of each person."
         return DuplicateResponseError(
-            f"{self._request.source}: {len(twice):,} {who} have more than one row: {listed(twice.to_list())}. ", remedy
+            f"{self._request.source}: {len(twice):,} {who} more than one row: {listed(twice.to_list())}. ", remedy
         )
 
 

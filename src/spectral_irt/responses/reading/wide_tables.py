@@ -1,4 +1,4 @@
-"""Wide tables as sheets: one row a user (or an item), one column an item (or a user)."""
+"""Wide tables as sheets: one row per person (or item), one column per item (or person)."""
 
 from __future__ import annotations
 
