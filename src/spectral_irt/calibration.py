@@ -119,7 +119,7 @@ class Calibration:
     >>> from spectral_irt import SpectralRasch, datasets
     >>> calibration = SpectralRasch().fit(datasets.load_lsat()).calibration_
     >>> calibration
-    <Calibration: 5 items, difficulty -1.27 to 1.24 logits, median se 0.074>
+    <Calibration: 5 items, difficulty -1.26 to 1.24 logits, median se 0.073>
     >>> calibration.probability([0.0], items=["item3"]).round(2).tolist()
     [[0.22]]
     """

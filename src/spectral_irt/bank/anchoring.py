@@ -71,7 +71,7 @@ class AnchoredRasch(RaschEstimator):
     >>> from spectral_irt import datasets
     >>> fit = AnchoredRasch(anchors={"item1": 0.0, "item2": 1.75}).fit(datasets.load_lsat())
     >>> fit.difficulty_.round(1).tolist()
-    [0.0, 1.8, 2.5, 1.4, 0.7]
+    [0.0, 1.8, 2.5, 1.4, 0.6]
     """
 
     def __init__(

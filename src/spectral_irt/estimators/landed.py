@@ -11,7 +11,7 @@ from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.prior import Prior, fading
 from spectral_irt.chain.regularization import Regularization, plan_prior
 from spectral_irt.chain.rounds import Rounds
-from spectral_irt.errors import listed, option
+from spectral_irt.errors import LARGEST_COMPONENT, listed, option
 from spectral_irt.estimators.base import WEAK_LINKS, convergence
 from spectral_irt.estimators.chain_alone import SpectralFit, chosen_method, kept_items, slow_mixing
 from spectral_irt.estimators.landing import CLOSE, LANDED, land
@@ -142,7 +142,7 @@ def _apart(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
         f"The items fall into {len(sizes):,} groups that share no people (sizes {shown}): nothing tells how their "
         f"difficulties compare. Each group has a mean of zero of its own"
     )
-    remedy = "Fit each group on its own, or add a form that links them"
+    remedy = "Fit each group on its own, add a form that links them, or take " + LARGEST_COMPONENT
     if equal_means:
         sentence += ", for the groups were assumed to be equally hard on average."
     else:

@@ -167,7 +167,7 @@ def local_dependence(
     >>> from spectral_irt import SpectralRasch, datasets
     >>> lsat = datasets.load_lsat()
     >>> local_dependence(SpectralRasch().fit(lsat).calibration_, lsat)
-    <Local dependence: 10 pairs, mean Q3 -0.234, Q3* 0.097; first component 1.33 items>
+    <Local dependence: 10 pairs, mean Q3 -0.235, Q3* 0.096; first component 1.33 items>
     """
     everyone = answers = responses
     _check(top, min_users, n_components, sample)

@@ -40,7 +40,7 @@ class Result:
     @property
     def sentence(self) -> str:
         """The result in one line."""
-        return f"{self.name}: {self.symbol} = {self.statistic:.3f}, df = {self.df}, p = {self.p:.3g}; {self.compared}"
+        return f"{self.name}: {self.symbol} = {self.statistic:z.3f}, df = {self.df}, p = {self.p:.3g}; {self.compared}"
 
     def __repr__(self) -> str:
         return f"<{self.sentence}>"

@@ -99,7 +99,7 @@ def score_split(calibration: Calibration, responses: Responses, split: Any = "ab
     >>> from spectral_irt import SpectralRasch, datasets
     >>> lsat = datasets.load_lsat()
     >>> score_split(SpectralRasch().fit(lsat).calibration_, lsat, "mean")
-    <Wald test (spectral (ability weights), sandwich): T = 0.249, df = 4, p = 0.993; ...>
+    <Wald test (spectral, information): T = 0.165, df = 4, p = 0.997; ...>
     """
     groups = divide(responses, split, difficulty=calibration.difficulty)
     return compare_groups(calibrate_groups(responses, groups, estimator_like(calibration)))

@@ -47,7 +47,7 @@ class DifferentialPlot(Display):
         chosen = names[0] if group is None else str(group)
         if chosen not in names:
             raise OptionError(
-                f"group is {group!r}; the groups that are compared with {found.reference!r} are {listed(names)}."
+                f"there is no group {group!r}; those compared with {found.reference!r} are {listed(names)}."
             )
         mine = np.flatnonzero((rows["group"] == chosen) & np.isfinite(rows["contrast"]) & np.isfinite(rows["se"]))
         if not len(mine):
@@ -111,8 +111,9 @@ class DifferentialPlot(Display):
                 ax.plot(sign * Z95 * beyond, beyond, color=INK, linewidth=0.7)
             worst = np.lexsort((-np.abs(contrast), ~table["flagged"].astype(bool)))[:NAMED]
             name_points(ax, contrast[worst], y[worst], table["item"][worst].tolist(), among=(contrast, y))
-        place: Any = "lower right" if few else "lower left"
-        ax.legend(loc=place, fontsize=SMALL_PRINT, frameon=True, framealpha=0.9, edgecolor="none", title="ETS class")
+        ax.legend(
+            loc="upper left", bbox_to_anchor=(1.0, 1.0), fontsize=SMALL_PRINT, frameon=False, title="ETS class"
+        )  # beside the axes, where no name stands
         note(ax, "bold: flagged after adjustment" if few and table["flagged"].any() else "")
         if not few:
             note(ax, "below the thin lines, within chance (95%)")

@@ -63,7 +63,7 @@ def test_items_without_difficulty_are_predicted_at_the_average():
 
 def test_compare_goes_on_when_a_method_fails():
     class Broken(SpectralRasch):
-        def _estimate(self, responses, tell):
+        def _estimate(self, responses, tell, weights=None):
             raise OptionError("nothing to be done.\nsorry")
 
     data = simulate.rasch(300, 8, seed=1).responses

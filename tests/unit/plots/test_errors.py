@@ -84,7 +84,7 @@ def test_items_off_the_common_scale_are_left_out_and_counted(study: si.Analysis)
 
 
 def test_a_group_that_is_not_compared(study: si.Analysis) -> None:
-    with pytest.raises(OptionError, match=r"group is 'x'; the groups that are compared with '0' are '1'"):
+    with pytest.raises(OptionError, match=r"there is no group 'x'; those compared with '0' are '1'"):
         study.plot.dif(np.arange(800) % 2, "x")
 
 
