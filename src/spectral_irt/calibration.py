@@ -121,7 +121,7 @@ class Calibration:
     >>> calibration
     <Calibration: 5 items, difficulty -1.26 to 1.24 logits, median se 0.073>
     >>> calibration.probability([0.0], items=["item3"]).round(2).tolist()
-    [[0.22]]
+    [[0.23]]
     """
 
     labels: Labels
