@@ -24,7 +24,8 @@ import numpy as np
 from measure import table
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Link, link
-from spectral_irt.bank.bank import information_matrix, without_data
+from spectral_irt.bank.bank import without_data
+from spectral_irt.bank.evidence import Answers
 from spectral_irt.responses import Responses
 
 OWN = 10  # items that only one form has
@@ -64,7 +65,7 @@ def calibrated(data: Responses, keep: str) -> Any:
     if keep == "se":
         return alone
     # As Bank.from_fit makes it, but for the population, which takes most of the time and has no part in a link.
-    return replace(without_data(alone), matrix=information_matrix(data, fit.difficulty_))
+    return replace(without_data(alone), matrix=Answers.at(data, fit.difficulty_).matrix())
 
 
 def one(design: str, people: int, seed: int, keep: str) -> tuple[Link, float, float, np.ndarray]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import signal
 import sys
+import threading
 from typing import Any, NoReturn
 
 BROKEN_PIPE = 141  # what a shell reports for a program that SIGPIPE ended
@@ -14,6 +16,7 @@ def run() -> NoReturn:
     """Do what the command line says, and end the process."""
     _open_closed_streams()
     code = 1
+    sys.unraisablehook = _again
     try:
         for name in ("SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
@@ -42,6 +45,17 @@ def _stop(number: int, frame: Any) -> NoReturn:
     error = KeyboardInterrupt()
     error.signal = number  # type: ignore[attr-defined]
     raise error
+
+
+def _again(unraisable: Any) -> None:
+    """An interrupt that fell into a place where Python drops errors (the callback of an import) comes again."""
+    if not isinstance(unraisable.exc_value, KeyboardInterrupt):
+        sys.__unraisablehook__(unraisable)
+        return
+    number = getattr(unraisable.exc_value, "signal", signal.SIGINT)
+    later = threading.Timer(0.01, _thread.interrupt_main, (number,))
+    later.daemon = True
+    later.start()
 
 
 def _hear_no_more() -> None:
