@@ -14,6 +14,8 @@ import pytest
 from spectral_irt import MarginalRasch, SpectralRasch, simulate
 from spectral_irt.inference.clusters import cluster_covariance
 
+pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
+
 
 @pytest.fixture
 def adaptive(tmp_path: Path) -> tuple[Path, Any, Any, Any]:

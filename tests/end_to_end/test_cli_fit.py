@@ -156,6 +156,7 @@ def test_directories_are_made(cli: Cli, lsat: Path) -> None:
     assert sorted(os.listdir("a/b/c")) == ["fit.json", "item_fit.csv", "items.csv", "persons.csv"]
 
 
+@pytest.mark.slow
 def test_several_files_are_one_table(cli: Cli, lsat: Path) -> None:
     header, *lines = lsat.read_text().splitlines()
     Path("part1.csv").write_text("\n".join([header, *lines[:400]]))

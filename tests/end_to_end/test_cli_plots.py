@@ -14,6 +14,8 @@ import pytest
 import spectral_irt as si
 from spectral_irt.plots import standard
 
+pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
+
 Cli = Callable[..., Any]
 NAMES = sorted(f"{name}.{kind}" for name in standard.NAMES for kind in standard.KINDS)
 

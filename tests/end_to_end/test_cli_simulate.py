@@ -71,6 +71,7 @@ def test_the_same_seed_gives_the_same_bytes(cli: Cli) -> None:
     assert Path("a.csv").read_bytes() != Path("c.csv").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_fit_finds_the_truth_again(cli: Cli) -> None:
     cli("simulate", "-o", "a.csv", "--users", 2000, "--items", 25, "--seed", 1, "--truth", "t.csv")
     assert cli("fit", "a.csv", "-o", "out").code == 0

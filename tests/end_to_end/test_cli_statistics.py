@@ -14,6 +14,8 @@ import pytest
 from end_to_end.tables import read_csv
 from spectral_irt import SpectralRasch, simulate
 
+pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
+
 Cli = Callable[..., Any]
 
 

@@ -12,6 +12,8 @@ import spectral_irt as si
 from spectral_irt.inference.item_fit import detectable, item_fit_columns
 from spectral_irt.responses import Responses
 
+pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
+
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 

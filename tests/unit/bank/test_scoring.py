@@ -52,6 +52,7 @@ def test_one_person_is_scored_under_the_population_of_the_bank(bank: Bank, tmp_p
         bank.score(ONE, "eap", population=(0, 0))
 
 
+@pytest.mark.slow
 def test_without_a_population_few_people_are_an_error_and_many_are_enough(bank: Bank) -> None:
     old = replace(bank, population=None)
     with pytest.raises(OptionError, match="from 1 person it cannot be estimated"):
@@ -70,6 +71,7 @@ def test_without_a_population_few_people_are_an_error_and_many_are_enough(bank: 
     assert Bank.from_fit(SpectralRasch().fit(tiny), tiny).population is None
 
 
+@pytest.mark.slow
 def test_plausible_values_come_from_the_population_of_the_bank(bank: Bank) -> None:
     assert bank.population is not None
     people = np.repeat(ONE.to_dense(), 2000, axis=0)

@@ -73,6 +73,7 @@ def test_one_pass_is_close_where_the_chain_mixes_fast():
     assert 0.98 < np.nanmin(ratio) <= np.nanmax(ratio) < 1.06
 
 
+@pytest.mark.slow
 def test_multipliers_are_right_where_one_pass_is_not():
     data = simulate.rasch(3000, design="linked", forms=6, length=40, anchors=2, seed=3).responses
     dense, quick, probes = (

@@ -57,6 +57,7 @@ def test_ranks():
     assert np.isnan([found.low[2], found.high[2], found.p[2]]).all()
 
 
+@pytest.mark.slow
 def test_sample_and_options():
     data = simulate.rasch(2000, 6, seed=1)
     seen = []

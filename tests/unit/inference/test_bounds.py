@@ -117,6 +117,7 @@ def test_conditions_can_hold() -> None:
     assert 0 < error < bound.value
 
 
+@pytest.mark.slow
 def test_mean_squared_error_is_above_the_floor() -> None:
     """Unregularized estimates of a small test, over many draws."""
     squared, floors = [], []

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.inference.causes import traces
 from spectral_irt.responses import Responses
+
+pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
 
 
 def codes(responses: Responses) -> set[str]:

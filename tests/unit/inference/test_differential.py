@@ -78,6 +78,7 @@ def test_nobody_to_match():
 # ---------------------------------------------------------------------------------------- contrasts
 
 
+@pytest.mark.slow
 def test_contrasts_are_differences_of_separate_fits():
     data, groups = two_groups((300, 250), 6, seed=2)
     fit = ConditionalRasch().fit(data)
@@ -134,6 +135,7 @@ def test_purified_anchors_find_the_right_items():
     np.testing.assert_allclose(pure.contrasts["contrast"][:3], 1.5, atol=0.3)
 
 
+@pytest.mark.slow
 def test_when_half_of_the_items_differ_nobody_can_tell_which():
     data, groups = two_groups((1500, 1500), 12, seed=12, shift=np.where(np.arange(12) < 6, 1.5, 0.0))
     found = SpectralRasch().fit(data).analyse(data).dif(groups)
@@ -318,6 +320,7 @@ def test_a_difference_of_six_tenths_is_found_and_classed():
     assert np.mean(false) < 0.5
 
 
+@pytest.mark.slow
 def test_what_is_said_agrees_with_the_tables():
     """With many items some are in class B or C by chance: then "nothing above class A" is not true."""
     seen, quiet = 0, 0

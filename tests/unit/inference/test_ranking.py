@@ -221,6 +221,7 @@ def test_rank_intervals_cover(design: dict[str, float]) -> None:
     assert np.mean(width) < 0.5
 
 
+@pytest.mark.slow
 def test_large_as_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Independent errors, and few draws at a time, change little where items are many."""
     data = simulate.rasch(3000, 150, design="sampled", p=0.2, seed=5)
