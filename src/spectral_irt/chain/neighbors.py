@@ -15,7 +15,7 @@ their row of L is zero.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,7 +25,7 @@ from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints, csr, shared_ones
 
-PROBES = 16  # random signs for the mean squares
+PROBES, FEWER, MANY = 16, 4, 1_000_000  # random signs for the mean squares; fewer for more answers than this
 
 
 class Neighbors:
@@ -34,16 +34,18 @@ class Neighbors:
     def __init__(self, responses: Responses) -> None:
         m = responses.n_items
         self.n_items = m
-        self.rows = responses.prepare(_Rows.of, m)
-        met = self.rows.sum(_met)
+        rows = responses.prepare(_Rows.of, m)
+        met = rows.sum(_met)
         self.share: Floats = np.divide(1.0, met, out=np.zeros(m), where=met > 0)
         self.alone = met == 0
+        self.rows = rows.prepare(_Rows.shared, self.share)
+        self.probes = PROBES if responses.n_responses <= MANY else FEWER
         self._squares: dict[bytes, Floats] = {}
 
     def level(self, v: Floats) -> Floats:
         """W v, for one vector or for the columns of a matrix; what is alone is its own level."""
         share, alone = (each if v.ndim == 1 else each[:, None] for each in (self.share, self.alone))
-        return np.where(alone, v, share * self.rows.sum(_averages, share * v, self.share))
+        return np.where(alone, v, share * self.rows.sum(_averages, share * v))
 
     def deviation(self, v: Floats) -> Floats:
         """L v = v - W v."""
@@ -52,13 +54,13 @@ class Neighbors:
     @cached_property
     def own(self) -> Floats:
         """W_ii: how much of its level an item is itself."""
-        return np.where(self.alone, 1.0, self.share**2 * self.rows.sum(_inverse_sums, self.share))
+        return np.where(self.alone, 1.0, self.share**2 * self.rows.sum(_inverse_sums))
 
     def mean_squares(self, scale: Floats) -> Floats:
         """About sum_j (scale_j L_ji)^2 for every item i: the mean of (L scale signs)_i^2 over random signs."""
         key = scale.tobytes()
         if key not in self._squares:
-            signs = np.random.default_rng(0).integers(0, 2, (self.n_items, PROBES)) * 2.0 - 1
+            signs = np.random.default_rng(0).integers(0, 2, (self.n_items, self.probes)) * 2.0 - 1
             self._squares[key] = np.mean(self.deviation(scale[:, None] * signs) ** 2, axis=1)
         return self._squares[key]
 
@@ -86,6 +88,10 @@ class _Rows:
     """Who answered what in one block, people with two answers or more: a 0/1 matrix, people x items."""
 
     matrix: sparse.csr_array
+    inverse: Floats | None = None  # 1 / z_l
+
+    def shared(self, share: Floats) -> _Rows:
+        return replace(self, inverse=1 / (self.matrix @ share))
 
     @classmethod
     def of(cls, block: Block, n_items: int) -> _Rows:
@@ -100,13 +106,13 @@ def _met(rows: _Rows) -> Floats:
     return np.bincount(rows.matrix.indices, minlength=rows.matrix.shape[1]).astype(np.float64)
 
 
-def _averages(rows: _Rows, v: Floats, share: Floats) -> Floats:
-    total = rows.matrix @ share
-    return rows.matrix.T @ ((rows.matrix @ v) / (total if v.ndim == 1 else total[:, None]))
+def _averages(rows: _Rows, v: Floats) -> Floats:
+    assert rows.inverse is not None
+    return rows.matrix.T @ ((rows.matrix @ v) * (rows.inverse if v.ndim == 1 else rows.inverse[:, None]))
 
 
-def _inverse_sums(rows: _Rows, share: Floats) -> Floats:
-    return rows.matrix.T @ (1 / (rows.matrix @ share))
+def _inverse_sums(rows: _Rows) -> Floats:
+    return rows.matrix.T @ rows.inverse
 
 
 def _pairs(rows: _Rows, share: Floats) -> Floats:

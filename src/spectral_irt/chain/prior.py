@@ -67,8 +67,8 @@ class Prior:
 
     @property
     def spread_diagonal(self) -> Floats:
-        """Diagonal of the covariance of the pull."""
-        return self._diagonal(self.fade**2)
+        """Diagonal of the covariance of the pull, about: of items that others add to, a little too large."""
+        return np.maximum(self.alpha * self.fade**2 * (self._per_other > 0), self.diagonal * self.fade)
 
     def _diagonal(self, weight: Floats) -> Floats:
         """alpha weight_i, and what the deviations of other items add: much, where many rare items met a popular one.
