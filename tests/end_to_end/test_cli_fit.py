@@ -23,6 +23,8 @@ from spectral_irt.cli.main import main
 from spectral_irt.responses.read import read_responses
 from spectral_irt.spreadsheet import unguarded
 
+pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
+
 Cli = Callable[..., Any]
 
 HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_correct", "status"]

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
+
 
 @pytest.fixture
 def school(tmp_path: Path) -> Path:

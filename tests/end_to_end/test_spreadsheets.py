@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pytest
 
 from end_to_end.tables import read_csv
 from spectral_irt import read_responses
+
+pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 
 Cli = Callable[..., Any]
 

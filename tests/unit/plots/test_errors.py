@@ -10,6 +10,8 @@ import pytest
 import spectral_irt as si
 from spectral_irt.errors import OptionError
 
+pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
+
 
 def test_an_item_that_is_not_there(study: si.Analysis) -> None:
     with pytest.raises(OptionError, match=r"there is no item 'Itm 9'; did you mean 'Item 9'"):

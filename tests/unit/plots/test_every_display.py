@@ -17,6 +17,8 @@ import spectral_irt as si
 from pictures import Picture
 from spectral_irt.plots.display import Display
 
+pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
+
 ODD = ("$x^2$", "_a_", r"two\nlines")
 
 DISPLAYS: dict[str, Callable[[si.Analysis], Display]] = {

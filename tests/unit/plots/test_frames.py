@@ -10,6 +10,8 @@ import pytest
 import spectral_irt as si
 from spectral_irt.plots.plots import Plots
 
+pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
+
 
 @pytest.fixture
 def plot(study: si.Analysis) -> Plots:

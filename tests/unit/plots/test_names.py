@@ -8,6 +8,8 @@ from scipy.optimize import minimize
 
 from spectral_irt.plots.names import MISSING, apart, shown
 
+pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
+
 
 @pytest.mark.parametrize("seed", range(5))
 def test_apart_is_the_least_move(seed: int) -> None:
