@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.analysis.assembled import contrast_columns, residual_columns, with_measures
+from spectral_irt.analysis.assembled import contrast_columns, with_measures
 from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, run_checks
 from spectral_irt.analysis.of_people import OfPeople
 from spectral_irt.analysis.parts import Parts, affordable
@@ -33,6 +33,7 @@ from spectral_irt.inference.reliability import Reliability, reliability
 from spectral_irt.inference.restscore import restscore_columns
 from spectral_irt.inference.simultaneous import LEVEL as RANK_LEVEL
 from spectral_irt.inference.wald import WaldTest, score_split
+from spectral_irt.persons.residuals import residual_columns
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
@@ -181,7 +182,7 @@ class Analysis(OfPeople):
 
         For small data: a row for each answer.
         """
-        return self._table(residual_columns(self.calibration, self.responses, self.abilities().ability))
+        return self._table(residual_columns(self.responses, self.calibration.difficulty, self.abilities().ability))
 
     # ------------------------------------------------------------------------------------------- tests
 

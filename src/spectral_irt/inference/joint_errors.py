@@ -85,6 +85,17 @@ class JointErrors:
         """Variance of the combination w' e."""
         return max(float(w @ self.times(w)), 0.0)
 
+    def of_each(self, rows: Floats) -> Floats:
+        """Variances of several combinations, one for each row of w.
+
+        >>> JointErrors.centered(np.array([1.0, 2.0, 3.0])).of_each(np.array([[1.0, 1, 1], [1, 0, 0]])).round(3).tolist()
+        [0.0, 1.0]
+        """
+        out = rows**2 @ self.own + 2 * rows.sum(axis=1) * (rows @ self.common)
+        if self.matrix is not None:
+            out += np.sum((rows @ self.matrix) * rows, axis=1)
+        return np.maximum(out, 0.0)
+
     def around(self, w: Floats) -> Floats:
         """Variance of e_i - w' e for every i: of errors around a weighted mean, where w adds to one."""
         return np.maximum(self.variance - 2 * self.times(w) + self.of(w), 0.0)
