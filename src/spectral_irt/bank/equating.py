@@ -46,9 +46,9 @@ def equate(
 
     Notes
     -----
-    Standard errors hold the errors of the difficulties on both sides and that of the link: how far the table would be off
-    with other people in the calibrations and, where the common items differ by more than their errors, with other common
-    items. How far a person's score is off from the person's true score is not in them.
+    Standard errors hold the errors of the difficulties on both sides and that of the link: what other people in the
+    calibrations would have changed and, where the common items differ by more than their errors, other common items.
+    How far a person's score is off from the person's true score is not in them.
 
     Examples
     --------
@@ -81,8 +81,8 @@ def _form(side: Side, items: Sequence[Any] | None, name: str) -> Ints:
     unknown = [label for label, k in zip(items, place.tolist(), strict=True) if k < 0]
     if unknown:
         raise OptionError(
-            f"{name} names {listed(unknown)}, which {'has' if len(unknown) == 1 else 'have'} no difficulty of their own "
-            f"there; it can name {listed(side.items)}."
+            f"{name} names {listed(unknown)}, without a difficulty from answers to them; "
+            f"it can name {listed(side.items)}."
         )
     if len(np.unique(place)) < len(place):
         raise OptionError(f"{name} names the same item more than once; name each once.")
@@ -98,7 +98,7 @@ def _variance(
     by_shift: Floats,
     at: Floats,
 ) -> Floats:
-    """Variance of each equated score: of both calibrations, the link in them, and of what the common items differ by."""
+    """Variance of each equated score: from both calibrations, the link, and what the common items differ by."""
     sensitivity = found.sensitivity
     by_item = {0: (sensitivity.shift_by_a, sensitivity.slope_by_a), 1: (sensitivity.shift_by_b, sensitivity.slope_by_b)}
     total = np.zeros(len(way.equated))

@@ -7,23 +7,31 @@ People on a form (`persons/forms.py`) have a class for every raw score. With w t
 
     accuracy = sum_c of w(theta in c) P(class c | theta),      consistency = sum_c of w(theta) P(class c | theta)^2,
 
-where P(class | theta) adds the exact chances of the scores in the class (Lord & Wingersky's, from the elementary symmetric
-functions). w is what the scores on the form say: a normal distribution by maximum likelihood, and then the mean of the
-posteriors under it, which follows the scores where they are not normal.
+where P(class | theta) adds the exact chances of the scores in the class, from the elementary symmetric functions. w is
+what the scores on the form say: a normal distribution by maximum likelihood, and some steps of EM from there, which
+follow the scores where abilities are not normal.
 
-Nobody shares the items of the others: their true ability is normal around the posterior mean, and another test's
-estimate around that with the standard error of this one.
+Of people who share a set of items with nobody, the true ability is taken to be normal around the posterior mean under a
+normal population; and given the ability, the score on another test of the same items is normal but for its steps.
+
+References
+----------
+Lee (2010), Journal of Educational Measurement 47, 1-17; Rudner (2005), Practical Assessment, Research & Evaluation
+10(13); Lord & Wingersky (1984), Applied Psychological Measurement 8, 453-461.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from spectral_irt.inference.marginal_reliability import Marginal
+from spectral_irt.ability import Answers, solve
+from spectral_irt.calibration import Scale
+from spectral_irt.errors import OptionError, Words, option
 from spectral_irt.persons.abilities import Abilities, abilities, answers_with_difficulty
 from spectral_irt.persons.forms import Forms
 from spectral_irt.persons.posterior import log_spread, settle
@@ -62,13 +70,65 @@ def class_of(ability: Floats, cuts: Floats) -> Ints:
     return np.searchsorted(cuts - EQUAL, ability, side="right")
 
 
+def scale_cuts(cuts: Sequence[float], difficulty: Floats, scale: Scale) -> tuple[Floats, Floats]:
+    """Cuts on the scale of report: in logits, and as given, increasing; an error where nobody could be on one side."""
+    given = _increasing(cuts)
+    at = (given - scale.mean) / scale.unit
+    beta = difficulty[np.isfinite(difficulty)]
+    m = len(beta)
+    ends = Answers(np.array([0, m, 2 * m], dtype=np.int32), np.tile(np.arange(m, dtype=np.int32), 2), np.array([0, m]))
+    low, high = solve(ends, beta, warm=True)[0].tolist() if m else (0.0, 0.0)
+    for cut, logit in zip(given.tolist(), at.tolist(), strict=True):
+        if not low < logit <= high + EQUAL:
+            raise OptionError(
+                f"the cut {cut:g} is outside the scale, on which {scale.measure(low):.4g} is nothing right and "
+                f"{scale.measure(high):.4g} everything right on all {m:,} items"
+                f"{' (in logits)' if scale.is_logits else ''}. Choose one between them."
+            )
+    return at, given
+
+
+def raw_cuts(cuts: Sequence[float], difficulty: Floats, forms: Forms, found: Abilities) -> tuple[Floats, Floats]:
+    """Cuts as raw scores on the whole test: the abilities these scores stand for, and the scores, increasing."""
+    given = _increasing(cuts)
+    lengths = [len(items) for items in forms.items]
+    whole = [k for k, n in enumerate(lengths) if len(lengths) == 1 or n == int(np.isfinite(difficulty).sum())]
+    if not whole:
+        how = "did not answer the same items" if len(lengths) else "share no form"
+        raise OptionError(
+            f"a cut in raw scores is about one form, and these people {how} ({len(lengths):,} forms). Give the cut on "
+            "the scale of the abilities: ",
+            Words("leave out raw=True.", "--cut instead of --cut-score."),
+        )
+    items = forms.items[whole[0]]
+    for cut in given.tolist():
+        if cut != int(cut) or not 1 <= cut <= len(items):
+            raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {len(items):,}, which the form has.")
+    table = abilities_of_scores(difficulty[items], found.method, found.prior)[0]
+    at = table[given.astype(np.int64)]
+    if not np.isfinite(at).all():
+        raise OptionError(
+            f"everything right ({len(items):,}) has no finite ability by maximum likelihood; choose a lower cut, or ",
+            option("ability", "wle"),
+            ".",
+        )
+    return at, given
+
+
+def _increasing(cuts: Sequence[float]) -> Floats:
+    given = np.sort(np.asarray(cuts, dtype=np.float64))
+    if not len(given) or not np.isfinite(given).all() or len(np.unique(given)) < len(given):
+        raise OptionError("cuts are one or more different numbers, as in 450,550.")
+    return given
+
+
 def cut_columns(
     responses: Responses,
     difficulty: Floats,
     cuts: Floats,
     found: Abilities,
     forms: Forms,
-    population: Marginal | None,
+    prior: tuple[float, float] | None,
 ) -> Columns:
     """`class, ability, se, n, share, accuracy, consistency, too_high, too_low`: a row for each class, and one for all.
 
@@ -79,8 +139,9 @@ def cut_columns(
     found : Abilities
         By which people are classified.
     forms : Forms
-    population : Marginal or None
-        The normal population of everybody; None where none can be estimated, and then there is no accuracy.
+    prior : (float, float) or None
+        Mean and standard deviation of the normal population of everybody; None where none can be estimated, and then
+        there is no accuracy.
 
     Notes
     -----
@@ -91,7 +152,7 @@ def cut_columns(
     known = np.isfinite(found.ability) | found.extreme
     n = np.bincount(class_of(found.ability[known], cuts), minlength=len(cuts) + 1)
     ways = [*(cuts[k : k + 1] for k in range(len(cuts))), cuts]
-    how = decisions(responses, difficulty, ways, found, forms, population)
+    how = decisions(responses, difficulty, ways, found, forms, prior)
     nothing = Decision()
     rows = [nothing, *how]
     return {
@@ -113,13 +174,12 @@ def decisions(
     ways: list[Floats],
     found: Abilities,
     forms: Forms,
-    population: Marginal | None,
+    prior: tuple[float, float] | None,
 ) -> list[Decision]:
     """Accuracy and consistency of each of several sets of cuts."""
-    if population is None:
+    if prior is None:
         return [Decision() for _ in ways]
     parts: list[tuple[int, list[Decision]]] = []
-    prior = (population.mean, population.sd)
     for k, items in enumerate(forms.items):
         scores = found.score[forms.form == k]
         table = abilities_of_scores(difficulty[items], found.method, found.prior)[0]
@@ -227,14 +287,15 @@ def _of_others(
     people: Ints,
     prior: tuple[float, float],
 ) -> list[Decision]:
-    """Of people with items of their own: a normal posterior, and scores of another test that are normal given ability."""
+    """Of people with items of their own: a normal posterior, and normal scores of another test given the ability."""
     theirs = responses.take_users(people)
     posterior = abilities(theirs, difficulty, "eap", prior_mean=prior[0], prior_sd=prior[1])
     made = []
     for cuts in ways:
         mine = class_of(found.ability[people], cuts)
         below, upto = (
-            ndtr((np.concatenate([[-np.inf], cuts, [np.inf]])[mine + k] - posterior.ability) / posterior.se) for k in (0, 1)
+            ndtr((np.concatenate([[-np.inf], cuts, [np.inf]])[mine + k] - posterior.ability) / posterior.se)
+            for k in (0, 1)
         )
         again = theirs.gather(
             _same_class, difficulty, cuts, found.method, found.prior, persons=(posterior.ability, posterior.se, mine)

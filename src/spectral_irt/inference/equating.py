@@ -1,8 +1,8 @@
 """True-score equating: which raw score on one form stands for the same ability as a raw score on another.
 
-The score s on a form stands for the ability theta at which s right answers are expected, sum_i p_i(theta) = s; there the
-other form expects e = sum_j p_j(theta) right answers, which is the equated score. With v = p (1 - p), a small change of the
-difficulties moves theta by sum_i v_i dbeta_i / sum_i v_i over the items of the first form, and
+The score s on a form stands for the ability theta at which s right answers are expected, sum_i p_i(theta) = s; there
+the other form expects e = sum_j p_j(theta) right answers, which is the equated score. With v = p (1 - p), a change of
+the difficulties moves theta by sum_i v_i dbeta_i / sum_i v_i over the items of the first form, and
 
     de = (sum_j v_j) dtheta - sum_j v_j dbeta_j,
 
@@ -80,9 +80,9 @@ class Equating:
     ----------
     names : (str, str)
     scores, equated, se, ability : pairs of arrays
-        From the first form to the second, and back: every score, what it is on the other form, the standard error of that
-        (NaN for the lowest and the highest, which are equated by convention, and where errors are not known), and the
-        ability that it stands for, on the common scale.
+        From the first form to the second, and back: every score, what it is on the other form, the standard error of
+        that (NaN for the lowest and the highest, which are equated by convention, and where errors are not known), and
+        the ability that it stands for, on the common scale.
     """
 
     names: tuple[str, str]
@@ -146,9 +146,7 @@ def both_ways(
     """The two directions together, with standard errors where the score is not at an end and an error is known."""
     se = tuple(_inner(each) for each in (variance, variance_back))
     scores: tuple[NDArray[np.int64], ...] = tuple(np.arange(len(one.equated)) for one in (there, back))
-    return Equating(
-        names, (scores[0], scores[1]), (there.equated, back.equated), (se[0], se[1]), ability, frame_kind
-    )
+    return Equating(names, (scores[0], scores[1]), (there.equated, back.equated), (se[0], se[1]), ability, frame_kind)
 
 
 def _inner(variance: Floats) -> Floats:

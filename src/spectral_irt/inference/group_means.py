@@ -31,8 +31,9 @@ def group_columns(responses: Responses, difficulty: Floats, found: Abilities, la
 
     Notes
     -----
-    `n` people of the group have an ability; `mean` and `sd` are of these numbers, and `se` = sd / sqrt(n). The `sd` holds
-    the errors of measurement, and so does the `se`; that of the difficulties, which all groups share, is in neither.
+    `n` people of the group have an ability; `mean` and `sd` are of these numbers, and `se` = sd / sqrt(n). The `sd`
+    holds the errors of measurement, and so does the `se`; that of the difficulties, which all groups share, is in
+    neither.
 
     `latent_mean` and `latent_sd` are of the normal population under which the group's answers are most likely, without
     errors of measurement: what to compare where groups took different or short tests. `latent_se` = sd^2 / (sqrt(n)

@@ -162,9 +162,7 @@ def _items_of(responses: Responses, people: Ints, difficulty: Floats) -> list[In
 def _in_order(items: list[Ints]) -> Ints:
     """The order of sets by their first items: what begins the test comes first, and of those the longer."""
     beyond = np.iinfo(np.int64).max
-    return np.array(
-        sorted(range(len(items)), key=lambda k: (*items[k].tolist(), beyond)), dtype=np.int64
-    )
+    return np.array(sorted(range(len(items)), key=lambda k: (*items[k].tolist(), beyond)), dtype=np.int64)
 
 
 def form_columns(forms: Forms, labels: NDArray[np.object_], difficulty: Floats) -> dict[str, NDArray[np.object_]]:

@@ -95,7 +95,7 @@ def _person_sums(block: Block, theta: Floats, difficulty: Floats) -> tuple[Float
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Every answer of some responses: positions of person and item, the answer, P(right), and z = (x - P) / sqrt(P Q)."""
+    """Every answer: positions of person and item, whether it is right, P(right), and z = (x - P) / sqrt(P (1 - P))."""
 
     person: Ints
     item: Ints

@@ -38,9 +38,9 @@ def unexpected_columns(
 
     Notes
     -----
-    `z` = (x - P) / sqrt(P (1 - P)), `expected` = P, and `misfit_z` is the larger of infit and outfit, standardized. Only
-    answers of which the model expects the opposite count (`z` beyond 1). People with everything right or everything wrong
-    surprise nobody.
+    `z` = (x - P) / sqrt(P (1 - P)), `expected` = P, and `misfit_z` is the larger of infit and outfit, standardized.
+    Only answers of which the model expects the opposite count (`z` beyond 1). People with everything right or
+    everything wrong surprise nobody.
     """
     worst = np.fmax(fits.infit_z, fits.outfit_z)
     if people is None:
