@@ -97,7 +97,7 @@ class ScoreTables(OfPeople):
         has the names of the groupings as keys. With a scale of report, `measure_mean`, `measure_se` and `measure_sd`
         follow.
         """
-        several = isinstance(groups, Mapping) and all(_is_labels(value) for value in groups.values())
+        several = isinstance(groups, Mapping) and bool(groups) and all(_is_labels(value) for value in groups.values())
         return self._table(self.group_columns(groups if several else {"group": groups}))
 
     def group_columns(self, groupings: Mapping[str, Any]) -> Columns:

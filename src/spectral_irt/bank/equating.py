@@ -69,6 +69,8 @@ def equate(
     known = np.where(np.isfinite(back.ability), back.ability, 0.0)
     to_b = _variance(there, (0, 1), sides, forms, found, -there.by_ability / slope, u)
     to_a = _variance(back, (1, 0), sides, forms, found, back.by_ability, known)
+    if "none" in found.basis:  # part of an error would be taken for all of it
+        to_b, to_a = np.zeros(len(to_b)), np.zeros(len(to_a))
     abilities = there.ability, shift + slope * back.ability
     return both_ways(there, back, to_b, to_a, ("A", "B"), abilities)
 
