@@ -39,7 +39,7 @@ class People:
     """
 
     places: Ints  # in the block
-    block: Block
+    block: Block  # with everybody
     theta: Floats
     information: Floats
     weight: Floats | None = None
@@ -47,8 +47,7 @@ class People:
     @classmethod
     def of(cls, block: Block, beta: Floats) -> People:
         places = np.flatnonzero(block.informative)
-        chosen = block if len(places) == block.n_users else block.take(places)
-        return cls(places, chosen, *rough_ability(chosen, beta))
+        return cls(places, block, *rough_ability(block, places, beta))
 
     @classmethod
     def weighted(cls, block: Block, weight: Floats, beta: Floats) -> People:
@@ -80,10 +79,12 @@ class Rows:
         places, block, theta, weight = people.places, people.block, people.theta, people.weight
         short = people.information < exact_below
         if short.any():
-            fewer = np.minimum(block.scores, block.counts - block.scores)
-            order = np.lexsort((block.counts, fewer, short))
-            places, block, theta = places[order], block.take(order), theta[order]
+            n, s = block.counts[places], block.scores[places]
+            order = np.lexsort((n, np.minimum(s, n - s), short))
+            places, theta = places[order], theta[order]
             weight = None if weight is None else weight[order]
+        if short.any() or len(places) < block.n_users:
+            block = block.take(places)
         size = block.n_responses
         score, link = np.empty(size), np.empty(size)
         return cls(places, block, int(np.sum(~short)), theta, score, link, n_items, precision, weight)
@@ -118,19 +119,19 @@ def prepare_rows(responses: Responses, beta: Floats, allowed: float, weights: Fl
 def _by_information(people: People) -> Floats:
     """Answers of people whose information lies above each of `LIMITS`, and below the next."""
     place = np.searchsorted(LIMITS, people.information, side="right") - 1
-    counts = np.where(place < 0, 0, people.block.counts)
+    counts = np.where(place < 0, 0, people.block.counts[people.places])
     return np.bincount(np.maximum(place, 0), weights=counts, minlength=len(LIMITS)).astype(np.float64)
 
 
-def rough_ability(block: Block, beta: Floats) -> tuple[Floats, Floats]:
+def rough_ability(block: Block, places: Ints, beta: Floats) -> tuple[Floats, Floats]:
     """PROX abilities of people who are neither all right nor all wrong, and the information of their answers.
 
     With theta = mean + k logit(s / n), k = sqrt(1 + var / 2.89), the information ds / dtheta is s (n - s) / (n k).
     """
     rows = csr(block.indptr.astype(np.int32), np.asarray(block.items), shared_ones(block.n_responses), len(beta))
-    n, s = block.counts, block.scores
-    mean = rows @ beta / n
-    variance = np.maximum(rows @ beta**2 / n - mean**2, 0)
+    n, s = block.counts[places], block.scores[places]
+    mean = (rows @ beta)[places] / n
+    variance = np.maximum((rows @ beta**2)[places] / n - mean**2, 0)
     theta = prox(mean, variance, np.log(s / (n - s)))
     return theta, s * (n - s) / (n * np.sqrt(1 + variance / LOGISTIC_VARIANCE))
 
