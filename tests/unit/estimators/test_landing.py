@@ -82,6 +82,16 @@ def test_neighbors_are_what_they_say():
     np.testing.assert_allclose(near.dense(), np.eye(12) - w, atol=1e-15)
 
 
+def test_neighbors_of_a_few_items_need_only_their_people():
+    near = Neighbors(simulate.rasch(400, 60, design="popularity", n_responses=3000, seed=5).responses)
+    chosen = np.arange(60) == near.share.argmax()
+    fewer = near.around(chosen)
+    assert sum(each.matrix.shape[0] for each in fewer.rows.map(lambda rows: rows)) < 40
+    v = np.random.default_rng(2).normal(size=60)
+    np.testing.assert_allclose(fewer.deviation(v)[chosen], near.deviation(v)[chosen])
+    np.testing.assert_allclose(fewer.deviation(chosen * v), near.deviation(chosen * v), atol=1e-14)
+
+
 def test_on_complete_data_the_level_is_the_mean():
     near = Neighbors(simulate.rasch(50, 7, seed=1).responses)
     v = np.random.default_rng(1).normal(size=7)
