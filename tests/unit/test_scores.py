@@ -69,7 +69,8 @@ def test_many_sets_make_no_form_and_a_sentence_says_why():
     study = SpectralRasch().fit(table).analyse(table)
     assert study.scores().shape == (0, 7)
     (finding,) = study.forms().findings
-    assert finding.code == "no_forms" and "300 people answered 300 different sets of items" in finding.sentence
+    assert finding.code == "no_forms"
+    assert "300 people answered 300 different sets of items" in finding.sentence
     assert finding in study.findings(study.parts(writing=True))
     assert finding not in study.findings(study.parts())
     assert not {"scores", "forms"} & set(study.tables())
@@ -115,7 +116,8 @@ def test_scores_come_on_the_scale_of_report(booklets):
     table, scale = scaled.scores(), scaled.calibration.scale
     np.testing.assert_allclose(table["measure"], scale.mean + scale.unit * table["ability"].to_numpy())
     np.testing.assert_allclose(table["measure_se"], scale.unit * table["se"].to_numpy())
-    assert "measure" not in plain.columns and "measure" not in study.scores().columns
+    assert "measure" not in plain.columns
+    assert "measure" not in study.scores().columns
 
 
 @pytest.mark.parametrize("name", ["lsat6", "test15", "booklets24"])

@@ -124,8 +124,8 @@ def test_equated_scores_are_within_their_errors_of_the_truth():
 @pytest.mark.slow
 def test_errors_are_those_of_repeated_samples():
     """200 pairs of samples. The scores of a table are off together, so that the ratio of standard deviations has the
-    error of a single one, 5%, and coverage 1.5%: three of each. Where the common items seem to differ by chance, as they
-    do in one sample of twenty, that goes into the errors too; here it is left out."""
+    error of a single one, 5%, and coverage 1.5%: three of each. Where the common items seem to differ by chance, as in
+    one sample of twenty, that goes into the errors too; here it is left out."""
     truth, estimates, errors = by_roots(A, B), [], []
     for seed in range(200):
         a, b = two_fits([9, seed], people=500)[1]
@@ -145,7 +145,9 @@ def test_ends_are_by_convention_and_have_no_error():
     assert columns["score"].tolist() == [*range(n + 1), *range(m + 1)]
     assert columns["from"].tolist() == ["A"] * (n + 1) + ["B"] * (m + 1)
     for k, expected in ((0, 0), (n, m), (n + 1, 0), (n + m + 1, n)):
-        assert columns["equated"][k] == expected and np.isnan(columns["se"][k]) and np.isinf(columns["ability"][k])
+        assert columns["equated"][k] == expected
+        assert np.isnan(columns["se"][k])
+        assert np.isinf(columns["ability"][k])
     assert np.isfinite(columns["se"]).sum() == n + m - 2
 
 
@@ -168,7 +170,8 @@ def test_without_standard_errors_there_are_scores_all_the_same():
     rng = np.random.default_rng(3)
     fits = [si.SpectralRasch(se="none").fit(answers(*each, 0.0, 300, rng)) for each in ((A, NAMES_A), (B, NAMES_B))]
     found = si.equate(*fits)
-    assert np.isnan(found.se[0]).all() and np.isfinite(found.equated[0]).all()
+    assert np.isnan(found.se[0]).all()
+    assert np.isfinite(found.equated[0]).all()
 
 
 def test_forms_of_one_calibration_share_its_errors():

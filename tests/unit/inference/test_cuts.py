@@ -92,7 +92,8 @@ def test_classes_and_errors_at_the_cuts():
     assert columns["class"].tolist() == ["1", "2", "3", "all"]
     assert (columns["accuracy"][1:3] > columns["accuracy"][3]).all()  # two classes are easier than three
     without = cut_columns(answers, beta, cuts, found, find_forms(answers, beta), None)
-    assert np.isnan(without["accuracy"]).all() and without["n"].tolist() == columns["n"].tolist()
+    assert np.isnan(without["accuracy"]).all()
+    assert without["n"].tolist() == columns["n"].tolist()
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,8 @@ def test_cuts_are_on_the_scale_of_report(study):
     scale = scaled.calibration.scale
     found, logits = scaled.cuts([520]), study.cuts([(520 - scale.mean) / scale.unit])
     assert found["n"].to_list() == logits["n"].to_list()
-    assert found["cut"][1] == 520 and found["ability"][1] == pytest.approx(logits["cut"][1])
+    assert found["cut"][1] == 520
+    assert found["ability"][1] == pytest.approx(logits["cut"][1])
     assert found["measure_se"][1] == pytest.approx(scale.unit * found["se"][1])
 
 

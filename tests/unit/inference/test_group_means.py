@@ -26,7 +26,8 @@ def two_groups():
 def test_observed_means_are_those_of_the_persons(two_groups):
     group, _, study = two_groups
     found = study.group_means(group.tolist())
-    assert found["grouping"].to_list() == ["group", "group"] and found["group"].to_list() == ["high", "low"]
+    assert found["grouping"].to_list() == ["group", "group"]
+    assert found["group"].to_list() == ["high", "low"]
     ability = study.persons()["ability"].to_numpy()
     for label, n, mean, se, sd in found.select("group", "n", "mean", "se", "sd").iter_rows():
         theirs = ability[group == label]
@@ -78,7 +79,8 @@ def test_small_groups_and_people_without_a_label():
     labels = ["one", *["many"] * 40, *[None] * 10, *[""] * 9]
     found = study.group_means({"class": labels})
     assert found["grouping"].unique().to_list() == ["class"]
-    assert found["group"].to_list() == ["many", "one", NO_LABEL] and found["n"].to_list() == [39, 1, 19]
+    assert found["group"].to_list() == ["many", "one", NO_LABEL]
+    assert found["n"].to_list() == [39, 1, 19]
     alone = found.row(1, named=True)
     assert alone["mean"] == study.persons()["ability"][0]
     assert np.isnan([alone[name] for name in ("se", "sd", "latent_mean", "latent_se", "latent_sd")]).all()
@@ -88,5 +90,5 @@ def test_small_groups_and_people_without_a_label():
     np.testing.assert_allclose(scaled["measure_se"], scale.unit * found["se"].to_numpy())
     with pytest.raises(OptionError, match="3 labels"):
         study.group_means(["a", "b", "c"])
-    by_person = study.group_means({person: label for person, label in enumerate(labels)})
+    by_person = study.group_means(dict(enumerate(labels)))
     assert by_person["n"].to_list() == [39, 1, 19]
