@@ -5,7 +5,7 @@
 Simulated people of known ability take two tests of the same items; the first is calibrated by default, people are put
 into three classes at -0.5 and 0.7 logits by Warm's estimates, and `study.cuts` predicts how many are in the class of
 their true ability (accuracy), and how many in the same class by the second test (consistency). "Forms": everybody
-answered every item. "Own items": each answer is missing with a chance of a half, so that hardly two people share a form.
+answered every item. "Own items": each answer is missing with a chance of a half, so that few people share a form.
 Averages over replicates with fixed seeds.
 """
 

@@ -97,8 +97,9 @@ def test_every_column_and_field_is_described(cli: Cli, lsat: Path) -> None:
     Path("people.csv").write_text(f"user,half\n{halves}")
     options = ["--scale", "500,100", "--rank", "--bank", "bank", "--bootstrap", 40, "--group-file", "people.csv"]
     assert cli("fit", lsat, "-o", "all", "--cut", "450", *options).code == 0
-    booklets = "".join(f"{k},{k % 2},1,0,1,{k % 3 % 2}{','[k % 2 :]}0{','[: k % 2]}\n" for k in range(60))
-    Path("booklets.csv").write_text(f"user,a,b,c,d,e,f,g\n{booklets}")
+    rows = [",".join(str((k >> j) % 2) for j in range(6)) for k in range(64)]
+    booklets = "".join(f"{k},{'' if k % 3 else ','}{row}{',' if k % 3 else ''}\n" for k, row in enumerate(rows))
+    Path("booklets.csv").write_text(f"user,q1,q2,q3,q4,q5,q6,q7\n{booklets}")
     assert cli("fit", "booklets.csv", "-o", "booklets").code == 0
     assert cli("fit", lsat, "-o", "plain", "--anchors", "bank").code == 0
     assert cli("score", lsat, "--bank", "bank", "-o", "scored").code == 0
