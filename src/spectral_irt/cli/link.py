@@ -12,8 +12,7 @@ from spectral_irt.cli.places import place
 from spectral_irt.errors import OutputError
 
 if TYPE_CHECKING:
-    from spectral_irt.bank import Bank, Link
-    from spectral_irt.inference.equating import Equating
+    from spectral_irt.bank import Bank, Equating, Link
 
 SHOW = 12  # common items that are shown: those that moved most
 

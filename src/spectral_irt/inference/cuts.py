@@ -27,11 +27,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr
 
 from spectral_irt.ability import Answers, solve
 from spectral_irt.calibration import Scale
 from spectral_irt.errors import OptionError, Words, option
+from spectral_irt.inference.tails import upper
 from spectral_irt.persons.abilities import Abilities, abilities, answers_with_difficulty
 from spectral_irt.persons.forms import Forms
 from spectral_irt.persons.posterior import log_spread, settle
@@ -294,7 +294,7 @@ def _of_others(
     for cuts in ways:
         mine = class_of(found.ability[people], cuts)
         below, upto = (
-            ndtr((np.concatenate([[-np.inf], cuts, [np.inf]])[mine + k] - posterior.ability) / posterior.se)
+            upper((posterior.ability - np.concatenate([[-np.inf], cuts, [np.inf]])[mine + k]) / posterior.se)
             for k in (0, 1)
         )
         again = theirs.gather(
@@ -344,7 +344,7 @@ def _same_class(
     for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NORMAL_NODES), strict=True):
         expected, variance, _ = sums(mean + node * sd)
         spread = np.sqrt(variance)
-        same += weight * (ndtr((high - 0.5 - expected) / spread) - ndtr((low - 0.5 - expected) / spread))
+        same += weight * (upper((low - 0.5 - expected) / spread) - upper((high - 0.5 - expected) / spread))
     out = np.full(block.n_users, np.nan)
     out[users] = same / np.sqrt(2 * np.pi)
     return out
