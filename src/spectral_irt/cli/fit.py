@@ -318,13 +318,14 @@ def job_of(
     fitting = by_design(fitting)
     read_groups = None
     columns = [*(wanted.group or []), *design_columns(fitting)]
-    if columns or wanted.group_file is not None:
+    if columns or wanted.group_file is not None or wanted.group_sheet is not None:
         from spectral_irt.cli.groups import read_groups as find
 
         if wanted.group_file is None:
             reading = replace(reading, ignore=[*reading.ignore, *columns])
         many = [column for column in (fitting.clustered_by, fitting.weight) if column is not None]
-        read_groups = functools.partial(find, columns, wanted.group_file, files, reading, many=many)
+        sheet = wanted.group_sheet
+        read_groups = functools.partial(find, columns, wanted.group_file, files, reading, many=many, group_sheet=sheet)
     return Job(
         read=lambda progress: reading.read(files, progress),
         fitting=fitting,
