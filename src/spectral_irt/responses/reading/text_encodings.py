@@ -45,7 +45,7 @@ def checked_encoding(name: str | None) -> str | None:
         return None
     try:
         codec = codecs.lookup(str(name))
-        known = codec._is_text_encoding and codec.name.replace("_", "-") not in NOT_FOR_FILES  # type: ignore[attr-defined]
+        known = codec._is_text_encoding and codec.name.replace("_", "-") not in NOT_FOR_FILES
     except (LookupError, ValueError, UnicodeError):
         known = False
     if not known:
