@@ -356,9 +356,9 @@ Output = Annotated[
         "--output",
         "-o",
         parser=place,
-        metavar="DIR",
+        metavar="DIR|FILE.xlsx",
         show_default=False,
-        help="Where to write items.csv, persons.csv, item_fit.csv and fit.json.",
+        help="Where to write items.csv, persons.csv, item_fit.csv and fit.json, or a workbook with a sheet for each.",
     ),
 ]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from spectral_irt.errors import OptionError, ReadError, listed, option
 from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.reading.files import FORMATS, File
-from spectral_irt.responses.reading.layout import KEY_NAMES, plain
+from spectral_irt.responses.reading.layout import plain
 from spectral_irt.responses.reading.tabular import Pieces, Table, check_names_differ, table_of_frame
 from spectral_irt.responses.reading.workbook_parts import (
     Blind,
@@ -35,6 +35,8 @@ from spectral_irt.responses.reading.workbook_parts import (
 
 DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)$"  # as the reader writes the date of a cell
 ISO_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$"  # in .ods
+# What people call a sheet of right answers; "Answers" is as often what was answered.
+KEY_SHEETS = frozenset({"key", "keys", "answerkey", "scoringkey", "correctanswers", "solution", "solutions"})
 WIDE_ENOUGH = 3  # columns of a table above which a row with a single filled cell is a title
 
 
@@ -150,7 +152,7 @@ def _chosen_sheet(file: File, reader: Any, parts: dict[str, str]) -> tuple[str, 
     opened = {name: _open(file, reader, parts, name) for name in names}
     filled = [name for name, sheet in opened.items() if sheet.visible == "visible" and sheet.total_height]
     if file.sheet_option == "key_sheet" and len(filled) > 1:
-        filled = [name for name in filled if plain(name) in KEY_NAMES] or filled
+        filled = [name for name in filled if plain(name) in KEY_SHEETS] or filled
     if not filled:
         raise ReadError(f"{file.name}: none of its {len(names)} sheets that are visible holds anything.")
     if len(filled) > 1:
