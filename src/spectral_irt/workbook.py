@@ -164,7 +164,7 @@ def _format(frame: pl.DataFrame, column: str) -> str:
     """How the numbers of a column are shown; all their digits are in the cells."""
     if not frame.schema[column].is_float():
         return "General"
-    return "0.0000" if column == "p" or column.startswith("p_") or column.endswith("_p") else "0.000"
+    return "0.0000" if column in ("p", "p_holm", "p_bh") or column.endswith(("_p", "_p_bh")) else "0.000"
 
 
 def _width(column: pl.Series) -> float:

@@ -36,7 +36,14 @@ def compare(
     seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the people.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", parser=place, metavar="FILE", show_default=False, help="The table as CSV, or .parquet, .xlsx."),
+        typer.Option(
+            "--output",
+            "-o",
+            parser=place,
+            metavar="FILE",
+            show_default=False,
+            help="The table as CSV, or .parquet, .xlsx.",
+        ),
     ] = None,
     threads: Annotated[
         int | None, typer.Option(metavar="NUMBER", min=1, show_default=False, help="All by default.")

@@ -58,7 +58,8 @@ def open_table(file: File) -> Table:
     header, notes = _header_row(cells, filled)
     names = [_stripped(value) for value in cells.frame.row(header)]
     body = cells.frame.slice(header + 1)
-    kept = [k for k, name in enumerate(names) if name or body.to_series(k).null_count() < body.height]
+    holds = body.select(pl.all().is_not_null().any()).row(0) if body.height else [False] * len(names)
+    kept = [k for k, name in enumerate(names) if name or holds[k]]
     _check_named(cells, header, names, kept)
     columns = [names[k] or "" for k in kept]
     if any(columns) and all(name in ("0", "1", "NA", "") for name in columns):
@@ -71,8 +72,7 @@ def open_table(file: File) -> Table:
     table = table_of_frame(body.select(pl.nth(kept)), list(columns))
 
     def pieces(chosen: Sequence[int]) -> Pieces:
-        for k in chosen:
-            _check_column(cells, columns[k], kept[k], header)
+        _check_columns(cells, {kept[k]: columns[k] for k in chosen}, header)
         yield from table.pieces(chosen)
 
     return replace(
@@ -102,16 +102,27 @@ def _reader_errors_named(file: File) -> Iterator[None]:
         raise damaged(file, error) from None
 
 
-def _load(file: File) -> Cells:
+def sheet_names(file: File) -> list[str]:
+    """The names of all sheets."""
+    check_workbook(file)
+    with _reader_errors_named(file):
+        return list(_reader(file, sheet_parts(file)).sheet_names)
+
+
+def _reader(file: File, parts: dict[str, str]) -> Any:
     import fastexcel
 
+    suffix = file.path.suffix.lower()
+    # A file under a wrong name is told by what is in it, for which the reader wants its bytes.
+    renamed = suffix not in FORMATS["workbook"].endings or bool(parts) != (suffix in (".xlsx", ".xlsm"))
+    return fastexcel.read_excel(file.path.read_bytes() if renamed else file.path)
+
+
+def _load(file: File) -> Cells:
     check_workbook(file)
-    usual = file.path.suffix.lower() in FORMATS["workbook"].endings
     with _reader_errors_named(file):
         parts = sheet_parts(file)
-        # A file under a wrong name is told by what is in it, for which the reader wants its bytes.
-        renamed = not usual or bool(parts) != (file.path.suffix.lower() in (".xlsx", ".xlsm"))
-        reader = fastexcel.read_excel(file.path.read_bytes() if renamed else file.path)
+        reader = _reader(file, parts)
         sheet, opened = _chosen_sheet(file, reader, parts)
         name = f"{file.name}, sheet {sheet!r}"
         columns = [info.absolute_index for info in opened.available_columns()]
@@ -119,7 +130,7 @@ def _load(file: File) -> Cells:
         blind = blind_spots(file.path, parts[sheet]) if sheet in parts else Blind()
     if not frame.height or not frame.width:
         raise ReadError(f"{name} is empty.")
-    frame = pl.DataFrame([_texts(frame.to_series(k), blind.errors.get(column, ())) for k, column in enumerate(columns)])
+    frame = _texts(frame, [blind.errors.get(column, []) for column in columns])
     filled = _filled(frame)
     if not filled.any():
         raise ReadError(f"{name} is empty.")
@@ -127,12 +138,15 @@ def _load(file: File) -> Cells:
     return Cells(name, frame.head(int(np.flatnonzero(filled)[-1]) + 1), columns, blind, date)
 
 
-def _texts(column: pl.Series, errors: Sequence[tuple[int, str]]) -> pl.Series:
-    """The cells of a column with the texts of errors; blanks are nothing."""
-    if errors:
-        column = column.scatter([row for row, _ in errors], [text for _, text in errors])
-    blank = column.str.strip_chars() == ""
-    return column.set(blank.fill_null(False), None) if blank.any() else column
+def _texts(frame: pl.DataFrame, errors: Sequence[Sequence[tuple[int, str]]]) -> pl.DataFrame:
+    """The cells with the texts of errors, by column; blanks are nothing."""
+    said = [
+        frame.to_series(k).scatter([row for row, _ in found], [text for _, text in found])
+        for k, found in enumerate(errors)
+        if found
+    ]
+    cell = pl.all()  # one expression for all columns: there may be 16,384, and each step has a price
+    return frame.with_columns(said).select(pl.when(cell.str.strip_chars() != "").then(cell).name.keep())
 
 
 def _open(file: File, reader: Any, parts: dict[str, str], sheet: str) -> Any:
@@ -236,30 +250,36 @@ def _check_no_dates_in_header(cells: Cells, header: int, columns: Sequence[str])
 # ------------------------------------------------------------------------------- columns that are used
 
 
-def _check_column(cells: Cells, name: str, k: int, header: int) -> None:
+def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:
     """Refuse what would pass for an answer, a label or nothing though it is none; attributes may be as they like."""
-    column = cells.columns[k]
-    row = cells.blind.uncomputed.get(column)
-    if row is not None and row > header:
-        raise ReadError(
-            f"{cells.name}: column {name!r}, row {row + 1:,} holds a formula without a value; the program that wrote "
-            "the workbook does not compute. Open it in a spreadsheet program and save it."
-        )
+    for k, name in names.items():
+        row = cells.blind.uncomputed.get(cells.columns[k])
+        if row is not None and row > header:
+            raise ReadError(
+                f"{cells.name}: column {name!r}, row {row + 1:,} holds a formula without a value; the program that "
+                "wrote the workbook does not compute. Open it in a spreadsheet program and save it."
+            )
     for first, last, left, right in cells.blind.merged:
-        if last > header and left <= column <= right:
+        covered = [name for k, name in names.items() if left <= cells.columns[k] <= right]
+        if last > header and covered:
             ends = f"{column_letters(left)}{first + 1}:{column_letters(right)}{last + 1}"
             raise ReadError(
-                f"{cells.name}: column {name!r} has merged cells, {ends}, of which only the first holds a value. Split "
-                "them, and fill in every cell."
+                f"{cells.name}: column {covered[0]!r} has merged cells, {ends}, of which only the first holds a value. "
+                "Split them, and fill in every cell."
             )
-    values = cells.frame.to_series(k).slice(header + 1)
-    dates = values.str.contains(cells.date).fill_null(False)
-    if dates.any():
-        at = int(dates.arg_max() or 0)
-        raise ReadError(
-            f"{cells.name}: column {name!r}, row {header + 2 + at:,} holds the date "
-            f"{str(values[at]).removesuffix(' 00:00:00')}; the spreadsheet program has probably made it out of a code "
-            "such as 1-2. Format the column as text and enter it again, or leave it out with ",
-            option("ignore", name),
-            ".",
-        )
+    body = cells.frame.slice(header + 1).select(pl.nth(list(names)))
+    dates = body.select(pl.all().str.contains(cells.date).any()).row(0) if body.height else ()
+    for name, values, found in zip(names.values(), body.iter_columns(), dates, strict=False):
+        if found:
+            raise _is_date(cells, name, values, header)
+
+
+def _is_date(cells: Cells, name: str, values: pl.Series, header: int) -> ReadError:
+    at = int(values.str.contains(cells.date).fill_null(False).arg_max() or 0)
+    return ReadError(
+        f"{cells.name}: column {name!r}, row {header + 2 + at:,} holds the date "
+        f"{str(values[at]).removesuffix(' 00:00:00')}; the spreadsheet program has probably made it out of a code such "
+        "as 1-2. Format the column as text and enter it again, or leave it out with ",
+        option("ignore", name),
+        ".",
+    )

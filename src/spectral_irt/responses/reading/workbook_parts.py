@@ -149,7 +149,7 @@ def check_extent(file: File, part: str, sheet: str) -> None:
 
 
 def blind_spots(path: Path, part: str) -> Blind:
-    """What looks empty in this sheet and is not."""
+    """What looks empty in this sheet and is not; an error when the sheet is cut short, which readers pass over."""
     blind = Blind()
     with zipfile.ZipFile(path) as archive, archive.open(part) as opened:
         rest = b""
@@ -162,10 +162,25 @@ def blind_spots(path: Path, part: str) -> Blind:
             else:
                 rest = data
         _look(rest, blind)
+        if not rest.rstrip().endswith(b"worksheet>"):
+            raise zipfile.BadZipFile(f"the sheet in {part} is not complete")
+        _check_whole(archive, "xl/sharedStrings.xml", b"sst>")
     for first_column, first_row, last_column, last_row in _MERGED.findall(rest):
         corner = (int(first_row) - 1, int(last_row) - 1, column_number(first_column), column_number(last_column))
         blind.merged.append(corner)
     return blind
+
+
+def _check_whole(archive: zipfile.ZipFile, part: str, end: bytes) -> None:
+    """Read a part to its end, by which its checksum is compared."""
+    if part not in archive.namelist():
+        return
+    last = b""
+    with archive.open(part) as opened:
+        while data := opened.read(CHUNK):
+            last = (last + data)[-64:]
+    if not last.rstrip().endswith(end) and not last.rstrip().endswith(b"/>"):
+        raise zipfile.BadZipFile(f"{part} is not complete")
 
 
 def _look(data: bytes, blind: Blind) -> None:
