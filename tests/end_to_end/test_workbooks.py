@@ -109,6 +109,7 @@ def test_the_same_answers_as_csv_give_the_same_difficulties(cli: Cli) -> None:
 
 def test_every_command_reads_and_writes_workbooks(cli: Cli) -> None:
     write()
+    write("more.xlsx", 90)
     assert cli("fit", "test.xlsx", *HOW, "--bank", "bank").code == 0
     assert cli("check", "test.xlsx", *HOW).code == 0
     done = cli("score", "test.xlsx", *HOW, "--bank", "bank", "-o", "scores.xlsx")
@@ -118,7 +119,7 @@ def test_every_command_reads_and_writes_workbooks(cli: Cli) -> None:
     assert [row["method"] for row in sheets("compared.xlsx")["estimators"]] == ["spectral", "cml"]
     assert cli("link", "bank", "bank", "--table", "common.xlsx").code == 0
     assert len(sheets("common.xlsx")["common items"]) == 6
-    assert cli("update", "bank", "test.xlsx", *HOW, "-o", "bank2").code == 0
+    assert cli("update", "bank", "more.xlsx", "--sheet", "Answers", "--key", "more.xlsx", "-o", "bank2").code == 0
     done = cli("fit", "test.xlsx", "--sheet", "Answers", "--key", "test.xlsx", "--anchors", "results.xlsx")
     assert done.code == 2
     assert cli("fit", "test.xlsx", *HOW, "-o", "results.xlsx").code == 0

@@ -44,8 +44,9 @@ def as_anchors(anchors: Any) -> Anchors:
     """Anchors from a bank, a fitted estimator, a mapping label -> difficulty, or a file.
 
     A folder is a bank; any other path is a CSV file, or a workbook (its sheet "items", or its only one), with columns
-    `item` and `difficulty` (and `se`, if it has one), in logits: `items.csv` of a fit will do. Where a status is known (bank, fit, or a column `status`), only items with the
-    status "ok" or "anchored" are anchors: the others rest on the prior, or are on another scale.
+    `item` and `difficulty` (and `se`, if it has one), in logits: `items.csv` of a fit will do.
+    Where a status is known (bank, fit, or a column `status`), only items with the status "ok" or "anchored" are
+    anchors: the others rest on the prior, or are on another scale.
     """
     if isinstance(anchors, Anchors):
         return anchors

@@ -81,9 +81,7 @@ class Job:
         if self.parquet and self.output is None:
             raise OptionError("--parquet is about the tables that are written; say where with -o DIR.")
         if self.parquet and self._workbook is not None:
-            raise OptionError(
-                "--parquet writes files to a folder, and -o names a workbook; say -o DIR, or leave it out."
-            )
+            raise OptionError("--parquet writes files to a folder, and -o names a workbook; say -o DIR instead.")
         return self._estimator()
 
     def _estimator(self) -> RaschEstimator:

@@ -247,7 +247,8 @@ class Wanted:
         str | None,
         _analysis(
             metavar="DIR|FILE",
-            help="Keep items at known difficulties: a bank, or a CSV file or workbook with the columns item and difficulty.",
+            help="Keep items at known difficulties: a bank, or a CSV file or workbook with the columns item and "
+            "difficulty.",
         ),
     ] = None
     scale: Annotated[

@@ -33,7 +33,7 @@ def test_spss_with_labels_and_missing_values(tmp_path: Path) -> None:
 
 def test_a_code_that_is_not_declared_missing_is_odd(tmp_path: Path) -> None:
     pyreadstat.write_sav(TABLE, str(tmp_path / "a.sav"))
-    with pytest.raises(ResponseValueError, match="a.sav: column 'q1', row 3 holds 9"):
+    with pytest.raises(ResponseValueError, match=r"a\.sav: column 'q1', row 3 holds 9"):
         read_responses(tmp_path / "a.sav")
     assert read_responses(tmp_path / "a.sav", missing=9).n_responses == 4
 

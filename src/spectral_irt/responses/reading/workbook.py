@@ -37,6 +37,7 @@ DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)$"  # as the reader writes the
 ISO_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$"  # in .ods
 # What people call a sheet of right answers; "Answers" is as often what was answered.
 KEY_SHEETS = frozenset({"key", "keys", "answerkey", "scoringkey", "correctanswers", "solution", "solutions"})
+_BLIND = "in this kind of workbook, cells with an error (#N/A), formulas without value and merged cells are empty."
 WIDE_ENOUGH = 3  # columns of a table above which a row with a single filled cell is a title
 
 
@@ -47,7 +48,7 @@ class Cells:
     name: str
     frame: pl.DataFrame
     columns: list[int]
-    blind: Blind
+    blind: Blind | None  # None: such things cannot be told in this kind of workbook
     date: str
 
 
@@ -56,6 +57,11 @@ def open_table(file: File) -> Table:
     cells = _load(file)
     filled = _filled(cells.frame)
     header, notes = _header_row(cells, filled)
+    if cells.blind is None:
+        notes = (
+            *notes,
+            Finding("blind_cells", "note", f"{cells.name}: {_BLIND}", "Save it as .xlsx to have them found."),
+        )
     names = [_stripped(value) for value in cells.frame.row(header)]
     body = cells.frame.slice(header + 1)
     holds = body.select(pl.all().is_not_null().any()).row(0) if body.height else [False] * len(names)
@@ -127,10 +133,10 @@ def _load(file: File) -> Cells:
         name = f"{file.name}, sheet {sheet!r}"
         columns = [info.absolute_index for info in opened.available_columns()]
         frame = opened.to_polars()
-        blind = blind_spots(file.path, parts[sheet]) if sheet in parts else Blind()
+        blind = blind_spots(file.path, parts[sheet]) if sheet in parts else None
     if not frame.height or not frame.width:
         raise ReadError(f"{name} is empty.")
-    frame = _texts(frame, [blind.errors.get(column, []) for column in columns])
+    frame = _texts(frame, [blind.errors.get(column, []) if blind else [] for column in columns])
     filled = _filled(frame)
     if not filled.any():
         raise ReadError(f"{name} is empty.")
@@ -252,14 +258,15 @@ def _check_no_dates_in_header(cells: Cells, header: int, columns: Sequence[str])
 
 def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:
     """Refuse what would pass for an answer, a label or nothing though it is none; attributes may be as they like."""
+    blind = cells.blind or Blind()
     for k, name in names.items():
-        row = cells.blind.uncomputed.get(cells.columns[k])
+        row = blind.uncomputed.get(cells.columns[k])
         if row is not None and row > header:
             raise ReadError(
                 f"{cells.name}: column {name!r}, row {row + 1:,} holds a formula without a value; the program that "
                 "wrote the workbook does not compute. Open it in a spreadsheet program and save it."
             )
-    for first, last, left, right in cells.blind.merged:
+    for first, last, left, right in blind.merged:
         covered = [name for k, name in names.items() if left <= cells.columns[k] <= right]
         if last > header and covered:
             ends = f"{column_letters(left)}{first + 1}:{column_letters(right)}{last + 1}"
