@@ -135,7 +135,7 @@ LABEL = st.text(st.characters(codec="utf-8", exclude_characters="\r"), min_size=
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@example(["_x0041_", "_x005F_x0041_"], ["\x01", "\t", "a\nb"])
+@example(["_x0041_", "_x"], ["\x01", "\t", "a\nb"])
 @given(st.lists(LABEL, min_size=2, max_size=5, unique=True), st.lists(LABEL, min_size=2, max_size=4, unique=True))
 def test_labels_come_back_from_a_workbook(people: list[str], items: list[str]) -> None:
     rows = [(f"p{person}", f"i{item}") for person in people for item in items]

@@ -32,9 +32,7 @@ def open_table(file: File) -> Table:
     read = pyreadstat.read_sav if file.family == "spss" else pyreadstat.read_dta
     try:
         frame, about = read(file.path, encoding=file.encoding, output_format="polars", user_missing=False)
-    except (MemoryError, KeyboardInterrupt):
-        raise
-    except Exception as error:  # those of the C library have no class of their own
+    except (pyreadstat.ReadstatError, _its_own(pyreadstat), OSError, ValueError, OverflowError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         if "convert" in reason.lower() or "encod" in reason.lower():
             raise ReadError(
@@ -52,6 +50,12 @@ def open_table(file: File) -> Table:
     frame = pl.DataFrame([_plain(frame.to_series(k)).alias(str(k)) for k in range(frame.width)])
     table = table_of_frame(frame, columns)
     return replace(table, name=file.name, loose=[is_loose(dtype) for dtype in frame.dtypes])
+
+
+def _its_own(pyreadstat: Any) -> type[Exception]:
+    """The error of the wrapper, as against that of the library inside; public since 1.3.2."""
+    own: type[Exception] = getattr(pyreadstat, "PyreadstatError", pyreadstat.ReadstatError)
+    return own
 
 
 def _plain(column: pl.Series) -> pl.Series:

@@ -17,12 +17,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from spectral_irt.errors import OptionError, ReadError, listed, option
+from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed, option
 from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.reading.files import FORMATS, File
 from spectral_irt.responses.reading.layout import plain
 from spectral_irt.responses.reading.tabular import Pieces, Table, check_names_differ, table_of_frame
 from spectral_irt.responses.reading.workbook_parts import (
+    DAMAGE,
     Blind,
     blind_spots,
     check_extent,
@@ -98,11 +99,16 @@ def open_table(file: File) -> Table:
 @contextmanager
 def _reader_errors_named(file: File) -> Iterator[None]:
     """No exception of the reader reaches the user, nor does a panic, which is no Exception."""
+    import fastexcel
+
     try:
         yield
-    except (ReadError, OptionError, KeyboardInterrupt, SystemExit, MemoryError):
+    except SpectralIrtError:
         raise
     except BaseException as error:
+        of_file = isinstance(error, (fastexcel.FastExcelError, *DAMAGE)) or type(error).__name__ == "PanicException"
+        if not of_file or isinstance(error, MemoryError):
+            raise
         if "assword" in str(error):
             raise has_password(file) from None
         raise damaged(file, error) from None

@@ -11,6 +11,7 @@ import mmap
 import posixpath
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +25,9 @@ MOST_CELLS = 200_000_000  # cells between the first and the last; empty ones tak
 DEFLATED = 1032  # a byte cannot be unpacked to more than so many
 SMALL = 1 << 20
 CHUNK = 1 << 22
+
+# What comes of an archive that is damaged, or made in a way that is not for workbooks.
+DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, NotImplementedError, RuntimeError)
 
 _CELL = re.compile(rb"<(?:\w+:)?c\s([^>]*?)(?:/>|>(.*?)</(?:\w+:)?c>)", re.S)
 _PLACE = re.compile(rb'\br="([A-Z]+)(\d+)"')
@@ -70,7 +74,7 @@ def check_workbook(file: File) -> None:
                 file, archive, "META-INF/manifest.xml"
             ):
                 raise has_password(file)
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError, EOFError) as error:
+    except DAMAGE as error:
         raise damaged(file, error) from None
 
 
