@@ -40,7 +40,7 @@ def link(
     table: Annotated[
         Path | None,
         typer.Option(
-            parser=place, metavar="FILE", show_default=False, help="Write all common items: .csv or .parquet."
+            parser=place, metavar="FILE", show_default=False, help="Write all common items: .csv, .parquet or .xlsx."
         ),
     ] = None,
     equate: Annotated[
@@ -49,7 +49,7 @@ def link(
             parser=place,
             metavar="FILE",
             show_default=False,
-            help="Write raw scores on all items of A, what they are on B, and back: .csv or .parquet.",
+            help="Write raw scores on all items of A, what they are on B, and back: .csv, .parquet or .xlsx.",
         ),
     ] = None,
 ) -> None:
@@ -70,19 +70,24 @@ def link(
     from spectral_irt.bank import Bank
     from spectral_irt.bank import equate as equate_banks
     from spectral_irt.cli.bank_places import refuse_bank_place, save_bank
-    from spectral_irt.tables import write_csv, write_parquet
+    from spectral_irt.workbook import refuse_foreign, write_table
     from spectral_irt.writing import all_or_nothing, naming
 
     if output is not None:
         refuse_bank_place(output)
-    named = {"table": table, "equate": equate}
+    named = {"common items": table, "equating": equate}
     for path in named.values():
-        if path is not None and path.suffix.lower() not in (".csv", ".parquet"):
-            raise OutputError(f"{str(path)!r} ends in neither .csv nor .parquet; name the file after what it shall be.")
+        if path is not None and path.suffix.lower() not in (".csv", ".parquet", ".xlsx"):
+            raise OutputError(
+                f"{str(path)!r} ends in none of .csv, .parquet and .xlsx; name the file after what it shall be."
+            )
+        if path is not None and path.suffix.lower() == ".xlsx":
+            refuse_foreign(path)
     first, second = Bank.load(a), Bank.load(b)
     found = first.link(second, method)
     scores = None if equate is None else equate_banks(first, second, method, linked=found)
-    tables = {path: found if name == "table" else scores for name, path in named.items() if path is not None}
+    contents = {"common items": found.columns(), "equating": {} if scores is None else scores.columns()}
+    tables = {path: (name, contents[name]) for name, path in named.items() if path is not None}
     folders = [] if output is None else [output]
 
     def save() -> None:
@@ -90,10 +95,9 @@ def link(
             save_bank(found.apply(second), folder)
 
     with all_or_nothing(list(tables), inputs=[a, b], folders=folders, last=save) as drafts:
-        for draft, (path, contents) in zip(drafts, tables.items(), strict=True):
-            assert contents is not None
+        for draft, (path, (name, columns)) in zip(drafts, tables.items(), strict=True):
             with naming(path):
-                (write_csv if path.suffix.lower() == ".csv" else write_parquet)(draft, contents.columns())
+                write_table(draft, path, name, columns)
     show(found, (a, b), (first, second), scores)
     say_where(output, table, equate)
 
