@@ -165,4 +165,4 @@ def test_two_banks_are_equated(cli: Cli, tmp_path: Path) -> None:
     assert "Equated scores are in equating.csv." in text
     refused = cli("link", "a", "b", "--equate", "equating.txt")
     assert refused.code == 2
-    assert "neither .csv nor .parquet" in refused.err
+    assert "none of .csv, .parquet and .xlsx" in " ".join(refused.err.split())

@@ -162,7 +162,7 @@ class ScoreTables(OfPeople):
             forms = self.forms()
             if not (len(forms) == 1 and len(forms.items[0]) == int(self.calibration.known.sum())):
                 tables["forms"] = form_columns(forms, self.calibration.labels, self.calibration.difficulty)
-            tables["unexpected"] = self.unexpected_columns()
+            tables["unexpected"] = self._once(("unexpected", self._estimate(None)), self.unexpected_columns)
         if parts.described:
             tables["groups"] = self.described(parts)
         if parts.cuts:
