@@ -6,6 +6,7 @@ Labels are data: control characters are spelled out, and what a reader takes for
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -17,7 +18,6 @@ from spectral_irt.errors import printable
 CUT = "..."
 LEAST = 8  # columns that labels get however narrow the place is
 MOST = 100  # columns that labels get at most
-Way = Callable[[str], str]
 JOINER, MARK = "\u200d", "\u200e"  # joins two characters into one; ends text that is written from right to left
 
 
@@ -32,20 +32,23 @@ def shortened(labels: Iterable[Any], width: int, cut: str = CUT) -> list[str]:
     ['...17-of-ph...', '...18-of-ph...']
     """
     labels = list(labels)
-    plain = {str(label): printable(label) for label in labels}
+    plain = {str(label): _Line(printable(label)) for label in labels}
     short = _told_apart(plain, width, cut)
     if short is None:  # there is no room for what they differ in
-        numbered = {label: f"{k}:{text}" for k, (label, text) in enumerate(plain.items(), 1)}
-        short = {label: _cut(text, width - len(cut), 0, width, cut) for label, text in numbered.items()}
+        numbered = {label: _Line(f"{k}:{line.text}") for k, (label, line) in enumerate(plain.items(), 1)}
+        short = {label: _cut(line, width - len(cut), 0, width, cut) for label, line in numbered.items()}
     return [short[str(label)] for label in labels]
 
 
 def room_for(labels: Iterable[Any]) -> int:
-    """The columns in which labels can just be told apart."""
-    plain = {str(label): printable(label) for label in labels}
-    widest = min(max(map(cell_len, plain.values()), default=0), MOST)
-    widths = range(min(LEAST, widest), widest)
-    return next((width for width in widths if _told_apart(plain, width, CUT) is not None), widest)
+    """The columns in which labels can be told apart, about as few as can be."""
+    plain = {str(label): _Line(printable(label)) for label in labels}
+    enough = min(max((line.width for line in plain.values()), default=0), MOST)
+    few = min(LEAST, enough) - 1
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if _told_apart(plain, middle, CUT) is not None else (middle, enough)
+    return enough
 
 
 def widest(labels: Iterable[Any]) -> int:
@@ -63,12 +66,46 @@ def in_its_place(text: str) -> str:
     return text + MARK if backward else text
 
 
-def _told_apart(plain: Mapping[str, str], width: int, cut: str) -> dict[str, str] | None:
+class _Line:
+    """A text by what a reader takes for characters: an accent stays with its letter, a joined emoji whole."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.ends, self.cells = [0], [0]  # after each character: its place in the text, and the columns up to there
+        for k, character in enumerate(text, 1):
+            joined = k > 1 and (text[k - 2] == JOINER or character == JOINER)
+            size = cell_len(character)
+            if k > 1 and (joined or size == 0):
+                self.ends[-1] = k
+            else:
+                self.ends.append(k)
+                self.cells.append(self.cells[-1] + size)
+        self.width = self.cells[-1]
+
+    def first(self, room: int) -> str:
+        """As much of the start as has room."""
+        return self.text[: self.ends[max(bisect_right(self.cells, room) - 1, 0)]]
+
+    def last(self, room: int) -> str:
+        """As much of the end as has room."""
+        return self.text[self.ends[min(bisect_left(self.cells, self.width - room), len(self.ends) - 1)] :]
+
+
+Way = Callable[[_Line], str]
+
+
+def _told_apart(plain: Mapping[str, _Line], width: int, cut: str) -> dict[str, str] | None:
     """The texts in this width: what is common to them goes first, then their middles, as long as no two are alike."""
-    wide = [text for text in plain.values() if cell_len(text) > width]
+    wide = [line.text for line in plain.values() if line.width > width]
     for way in [*_leaving_out_the_common(wide, width, cut), *_leaving_out_the_middle(width, cut)]:
-        short = {label: text if cell_len(text) <= width else way(text) for label, text in plain.items()}
-        if len(set(short.values())) == len(short):
+        short: dict[str, str] = {}
+        seen: set[str] = set()
+        for label, line in plain.items():
+            text = short[label] = line.text if line.width <= width else way(line)
+            if text in seen:
+                break
+            seen.add(text)
+        else:
             return short
     return None
 
@@ -80,16 +117,17 @@ def _leaving_out_the_common(wide: Sequence[str], width: int, cut: str) -> list[W
     start = _whole_words(wide, _common(wide))
     end = _whole_words([text[::-1] for text in wide], _common([text[::-1] for text in wide]))
     end = min(end, min(map(len, wide)) - start)
+    begin, close, room = _Line(wide[0][:start]), _Line(wide[0][len(wide[0]) - end :]), width - len(cut)
+    after = room - max(cell_len(text[start:]) for text in wide)
+    before = room - max(cell_len(text[: len(text) - end]) for text in wide)
     ways: list[Way] = []
-    begin = width - len(cut) - max(cell_len(text[start:]) for text in wide)
-    if start and begin >= 0:
-        ways.append(lambda text: _first(_characters(text[:start]), begin) + cut + text[start:])
-    close = width - len(cut) - max(cell_len(text[: len(text) - end]) for text in wide)
-    if end and close >= 0:
-        ways.append(lambda text: text[: len(text) - end] + cut + _last(_characters(text[len(text) - end :]), close))
-    if not ways and max(cell_len(text[start : len(text) - end]) for text in wide) <= width - 2 * len(cut):
-        room = width - 2 * len(cut)
-        ways.append(lambda text: cut + _first(_characters(text[start:]), room) + cut)
+    if start and after >= 0:
+        ways.append(lambda line: begin.first(after) + cut + line.text[start:])
+    if end and before >= 0:
+        ways.append(lambda line: line.text[: len(line.text) - end] + cut + close.last(before))
+    core = max(cell_len(text[start : len(text) - end]) for text in wide)
+    if not ways and core <= room - len(cut):
+        ways.append(lambda line: cut + _Line(line.text[start:]).first(room - len(cut)) + cut)
     return ways
 
 
@@ -100,12 +138,9 @@ def _leaving_out_the_middle(width: int, cut: str) -> list[Way]:
     return [partial(_cut, head=head, tail=room - head, width=width, cut=cut) for head in heads]
 
 
-def _cut(text: str, head: int, tail: int, width: int, cut: str) -> str:
+def _cut(line: _Line, head: int, tail: int, width: int, cut: str) -> str:
     """So many columns of either end."""
-    if cell_len(text) <= width:
-        return text
-    characters = _characters(text)
-    return _first(characters, head) + cut + _last(characters, tail)
+    return line.text if line.width <= width else line.first(head) + cut + line.last(tail)
 
 
 def _whole_words(texts: Sequence[str], common: int) -> int:
@@ -121,43 +156,10 @@ def _inside(text: str, place: int) -> bool:
         return False
     before, after = text[place - 1], text[place]
     alike = (before.isdigit() and after.isdigit()) or (before.isalpha() and after.isalpha())
-    return alike or after == JOINER or before == JOINER or cell_len(after) == 0
+    return alike or JOINER in (before, after) or 0 in (cell_len(before), cell_len(after))
 
 
 def _common(texts: Sequence[str]) -> int:
     """With how many characters all texts begin alike."""
     first, last = min(texts), max(texts)
     return next((k for k, pair in enumerate(zip(first, last, strict=False)) if pair[0] != pair[1]), len(first))
-
-
-# ------------------------------------------------------------------------------------- characters
-
-
-def _characters(text: str) -> list[str]:
-    """What a reader takes for one character each: an accent stays with its letter, a joined emoji whole."""
-    found: list[str] = []
-    for character in text:
-        joined = bool(found) and found[-1].endswith(JOINER)
-        if found and (joined or character == JOINER or cell_len(character) == 0):
-            found[-1] += character
-        else:
-            found.append(character)
-    return found
-
-
-def _first(characters: Sequence[str], room: int) -> str:
-    taken = ""
-    for character in characters:
-        if cell_len(taken + character) > room:
-            break
-        taken += character
-    return taken
-
-
-def _last(characters: Sequence[str], room: int) -> str:
-    taken = ""
-    for character in reversed(characters):
-        if cell_len(character + taken) > room:
-            break
-        taken = character + taken
-    return taken
