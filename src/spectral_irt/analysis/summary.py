@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 GROUPS = ("differential_items", "no_differential_items", "nonuniform_items", "nonuniform_not_tested")
 SAID = ("regularization", "misfitting_items", *GROUPS)
 
+RANKED = 1_000  # people who are ranked on the terminal, where they are fewer than the items: within a second
+
 METHODS = {
     "SpectralRasch": "Spectral",
     "AnchoredRasch": "Spectral",
@@ -55,7 +57,7 @@ def summary_text(study: Analysis, parts: Parts, width: int = 80) -> str:
 def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | None = None, times: str = "") -> None:
     """Items (and people, where they are the fewer), a line for each part, how it was done, and the findings."""
     show_source(out, study.responses)
-    if parts.persons and study.responses.n_users < study.responses.n_items:
+    if parts.persons and study.responses.n_users < min(study.responses.n_items, RANKED):
         _show_people(out, study)
     _show_items(out, study, parts)
     lines = part_lines(study, parts)

@@ -46,7 +46,7 @@ def console() -> Screen:
 def say(out: Console, *what: RenderableType) -> None:
     """Print, without the blanks that fill up the lines of tables when nobody sees them."""
     if out.is_terminal:
-        out.print(*what)
+        out.print(*what, crop=False)
         return
     with out.capture() as captured:
         out.print(*what, crop=False)
