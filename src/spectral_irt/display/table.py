@@ -19,7 +19,7 @@ BETWEEN = 2  # blanks between columns
 APART, COMFORT, WHOLE = "told apart", "comfortable", "whole"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Column:
     """A head (of one line or two) and its cells; `spare` says when the column goes: see APART, COMFORT, WHOLE."""
 
@@ -64,11 +64,7 @@ def labelled(
     whole_width = max([widest(named), *heads, *(len(text[1]) for text in told if text)])
     least = max([room_for(named), min(LEAST, whole_width), *heads, *(len(text[0]) for text in told if text)])
     needs = {APART: least, COMFORT: max(least, min(whole_width, COMFORTABLE)), WHOLE: max(least, whole_width)}
-    kept = list(columns)
-    for one in spared:
-        column = next((column for column in kept if column.head == one), None)
-        if column is not None and _room(kept, width) < needs[column.spare]:
-            kept.remove(column)
+    kept = _kept(columns, spared, needs, width)
     room = whole_width if whole else max(_room(kept, width), LEAST)
     texts = _labels(labels, told, room)
 
@@ -97,6 +93,19 @@ def plain_table(heads: Sequence[str], columns: Sequence[Sequence[Any]], width: i
         for head, cells in zip(heads[1:], columns[1:], strict=True)
     ]
     return labelled(heads[0], list(columns[0]), others, width, whole=whole)
+
+
+def _kept(columns: Sequence[Column], spared: Sequence[str], needs: dict[str, int], width: int) -> list[Column]:
+    """The columns that leave the labels the room they need; a small one is back where a large one had to go."""
+    gone: list[Column] = []
+    for one in (column for head in spared for column in columns if column.head == head):
+        if _room([column for column in columns if column not in gone], width) < needs[one.spare]:
+            gone.append(one)
+    for one in reversed(gone):
+        others = [other for other in gone if other is not one]
+        if _room([column for column in columns if column not in others], width) >= needs[one.spare]:
+            gone = others
+    return [column for column in columns if column not in gone]
 
 
 def _room(columns: Sequence[Column], width: int) -> int:
