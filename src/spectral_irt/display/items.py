@@ -17,7 +17,7 @@ SHOW_ALL = 60  # a test of so many items is shown whole
 SHOW_EACH = 5  # of a longer one: so many hardest, easiest, least sure
 SHOW_MISFITS = 10  # and so many of those that do not fit
 FOLD = 3  # so many items that are equally hard share a line there
-EQUAL = 5e-4  # logits; less than the last digit shown
+EQUAL = 0.01  # logits: solvers leave items of the same score that far apart, and less
 DIRECTION = "larger = harder"
 FIT = "infit, outfit: above 1 noisier than the model, below steeper"
 INTERVAL, MEASURE = "95% interval", "point\nmeasure"
