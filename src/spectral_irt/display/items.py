@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.table import Table
 
 from spectral_irt.display.bars import BAR_HEAD, bar, span_of
-from spectral_irt.display.table import APART, COMFORT, WHOLE, Column, labelled
+from spectral_irt.display.table import APART, COMFORT, READ, WHOLE, Column, labelled
 from spectral_irt.tables import Columns
 
 SHOW_ALL = 60  # a test of so many items is shown whole
@@ -104,7 +104,7 @@ def item_table(
         Column(INTERVAL, intervals, spare=COMFORT),
         Column(BAR_HEAD, bars, left=True, style="blue", spare=WHOLE),
         Column("n", [f"{n:,}" for n in shown["n"].tolist()], spare=COMFORT),
-        Column("right", [f"{100 * p:.1f}%" if np.isfinite(p) else "" for p in shown["p_correct"]], spare=APART),
+        Column("right", [f"{100 * p:.1f}%" if np.isfinite(p) else "" for p in shown["p_correct"]], spare=READ),
     ]
     if fit is not None:
         table += _fit_columns(fit, lines)
@@ -133,7 +133,7 @@ def _fit_columns(fit: Columns, lines: list[list[int]]) -> list[Column]:
         Column(
             head,
             [numbers(fit[name][together], 2)[0] if len(together) == 1 else "" for together in lines],
-            spare=APART,
+            spare=READ if head == MEASURE else APART,
         )
         for head, name in heads.items()
         if name in fit

@@ -12,16 +12,16 @@ from rich.text import Text
 
 from spectral_irt.display.labels import LEAST, in_its_place, room_for, shortened, widest
 
-COMFORTABLE = 24  # columns that a label may take before numbers that can be done without make way for it
+LEGIBLE, COMFORTABLE = 16, 24  # columns that labels get, as far as they need them, before other numbers have a place
 BETWEEN = 2  # blanks between columns
 
 # How much room labels must have before a column makes way for them.
-APART, COMFORT, WHOLE = "told apart", "comfortable", "whole"
+APART, READ, COMFORT, WHOLE = "told apart", "legible", "comfortable", "whole"
 
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """A head (of one line or two) and its cells; `spare` says when the column goes: see APART, COMFORT, WHOLE."""
+    """A head (of one line or two) and its cells; `spare` says when the column goes: see APART, READ, COMFORT, WHOLE."""
 
     head: str
     cells: Sequence[str]
@@ -63,7 +63,8 @@ def labelled(
     heads = [cell_len(head), *(len(name) for name, _ in groups)]
     whole_width = max([widest(named), *heads, *(len(text[1]) for text in told if text)])
     least = max([room_for(named), min(LEAST, whole_width), *heads, *(len(text[0]) for text in told if text)])
-    needs = {APART: least, COMFORT: max(least, min(whole_width, COMFORTABLE)), WHOLE: max(least, whole_width)}
+    enough = {READ: LEGIBLE, COMFORT: COMFORTABLE, WHOLE: whole_width}
+    needs = {APART: least, **{level: max(least, min(whole_width, most)) for level, most in enough.items()}}
     kept = _kept(columns, spared, needs, width)
     room = whole_width if whole else max(_room(kept, width), LEAST)
     texts = _labels(labels, told, room)
