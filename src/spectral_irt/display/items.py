@@ -34,7 +34,8 @@ def choose(columns: Columns, fit: Columns | None = None) -> Groups:
     """Which items to show, under which heading; items that share a line are in one list."""
     difficulty, se = columns["difficulty"], columns["se"]
     known = np.flatnonzero(np.isfinite(difficulty))
-    hardest_first = known[np.argsort(-difficulty[known], kind="stable")]
+    # As they are shown: the last bits, by which items of the same score may differ, put none before another.
+    hardest_first = known[np.argsort(-np.round(difficulty[known], 3), kind="stable")]
     if len(difficulty) <= SHOW_ALL:
         rows = [*hardest_first.tolist(), *np.flatnonzero(~np.isfinite(difficulty)).tolist()]
         return [("", [[row] for row in rows])]
@@ -97,7 +98,8 @@ def item_table(
     shown = {key: values[rows] for key, values in columns.items()}
     low, high = shown["ci_low"].tolist(), shown["ci_high"].tolist()
     intervals = [f"{a:.2f} to {b:.2f}" if np.isfinite(a) else "" for a, b in zip(low, high, strict=True)]
-    bars = [bar(*ends, span_of(shown), unicode=unicode) for ends in zip(low, shown["difficulty"], high, strict=True)]
+    span = span_of(shown)
+    bars = [bar(*ends, span, unicode=unicode) for ends in zip(low, shown["difficulty"], high, strict=True)]
     table = [
         Column("difficulty", numbers(shown["difficulty"], 3)),
         Column("se", numbers(shown["se"], 3), spare=APART),
