@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
-from spectral_irt.display.labels import LEAST, in_its_place, room_for, shortened, widest
+from spectral_irt.display.shortening import LEAST, in_its_place, room_for, shortened, widest
 
 LEGIBLE, COMFORTABLE = 16, 24  # columns that labels get, as far as they need them, before other numbers have a place
 BETWEEN = 2  # blanks between columns

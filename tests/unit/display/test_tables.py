@@ -130,7 +130,7 @@ def test_items_that_are_equally_hard_share_a_line() -> None:
 def test_the_picture_goes_before_a_label_is_cut() -> None:
     columns = columns_of([f"a-label-of-thirty-columns-or-so-{k:02d}" for k in range(20)])
     fit = fit_of(columns, {})
-    for width in (40, 47, 60, 66, 80, 90, 100, 110, 119, 120, 121, 140, 160, 200):
+    for width in (40, 60, 80, 100, 120, 124, 160):
         text = "\n".join(printed(item_table(columns, width, fit), width))
         assert "●" not in text or all(label in text for label in columns["item"]), width
         assert "…" not in text, width  # no number is cut either
