@@ -11,7 +11,7 @@ import numpy as np
 
 from spectral_irt.analysis.assembled import contrast_columns, residual_columns, with_measures
 from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, run_checks
-from spectral_irt.analysis.of_people import OfPeople
+from spectral_irt.analysis.of_items import OfItems
 from spectral_irt.analysis.parts import Parts, affordable
 from spectral_irt.calibration import Scale
 from spectral_irt.errors import OptionError
@@ -22,7 +22,6 @@ from spectral_irt.inference.conditional_fit import ConditionalStatistics, condit
 from spectral_irt.inference.dependence import MIN_USERS as MIN_PAIRED
 from spectral_irt.inference.dependence import LocalDependence, local_dependence
 from spectral_irt.inference.differential import MIN_USERS, Differential, differential
-from spectral_irt.inference.fit_statistics import ItemStatistics, item_statistics
 from spectral_irt.inference.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, item_fit_columns
 from spectral_irt.inference.marginal_reliability import marginal_reliability
@@ -46,7 +45,7 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 
 
-class Analysis(OfPeople):
+class Analysis(OfItems):
     """What a calibration says about people, and what their answers say about the calibration.
 
     Every question is a method; what several of them need (abilities, say) is computed once.
@@ -101,15 +100,6 @@ class Analysis(OfPeople):
         )
 
     # --------------------------------------------------------------------------------------------- fit
-
-    def item_statistics(self) -> ItemStatistics:
-        """Conventional fit statistics of every item as arrays, at maximum likelihood abilities."""
-        ml = self.abilities("ml").ability
-        return self._once(
-            "item_statistics",
-            lambda: item_statistics(self.responses, self.calibration.difficulty, ml),
-            say="fit of the items",
-        )
 
     def conditional_statistics(self) -> ConditionalStatistics:
         """Fit statistics of every item given the scores, without abilities, as arrays."""
@@ -384,6 +374,8 @@ class Analysis(OfPeople):
             found += self.checks(parts).findings
             test = self.quick_hausman(parts.populations)
             found += [] if test is None else test.findings
+        if parts.item_analysis:
+            found += self.item_findings()
         for one in self.grouped(parts).values():
             found += one.findings
         return tuple(found)
@@ -397,6 +389,8 @@ class Analysis(OfPeople):
             tables["persons"] = self.person_columns(draws=parts.draws, seed=parts.seed, given=given)
         if parts.fit:
             tables["item_fit"] = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
+        if parts.item_analysis:
+            tables |= self.item_tables(parts)
         if parts.groups:
             tables["dif"] = contrast_columns(self.grouped(parts))
         if parts.top is not None:

@@ -180,7 +180,7 @@ class Job:
         if self.output is not None:
             unwanted = {"persons": wanted.persons is False, "item_fit": wanted.fit is False}
             compares = bool(wanted.group) or (self.read_groups is not None and not design_columns(self.fitting))
-            unwanted |= {"dif": not compares, "ranking": wanted.rank is None}
+            unwanted |= {"dif": not compares, "ranking": wanted.rank is None, "distractors": "key" not in self.reading}
             tables = [table for table in TABLES if not unwanted.get(table)]
             results, stale = result_paths(self.output, tables, parquet=self.parquet)
         places = [*exports, *self._picture_places(), *results]
@@ -286,7 +286,9 @@ def fit(
 
     Prints a short table and what is odd in the data. With -o, all items go to
     DIR/items.csv, people to DIR/persons.csv, the fit of the items to
-    DIR/item_fit.csv, and a record of it all to DIR/fit.json. Larger = harder.
+    DIR/item_fit.csv, classical statistics to DIR/item_analysis.csv (with a key,
+    every option to DIR/distractors.csv), and a record of it all to DIR/fit.json.
+    Larger = harder.
 
     \b
     Examples

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import OptionError, option
+from spectral_irt.errors import OptionError, listed, option
 from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.labels import Labels, positions
 from spectral_irt.responses.pack import Duplicates
@@ -89,7 +89,7 @@ class Gatherer:
         keys = scoring.keys_of(items)
         n = len(answers)
         right = scoring.right(answers, items=item[:n], users=person[:n], keys=keys, means=means)
-        options = None if keys is None else self._options.codes(answers)
+        options = None if keys is None else self._options.codes(answers, right)
         if len(item) > n:  # blank cells that count as wrong
             right = np.concatenate([right, np.zeros(len(item) - n, dtype=bool)])
             if options is not None:
@@ -123,9 +123,29 @@ def raw_answers(
     if scoring.key is None:
         return None, ()
     answers = [*scoring.key.values(), None]
-    right = {label: answers[k] for label, k in zip(labels, positions(labels, scoring.key), strict=True)}
+    place = positions(labels, scoring.key)
+    right = {label: answers[k] for label, k in zip(labels, place.tolist(), strict=True)}
     key = {label: text for label, text in right.items() if text is not None}
-    return RawAnswers(options.texts, key), options.findings(key)
+    unused = np.ones(len(scoring.key), dtype=bool)
+    unused[place[place >= 0]] = False
+    absent = [label for label, one in zip(scoring.key, unused.tolist(), strict=True) if one]
+    return RawAnswers(options.texts, key), (*options.findings(key), *_not_there(absent))
+
+
+def _not_there(absent: list[Any]) -> tuple[Finding, ...]:
+    """A note on items of the key that the data do not have: a longer key does no harm, a misspelled label does."""
+    if not absent:
+        return ()
+    items = "1 item of the key is" if len(absent) == 1 else f"{len(absent):,} items of the key are"
+    return (
+        Finding(
+            "key_items_not_there",
+            "note",
+            f"{items} not among the answers: {listed(absent)}.",
+            "Compare the labels if they should be.",
+            tuple(absent),
+        ),
+    )
 
 
 def refuse_blanks(scoring: Scoring, where: str) -> None:

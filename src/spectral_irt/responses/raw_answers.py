@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from spectral_irt.responses.block import Ints
 
 BLANK = 0  # code of a blank cell that counts as a wrong answer
-OTHER = 255  # code of every option beyond the first 254: answers in the people's own words
-BLANK_TEXT, OTHER_TEXT = "(blank)", "(other)"
+KEY = 1  # code of the right option, whatever its text: that is in the key
+OTHER = 255  # code of every wrong option beyond the first 253: answers in the people's own words
+BLANK_TEXT, KEY_TEXT, OTHER_TEXT = "(blank)", "(key)", "(other)"
 FORMS = 0.5  # a larger share of blanks among an item's cells is more likely another form of the test than omission
 
 
@@ -56,29 +57,31 @@ class RawAnswers:
 
 
 class OptionCoder:
-    """Codes of options, in the order in which they turn up; and how often each did."""
+    """Codes of wrong options, in the order in which they turn up; and how often each did."""
 
     def __init__(self) -> None:
         self._code: dict[str, int] = {}
         self._counts = np.zeros(OTHER + 1, dtype=np.int64)
 
-    def codes(self, answers: pl.Series) -> NDArray[np.uint8]:
+    def codes(self, answers: pl.Series, right: NDArray[np.bool_]) -> NDArray[np.uint8]:
         """The code of every answer."""
         import polars as pl
 
-        if not len(answers):
-            return np.empty(0, dtype=np.uint8)
-        for text in answers.unique(maintain_order=True).to_list():
-            if len(self._code) < OTHER - 1:
-                self._code.setdefault(text, len(self._code) + 1)
-        codes = answers.replace_strict(self._code, default=OTHER, return_dtype=pl.UInt8).to_numpy()
+        codes = np.full(len(answers), KEY, dtype=np.uint8)
+        where = np.flatnonzero(~right)
+        if len(where):
+            wrong = answers.gather(where)
+            for text in wrong.unique(maintain_order=True).to_list():
+                if len(self._code) < OTHER - KEY - 1:
+                    self._code.setdefault(text, len(self._code) + KEY + 1)
+            codes[where] = wrong.replace_strict(self._code, default=OTHER, return_dtype=pl.UInt8).to_numpy()
         self._counts += np.bincount(codes, minlength=OTHER + 1)
         return codes
 
     @property
     def texts(self) -> tuple[str, ...]:
         """The texts by code."""
-        texts = [BLANK_TEXT, *self._code]
+        texts = [BLANK_TEXT, KEY_TEXT, *self._code]
         if self._counts[OTHER]:
             texts += [""] * (OTHER - len(texts)) + [OTHER_TEXT]
         return tuple(texts)
@@ -97,9 +100,9 @@ class OptionCoder:
                 Finding(
                     "spelled_unlike_key",
                     "warning",
-                    f"{n:,} answers ({listed(alike)}) are not in the key, which has "
-                    f"{listed([folded[text.casefold()] for text in alike])}; they count as wrong.",
-                    "If they are the same options, write them alike, in the answers or in the key.",
+                    f"{_answers(n)} not in the key but for capitals: {listed(alike)} instead of "
+                    f"{listed([folded[text.casefold()] for text in alike])}. That counts as wrong.",
+                    "If these are the same options, write them alike, in the answers or in the key.",
                 )
             )
         if codes:
@@ -108,13 +111,17 @@ class OptionCoder:
                 Finding(
                     "options_like_codes",
                     "warning",
-                    f"{n:,} answers are {listed(codes)}, which is right for no item; they count as wrong.",
+                    f"{_answers(n)} {listed(codes)}, which is right for no item. That counts as wrong.",
                     "If it means 'not answered', say "
                     + option("missing", codes[0] if len(codes) == 1 else codes)
                     + ".",
                 )
             )
         return tuple(found)
+
+
+def _answers(n: int) -> str:
+    return "1 answer is" if n == 1 else f"{n:,} answers are"
 
 
 class BlankCounter:
@@ -174,8 +181,9 @@ class BlankCounter:
         cells, *kinds = self._sums
         wrong = kinds[0] * self._wrong[0] + kinds[1] * self._wrong[1]
         mostly = [label for label, n, all_ in zip(labels, wrong, cells, strict=False) if n > FORMS * all_]
-        said = f"{' and '.join(parts)} answers count as wrong, as asked ({(omitted + unreached) / cells.sum():.1%} of "
-        found = [Finding("blanks_count_as_wrong", "note", said + "the cells).")]
+        share = (omitted + unreached) / cells.sum()
+        said = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
+        found = [Finding("blanks_count_as_wrong", "note", said)]
         if mostly:
             found.append(
                 Finding(

@@ -277,7 +277,7 @@ def _slots(
         right = scoring.right(answers.values, items=item, users=user, keys=keys, means=census.means)
         pairs: list[tuple[NDArray[Any], NDArray[Any]]] = [(slots, 2 * item + ~right)]
         if coder is not None and options is not None:
-            pairs.append((options, coder.codes(answers.values)))  # type: ignore[arg-type]
+            pairs.append((options, coder.codes(answers.values, right)))  # type: ignore[arg-type]
         if not _put(pairs, free, indptr, user):
             raise changed(piece.name)
         request.report((1 + piece.done) / 2)
