@@ -19,6 +19,7 @@ from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.parts import Parts
+    from spectral_irt.responses.block import Ints
 
 
 class OfItems(OfPeople):
@@ -71,6 +72,13 @@ class OfItems(OfPeople):
             lambda: distractors(self.calibration, self.responses, ability, self.classical()),
             say="options",
         )
+
+    def option_curves(self, items: Ints, strata: int) -> list[Columns]:
+        """Which option people of each ability choose; see `inference.option_curves.option_curves`."""
+        from spectral_irt.inference.option_curves import option_curves
+
+        ability = self.abilities("wle").ability
+        return option_curves(self.responses, self.calibration.difficulty, ability, items, strata)
 
     def item_findings(self) -> tuple[Finding, ...]:
         """Items whose key is probably wrong, and items that abler people fail."""

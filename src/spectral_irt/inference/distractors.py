@@ -29,6 +29,7 @@ from spectral_irt.inference.rest import rest_ability, rest_score, with_rest
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.labels import positions
 from spectral_irt.responses.raw_answers import BLANK, KEY, OTHER
 from spectral_irt.tables import Columns
 
@@ -159,9 +160,9 @@ def _rows(n: Floats, responses: Responses) -> tuple[Ints, Ints, NDArray[Any]]:
     text = texts[code]
     right = code == KEY
     text[right] = [key.get(label, "") for label in responses.items[item[right]].tolist()]
-    place = {one: k for k, one in enumerate(sorted(set(text.tolist()), key=natural))}
+    place = positions(text.tolist(), sorted(set(text.tolist()), key=natural))
     last = (code == OTHER) * 2 + (code == BLANK)
-    order = np.lexsort((np.array([place[one] for one in text.tolist()]), last, item))
+    order = np.lexsort((place, last, item))
     return item[order], code[order], text[order]
 
 
