@@ -1,4 +1,4 @@
-"""Which option people of each ability choose: strata of ability by the other items, one pass for any number of items."""
+"""Which option people of each ability choose: strata of ability by the other items, one pass for all items."""
 
 from __future__ import annotations
 
@@ -75,12 +75,11 @@ def _rows(sums: Floats, strata: int, label: Any, texts: NDArray[Any]) -> Columns
     strata = int(np.clip(everybody // FEWEST, 3, strata)) if strata > 3 else strata
     middle = np.cumsum(n) - n / 2
     of_cell = np.minimum((middle * strata / max(everybody, 1.0)).astype(np.int64), strata - 1)
-    joined = np.zeros((2, strata, sums.shape[2]))
-    np.add.at(joined, (slice(None), of_cell), sums)
+    joined = np.array([sums[:, of_cell == k].sum(axis=1) for k in range(strata)]).transpose(1, 0, 2)
     counts, totals = joined[0], joined[1].sum(axis=1)
     there = np.flatnonzero(counts.sum(axis=1) > 0)
     codes = np.flatnonzero((counts.sum(axis=0) > 0) | (np.arange(sums.shape[2]) == KEY))
-    codes = np.array(sorted(codes.tolist(), key=lambda code: (code in (BLANK, OTHER), natural(texts[code]))))
+    codes = np.array(sorted(codes.tolist(), key=lambda code: (code in (BLANK, OTHER), natural(str(texts[code])))))
     chose = counts[np.ix_(there, codes)].T.ravel()
     people = np.tile(counts[there].sum(axis=1), len(codes))
     low, high = wilson_interval(chose, people)

@@ -118,7 +118,7 @@ class DistractorCurves(Display):
         total = table["n"][drawn[0][1]].sum()
         for k, (option, where) in enumerate(drawn):
             share = table["chose"][where].sum() / max(total, 1)
-            text = shown(option, 8 if small else 20)
+            text = shown(option, 4 if small else 20)
             if not small:
                 key = ", the key" if table["key"][where[0]] else ""
                 text += f"{key} ({share:.0%})" + (": abler than the key" if option in self.suspects else "")
@@ -190,4 +190,4 @@ def distractor_sheet(study: Analysis) -> Figure:
         known = np.sort(known[np.argsort(point[known], kind="stable")[:SHEET]])
         title = f"Options by ability of the {SHEET} items of {len(labels):,} whose key does worst; thick: the key"
     every = distractor_curves(study, labels[known].tolist())
-    return sheet_of(every, title, "ability on the other items", "share who choose it", every[0].scale)
+    return sheet_of(every, title, "ability on the other items", "share who choose it", every[0].scale, beside=0.3)
