@@ -25,8 +25,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.errors import NAMED, OptionError, listed, option
 from spectral_irt.inference.item_analysis import FEWEST, Groups, ItemAnalysis, abler
 from spectral_irt.inference.levels import EACH
-from spectral_irt.inference.rest import rest_ability, rest_score, with_rest
-from spectral_irt.persons.abilities import answers_with_difficulty
+from spectral_irt.inference.rest import own_rest_ability, rest_shares, runs
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
@@ -124,23 +123,29 @@ def _sums(block: Block, ability: Floats, difficulty: Floats, k: int) -> Floats:
     total = np.zeros((SIZES, size))
     if block.options is None:
         return total
-    slot = _slots(block, k)
-    theta = np.repeat(ability, block.counts)
-    finite = np.isfinite(theta)
-    total[0] += np.bincount(slot, minlength=size)
-    total[1] += np.bincount(slot[finite], weights=theta[finite], minlength=size)
-    total[2] += np.bincount(slot[finite], minlength=size)
-    part = with_rest(block)
-    if part.n_users:
-        slot, right = _slots(part, k), rest_score(part)
-        total[3] += np.bincount(slot, minlength=size)
-        total[4] += np.bincount(slot, weights=right / (np.repeat(part.counts, part.counts) - 1), minlength=size)
-    part = with_rest(answers_with_difficulty(block, difficulty))
-    if part.n_users:
-        slot, measure = _slots(part, k), rest_ability(part, difficulty, rest_score(part))
-        for row, value in ((5, None), (6, measure), (7, measure**2)):
-            total[row] += np.bincount(slot, weights=value, minlength=size)
+    for users, part, rest, known in runs(block, difficulty):
+        slot, theta = _slots(part, k), np.repeat(ability[users], part.counts)
+        counts = np.bincount(slot, minlength=size)
+        finite = np.isfinite(theta)
+        if finite.all():
+            total[:3] += counts, np.bincount(slot, weights=theta, minlength=size), counts
+        else:
+            own, theta = slot[finite], theta[finite]
+            sums = (np.bincount(own, weights=value, minlength=size) for value in (theta, None))
+            total[:3] += counts, *sums
+        if rest.n_users:
+            slot, counts = (slot, counts) if rest is part else _counted(rest, k, size)
+            total[3:5] += counts, np.bincount(slot, weights=rest_shares(rest), minlength=size)
+        if known.n_users:
+            slot, counts = (slot, counts) if known is rest else _counted(known, k, size)
+            measure = own_rest_ability(known, difficulty)
+            total[5:] += counts, *(np.bincount(slot, weights=w, minlength=size) for w in (measure, measure**2))
     return total
+
+
+def _counted(block: Block, k: int, size: int) -> tuple[Ints, Ints]:
+    slot = _slots(block, k)
+    return slot, np.bincount(slot, minlength=size)
 
 
 def _slots(block: Block, k: int) -> Ints:

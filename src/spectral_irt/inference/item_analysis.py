@@ -24,9 +24,8 @@ import numpy as np
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import NAMED, listed
 from spectral_irt.inference.levels import EACH
-from spectral_irt.inference.rest import rest_ability, rest_score, with_rest
+from spectral_irt.inference.rest import own_rest_ability, rest_shares, runs
 from spectral_irt.inference.tails import holm, student_two_sided
-from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
@@ -105,18 +104,16 @@ def item_analysis(responses: Responses, difficulty: Floats) -> ItemAnalysis:
 def _sums(block: Block, difficulty: Floats) -> Floats:
     m = len(difficulty)
     total = np.zeros((11, m))
-    part = with_rest(block)
-    if part.n_users:
-        right = part.right().astype(np.float64)
-        share = rest_score(part) / (np.repeat(part.counts, part.counts) - 1)
-        for row, value in zip(total, (None, right, share, share**2, right * share), strict=False):
-            row += np.bincount(part.items, weights=value, minlength=m)
-    part = with_rest(answers_with_difficulty(block, difficulty))
-    if part.n_users:
-        ability = rest_ability(part, difficulty, rest_score(part))
-        slot = part.items + m * ~part.right()
-        for k, value in enumerate((None, ability, ability**2)):
-            total[[5 + k, 8 + k]] += np.bincount(slot, weights=value, minlength=2 * m).reshape(2, m)
+    for _, _, rest, known in runs(block, difficulty):
+        if rest.n_users:
+            right, share = rest.right().astype(np.float64), rest_shares(rest)
+            for row, value in zip(total, (None, right, share, share**2, right * share), strict=False):
+                row += np.bincount(rest.items, weights=value, minlength=m)
+        if known.n_users:
+            ability = own_rest_ability(known, difficulty)
+            slot = known.items + m * ~known.right()
+            for k, value in enumerate((None, ability, ability**2)):
+                total[[5 + k, 8 + k]] += np.bincount(slot, weights=value, minlength=2 * m).reshape(2, m)
     return total
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.inference.distractors import natural, require_options
-from spectral_irt.inference.rest import rest_ability, rest_score, with_rest
+from spectral_irt.inference.rest import own_rest_ability, with_rest
 from spectral_irt.inference.strata import wilson_interval
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.responses import Block, Responses
@@ -61,7 +61,7 @@ def _grid_sums(block: Block, difficulty: Floats, place: Ints, edges: Floats, k: 
     part = with_rest(answers_with_difficulty(block, difficulty))
     if part.n_users and part.options is not None:
         chosen = np.flatnonzero(place[part.items] >= 0)
-        measure = rest_ability(part, difficulty, rest_score(part))[chosen]
+        measure = own_rest_ability(part, difficulty)[chosen]
         slot = (place[part.items[chosen]] * cells + np.searchsorted(edges, measure)) * k + part.options[chosen]
         total[0] += np.bincount(slot, minlength=total.shape[1])
         total[1] += np.bincount(slot, weights=measure, minlength=total.shape[1])
