@@ -190,4 +190,4 @@ def distractor_sheet(study: Analysis) -> Figure:
         known = np.sort(known[np.argsort(point[known], kind="stable")[:SHEET]])
         title = f"Options by ability of the {SHEET} items of {len(labels):,} whose key does worst; thick: the key"
     every = distractor_curves(study, labels[known].tolist())
-    return sheet_of(every, title, "ability on the other items", "share who choose it", every[0].scale, beside=0.3)
+    return sheet_of(every, title, "ability on the other items", "share who choose it", every[0].scale, names=0.2)

@@ -146,8 +146,8 @@ def curve_sheet(every: Sequence[ItemCurve], title: str) -> Figure:
     return sheet_of(every, title, "ability", "share of right answers", every[0].scale if every else LOGITS)
 
 
-def sheet_of(every: Sequence[Any], title: str, x: str, y: str, scale: Scale, *, beside: float = 0.1) -> Figure:
-    """Displays of many items, small, on one sheet with common axes; so many inches are free beside the last."""
+def sheet_of(every: Sequence[Any], title: str, x: str, y: str, scale: Scale, *, names: float = 0.0) -> Figure:
+    """Displays of many items, small, on one sheet with common axes; so many inches are free beside each for names."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -157,8 +157,8 @@ def sheet_of(every: Sequence[Any], title: str, x: str, y: str, scale: Scale, *, 
     figure = Figure(figsize=(wide, high))  # laid out by hand: that of matplotlib takes seconds for so many axes
     FigureCanvasAgg(figure)
     grid = np.ravel(figure.subplots(down, across, squeeze=False))
-    edges = {"left": 0.62 / wide, "right": 1 - beside / wide, "bottom": 0.5 / high, "top": 1 - 0.55 / high}
-    figure.subplots_adjust(**edges, wspace=0.28, hspace=0.42)
+    edges = {"left": 0.62 / wide, "right": 1 - (0.1 + names) / wide, "bottom": 0.5 / high, "top": 1 - 0.55 / high}
+    figure.subplots_adjust(**edges, wspace=0.28 + names, hspace=0.42)
     for ax, curve in zip(grid, every, strict=False):
         curve.draw(ax, small=True)
     for ax in grid[len(every) :]:
