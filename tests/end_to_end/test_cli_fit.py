@@ -113,7 +113,7 @@ def test_fit_json_says_what_was_done(cli: Cli, lsat: Path) -> None:
     assert {finding["code"] for finding in record["findings"]} >= {"silent_users", "regularization"}
     assert all(set(f) == {"code", "severity", "sentence", "remedy", "n_items", "items"} for f in record["findings"])
     assert set(record["seconds"]) == {"read", "fit", "analysis", "total"}
-    assert record["outputs"] == ["items.csv", "persons.csv", "item_fit.csv", "fit.json"]
+    assert record["outputs"] == ["items.csv", "persons.csv", "item_fit.csv", "item_analysis.csv", "fit.json"]
 
 
 def test_parquet_is_the_same_table(cli: Cli, lsat: Path) -> None:
@@ -147,15 +147,15 @@ def test_a_second_fit_replaces_the_first_and_nothing_else(cli: Cli, lsat: Path) 
     done = cli("fit", lsat, "-o", "out", "--weighting", "pairs")
     assert done.code == 0
     assert Path("out/items.csv").read_bytes() != before
-    written = ["fit.json", "item_fit.csv", "items.csv", "notes.txt", "persons.csv"]
+    written = ["fit.json", "item_analysis.csv", "item_fit.csv", "items.csv", "notes.txt", "persons.csv"]
     assert sorted(os.listdir("out")) == written  # the old Parquet files are stale
     assert cli("fit", lsat, "-o", "out", "--no-persons", "--no-fit").code == 0
-    assert sorted(os.listdir("out")) == ["fit.json", "items.csv", "notes.txt"]
+    assert sorted(os.listdir("out")) == ["fit.json", "item_analysis.csv", "items.csv", "notes.txt"]
 
 
 def test_directories_are_made(cli: Cli, lsat: Path) -> None:
     assert cli("fit", lsat, "-o", "a/b/c").code == 0
-    assert sorted(os.listdir("a/b/c")) == ["fit.json", "item_fit.csv", "items.csv", "persons.csv"]
+    assert sorted(os.listdir("a/b/c")) == ["fit.json", "item_analysis.csv", "item_fit.csv", "items.csv", "persons.csv"]
 
 
 @pytest.mark.slow
@@ -250,7 +250,8 @@ def test_a_short_test_is_shown_whole(cli: Cli, lsat: Path) -> None:
     assert "Regularization: none (all items are connected" in out.replace("\n", " ")
     assert "Standard errors: sandwich, dense." in out.replace("\n", " ")
     assert "carry no information about difficulty" in out
-    assert "Results are in out: items.csv, persons.csv, item_fit.csv and fit.json." in out
+    where = "Results are in out: items.csv, persons.csv, item_fit.csv, item_analysis.csv and fit.json."
+    assert where in " ".join(out.split())
     assert not any(line.endswith(" ") for line in out.splitlines())
 
 
@@ -396,7 +397,8 @@ def test_demo_shows_the_table_and_says_where_the_results_are(cli: Cli) -> None:
     done = cli("demo", "-o", "results")
     assert done.code == 0
     assert "item3" in done.out
-    assert "Results are in results: items.csv, persons.csv, item_fit.csv and fit.json." in done.out
+    where = "Results are in results: items.csv, persons.csv, item_fit.csv, item_analysis.csv and fit.json."
+    assert where in " ".join(done.out.split())
     assert len(rows_of(Path("results/items.csv"))) == 6
 
 
@@ -462,3 +464,34 @@ def test_what_the_file_calls_them_is_what_they_are_called(cli: Cli, tmp_path: Pa
     log = {"model": [f"m{k}" for k in model], "prompt_id": [f"p{k}" for k in prompt], "correct": right.astype(int)}
     pl.DataFrame(log).write_csv(tmp_path / "log.csv")
     assert "30 models, 12 prompts, 360 responses" in cli("fit", tmp_path / "log.csv").out
+
+
+def test_with_a_key_every_option_is_written_and_a_wrong_key_is_said(cli: Cli) -> None:
+    rng = np.random.default_rng(4)
+    right = rng.random((400, 12)) < 1 / (1 + np.exp(np.linspace(-1, 1, 12) - rng.normal(size=(400, 1))))
+    chosen = np.where(right, "A", np.array(list("BCD"))[rng.integers(0, 3, right.shape)]).astype(object)
+    chosen[::9, 10:] = ""
+    chosen[5, 3] = ""
+    names = [f"q{k + 1}" for k in range(12)]
+    pl.DataFrame({"id": np.arange(400), **dict(zip(names, chosen.T.tolist(), strict=True))}).write_csv("answers.csv")
+    pl.DataFrame({"item": names, "key": ["A"] * 7 + ["C"] + ["A"] * 4}).write_csv("key.csv")
+    done = cli("fit", "answers.csv", "--key", "key.csv", "--not-reached", "wrong", "-o", "out")
+    assert done.code == 0, done.err
+    assert "The key of 1 item is probably wrong. 'q8': the key is 'C', but the" in " ".join(done.out.split())
+    assert "Cells that count as wrong, as asked: 90 not-reached" in " ".join(done.out.split())
+    table = pl.read_csv("out/distractors.csv")
+    assert table.columns[:5] == ["item", "option", "key", "n", "share"]
+    assert table["n"].sum() == 400 * 12 - 1  # one omitted
+    assert table.filter(pl.col("option") == "(blank)")["n"].to_list() == [45, 45]
+    analysis = pl.read_csv("out/item_analysis.csv")
+    assert analysis["omitted"].sum() == 1
+    assert analysis["not_reached"].to_list() == [0] * 10 + [45, 45]
+    assert analysis["n"].to_list() == [400] * 3 + [399] + [400] * 8
+    record = json.loads(Path("out/fit.json").read_text(encoding="utf-8"))
+    assert record["input"]["reading"]["not_reached"] == "wrong"
+    assert "distractors.csv" in record["outputs"]
+    assert cli("fit", "answers.csv", "--correct", "A", "-o", "out").code == 0  # no key: the table is stale
+    assert not Path("out/distractors.csv").exists()
+    bad = cli("fit", "answers.csv", "--key", "key.csv", "--omitted", "zero")
+    assert bad.code == 2
+    assert "--omitted is 'zero'; it can be 'missing', 'wrong'." in " ".join(bad.err.split())

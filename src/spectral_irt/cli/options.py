@@ -357,7 +357,7 @@ Output = Annotated[
         parser=place,
         metavar="DIR",
         show_default=False,
-        help="Where to write items.csv, persons.csv, item_fit.csv and fit.json.",
+        help="Where to write items.csv, persons.csv, item_fit.csv, item_analysis.csv and fit.json.",
     ),
 ]
 
