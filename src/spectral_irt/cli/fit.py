@@ -298,6 +298,8 @@ def fit(
       spectral-irt fit log/*.parquet --item task --response correct -o results
     Multiple choice with an answer key; 9 means 'not answered':
       spectral-irt fit choices.csv --key key.csv --missing 9 -o results
+    What was left blank between answers is wrong, the end not reached is missing:
+      spectral-irt fit choices.csv --key key.csv --omitted wrong -o results
     Ratings, above the person's own mean or not; larger = better liked:
       spectral-irt fit films.csv --above-mean wrong --rank 9 --rank-by lower -o out
     Are items as hard for one sex as for the other? Height is not an item:

@@ -280,7 +280,11 @@ class Wanted:
     ] = None
     plots: Annotated[
         Path | None,
-        _exports(parser=place, metavar="DIR", help="Pictures as SVG and PNG: people and items, fit, curves, scores."),
+        _exports(
+            parser=place,
+            metavar="DIR",
+            help="Pictures as SVG and PNG: people and items, fit, curves, scores; options, with --key.",
+        ),
     ] = None
     bank: Annotated[
         Path | None,
