@@ -120,6 +120,16 @@ class OptionCoder:
         return tuple(found)
 
 
+def _counted(answered: Ints, width: int) -> Ints:
+    """Cells, omitted and not reached of every column, from the positions of the answers alone: rows that go on beyond a
+    column and have no answer in it, and rows that end before it."""
+    row, column = np.divmod(answered, width)
+    last = column[np.flatnonzero(np.diff(row, append=-1))]  # of every row that has an answer
+    ends = np.bincount(last, minlength=width)
+    before = np.cumsum(ends) - ends
+    return np.array([np.full(width, len(last)), len(last) - before - np.bincount(column, minlength=width), before])
+
+
 def _answers(n: int) -> str:
     return "1 answer is" if n == 1 else f"{n:,} answers are"
 
@@ -146,6 +156,9 @@ class BlankCounter:
             self._sums = grown
         if answered is None:
             self._sums[0, :n_items] += np.bincount(items, minlength=n_items)
+            return None
+        if presented is None and not any(self._wrong):
+            self._sums[:, items[:width]] += _counted(answered, width)
             return None
         given = np.zeros(len(items), dtype=bool)
         given[answered] = True
