@@ -71,10 +71,23 @@ def test_a_workbook_holds_what_the_folder_holds(cli: Cli) -> None:
     assert cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "out").code == 0
     done = cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "results.xlsx")
     assert done.code == 0, done
-    assert "Results are in results.xlsx: items, persons, item_fit, dif and ranking." in " ".join(done.out.split())
+    assert (
+        "Results are in results.xlsx: items, persons, item_fit, item_analysis, distractors, dif and ranking."
+        in " ".join(done.out.split())
+    )
     found = sheets("results.xlsx")
-    assert list(found) == ["items", "persons", "item_fit", "dif", "ranking", "findings", "about"]
-    for name in ("items", "persons", "item_fit", "dif", "ranking"):
+    assert list(found) == [
+        "items",
+        "persons",
+        "item_fit",
+        "item_analysis",
+        "distractors",
+        "dif",
+        "ranking",
+        "findings",
+        "about",
+    ]
+    for name in ("items", "persons", "item_fit", "item_analysis", "distractors", "dif", "ranking"):
         rows = read_csv(f"out/{name}.csv")
         assert len(rows) == len(found[name])
         for ours, theirs in zip(rows, found[name], strict=True):
@@ -87,7 +100,7 @@ def test_a_workbook_holds_what_the_folder_holds(cli: Cli) -> None:
     assert about["input.files"] == "test.xlsx"
     assert about["outputs"] == "results.xlsx"
     assert cli("fit", "test.xlsx", *HOW, "--no-persons", "-o", "results.xlsx").code == 0  # ours, replaced
-    assert list(sheets("results.xlsx")) == ["items", "item_fit", "findings", "about"]
+    assert list(sheets("results.xlsx")) == ["items", "item_fit", "item_analysis", "distractors", "findings", "about"]
 
 
 def _same(column: str, text: str, cell: Any) -> None:
