@@ -100,6 +100,8 @@ def test_every_column_and_field_is_described(cli: Cli, lsat: Path) -> None:
     options = ["--scale", "500,100", "--rank", "--bank", "bank", "--bootstrap", 40, "--group-file", "people.csv"]
     assert cli("fit", lsat, "-o", "all", *options).code == 0
     assert cli("fit", lsat, "-o", "plain", "--anchors", "bank").code == 0
+    Path("key.csv").write_text("item,key\n" + "".join(f"item{k},1\n" for k in range(1, 6)))
+    assert cli("fit", lsat, "-o", "keyed", "--key", "key.csv").code == 0
     assert cli("score", lsat, "--bank", "bank", "-o", "scored").code == 0
     assert cli("link", "bank", "bank", "--table", "link.csv", "-o", "linked").code == 0
     tables = [*Path().glob("*/*.csv"), Path("link.csv")]
