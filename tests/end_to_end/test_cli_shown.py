@@ -137,9 +137,8 @@ def test_demo_shows_its_command_and_finds_both_faults(cli: Cli) -> None:
     text = " ".join(done.out.replace("\\\n", " ").split())
     assert "'tides' is harder for 'inland'" in text
     assert "misfits beyond chance: noisier than the model 'density'" in text
-    assert (
-        "Results are in results: items.csv, persons.csv, item_fit.csv, item_analysis.csv, dif.csv and fit.json." in text
-    )
+    assert "'density': the key is 'B', but the 371 people who chose 'C' are abler" in text
+    assert "item_fit.csv, item_analysis.csv, distractors.csv, dif.csv and fit.json." in text
     assert len(rows_of(Path("results/items.csv"))) == 31
     command = text[text.index("spectral-irt fit") : text.index(" quiz.csv 800 people")]
     before = {path.name: path.read_bytes() for path in Path("results").glob("*.csv")}
