@@ -101,7 +101,10 @@ def test_what_a_kill_during_the_first_save_left_goes_with_the_next_run(place: Pa
 @pytest.mark.parametrize(
     ("failing", "before"),
     [
-        ("fit.json", "'bank', 'out/items.csv', 'out/persons.csv', 'out/scores.csv', 'out/item_fit.csv'"),
+        (
+            "fit.json",
+            "'bank', 'out/items.csv', 'out/persons.csv', 'out/scores.csv', 'out/item_fit.csv', 'out/item_analysis.csv'",
+        ),
         ("items.csv", "'bank'"),
     ],
 )

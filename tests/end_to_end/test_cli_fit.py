@@ -20,7 +20,15 @@ from spectral_irt.cli.main import main
 pytestmark = pytest.mark.slow  # whole runs of commands
 
 Cli = Callable[..., Any]
-WRITTEN = ["items.csv", "persons.csv", "scores.csv", "unexpected.csv", "item_fit.csv", "fit.json"]  # with -o
+WRITTEN = [
+    "items.csv",
+    "persons.csv",
+    "scores.csv",
+    "unexpected.csv",
+    "item_fit.csv",
+    "item_analysis.csv",
+    "fit.json",
+]  # with -o
 
 HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_correct", "status"]
 
@@ -106,7 +114,7 @@ def test_a_second_fit_replaces_the_first_and_nothing_else(cli: Cli, lsat: Path) 
     assert Path("out/items.csv").read_bytes() != before
     assert sorted(os.listdir("out")) == sorted([*WRITTEN, "notes.txt"])  # the old Parquet files are stale
     assert cli("fit", lsat, "-o", "out", "--no-persons", "--no-fit").code == 0
-    assert sorted(os.listdir("out")) == ["fit.json", "items.csv", "notes.txt"]
+    assert sorted(os.listdir("out")) == ["fit.json", "item_analysis.csv", "items.csv", "notes.txt"]
 
 
 def test_directories_are_made(cli: Cli, lsat: Path) -> None:

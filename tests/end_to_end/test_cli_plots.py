@@ -17,7 +17,8 @@ from spectral_irt.plots import standard
 pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
 
 Cli = Callable[..., Any]
-NAMES = sorted(f"{name}.{kind}" for name in standard.NAMES for kind in standard.KINDS)
+WITH_A_KEY = "distractors"
+NAMES = sorted(f"{name}.{kind}" for name in standard.NAMES if name != WITH_A_KEY for kind in standard.KINDS)
 
 
 def names(folder: str) -> list[str]:

@@ -22,7 +22,15 @@ from spectral_irt import simulate
 pytestmark = pytest.mark.slow  # whole runs of commands
 
 Cli = Callable[..., Any]
-WRITTEN = ["items.csv", "persons.csv", "scores.csv", "unexpected.csv", "item_fit.csv", "fit.json"]  # with -o
+WRITTEN = [
+    "items.csv",
+    "persons.csv",
+    "scores.csv",
+    "unexpected.csv",
+    "item_fit.csv",
+    "item_analysis.csv",
+    "fit.json",
+]  # with -o
 
 HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_correct", "status"]
 
@@ -138,7 +146,8 @@ def test_demo_shows_its_command_and_finds_both_faults(cli: Cli) -> None:
     assert "'tides' is harder for 'inland'" in text
     assert "misfits beyond chance: noisier than the model 'density'" in text
     assert "Results are in results: items.csv, persons.csv, scores.csv, " in text
-    assert "groups.csv, item_fit.csv, dif.csv and fit.json." in text
+    assert "'density': the key is 'B', but the 371 people who chose 'C' are abler" in text
+    assert "groups.csv, item_fit.csv, item_analysis.csv, distractors.csv, dif.csv and fit.json." in text
     assert len(rows_of(Path("results/items.csv"))) == 31
     command = text[text.index("spectral-irt fit") : text.index(" quiz.csv 800 people")]
     before = {path.name: path.read_bytes() for path in Path("results").glob("*.csv")}

@@ -71,7 +71,8 @@ def test_a_workbook_holds_what_the_folder_holds(cli: Cli) -> None:
     assert cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "out").code == 0
     done = cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "results.xlsx")
     assert done.code == 0, done
-    names = ["items", "persons", "scores", "unexpected", "groups", "item_fit", "dif", "ranking"]
+    names = ["items", "persons", "scores", "unexpected", "groups", "item_fit", "item_analysis", "distractors", "dif"]
+    names.append("ranking")
     told = f"Results are in results.xlsx: {', '.join(names[:-1])} and ranking."
     assert told in " ".join(done.out.split())
     found = sheets("results.xlsx")
@@ -89,7 +90,7 @@ def test_a_workbook_holds_what_the_folder_holds(cli: Cli) -> None:
     assert about["input.files"] == "test.xlsx"
     assert about["outputs"] == "results.xlsx"
     assert cli("fit", "test.xlsx", *HOW, "--no-persons", "-o", "results.xlsx").code == 0  # ours, replaced
-    assert list(sheets("results.xlsx")) == ["items", "item_fit", "findings", "about"]
+    assert list(sheets("results.xlsx")) == ["items", "item_fit", "item_analysis", "distractors", "findings", "about"]
 
 
 def _same(column: str, text: str, cell: Any) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 
 from spectral_irt.analysis.assembled import contrast_columns, with_measures
 from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, run_checks
+from spectral_irt.analysis.of_items import OfItems
 from spectral_irt.analysis.parts import Parts, affordable
 from spectral_irt.analysis.score_tables import ScoreTables
 from spectral_irt.calibration import Scale
@@ -23,7 +24,6 @@ from spectral_irt.inference.dependence import MIN_USERS as MIN_PAIRED
 from spectral_irt.inference.dependence import LocalDependence, local_dependence
 from spectral_irt.inference.differential import MIN_USERS, Differential, differential
 from spectral_irt.inference.equating import Equating, equate_forms
-from spectral_irt.inference.fit_statistics import ItemStatistics, item_statistics
 from spectral_irt.inference.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, item_fit_columns
 from spectral_irt.inference.joint_errors import known_errors
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 
 
-class Analysis(ScoreTables):
+class Analysis(ScoreTables, OfItems):
     """What a calibration says about people, and what their answers say about the calibration.
 
     Every question is a method; what several of them need (abilities, say) is computed once.
@@ -103,15 +103,6 @@ class Analysis(ScoreTables):
         )
 
     # --------------------------------------------------------------------------------------------- fit
-
-    def item_statistics(self) -> ItemStatistics:
-        """Conventional fit statistics of every item as arrays, at maximum likelihood abilities."""
-        ml = self.abilities("ml").ability
-        return self._once(
-            "item_statistics",
-            lambda: item_statistics(self.responses, self.calibration.difficulty, ml),
-            say="fit of the items",
-        )
 
     def conditional_statistics(self) -> ConditionalStatistics:
         """Fit statistics of every item given the scores, without abilities, as arrays."""
@@ -403,6 +394,8 @@ class Analysis(ScoreTables):
             found += self.checks(parts).findings
             test = self.quick_hausman(parts.populations)
             found += [] if test is None else test.findings
+        if parts.item_analysis:
+            found += self.item_findings()
         for one in self.grouped(parts).values():
             found += one.findings
         return tuple(found)
@@ -417,6 +410,8 @@ class Analysis(ScoreTables):
             tables |= self.people_tables(parts)
         if parts.fit:
             tables["item_fit"] = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
+        if parts.item_analysis:
+            tables |= self.item_tables(parts)
         if parts.groups:
             tables["dif"] = contrast_columns(self.grouped(parts))
         if parts.top is not None:

@@ -33,8 +33,9 @@ class Parts:
 
     Attributes
     ----------
-    persons, fit : bool
-        People with reliability; the fit of the items, and the checks whether all fits.
+    persons, fit, item_analysis : bool
+        People with reliability; the fit of the items, and the checks whether all fits; the classical statistics of the
+        items, and with a key who chose which option.
     bootstrap, sample : int, int or None
         Data sets to simulate for the limits of the fit of each item (0: none), and people to take for them.
     top : int, optional
@@ -59,6 +60,7 @@ class Parts:
 
     persons: bool = True
     fit: bool = True
+    item_analysis: bool = True
     bootstrap: int = 0
     sample: int | None = None
     top: int | None = None
@@ -93,4 +95,5 @@ def affordable(
         elif fit and float((responses.counts.astype(float) ** 2).sum()) > LONG:
             fit, notes = False, (TOO_LONG,)
     persons = by_default if persons is None else persons
-    return Parts(persons=persons, fit=fit, notes=notes, **{"scores": persons and writing, **rest})
+    asked = {"scores": persons and writing, **rest}
+    return Parts(persons=persons, fit=fit, item_analysis=by_default, notes=notes, **asked)

@@ -214,9 +214,10 @@ class Job:
         wanted = self.wanted
         unwanted = {"persons": wanted.persons is False, "item_fit": wanted.fit is False}
         compares = bool(wanted.group) or (self.read_groups is not None and not design_columns(self.fitting))
+        keyed = "key" in self.reading or "key_sheet" in self.reading
         unwanted |= {"dif": not compares, "ranking": wanted.rank is None, "cuts": not wanted.cuts()}
         unwanted |= dict.fromkeys(OF_PEOPLE, wanted.persons is False)
-        unwanted["groups"] = self.read_groups is None or wanted.persons is False
+        unwanted |= {"groups": self.read_groups is None or wanted.persons is False, "distractors": not keyed}
         return [table for table in TABLES if not unwanted.get(table)]
 
     def _picture_places(self) -> list[Path]:
@@ -317,9 +318,10 @@ def fit(
 
     Prints a short table and what is odd in the data. With -o, all items go to
     DIR/items.csv, people to DIR/persons.csv, what each raw score stands for to
-    DIR/scores.csv, the fit of the items to DIR/item_fit.csv, and a record of it
-    all to DIR/fit.json; with -o FILE.xlsx to the sheets of a workbook. Larger =
-    harder.
+    DIR/scores.csv, the fit of the items to DIR/item_fit.csv, classical statistics
+    to DIR/item_analysis.csv (with a key, every option to DIR/distractors.csv), and
+    a record of it all to DIR/fit.json; with -o FILE.xlsx to the sheets of a
+    workbook. Larger = harder.
 
     \b
     Examples
@@ -331,6 +333,8 @@ def fit(
       spectral-irt fit test.xlsx --sheet Answers -o results.xlsx
     Multiple choice with an answer key; 9 means 'not answered':
       spectral-irt fit choices.csv --key key.csv --missing 9 -o results
+    What was left blank between answers is wrong, the end not reached is missing:
+      spectral-irt fit choices.csv --key key.csv --omitted wrong -o results
     Ratings, above the person's own mean or not; larger = better liked:
       spectral-irt fit films.csv --above-mean wrong --rank 9 --rank-by lower -o out
     Are items as hard for one sex as for the other? Height is not an item:

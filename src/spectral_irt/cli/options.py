@@ -126,6 +126,24 @@ class Reading:
             help="What else means 'not answered', besides the empty cell, NA, NaN and null. Repeat for several.",
         ),
     ] = field(default_factory=list)
+    omitted: Annotated[
+        str,
+        _scoring(
+            metavar="missing|wrong",
+            help="What a blank before a later answer of the same person is (wide tables); missing by default.",
+        ),
+    ] = "missing"
+    not_reached: Annotated[
+        str,
+        _scoring(metavar="missing|wrong", help="What the blanks after the last answer are; missing by default."),
+    ] = "missing"
+    not_presented: Annotated[
+        list[str],
+        _scoring(
+            metavar="VALUE",
+            help="What means that the item was not on this person's form: neither of these. '' is the empty cell.",
+        ),
+    ] = field(default_factory=list)
     key: Annotated[
         str | None, _scoring(metavar="FILE", help="Answer key of a multiple-choice test: columns item and key.")
     ] = None
@@ -298,7 +316,11 @@ class Wanted:
     ] = None
     plots: Annotated[
         Path | None,
-        _exports(parser=place, metavar="DIR", help="Pictures as SVG and PNG: people and items, fit, curves, scores."),
+        _exports(
+            parser=place,
+            metavar="DIR",
+            help="Pictures as SVG and PNG: people and items, fit, curves, scores; options, with --key.",
+        ),
     ] = None
     bank: Annotated[
         Path | None,
@@ -389,8 +411,8 @@ Output = Annotated[
         parser=place,
         metavar="DIR|FILE.xlsx",
         show_default=False,
-        help="Where to write items.csv, persons.csv, scores.csv, item_fit.csv, fit.json and what else there is, or a "
-        "workbook with a sheet for each.",
+        help="Where to write items.csv, persons.csv, scores.csv, item_fit.csv, item_analysis.csv, fit.json and what "
+        "else there is, or a workbook with a sheet for each.",
     ),
 ]
 
