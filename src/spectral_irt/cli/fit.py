@@ -49,6 +49,7 @@ class Job:
     results: dict[str, Columns] = field(default_factory=dict)
     pictures: Pictures | None = None
     pictures_at: list[Path] = field(default_factory=list)
+    page: str = ""
 
     def run(self) -> tuple[Analysis, Parts]:
         """Read, fit, analyse, and write the results where places were named."""
@@ -131,6 +132,8 @@ class Job:
             self.results = study.tables(parts) if self.output is not None or exports else {}
             if self.wanted.plots is not None:
                 self.pictures = _draw(study, progress)
+            if self.wanted.report is not None:
+                self.page = self._page(study, parts)
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in estimator.findings_):  # that says the same, once
             for warning in heard:
@@ -147,7 +150,7 @@ class Job:
         parts = study.parts(
             persons=True if wanted.persons is None and wanted.pfile is not None else wanted.persons,
             fit=True if wanted.fit is None and (wanted.bootstrap or wanted.ifile is not None) else wanted.fit,
-            writing=self.output is not None,
+            writing=self.output is not None or wanted.report is not None,
             bootstrap=wanted.bootstrap or 0,
             sample=wanted.sample,
             top=wanted.rank,
@@ -183,6 +186,11 @@ class Job:
             unwanted |= {"dif": not compares, "ranking": wanted.rank is None}
             tables = [table for table in TABLES if not unwanted.get(table)]
             results, stale = result_paths(self.output, tables, parquet=self.parquet)
+        if wanted.report is not None:
+            from spectral_irt.report.page import check_place
+
+            check_place(wanted.report)
+            exports.append(wanted.report)
         places = [*exports, *self._picture_places(), *results]
         if wanted.bank is not None:
             if any(path.absolute().parent == wanted.bank.absolute() for path in places):
@@ -210,6 +218,9 @@ class Job:
             if target in (self.wanted.ifile, self.wanted.pfile, self.wanted.catsim):
                 draft.write_text(self._export(target, study), encoding="utf-8", newline="")
                 return
+            if target == self.wanted.report:
+                draft.write_text(self.page, encoding="utf-8", errors="replace", newline="\n")
+                return
             if self.pictures is not None and target in self.pictures_at:
                 self.pictures.write(draft, target)
                 return
@@ -233,6 +244,15 @@ class Job:
         record["input"] |= {"files": list(self.files), "reading": self.reading}
         record["input"] |= {name: column for name, column in columns.items() if column is not None}
         return {**record, "seconds": {name: round(value, 4) for name, value in self.seconds.items()}}
+
+    def _page(self, study: Analysis, parts: Parts) -> str:
+        """The report."""
+        from spectral_irt.report.material import of_study
+        from spectral_irt.report.page import page
+
+        study.tell("report")
+        record = self._record(study, parts)
+        return page(of_study(study, parts, record=record, list_persons=self.wanted.list_persons))
 
     def _export(self, target: Path, study: Analysis) -> str:
         """A file for another program."""
@@ -304,6 +324,8 @@ def fit(
       spectral-irt fit log.csv --design adaptive --population-by grade -o results
     Pictures: people and items on one scale, fit, curves, scores:
       spectral-irt fit answers.csv --plots pictures
+    One page to hand on, with everything in it:
+      spectral-irt fit answers.csv --report report.html
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
@@ -375,7 +397,8 @@ def _say_where(out: Console, job: Job) -> None:
     from spectral_irt.display import say
     from spectral_irt.errors import printable
 
-    further = [job.wanted.ifile, job.wanted.pfile, job.wanted.catsim, job.wanted.plots, job.wanted.bank]
+    wanted = job.wanted
+    further = [wanted.ifile, wanted.pfile, wanted.catsim, wanted.report, wanted.plots, wanted.bank]
     places = [printable(path) for path in further if path is not None]
     if job.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
