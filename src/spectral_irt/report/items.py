@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,8 @@ def item_table(material: Material) -> Section:
         values |= {name: fit[name] for name in names if name in fit}
     columns = COLUMNS
     if "infit" in values:
-        columns = tuple(Column(c.name.replace("_conditional", ""), c.head, c.digits, c.closed) for c in COLUMNS)
+        columns = tuple(replace(column, name=column.name.replace("_conditional", "")) for column in COLUMNS)
+    columns = tuple(_closed_if_alike(column, values) for column in columns)
     table = DataTable(
         "items",
         f"{count(len(items['item']), 'item')}; larger difficulty = harder, in logits",
@@ -115,6 +117,12 @@ def item_table(material: Material) -> Section:
     if fit is None and "item_fit" not in material.missing:
         blocks.append(Text("The fit of the items was left out of the analysis."))
     return Section("items", "Items", tuple(blocks))
+
+
+def _closed_if_alike(column: Column, values: Columns) -> Column:
+    """A column of words that are all the same says nothing; it is shown in opened rows."""
+    words = column.digits is None and column.name != "item" and column.name in values
+    return replace(column, closed=True) if words and len(set(values[column.name].tolist())) < 2 else column
 
 
 def details(material: Material) -> dict[str, Any]:

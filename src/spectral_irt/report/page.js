@@ -162,6 +162,7 @@
       if (value < total || value === ALL) size.append(new Option(text, value, value === most, value === most));
     }
     size.closest("label").hidden = size.options.length < 2;
+    search.closest("label").hidden = labels.digits !== undefined;
 
     const choose = () => {
       const wanted = search.value.trim().toLowerCase(), [, column, value] = /^(\d+):([^]*)$/.exec(filter.value) ?? [];
