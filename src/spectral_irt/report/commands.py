@@ -6,6 +6,7 @@ import inspect
 import math
 import shlex
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import PurePath
 from typing import Any
 
@@ -116,13 +117,12 @@ def cli_name(record: Mapping[str, Any]) -> str | None:
 
 def settings(record: Mapping[str, Any]) -> dict[str, Any]:
     """The estimator's parameters that are not at their defaults."""
-    from spectral_irt import public
-
     name = cli_name(record)
     if name is None:
         return {}
-    maker: Any = public
-    for part in CLASSES[name].split("."):
+    module, _, maker_name = METHODS[name].where.partition(":")
+    maker: Any = import_module(f"spectral_irt.estimators.{module}")
+    for part in maker_name.split("."):
         maker = getattr(maker, part)
     defaults = inspect.signature(maker).parameters
     return {

@@ -17,8 +17,8 @@ from spectral_irt.tables import Columns
 from spectral_irt.writing import reason_of
 
 # Columns that hold words even where these look like numbers, and columns of true and false.
-WORDS = ("item", "person", "status", "misfit", "grouping", "group", "reference", "class", "option", "key")
-FLAGS = ("extreme", "anchored", "flagged", "nonuniform")
+WORDS = ("item", "person", "status", "misfit", "grouping", "group", "reference", "class", "option", "form")
+FLAGS = ("extreme", "anchored", "flagged", "nonuniform", "key")
 # What a report cannot do without.
 NEEDED = {
     "items": ("item", "difficulty", "se", "n", "score", "status"),

@@ -25,12 +25,17 @@ COLUMNS: tuple[Column, ...] = (
     Column("p_correct", "Share right", 3),
     Column("infit_conditional", "Infit", 2),
     Column("outfit_conditional", "Outfit", 2),
+    Column("point_biserial", "Item-rest r", 2),
     Column("misfit", "Misfit"),
     Column("status", "Status"),
     Column("displacement", "Displacement", 2, closed=True),
     Column("infit_conditional_z", "Infit z", 2, closed=True),
     Column("outfit_conditional_z", "Outfit z", 2, closed=True),
     Column("misfit_p", "p of misfit, adjusted", 4, closed=True),
+    Column("discrimination", "Slope (1: the model's)", 2, closed=True),
+    Column("alpha_if_deleted", "KR-20 without the item", 3, closed=True),
+    Column("omitted", "Left out", 0, closed=True),
+    Column("not_reached", "Not reached", 0, closed=True),
     Column("point_measure", "Correlation with ability", 2, closed=True),
     Column("point_measure_expected", "Expected correlation", 2, closed=True),
 )
@@ -38,6 +43,9 @@ FIT_COLUMNS = (
     *("infit_conditional", "outfit_conditional", "infit_conditional_z", "outfit_conditional_z"),
     *("misfit", "misfit_p", "point_measure", "point_measure_expected"),
 )
+
+
+CLASSICAL = ("point_biserial", "discrimination", "alpha_if_deleted", "omitted", "not_reached")
 
 
 def wright(material: Material) -> Section | Missing:
@@ -88,6 +96,8 @@ def item_table(material: Material) -> Section:
     if fit is not None:
         names = FIT_COLUMNS if "infit_conditional" in fit else ("infit", "outfit", "misfit")
         values |= {name: fit[name] for name in names if name in fit}
+    classical = material.tables.get("item_analysis", {})
+    values |= {name: classical[name] for name in CLASSICAL if name in classical}
     columns = COLUMNS
     if "infit" in values:
         columns = tuple(replace(column, name=column.name.replace("_conditional", "")) for column in COLUMNS)
@@ -126,17 +136,39 @@ def _closed_if_alike(column: Column, values: Columns) -> Column:
 
 
 def details(material: Material) -> dict[str, Any]:
-    """Of every row what its curve needs, small: people, share right in thousandths, place in hundredths of a logit."""
+    """What an opened row shows besides its columns."""
     found: dict[str, Any] = {}
-    curves = material.curves
-    if curves is not None:
-        p = np.clip(curves["expected"], 1e-4, 1 - 1e-4)
-        place = material.tables["items"]["difficulty"][curves["item"]] + np.log(p / (1 - p))
-        flat = np.stack([curves["n"], np.rint(1000 * curves["observed"]), np.rint(100 * place)], axis=1)
-        rows = curves["item"].tolist()
-        strata: dict[int, list[int]] = {}
-        for row, three in zip(rows, flat.astype(np.int64).tolist(), strict=True):
-            if row < MOST:
-                strata.setdefault(row, []).extend(three)
-        found["strata"] = strata
+    if material.curves is not None:
+        found["strata"] = strata(material, material.curves)
+    if "distractors" in material.tables:
+        found["tables"] = [options(material, material.tables["distractors"])]
     return found
+
+
+def strata(material: Material, curves: Columns) -> dict[int, list[int]]:
+    """Marks of curves by row, small: people, share right in thousandths, place in hundredths of a logit."""
+    p = np.clip(curves["expected"], 1e-4, 1 - 1e-4)
+    place = material.tables["items"]["difficulty"][curves["item"]] + np.log(p / (1 - p))
+    flat = np.stack([curves["n"], np.rint(1000 * curves["observed"]), np.rint(100 * place)], axis=1)
+    found: dict[int, list[int]] = {}
+    for row, three in zip(curves["item"].tolist(), flat.astype(np.int64).tolist(), strict=True):
+        if row < MOST:
+            found.setdefault(row, []).extend(three)
+    return found
+
+
+def options(material: Material, chosen: Columns) -> dict[str, Any]:
+    """Who chose which option, by row; the right one has a mark."""
+    row_of = {label: row for row, label in enumerate(material.tables["items"]["item"][:MOST].tolist())}
+    columns = ("item", "option", "key", "n", "share", "mean_ability", "point_biserial")
+    rows: dict[int, list[list[str]]] = {}
+    for item, option, key, n, share, ability, r in zip(*(chosen[name].tolist() for name in columns), strict=True):
+        if item in row_of:
+            name = f"{short(option, 40)}{' (key)' if key else ''}"
+            cells = [name, number(n, 0), f"{100 * share:.1f}%", number(ability), number(r)]
+            rows.setdefault(row_of[item], []).append(cells)
+    return {
+        "caption": "Options",
+        "head": ["Option", "People", "Share", "Mean ability", "r with the rest"],
+        "rows": rows,
+    }

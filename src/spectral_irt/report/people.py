@@ -8,8 +8,8 @@ import numpy as np
 
 from spectral_irt.ability import score_abilities
 from spectral_irt.plots.scores import ScoreDistribution
-from spectral_irt.report.blocks import MOST, Column, DataTable, Missing, Section, Table, Text
-from spectral_irt.report.commands import how
+from spectral_irt.report.blocks import MOST, Column, DataTable, How, Missing, Section, Table, Text, short
+from spectral_irt.report.commands import fit_command, how
 from spectral_irt.report.material import Material
 from spectral_irt.report.pictures import picture
 from spectral_irt.report.words import count, number, within
@@ -18,6 +18,7 @@ from spectral_irt.tables import Columns
 QUANTILES = ((0.05, "5% are below"), (0.25, "a quarter are below"), (0.5, "half are below (median)"),
              (0.75, "three quarters are below"), (0.95, "95% are below"))  # fmt: skip
 LONGEST_FORM = 1_000  # items up to which a table of scores is of use
+MOST_GROUPS = 100  # rows of a small table
 
 PERSONS = (
     Column("person", "Person"),
@@ -105,45 +106,76 @@ def _abilities(material: Material, persons: Columns) -> Table:
 
 SCORES = (
     Column("score", "Score", 0),
+    Column("form", "Form"),
     Column("ability", "Ability", 2),
     Column("se", "s.e.", 2),
     Column("measure", "Measure", 1),
     Column("measure_se", "s.e. of measure", 1),
-    Column("people", "People", 0),
-    Column("percent_below", "% below", 1),
+    Column("n", "People", 0),
+    Column("percentile", "Percentile", 1),
 )
 
 
 def scores(material: Material) -> Section | Missing:
-    """From raw score to ability on the whole set of items."""
+    """From raw score to ability: on every form that people answered, or on the whole set of items."""
     title = "From score to ability"
-    items = material.tables["items"]
-    place = np.isfinite(items["difficulty"]) & (items["status"] != "apart")
-    beta = items["difficulty"][place]
-    if not len(beta):
-        return Missing(title, "No item has a difficulty on a common scale.")
-    if len(beta) > LONGEST_FORM:
-        return Missing(title, f"Nobody answers all of {len(beta):,} items; bank.score_table(form) has it for a form.")
-    values = score_values(material, beta)
-    whole = "everybody answered all of them" if "people" in values else "for somebody who answered all of them"
-    said = (
-        f"The score on the {count(len(beta), 'item')} with a difficulty, {whole}; the ability is Warm's estimate, "
-        "finite for every score, and the standard error is that of one person with this score."
-    )
-    source = how(material.record, "items", "study.calibration.score_table()")
-    table = DataTable("scores", "From score to ability", SCORES, values, source, noun="scores")
+    values = material.tables.get("scores")
+    if values is not None and len(values["score"]):
+        forms = len(set(values["form"].tolist()))
+        said = f"On {count(forms, 'form')} that people answered" if forms > 1 else "On the items that people answered"
+        said += "; a percentile is the share of people with a lower score and half of those with the same."
+        source = how(material.record, "scores", "study.scores()")
+        if forms == 1:
+            values = {name: column for name, column in values.items() if name != "form"}
+    else:
+        items = material.tables["items"]
+        beta = items["difficulty"][np.isfinite(items["difficulty"]) & (items["status"] != "apart")]
+        if not len(beta):
+            return Missing(title, "No item has a difficulty on a common scale.")
+        if len(beta) > LONGEST_FORM:
+            return Missing(
+                title, f"There is no form that many people answered, and nobody answers {len(beta):,} items."
+            )
+        said = f"For somebody who answers all of the {count(len(beta), 'item')} with a difficulty."
+        source = How(fit_command(material.record), "study.calibration.score_table()")
+        values = score_values(material, beta)
+    said += " The standard error is that of one person with this score."
+    table = DataTable("scores", title, SCORES, values, source, filters=("form",), noun="scores")
     return Section("scores", title, (Text(said), table))
 
 
 def score_values(material: Material, beta: np.ndarray) -> Columns:
-    """Every score with its ability, and where all answered all items how many people have it."""
+    """Every score on these items with Warm's ability."""
     ability, se = score_abilities(beta)
     values: Columns = {"score": np.arange(len(beta) + 1), "ability": ability, "se": se}
     if not material.scale.is_logits:
         values |= {"measure": material.scale.measure(ability), "measure_se": material.scale.width(se)}
-    persons = material.tables.get("persons")
-    if persons is not None and len(persons["n"]) and (persons["n"] == len(beta)).all():
-        having = np.bincount(persons["score"].astype(int), minlength=len(beta) + 1)
-        below = 100 * (np.cumsum(having) - having) / having.sum()
-        values |= {"people": having, "percent_below": below}
     return values
+
+
+def groups_and_classes(material: Material) -> Section | None:
+    """Means of groups, and classes between cuts, where they were asked for."""
+    digits, unit = (2, "") if material.scale.is_logits else (1, "measure_")
+    blocks: list[Any] = []
+    groups, cuts = material.tables.get("groups"), material.tables.get("cuts")
+    if groups is not None:
+        columns = [groups[name] for name in ("n", f"{unit}mean", f"{unit}se", f"{unit}sd")]
+        labels = [f"{short(a, 40)}: {short(b, 60)}" for a, b in zip(groups["grouping"], groups["group"], strict=True)]
+        rows = _rows(labels, columns, (0, digits, digits, digits))
+        source = how(material.record, "groups", "study.group_means(groups)")
+        blocks.append(Table("Mean ability of groups", ("Group", "People", "Mean", "s.e.", "s.d."), rows, source))
+    if cuts is not None:
+        labels = ["all classes" if name == "all" else f"class {short(name, 40)}" for name in cuts["class"].tolist()]
+        columns = [cuts[name] for name in ("cut", "n", "share", "accuracy", "consistency")]
+        rows = _rows(labels, columns, (2, 0, 2, 2, 2))
+        source = how(material.record, "cuts", "study.cuts(cuts)")
+        head = ("Class", "From", "People", "Share", "Accuracy", "Consistency")
+        blocks.append(Table("Classes of people between cuts", head, rows, source))
+    return Section("groups", "Groups and classes", tuple(blocks)) if blocks else None
+
+
+def _rows(labels: list[str], columns: list[Any], digits: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
+    cells = [[number(value, d) for value in column.tolist()] for column, d in zip(columns, digits, strict=True)]
+    rows = list(zip(labels, *cells, strict=True))
+    more = len(rows) - MOST_GROUPS
+    return tuple(rows if more <= 0 else [*rows[:MOST_GROUPS], (f"and {more:,} more", *[""] * len(digits))])

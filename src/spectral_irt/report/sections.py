@@ -11,7 +11,7 @@ from spectral_irt.report.groups import groups
 from spectral_irt.report.items import item_table, wright
 from spectral_irt.report.material import Material
 from spectral_irt.report.methods import methods
-from spectral_irt.report.people import people, scores
+from spectral_irt.report.people import groups_and_classes, people, scores
 
 # Each gives a section; or says what is missing, and why; or None where there is nothing to say.
 SECTIONS: tuple[Callable[[Material], Section | Missing | None], ...] = (
@@ -22,6 +22,7 @@ SECTIONS: tuple[Callable[[Material], Section | Missing | None], ...] = (
     item_table,
     people,
     scores,
+    groups_and_classes,
     fit,
     dimensions,
     groups,
