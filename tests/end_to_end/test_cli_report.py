@@ -17,6 +17,7 @@ import pytest
 
 import spectral_irt as si
 from hostile import HOSTILE, hostile_table
+from undrawn import without_pictures
 from spectral_irt.report import pictures
 
 Cli = Callable[..., Any]
@@ -70,14 +71,8 @@ def fitted(cli: Cli, lsat: Path) -> Path:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages without pictures, which take most of the time."""
-    from spectral_irt.report.blocks import Picture
-
-    def undrawn(display: Any, alt: str, caption: str = "") -> Picture:
-        return Picture("data:,", alt=alt, width=1, height=1, caption=caption)
-
-    for room in ("items", "people", "fit", "groups"):
-        monkeypatch.setattr(f"spectral_irt.report.{room}.picture", undrawn)
+    """Pages without pictures."""
+    without_pictures(monkeypatch)
 
 
 # ---------------------------------------------------------------------------------------------- what is in it

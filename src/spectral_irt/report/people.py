@@ -168,7 +168,12 @@ def groups_and_classes(material: Material) -> Section | None:
         labels = ["all classes" if name == "all" else f"class {short(name, 40)}" for name in cuts["class"].tolist()]
         columns = [cuts[name] for name in ("cut", "n", "share", "accuracy", "consistency")]
         rows = _rows(labels, columns, (2, 0, 2, 2, 2))
-        source = how(material.record, "cuts", "study.cuts(cuts)")
+        at = [cut for cut in cuts["cut"].tolist() if np.isfinite(cut)]
+        known = np.isfinite(cuts["cut"])
+        raw = not np.allclose(material.scale.measure(cuts["ability"][known]), cuts["cut"][known])
+        python = f"study.cuts([{', '.join(f'{cut:g}' for cut in at)}]{', raw=True' if raw else ''})"
+        option = ("--cut-score" if raw else "--cut", ",".join(f"{cut:g}" for cut in at))
+        source = how(material.record, "cuts", python, *option)
         head = ("Class", "From", "People", "Share", "Accuracy", "Consistency")
         blocks.append(Table("Classes of people between cuts", head, rows, source))
     return Section("groups", "Groups and classes", tuple(blocks)) if blocks else None
