@@ -219,7 +219,9 @@ class Job:
                 draft.write_text(self._export(target, study), encoding="utf-8", newline="")
                 return
             if target == self.wanted.report:
-                draft.write_text(self.page, encoding="utf-8", errors="replace", newline="\n")
+                from spectral_irt.report.page import write_page
+
+                write_page(draft, self.page)
                 return
             if self.pictures is not None and target in self.pictures_at:
                 self.pictures.write(draft, target)

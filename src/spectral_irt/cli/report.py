@@ -49,9 +49,11 @@ def report(
 
     target = output or folder / NAME
     check_place(target)
-    text = page(of_folder(folder, list_persons=list_persons))
-    with all_or_nothing([target], inputs=_read(folder)) as (draft,), naming(target):
-        write_page(draft, text)
+    material = of_folder(folder, list_persons=list_persons)
+    with all_or_nothing([target], inputs=_read(folder)) as (draft,):
+        text = page(material)
+        with naming(target):
+            write_page(draft, text)
     typer.echo(f"The report is in {printable(target)}.")
 
 

@@ -30,8 +30,10 @@ UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 def write_report(study: Analysis, path: Path, parts: Parts, *, list_persons: bool = False) -> Path:
     """The report of an analysis as an HTML file, complete or not at all."""
     check_place(path)
-    with all_or_nothing([path]) as (draft,), naming(path):
-        write_page(draft, page(of_study(study, parts, list_persons=list_persons)))
+    with all_or_nothing([path]) as (draft,):
+        text = page(of_study(study, parts, list_persons=list_persons))
+        with naming(path):
+            write_page(draft, text)
     return path
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from undrawn import without_pictures
 
 import spectral_irt as si
 from spectral_irt.estimators.by_name import METHODS, make_estimator
@@ -20,6 +19,7 @@ from spectral_irt.report.commands import fit_command, python_lines
 from spectral_irt.report.items import item_table
 from spectral_irt.report.material import Material, curved, of_study
 from spectral_irt.report.page import data_text
+from undrawn import without_pictures
 
 
 def objects(*values: Any) -> np.ndarray:
