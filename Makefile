@@ -66,6 +66,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev $(PEERS)/.made
 	@$(BIN)/python benchmarks/startup.py
+	@$(BIN)/python benchmarks/report.py
 	@$(BIN)/python benchmarks/scale.py
 	@$(BIN)/python benchmarks/whole_job.py
 	@$(BIN)/python benchmarks/against_paper.py

@@ -191,7 +191,7 @@ class Section:
 
     name: str
     title: str
-    blocks: Sequence[Any] = field(default_factory=tuple)
+    content: Sequence[Any] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True)

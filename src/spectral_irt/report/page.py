@@ -62,7 +62,7 @@ def write_page(draft: Path, text: str) -> None:
 def page(material: Material) -> str:
     """The report as HTML."""
     sections = sections_of(material)
-    tables = {block.name: block.data() for one in sections for block in one.blocks if isinstance(block, DataTable)}
+    tables = {block.name: block.data() for one in sections for block in one.content if isinstance(block, DataTable)}
     program, style = _text("page.js"), _text("page.css")
     return (
         _template()
