@@ -136,7 +136,9 @@ class Job:
             if self.wanted.plots is not None:
                 self.pictures = _draw(study, progress)
             if self.wanted.report is not None:
-                self.page = self._page(study, parts)
+                from spectral_irt.report.page import page_of
+
+                self.page = page_of(study, parts, self._record(study, parts), list_persons=self.wanted.list_persons)
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in estimator.findings_):  # that says the same, once
             for warning in heard:
@@ -175,7 +177,7 @@ class Job:
         from spectral_irt.workbook import refuse_foreign
 
         wanted = self.wanted
-        exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim) if path is not None]
+        exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim, wanted.report) if path is not None]
         for path in (wanted.ifile, wanted.pfile):
             if path is not None and path.suffix.lower() not in WINSTEPS_STYLES:
                 raise OptionError(
@@ -189,11 +191,6 @@ class Job:
             results = [self._workbook]
         elif self.output is not None:
             results, stale = result_paths(self.output, self._wanted_tables(), parquet=self.parquet)
-        if wanted.report is not None:
-            from spectral_irt.report.page import check_place
-
-            check_place(wanted.report)
-            exports.append(wanted.report)
         places = [*exports, *self._picture_places(), *results]
         if wanted.bank is not None:
             if any(path.absolute().parent == wanted.bank.absolute() for path in places):
@@ -271,15 +268,6 @@ class Job:
         record["input"] |= {"files": list(self.files), "reading": self.reading}
         record["input"] |= {name: column for name, column in columns.items() if column is not None}
         return {**record, "seconds": {name: round(value, 4) for name, value in self.seconds.items()}}
-
-    def _page(self, study: Analysis, parts: Parts) -> str:
-        """The report."""
-        from spectral_irt.report.material import of_study
-        from spectral_irt.report.page import page
-
-        study.tell("report")
-        record = self._record(study, parts)
-        return page(of_study(study, parts, record=record, list_persons=self.wanted.list_persons))
 
     def _export(self, target: Path, study: Analysis) -> str:
         """A file for another program."""

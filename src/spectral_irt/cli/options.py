@@ -317,6 +317,10 @@ class Wanted:
         if self.plots is not None and (self.persons is False or self.fit is False):
             unwanted = "--no-persons" if self.persons is False else "--no-fit"
             raise OptionError(f"--plots shows people and the fit of items; leave out {unwanted}.")
+        if self.report is not None:
+            from spectral_irt.report.page import check_place
+
+            check_place(self.report)
         if self.list_persons and (self.report is None or self.persons is False):
             needs = "say where with --report FILE" if self.report is None else "leave out --no-persons"
             raise OptionError(f"--list-persons lists people in a report; {needs}.")

@@ -32,7 +32,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("displacement", "Displacement", 2, closed=True),
     Column("infit_conditional_z", "Infit z", 2, closed=True),
     Column("outfit_conditional_z", "Outfit z", 2, closed=True),
-    Column("misfit_p", "p of misfit, adjusted", 4, closed=True),
+    Column("misfit_p", "p of misfit, adjusted", 4, closed=True, p=True),
     Column("discrimination", "Slope (1: the model's)", 2, closed=True),
     Column("alpha_if_deleted", "KR-20 without the item", 3, closed=True),
     Column("omitted", "Left out", 0, closed=True),
