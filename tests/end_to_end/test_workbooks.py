@@ -183,6 +183,15 @@ def test_a_file_of_windows_is_read_and_said(cli: Cli) -> None:
     assert "windows.csv is not UTF-8; it was read as Windows-1252" in " ".join(done.out.split())
     assert "--encoding" in done.out
     assert "é5" in [row["item"] for row in read_csv("out/items.csv")]
+    people = "\n".join(f"{k:04d},{'né' if k % 2 else 'm'}" for k in range(120))
+    Path("people.csv").write_bytes(f"student,sex\n{people}\n".encode("cp1252"))
+    done = cli("fit", "windows.csv", "--group-file", "people.csv", "-o", "grouped")
+    assert done.code == 0, done
+    assert "warning: people.csv is not UTF-8" in done.err
+    assert "--encoding cp1250" in done.err
+    assert "né" in {row["group"] for row in read_csv("grouped/dif.csv")} | {
+        row["reference"] for row in read_csv("grouped/dif.csv")
+    }
     done = cli("fit", "windows.csv", "--encoding", "cp1252")
     assert "not UTF-8" not in done.out
 

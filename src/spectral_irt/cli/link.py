@@ -103,7 +103,7 @@ def show(
         *([f"{x:z.2f}" for x in values[order]] for values in (found.difference, found.se, found.robust_z)),
         [_moved(found, k) for k in order],
     ]
-    say(out, plain_table(heads, columns, out.width))
+    say(out, plain_table(heads, columns, out.width, whole=out.whole))
     more = len(found.item) - len(order)
     if more > 0:
         say(out, Text(f"and {more:,} common items that moved less; --table FILE has all", style="dim"))

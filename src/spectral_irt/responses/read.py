@@ -234,16 +234,23 @@ def scoring_of(
 
 
 def _read_key(path: Path, sheet: str | int | None, encoding: str | None) -> dict[str, str]:
-    from spectral_irt.responses.reading.files import find_files, open_table
+    from spectral_irt.responses.reading.files import File, find_files, open_table
     from spectral_irt.responses.reading.key import key_of_table
     from spectral_irt.responses.reading.tabular import polars_errors_named
-    from spectral_irt.responses.reading.text_encodings import read_as_written
+    from spectral_irt.responses.reading.text_encodings import read_as_written, warn_of
 
     file, *others = find_files(path, sheet=sheet, sheet_option="key_sheet", encoding=encoding)
     if others:
         raise ReadError(f"key names {1 + len(others)} files; an answer key is one file.")
+
+    def read(files: list[File]) -> dict[str, str]:
+        table = open_table(files[0])
+        found = key_of_table(table)
+        warn_of(table.notes)
+        return found
+
     with polars_errors_named(file.name):
-        return read_as_written([file], lambda files: key_of_table(open_table(files[0])))
+        return read_as_written([file], read)
 
 
 @contextmanager

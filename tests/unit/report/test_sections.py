@@ -155,7 +155,7 @@ def test_the_paragraph_names_the_method_and_cites_what_exists(name: str) -> None
         assert year in text, key
     command = fit_command(record)
     assert command == "spectral-irt fit answers.csv" + ("" if name == "spectral" else f" --estimator {name}")
-    assert f"si.{METHODS[name].where.partition(':')[2]}()" in python_lines(record)[2]
+    assert f"si.{METHODS[name].where.partition(':')[2]}()" in python_lines(record)[-2]
 
 
 def test_settings_that_were_said_are_in_the_command() -> None:
@@ -164,7 +164,7 @@ def test_settings_that_were_said_are_in_the_command() -> None:
     record = study.record(study.parts(writing=True))
     said = "spectral-irt fit answers.csv --weighting persons --regularization 0.0 --no-refine"
     assert fit_command(record) == said
-    assert "si.SpectralRasch(weighting='persons', regularization=0.0, refine=False)" in python_lines(record)[2]
+    assert "si.SpectralRasch(weighting='persons', regularization=0.0, refine=False)" in python_lines(record)[-2]
 
 
 def test_names_that_a_shell_would_take_apart_are_quoted(lsat: Material) -> None:
@@ -173,6 +173,19 @@ def test_names_that_a_shell_would_take_apart_are_quoted(lsat: Material) -> None:
     expected = "spectral-irt fit 'my answers; rm -rf.csv' --missing 9 --missing '$x' --person who"
     assert fit_command(record) == expected
     assert python_lines(record)[1] == "answers = si.read('my answers; rm -rf.csv', missing=['9', '$x'], user='who')"
+
+
+def test_columns_of_people_are_in_the_python(lsat: Material) -> None:
+    source = {"files": ["a.csv"], "population_by": "grade", "clustered_by": "class", "reading": {"ignore": ["grade"]}}
+    record = {**lsat.record, "input": source, "estimator": "mml", "design": "adaptive", "settings": {}}
+    assert fit_command(record) == "spectral-irt fit a.csv --design adaptive --population-by grade --clustered-by class"
+    assert python_lines(record)[1:] == (
+        "answers = si.read('a.csv', ignore=['grade'])",
+        "populations = ...  # a value for each person: 'grade'",
+        "clusters = ...  # a value for each person: 'class'",
+        "fit = si.MarginalRasch().fit(answers, groups=populations, design='adaptive')",
+        "study = fit.analyse(answers).clustered(clusters)",
+    )
 
 
 # ------------------------------------------------------------------------------------------------ limits
