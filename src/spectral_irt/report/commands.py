@@ -85,7 +85,8 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     ability = within(record, "persons", "ability")
     analysed = "answers" if ability in (None, "wle") else f"answers, ability={ability!r}"
     scale = scale_option(record)
-    after = ".clustered(clusters)" if "clusters" in columns else ""
+    both = ", populations" if "populations" in columns else ""
+    after = f".clustered(clusters{both})" if "clusters" in columns else ""
     after += f".rescale({scale.replace(',', ', ')})" if scale else ""
     return (
         "import spectral_irt as si",

@@ -184,7 +184,7 @@ def test_columns_of_people_are_in_the_python(lsat: Material) -> None:
         "populations = ...  # a value for each person: 'grade'",
         "clusters = ...  # a value for each person: 'class'",
         "fit = si.MarginalRasch().fit(answers, groups=populations, design='adaptive')",
-        "study = fit.analyse(answers).clustered(clusters)",
+        "study = fit.analyse(answers).clustered(clusters, populations)",
     )
 
 
