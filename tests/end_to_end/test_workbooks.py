@@ -71,10 +71,13 @@ def test_a_workbook_holds_what_the_folder_holds(cli: Cli) -> None:
     assert cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "out").code == 0
     done = cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "results.xlsx")
     assert done.code == 0, done
-    assert "Results are in results.xlsx: items, persons, item_fit, dif and ranking." in " ".join(done.out.split())
+    names = ["items", "persons", "scores", "unexpected", "groups", "item_fit", "item_analysis", "distractors", "dif"]
+    names.append("ranking")
+    told = f"Results are in results.xlsx: {', '.join(names[:-1])} and ranking."
+    assert told in " ".join(done.out.split())
     found = sheets("results.xlsx")
-    assert list(found) == ["items", "persons", "item_fit", "dif", "ranking", "findings", "about"]
-    for name in ("items", "persons", "item_fit", "dif", "ranking"):
+    assert list(found) == [*names, "findings", "about"]
+    for name in names:
         rows = read_csv(f"out/{name}.csv")
         assert len(rows) == len(found[name])
         for ours, theirs in zip(rows, found[name], strict=True):
@@ -87,7 +90,7 @@ def test_a_workbook_holds_what_the_folder_holds(cli: Cli) -> None:
     assert about["input.files"] == "test.xlsx"
     assert about["outputs"] == "results.xlsx"
     assert cli("fit", "test.xlsx", *HOW, "--no-persons", "-o", "results.xlsx").code == 0  # ours, replaced
-    assert list(sheets("results.xlsx")) == ["items", "item_fit", "findings", "about"]
+    assert list(sheets("results.xlsx")) == ["items", "item_fit", "item_analysis", "distractors", "findings", "about"]
 
 
 def _same(column: str, text: str, cell: Any) -> None:

@@ -18,7 +18,19 @@ if TYPE_CHECKING:
 
 PROGRAM = "spectral-irt"
 RECORD = "fit.json"
-TABLES = ("items", "persons", "item_fit", "dif", "ranking")
+OF_PEOPLE = ("scores", "forms", "unexpected")  # written with persons
+TABLES = (
+    "items",
+    "persons",
+    *OF_PEOPLE,
+    "groups",
+    "cuts",
+    "item_fit",
+    "item_analysis",
+    "distractors",
+    "dif",
+    "ranking",
+)
 RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet")), RECORD)  # what a fit may write
 FIRST_RESULTS = ("items.csv", "items.parquet", RECORD)  # of records that do not say what was written with them
 
