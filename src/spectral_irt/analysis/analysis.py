@@ -435,3 +435,9 @@ class Analysis(ScoreTables, OfItems):
         from spectral_irt.analysis.folder import write_results
 
         return write_results(self, Path(folder), parts or self.parts(writing=True), parquet=parquet)
+
+    def report(self, path: str | Path, parts: Parts | None = None, *, list_persons: bool = False) -> Path:
+        """Write everything to one HTML file that needs no network; nobody is named in it unless `list_persons`."""
+        from spectral_irt.report.page import write_report
+
+        return write_report(self, Path(path), parts or self.parts(writing=True), list_persons=list_persons)

@@ -50,6 +50,7 @@ class Job:
     left_out: dict[str, int] = field(default_factory=dict)
     pictures: Pictures | None = None
     pictures_at: list[Path] = field(default_factory=list)
+    page: str = ""
 
     def run(self) -> tuple[Analysis, Parts]:
         """Read, fit, analyse, and write the results where places were named."""
@@ -135,6 +136,10 @@ class Job:
             self.results = study.tables(parts) if self.output is not None or exports else {}
             if self.wanted.plots is not None:
                 self.pictures = _draw(study, progress)
+            if self.wanted.report is not None:
+                from spectral_irt.report.page import page_of
+
+                self.page = page_of(study, parts, self._record(study, parts), list_persons=self.wanted.list_persons)
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in estimator.findings_):  # that says the same, once
             for warning in heard:
@@ -151,7 +156,7 @@ class Job:
         parts = study.parts(
             persons=True if wanted.persons is None and wanted.pfile is not None else wanted.persons,
             fit=True if wanted.fit is None and (wanted.bootstrap or wanted.ifile is not None) else wanted.fit,
-            writing=self.output is not None,
+            writing=self.output is not None or wanted.report is not None,
             bootstrap=wanted.bootstrap or 0,
             sample=wanted.sample,
             top=wanted.rank,
@@ -176,7 +181,7 @@ class Job:
         from spectral_irt.workbook import refuse_foreign
 
         wanted = self.wanted
-        exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim) if path is not None]
+        exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim, wanted.report) if path is not None]
         for path in (wanted.ifile, wanted.pfile):
             if path is not None and path.suffix.lower() not in WINSTEPS_STYLES:
                 raise OptionError(
@@ -241,6 +246,11 @@ class Job:
                 return
             if target in (self.wanted.ifile, self.wanted.pfile, self.wanted.catsim):
                 draft.write_text(self._export(target, study), encoding="utf-8", newline="")
+                return
+            if target == self.wanted.report:
+                from spectral_irt.report.page import write_page
+
+                write_page(draft, self.page)
                 return
             if self.pictures is not None and target in self.pictures_at:
                 self.pictures.write(draft, target)
@@ -345,6 +355,8 @@ def fit(
       spectral-irt fit log.csv --design adaptive --population-by grade -o results
     Pictures: people and items on one scale, fit, curves, scores:
       spectral-irt fit answers.csv --plots pictures
+    One page to hand on, with everything in it:
+      spectral-irt fit answers.csv --report report.html
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
@@ -417,7 +429,8 @@ def _say_where(out: Console, job: Job) -> None:
     from spectral_irt.display import say
     from spectral_irt.errors import printable
 
-    further = [job.wanted.ifile, job.wanted.pfile, job.wanted.catsim, job.wanted.plots, job.wanted.bank]
+    wanted = job.wanted
+    further = [wanted.ifile, wanted.pfile, wanted.catsim, wanted.report, wanted.plots, wanted.bank]
     places = [printable(path) for path in further if path is not None]
     if job.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))

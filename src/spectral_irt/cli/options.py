@@ -322,6 +322,14 @@ class Wanted:
             help="Pictures as SVG and PNG: people and items, fit, curves, scores; options, with --key.",
         ),
     ] = None
+    report: Annotated[
+        Path | None,
+        _exports(parser=place, metavar="FILE", help="Everything in one HTML file that needs no network."),
+    ] = None
+    list_persons: Annotated[
+        bool,
+        _exports("--list-persons", help="With --report: a table of single people in it; by default nobody is named."),
+    ] = False
     bank: Annotated[
         Path | None,
         _exports(parser=place, metavar="DIR", help="Keep the calibration, for score, link, update and --anchors."),
@@ -349,6 +357,13 @@ class Wanted:
         if self.plots is not None and (self.persons is False or self.fit is False):
             unwanted = "--no-persons" if self.persons is False else "--no-fit"
             raise OptionError(f"--plots shows people and the fit of items; leave out {unwanted}.")
+        if self.report is not None:
+            from spectral_irt.report.page import check_place
+
+            check_place(self.report)
+        if self.list_persons and (self.report is None or self.persons is False):
+            needs = "say where with --report FILE" if self.report is None else "leave out --no-persons"
+            raise OptionError(f"--list-persons lists people in a report; {needs}.")
         if self.fit is False and self.bootstrap is not None:
             raise OptionError("--bootstrap is about the fit of items; leave out --no-fit.")
         if self.sample is not None and self.bootstrap is None:
@@ -361,8 +376,9 @@ class Wanted:
             check_option("rank_by", self.rank_by, ("difficulty", "lower"))
             if self.rank is None:
                 raise OptionError("--rank-by is the order of --rank; say --rank too.")
-        if self.scale is not None and output is None and not (self.ifile or self.pfile or self.bank or self.cut):
-            raise OptionError("--scale is for what is written; say where with -o DIR, --ifile, --pfile or --bank.")
+        elsewhere = self.ifile or self.pfile or self.report or self.bank or self.cut
+        if self.scale is not None and output is None and not elsewhere:
+            raise OptionError("--scale is for what is written: -o DIR, --ifile, --pfile, --report or --bank.")
         if self.ability != "wle" and self.persons is False and self.scale is None:
             raise OptionError("--ability is about people; leave it out, or leave out --no-persons.")
 
