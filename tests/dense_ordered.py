@@ -21,7 +21,7 @@ def categories(theta, own):
     return weight / weight.sum()
 
 
-def dense_rates(X, K, weight=lambda l: 1.0, factor=lambda l, i, k: 1.0):
+def dense_rates(X, K, weight=lambda person: 1.0, factor=lambda person, i, k: 1.0):
     """Y by definition: from (i, k) to (j, k') by people with X_i = k and X_j = k' - 1, j another item."""
     where = {state: c for c, state in enumerate((i, k) for i in range(len(K)) for k in range(1, K[i] + 1))}
     Y = np.zeros((len(where), len(where)))

@@ -11,11 +11,13 @@ since V is the information on theta, and M its derivative. The standard error is
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.model import category_probabilities, prox
-from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.block import Floats
 from spectral_irt.responses.ordered import Rows, Steps
 from spectral_irt.responses.pack import user_chunks
 
@@ -25,7 +27,7 @@ CELLS = 200_000  # answers x categories at a time
 FARTHEST = 40.0  # logits beyond the thresholds; no finite estimate lies farther
 
 
-def answer_moments(theta: Floats, items: Ints, cumulated: Floats) -> tuple[Floats, Floats, Floats]:
+def answer_moments(theta: Floats, items: NDArray[Any], cumulated: Floats) -> tuple[Floats, Floats, Floats]:
     """Mean, variance and third central moment of each answer."""
     p = category_probabilities(theta, cumulated[items])
     k = np.arange(cumulated.shape[1], dtype=float)

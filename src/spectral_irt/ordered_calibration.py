@@ -152,6 +152,4 @@ class OrderedCalibration(Calibration):
         return make_table(columns, self.frame_kind)
 
     def save(self, folder: str | Path) -> Never:
-        raise OptionError(
-            "banks keep items that are right or wrong; one with several thresholds has no place there yet."
-        )
+        raise OptionError("a bank keeps items that are right or wrong, and these have several thresholds.")

@@ -12,10 +12,11 @@ import numpy as np
 
 from spectral_irt.chain.weights import AbilityWeighting, Halves, Weighting, _fill_probabilities, weighting_named
 from spectral_irt.model import category_probabilities, prox
-from spectral_irt.responses.block import Block, Floats
+from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.ordered import Rows, Steps, rows_of
 
-GRID = 0.1  # logits between abilities at which moments of items are tabulated: weights need not be exact
+COARSE, FINE = 0.1, 0.01  # logits between abilities at which moments of items are tabulated: weights need not be exact
+CELLS = 400_000  # of such a table, where it can be as large as it likes
 BEYOND = 2.0  # logits that the table goes beyond the outermost thresholds
 NEWTON = 2  # steps from the closed form towards the ability of a total score
 LONGEST = 1.5  # logits of such a step
@@ -23,14 +24,13 @@ LONGEST = 1.5  # logits of such a step
 
 @dataclass(frozen=True)
 class StepWeighting(Weighting):
-    """Each person counts w_l: 1 under "pairs", one over the number of items answered under "persons"."""
+    """Each person counts w_l, by the items answered, not by the entries."""
 
     steps: Steps = field(kw_only=True)
 
     def weights(self, block: Block) -> Floats:
         rows = rows_of(block, self.steps)
-        weight = 1 / np.maximum(rows.counts, 1) if self.name == "persons" else np.ones(block.n_users)
-        return np.where(rows.informative, weight, 0.0)
+        return np.where(rows.informative, self.weight(rows), 0.0)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -41,15 +41,15 @@ class StepAbility(AbilityWeighting):
 
     @property
     def first(self) -> Weighting:
-        return step_weighting("persons", self.steps)
+        return step_weighting(super().first.name, self.steps)
 
     def fill(self, block: Block, beta: Floats, halves: Halves) -> Floats:
-        return self.fill_at(block, beta, halves)[0]
+        return self.fill_at(block, beta, halves, Moments.at(self.steps, beta))[0]
 
-    def fill_at(self, block: Block, beta: Floats, halves: Halves) -> tuple[Floats, Floats]:
+    def fill_at(self, block: Block, beta: Floats, halves: Halves, moments: Moments | None) -> tuple[Floats, Floats]:
         """w_l and 1 / t_l of every person; the factors go into the halves."""
         rows = rows_of(block, self.steps)
-        theta, variance = step_abilities(rows, self.steps, beta)
+        theta, variance = step_abilities(rows, self.steps, beta, moments)
         pi, t = np.exp(beta), np.exp(theta)
         information = np.zeros(block.n_users)
         for half, p in zip(block.halves(len(beta)), halves, strict=True):
@@ -65,7 +65,34 @@ def step_weighting(name: str, steps: Steps) -> Weighting:
     return kind(known.name, known.weight, steps=steps)
 
 
-def step_abilities(rows: Rows, steps: Steps, beta: Floats) -> tuple[Floats, Floats]:
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean and variance of the answer to each item on a grid of abilities, items x abilities, flattened."""
+
+    grid: Floats
+    mean: Floats
+    variance: Floats
+
+    @classmethod
+    def at(cls, steps: Steps, beta: Floats) -> Moments | None:
+        """Made once for all blocks; nothing where every item is right or wrong."""
+        if steps.binary:
+            return None
+        low, high = float(beta.min()) - BEYOND, float(beta.max()) + BEYOND
+        apart = np.clip((high - low) * steps.n_items / CELLS, FINE, COARSE)
+        grid = np.linspace(low, high, int(np.ceil((high - low) / apart)) + 1)
+        cumulated = steps.cumulated(beta)
+        p = category_probabilities(np.broadcast_to(grid, (len(cumulated), len(grid))), cumulated[:, None, :])
+        k = np.arange(cumulated.shape[1], dtype=float)
+        mean = p @ k
+        return cls(grid, mean.ravel(), np.maximum(p @ k**2 - mean**2, 0.0).ravel())
+
+    def nearest(self, theta: Floats) -> Ints:
+        grid = self.grid
+        return np.clip(np.rint((theta - grid[0]) / (grid[1] - grid[0])), 0, len(grid) - 1).astype(np.int64)
+
+
+def step_abilities(rows: Rows, steps: Steps, beta: Floats, moments: Moments | None) -> tuple[Floats, Floats]:
     """About the ability at which the expected total score is the observed one, and the variance of the score there.
 
     The closed form of `prox` over the thresholds of the items answered; where an item has several, two Newton steps
@@ -79,26 +106,15 @@ def step_abilities(rows: Rows, steps: Steps, beta: Floats) -> tuple[Floats, Floa
     odds = np.divide(rows.scores, rows.most - rows.scores, out=np.ones(len(most)), where=ok)
     theta = np.where(ok, prox(mean, np.maximum(square - mean**2, 0), np.log(odds)), 0.0)
     variance = np.ones(len(most))
-    several = rows.most > rows.counts
-    if not several.any():
+    if moments is None:
         return theta, variance
-    low, high = float(beta.min()) - BEYOND, float(beta.max()) + BEYOND
-    grid = np.linspace(low, high, int(np.ceil((high - low) / GRID)) + 1)
-    expected, spread = moment_tables(grid, steps.cumulated(beta))
-    place = rows.items.astype(np.int64) * len(grid)
+    several = (rows.most > rows.counts) & ok
+    place = rows.items.astype(np.int64) * len(moments.grid)
     for k in range(NEWTON + 1):
-        at = np.clip(np.rint((theta - low) / (grid[1] - grid[0])), 0, len(grid) - 1).astype(np.int64)
+        at = moments.nearest(theta)
         where = place + np.repeat(at, rows.counts)
-        variance = np.maximum(rows.sums(spread.take(where)), 1e-12)
+        variance = np.maximum(rows.sums(moments.variance.take(where)), 1e-12)
         if k < NEWTON:
-            missing = (rows.scores - rows.sums(expected.take(where))) / variance
-            theta = np.where(several & ok, grid[at] + np.clip(missing, -LONGEST, LONGEST), theta)
+            missing = (rows.scores - rows.sums(moments.mean.take(where))) / variance
+            theta = np.where(several, moments.grid[at] + np.clip(missing, -LONGEST, LONGEST), theta)
     return theta, variance
-
-
-def moment_tables(grid: Floats, cumulated: Floats) -> tuple[Floats, Floats]:
-    """Mean and variance of the answer to each item at each ability, items x abilities, flattened."""
-    p = category_probabilities(np.broadcast_to(grid, (len(cumulated), len(grid))), cumulated[:, None, :])
-    k = np.arange(cumulated.shape[1])
-    mean = p @ k
-    return mean.ravel(), np.maximum(p @ k**2 - mean**2, 0.0).ravel()

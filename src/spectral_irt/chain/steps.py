@@ -1,4 +1,4 @@
-"""The Markov chain on thresholds, matrix-free: ordered answers as one chain, without moves between thresholds of an item.
+"""The Markov chain on thresholds, matrix-free: ordered answers as one chain, without moves inside an item.
 
 For items i != j the odds of (X_i = k, X_j = k' - 1) against (X_i = k - 1, X_j = k') are pi_jk' / pi_ik whatever the
 ability, for all k and k'. So the states are the thresholds, and the rates those of `operator.py`, with the threshold
@@ -22,7 +22,7 @@ from spectral_irt.chain.covariance import CLOSE, MOST_PASSES, PROBES, Balance
 from spectral_irt.chain.operator import ItemChain, Part, _rates
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.rounds import Rounds
-from spectral_irt.chain.step_weights import StepAbility, step_weighting
+from spectral_irt.chain.step_weights import Moments, StepAbility, step_weighting
 from spectral_irt.chain.weights import Halves, Weighting
 from spectral_irt.engines import Prepared
 from spectral_irt.numerics import bicgstab, gram
@@ -40,13 +40,13 @@ class StepPart(Part):
     at: Floats
 
     @classmethod
-    def under(cls, block: Block, weighting: Weighting, beta: Floats) -> StepPart:
+    def under(cls, block: Block, weighting: Weighting, beta: Floats, moments: Moments | None = None) -> StepPart:
         right, wrong = halves = weighting.halves(block, len(beta))
-        weight, inverse_t = _filled(block, weighting, beta, halves)
+        weight, inverse_t = _filled(block, weighting, beta, halves, moments)
         return cls(block, weight, right, wrong, right.T, wrong.T, inverse_t, np.exp(beta))
 
-    def again(self, weighting: Weighting, beta: Floats) -> StepPart:
-        weight, inverse_t = _filled(self.block, weighting, beta, (self.right, self.wrong))
+    def again(self, weighting: Weighting, beta: Floats, moments: Moments | None = None) -> StepPart:
+        weight, inverse_t = _filled(self.block, weighting, beta, (self.right, self.wrong), moments)
         return replace(self, weight=weight, inverse_t=inverse_t, at=np.exp(beta))
 
     def factor(self, person: Any, step: Any) -> Floats:
@@ -56,10 +56,12 @@ class StepPart(Part):
         return 1 / (1 + self.at[step] * self.inverse_t[person])
 
 
-def _filled(block: Block, weighting: Weighting, beta: Floats, halves: Halves) -> tuple[Floats, Floats | None]:
+def _filled(
+    block: Block, weighting: Weighting, beta: Floats, halves: Halves, moments: Moments | None
+) -> tuple[Floats, Floats | None]:
     """w_l and 1 / t_l of every person; the factors go into the halves."""
     if isinstance(weighting, StepAbility):
-        return weighting.fill_at(block, beta, halves)
+        return weighting.fill_at(block, beta, halves, moments)
     return weighting.fill(block, beta, halves), None
 
 
@@ -72,7 +74,7 @@ def _same(part: StepPart, steps: Steps) -> Floats:
     person = np.repeat(np.arange(wrong.shape[0]), np.diff(wrong.indptr))[inside]
     step = wrong.indices[inside]
     values = part.weight[person] * wrong.data[inside] * part.factor(person, step - 1)
-    return np.bincount(step, weights=values, minlength=steps.n_steps)
+    return np.bincount(step, weights=values, minlength=steps.n_steps).astype(np.float64)
 
 
 class StepChain(ItemChain):
@@ -90,9 +92,10 @@ class StepChain(ItemChain):
         cls, responses: OrderedResponses, weighting: Weighting, beta: Floats, old: StepChain | None = None
     ) -> StepChain:
         """The chain under a weighting at these thresholds; an old one of the same weighting gives its memory."""
+        moments = Moments.at(responses.steps, beta) if weighting.moving else None
         if old is None:
-            return cls(responses.thresholds.prepare(StepPart.under, weighting, beta), responses.steps)
-        return cls(old.parts.prepare(StepPart.again, weighting, beta), responses.steps)
+            return cls(responses.thresholds.prepare(StepPart.under, weighting, beta, moments), responses.steps)
+        return cls(old.parts.prepare(StepPart.again, weighting, beta, moments), responses.steps)
 
     def _ahead(self, values: Floats) -> Floats:
         """The value of the next threshold of the item, 0 for the last one."""
@@ -166,7 +169,7 @@ class StepBalance(Balance):
 
     @property
     def steps(self) -> Steps:
-        return self.data.steps  # type: ignore[attr-defined, no-any-return]
+        return self.data.steps  # type: ignore[attr-defined]
 
     @cached_property
     def spread(self) -> tuple[Floats, Floats, Floats]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from spectral_irt import __version__
 from spectral_irt.calibration import Provenance
 from spectral_irt.chain.regularization import Regularization
-from spectral_irt.engines import LocalEngine, one_blas_thread
+from spectral_irt.engines import one_blas_thread
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE, SMALL_ALGEBRA, RaschEstimator, Tell, _plain
 from spectral_irt.numerics import fixed
@@ -125,9 +125,8 @@ class OrderedEstimator(RaschEstimator):
         return self._fitted(data, progress)
 
     def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Self:
-        responses = as_ordered(data, self.unused)
-        if self.threads is not None:
-            responses = responses.using(LocalEngine(self.threads))  # type: ignore[assignment]
+        responses = self._threaded(as_ordered(data, self.unused))
+        assert isinstance(responses, OrderedResponses)
         check_ordered(responses)
         with one_blas_thread() if responses.steps.n_steps <= SMALL_ALGEBRA else nullcontext():
             found = self._estimate_steps(responses, progress or (lambda text: None), **design)

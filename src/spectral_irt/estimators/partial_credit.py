@@ -115,7 +115,7 @@ class SpectralPartialCredit(OrderedEstimator):
         found = examine_ordered(responses)
         if self.method == "two-phase":
             return self._two_phase(responses, found)
-        plan = plan_regularization(found, self.regularization, 0.0, "differed", self.weighting)
+        plan = plan_regularization(found, self.regularization, 0.0, "differed", self.weighting, "threshold")
         rest, kept, findings = kept_ordered(found, plan)
         mask = kept[responses.steps.item]
         tell("solving the chain")

@@ -301,6 +301,10 @@ class Rows:
     most: Ints
 
     @property
+    def n_users(self) -> int:
+        return len(self.counts)
+
+    @property
     def informative(self) -> NDArray[np.bool_]:
         """Neither the lowest nor the highest total score, on two items at least."""
         return (self.scores > 0) & (self.scores < self.most) & (self.counts > 1)
@@ -362,7 +366,7 @@ def ordered_from_codes(
     frame_kind: str | None = None,
 ) -> OrderedResponses:
     """Responses from integer codes; rows in any order, categories from 0 to the thresholds of their item."""
-    user, item, category = _in_order(user, item, category, duplicates, users, items, source)
+    user, item, category = in_order(user, item, category, duplicates, users, items, source)
     steps = Steps(np.asarray(n_thresholds, dtype=np.int64))
     last = steps.first[item] + category - 1  # the threshold passed last; the next one is failed
     passed, failed = category > 0, category < steps.counts[item]
@@ -375,7 +379,7 @@ def ordered_from_codes(
     return OrderedResponses(blocks, items, users, frame_kind, source, tuple(notes), n_thresholds=steps.counts)
 
 
-def _in_order(
+def in_order(
     user: NDArray[Any],
     item: NDArray[Any],
     category: NDArray[Any],

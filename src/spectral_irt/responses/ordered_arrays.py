@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.labels import Labels
 from spectral_irt.responses.missing import is_missing
-from spectral_irt.responses.ordered import OrderedResponses, ordered_from_codes
+from spectral_irt.responses.ordered import OrderedResponses, in_order, ordered_from_codes
 from spectral_irt.responses.pack import DUPLICATES, Duplicates
 
 UNUSED = ("collapse", "error", "keep")
@@ -30,6 +30,7 @@ def ordered_from_wide(
     items: Sequence[Any] | None = None,
     users: Sequence[Any] | None = None,
     unused: str = "collapse",
+    groups: Any = None,
     missing: ArrayLike = (),
     source: str = "the data",
 ) -> OrderedResponses:
@@ -44,8 +45,10 @@ def ordered_from_wide(
         Labels; the columns of a dataframe, and numbers, by default.
     unused : "collapse", "error" or "keep"
         What becomes of categories that nobody used. "collapse" (default): the answers to the item are numbered anew
-        without them, with a finding. "error": refused. "keep": every item has the same categories, those between the
-        lowest and the highest in the table; for rating scales.
+        without them, with a finding. "error": refused. "keep": an item has every category that somebody used for any
+        item of its group; for rating scales.
+    groups : mapping from item to group, or a label for each item, optional
+        Items with the same categories, for "keep"; by default all are one group.
     missing : values, optional
         Numbers that mean "not answered".
 
@@ -71,7 +74,9 @@ def ordered_from_wide(
     people = np.arange(shape[0]) if users is None else np.asarray(users)
     if len(people) != shape[0]:
         raise OptionError(f"users has {len(people)} labels; the table has {shape[0]} rows.")
-    return ordered_from_values(row, column, values, people, labels, unused=unused, missing=missing, source=source)
+    return ordered_from_values(
+        row, column, values, people, labels, unused=unused, groups=groups, missing=missing, source=source
+    )
 
 
 def ordered_from_long(
@@ -112,6 +117,7 @@ def ordered_from_values(
     items: Labels,
     *,
     unused: str = "collapse",
+    groups: Any = None,
     missing: ArrayLike = (),
     duplicates: Duplicates = "error",
     source: str = "the data",
@@ -125,7 +131,8 @@ def ordered_from_values(
     if not there.all():
         user, item, values = user[there], item[there], values[there]
     category = _whole(values, item, items, source)
-    found = settle_categories(category, item, items, unused, source)
+    user, item, category = in_order(user, item, category, duplicates, users, items, source)
+    found = settle_categories(category, item, items, unused, source, groups)
     return ordered_from_codes(
         user,
         item,
@@ -133,7 +140,6 @@ def ordered_from_values(
         found.n_thresholds,
         users=users,
         items=items,
-        duplicates=duplicates,
         source=source,
         notes=found.notes,
         frame_kind=frame_kind,
@@ -152,7 +158,9 @@ class Categories:
     notes: tuple[Finding, ...]
 
 
-def settle_categories(category: Ints, item: NDArray[Any], items: Labels, unused: str, source: str) -> Categories:
+def settle_categories(
+    category: Ints, item: NDArray[Any], items: Labels, unused: str, source: str, groups: Any = None
+) -> Categories:
     """Categories from 0 to the K of each item; see `ordered_from_wide` for those that nobody used."""
     m = len(items)
     low = int(category.min()) if len(category) else 0
@@ -171,8 +179,7 @@ def settle_categories(category: Ints, item: NDArray[Any], items: Labels, unused:
         )
     names = np.array(items.tolist(), dtype=object)
     if unused == "keep":
-        notes = _shifted(low, names) if low != 0 else ()
-        return Categories(category - low, np.full(m, max(width - 1, 1), dtype=np.int64), notes)
+        used = _used_by_group(used, items, groups)
     n_used = used.sum(axis=1)
     answered = n_used > 0
     gaps = answered & ((lowest > 0) | (n_used < highest + 1)) & ~((n_used == 1) & (highest <= 1))
@@ -203,6 +210,17 @@ def settle_categories(category: Ints, item: NDArray[Any], items: Labels, unused:
             )
     rank[n_used == 1] = np.minimum(np.arange(width), 1)  # one category only: the lowest of the table, or above it
     return Categories(rank[item, category - low], np.maximum(n_used - 1, 1), found)
+
+
+def _used_by_group(used: NDArray[np.bool_], items: Labels, groups: Any) -> NDArray[np.bool_]:
+    """Items x categories: those that somebody used for an item of the same group."""
+    if groups is None:
+        return np.broadcast_to(used.any(axis=0), used.shape)
+    each = [groups[item] for item in items.tolist()] if isinstance(groups, Mapping) else list(groups)
+    codes = np.unique([str(one) for one in each], return_inverse=True)[1]
+    total = np.zeros((codes.max() + 1, used.shape[1]), dtype=bool)
+    np.logical_or.at(total, codes, used)
+    return total[codes]
 
 
 def _shifted(low: int, names: NDArray[Any]) -> tuple[Finding, ...]:

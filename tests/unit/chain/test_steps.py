@@ -11,9 +11,9 @@ from spectral_irt import simulate
 from spectral_irt.chain.covariance import covariance
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.rounds import Rounds
-from spectral_irt.chain.step_weights import rows_of, step_abilities, step_weighting
+from spectral_irt.chain.step_weights import Moments, step_abilities, step_weighting
 from spectral_irt.chain.steps import StepChain, StepRounds, contributions
-from spectral_irt.responses.ordered import OrderedResponses
+from spectral_irt.responses.ordered import OrderedResponses, rows_of
 from spectral_irt.responses.ordered_arrays import ordered_from_wide
 
 THRESHOLDS = [[-0.5, 0.7], [0.2], [-1.0, -0.2, 1.1], [0.0, 0.4], [-0.3, 0.6, 0.2]]
@@ -68,7 +68,7 @@ def test_weights_of_persons_are_one_over_answers_not_entries(table, responses):
 
 def test_ability_depends_on_items_and_total_score_alone(table, responses):
     rows = rows_of(responses.blocks[0], responses.steps)
-    theta, variance = step_abilities(rows, responses.steps, flat())
+    theta, variance = step_abilities(rows, responses.steps, flat(), Moments.at(responses.steps, flat()))
     seen = {}
     for person, row in enumerate(table):
         key = (tuple(np.isnan(row)), np.nansum(row))
