@@ -20,6 +20,7 @@ CELLS = 400_000  # of such a table, where it can be as large as it likes
 BEYOND = 2.0  # logits that the table goes beyond the outermost thresholds
 NEWTON = 2  # steps from the closed form towards the ability of a total score
 LONGEST = 1.5  # logits of such a step
+LEAST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,12 @@ class StepWeighting(Weighting):
 
 @dataclass(frozen=True)
 class StepAbility(AbilityWeighting):
-    """h = (t_l / V_l) a a with a = 1 / (t_l + pi) and V_l the variance of the total score at the ability theta_l."""
+    """h = (t_l / U_l) a a with a = 1 / (t_l + pi).
+
+    U_l adds p q P(X in {k - 1, k}) over the thresholds of the items answered, p = t / (t + pi): what each threshold
+    tells by itself. For right and wrong answers that is the variance of the score. The variance itself, in the place of
+    U_l, is as good for ordered thresholds and loses some per cent where they are out of order (benchmarks/ordered.py).
+    """
 
     steps: Steps = field(kw_only=True)
 
@@ -49,12 +55,12 @@ class StepAbility(AbilityWeighting):
     def fill_at(self, block: Block, beta: Floats, halves: Halves, moments: Moments | None) -> tuple[Floats, Floats]:
         """w_l and 1 / t_l of every person; the factors go into the halves."""
         rows = rows_of(block, self.steps)
-        theta, variance = step_abilities(rows, self.steps, beta, moments)
+        theta, told = step_abilities(rows, self.steps, beta, moments)
         pi, t = np.exp(beta), np.exp(theta)
         information = np.zeros(block.n_users)
         for half, p in zip(block.halves(len(beta)), halves, strict=True):
             information += _fill_probabilities(half, 1 / t, pi, p.data)
-        information = np.where(rows.most > rows.counts, variance, information)
+        information = np.where(rows.most > rows.counts, told, information)
         return np.divide(1, t * information, out=np.zeros(block.n_users), where=rows.informative), 1 / t
 
 
@@ -67,11 +73,15 @@ def step_weighting(name: str, steps: Steps) -> Weighting:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """Mean and variance of the answer to each item on a grid of abilities, items x abilities, flattened."""
+    """Mean and variance of the answer to each item on a grid of abilities, and what its thresholds tell one by one.
+
+    Items x abilities, flattened.
+    """
 
     grid: Floats
     mean: Floats
     variance: Floats
+    told: Floats
 
     @classmethod
     def at(cls, steps: Steps, beta: Floats) -> Moments | None:
@@ -85,7 +95,9 @@ class Moments:
         p = category_probabilities(np.broadcast_to(grid, (len(cumulated), len(grid))), cumulated[:, None, :])
         k = np.arange(cumulated.shape[1], dtype=float)
         mean = p @ k
-        return cls(grid, mean.ravel(), np.maximum(p @ k**2 - mean**2, 0.0).ravel())
+        pairs = p[:, :, 1:] + p[:, :, :-1]
+        told = np.divide(p[:, :, 1:] * p[:, :, :-1], pairs, out=np.zeros_like(pairs), where=pairs > 0)
+        return cls(grid, mean.ravel(), np.maximum(p @ k**2 - mean**2, 0.0).ravel(), told.sum(axis=2).ravel())
 
     def nearest(self, theta: Floats) -> Ints:
         grid = self.grid
@@ -93,11 +105,11 @@ class Moments:
 
 
 def step_abilities(rows: Rows, steps: Steps, beta: Floats, moments: Moments | None) -> tuple[Floats, Floats]:
-    """About the ability at which the expected total score is the observed one, and the variance of the score there.
+    """About the ability at which the expected total score is the observed one, and U_l there.
 
     The closed form of `prox` over the thresholds of the items answered; where an item has several, two Newton steps
-    from there with the moments of items tabulated on a grid, so that a step costs two look-ups an answer. The variance
-    is given for these rows only. 0 for people at the ends of the scale, whose ability is not needed.
+    from there with the moments of items tabulated on a grid, so that a step costs two look-ups an answer. U_l is
+    given for these rows only. 0 for people at the ends of the scale, whose ability is not needed.
     """
     sums = (np.bincount(steps.item, weights=beta**power, minlength=steps.n_items) for power in (1, 2))
     most = np.maximum(rows.most, 1)
@@ -105,16 +117,15 @@ def step_abilities(rows: Rows, steps: Steps, beta: Floats, moments: Moments | No
     ok = rows.informative
     odds = np.divide(rows.scores, rows.most - rows.scores, out=np.ones(len(most)), where=ok)
     theta = np.where(ok, prox(mean, np.maximum(square - mean**2, 0), np.log(odds)), 0.0)
-    variance = np.ones(len(most))
     if moments is None:
-        return theta, variance
+        return theta, np.ones(len(most))
     several = (rows.most > rows.counts) & ok
     place = rows.items.astype(np.int64) * len(moments.grid)
-    for k in range(NEWTON + 1):
+    for _ in range(NEWTON):
         at = moments.nearest(theta)
         where = place + np.repeat(at, rows.counts)
-        variance = np.maximum(rows.sums(moments.variance.take(where)), 1e-12)
-        if k < NEWTON:
-            missing = (rows.scores - rows.sums(moments.mean.take(where))) / variance
-            theta = np.where(several, moments.grid[at] + np.clip(missing, -LONGEST, LONGEST), theta)
-    return theta, variance
+        variance = np.maximum(rows.sums(moments.variance.take(where)), LEAST)
+        missing = (rows.scores - rows.sums(moments.mean.take(where))) / variance
+        theta = np.where(several, moments.grid[at] + np.clip(missing, -LONGEST, LONGEST), theta)
+    where = place + np.repeat(moments.nearest(theta), rows.counts)
+    return theta, np.maximum(rows.sums(moments.told.take(where)), LEAST)
