@@ -13,8 +13,8 @@ import argparse
 import warnings
 
 import numpy as np
-from measure import cost
 
+from measure import cost
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
@@ -132,7 +132,9 @@ def coverage(replicates: int) -> None:
                 float(np.mean(np.abs(fit.thresholds_ - data.thresholds) < 1.96 * fit.threshold_se_))
             )
     for one in scales:
-        print(f"  {one}: coverage {np.mean(inside[one]):.3f}, {np.mean(squares['conditional']) / np.mean(squares[one]):.3f}")
+        print(
+            f"  {one}: coverage {np.mean(inside[one]):.3f}, {np.mean(squares['conditional']) / np.mean(squares[one]):.3f}"
+        )
 
 
 def speed() -> None:

@@ -33,10 +33,13 @@ class OrderedCalibration(Calibration):
         Standard error of every location.
     category_n : float array, items x categories
         How many people gave each answer; NaN where an item has fewer categories.
+    codes : float array, items x categories
+        What stood in the data for each category.
     """
 
     location_se: Floats
     category_n: Floats
+    codes: Floats
 
     @property
     def se(self) -> Floats:

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 PROGRAM = "spectral-irt"
 RECORD = "fit.json"
 TABLES = ("items", "persons", "item_fit", "dif", "ranking")
-RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet")), RECORD)  # what a fit may write
+ORDERED = "thresholds"  # of ordered answers
+RESULTS = (*(f"{table}.{kind}" for table in (*TABLES, ORDERED) for kind in ("csv", "parquet")), RECORD)
 FIRST_RESULTS = ("items.csv", "items.parquet", RECORD)  # of records that do not say what was written with them
 
 

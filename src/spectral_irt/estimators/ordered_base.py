@@ -153,6 +153,7 @@ class OrderedEstimator(RaschEstimator):
             location_se=found.location_se,
             n_thresholds=responses.steps.counts,
             category_n=responses.category_counts,
+            codes=responses.category_codes(),
             status=found.status,
             n=responses.item_counts,
             score=responses.item_scores,
@@ -195,6 +196,14 @@ class OrderedEstimator(RaschEstimator):
                 f"this fit kept no covariance matrix (standard errors: {self.se_method_}); use se_ instead."
             )
         return matrix
+
+    def analyse(self, responses: Any, **options: Any) -> Any:
+        """The calibration together with responses, those it was fitted to or others: people, fit, files."""
+        from spectral_irt.analysis.ordered import OrderedAnalysis
+
+        answers = responses if isinstance(responses, Responses) else as_ordered(responses, "keep")
+        self._learned  # noqa: B018  # or the error that nothing was fitted
+        return OrderedAnalysis(self.calibration_, self._threaded(answers), **options)
 
     def predict_proba(self, abilities: Any, items: Any = None) -> Any:
         """The expected answer, abilities x items; see `OrderedCalibration.category_probability` for each category."""

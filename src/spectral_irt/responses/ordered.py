@@ -112,6 +112,8 @@ class OrderedResponses(Responses):
     ----------
     n_thresholds : int array
         K_i of each item.
+    codes : float array, items x categories, optional
+        What stood in the data for each category, NaN where an item has fewer; the numbers of the categories by default.
 
     Examples
     --------
@@ -121,6 +123,7 @@ class OrderedResponses(Responses):
     """
 
     n_thresholds: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    codes: Floats | None = None
 
     # -------------------------------------------------------------------------------------- sums
 
@@ -219,7 +222,16 @@ class OrderedResponses(Responses):
         if len(np.unique(chosen)) < len(chosen):
             raise OptionError("take_items was given the same item more than once; name each once.")
         rest = self.thresholds.take_items(self.steps.of_items(chosen))
-        return replace(self, blocks=rest.blocks, items=self.items[chosen], n_thresholds=self.n_thresholds[chosen])
+        codes = None if self.codes is None else self.codes[chosen]
+        n_thresholds = self.n_thresholds[chosen]
+        return replace(self, blocks=rest.blocks, items=self.items[chosen], n_thresholds=n_thresholds, codes=codes)
+
+    def category_codes(self) -> Floats:
+        """`codes`, or the numbers of the categories."""
+        if self.codes is not None:
+            return self.codes
+        number = np.arange(self.steps.widest + 1, dtype=float)
+        return np.where(number <= self.steps.counts[:, None], number, np.nan)
 
     def in_one_block(self) -> OrderedResponses:
         return replace(self, blocks=self.thresholds.in_one_block().blocks)
@@ -364,6 +376,7 @@ def ordered_from_codes(
     source: str = "the data",
     notes: Sequence[Any] = (),
     frame_kind: str | None = None,
+    codes: Floats | None = None,
 ) -> OrderedResponses:
     """Responses from integer codes; rows in any order, categories from 0 to the thresholds of their item."""
     user, item, category = in_order(user, item, category, duplicates, users, items, source)
@@ -376,7 +389,9 @@ def ordered_from_codes(
     entries = np.bincount(user, weights=there.sum(axis=1), minlength=len(users)).astype(np.int64)
     indptr = np.concatenate([[0], np.cumsum(entries)])
     blocks = pack(indptr, slots[there].astype(np.int32), duplicates="error", repeats=Repeats())
-    return OrderedResponses(blocks, items, users, frame_kind, source, tuple(notes), n_thresholds=steps.counts)
+    return OrderedResponses(
+        blocks, items, users, frame_kind, source, tuple(notes), n_thresholds=steps.counts, codes=codes
+    )
 
 
 def in_order(

@@ -143,6 +143,7 @@ def ordered_from_values(
         source=source,
         notes=found.notes,
         frame_kind=frame_kind,
+        codes=found.codes,
     )
 
 
@@ -151,10 +152,11 @@ def ordered_from_values(
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """Categories from 0 without gaps, how many thresholds each item has, and what there is to say."""
+    """Categories from 0 without gaps, how many thresholds each item has, their codes, and what there is to say."""
 
     category: Ints
     n_thresholds: Ints
+    codes: Floats
     notes: tuple[Finding, ...]
 
 
@@ -209,7 +211,11 @@ def settle_categories(
                 ),
             )
     rank[n_used == 1] = np.minimum(np.arange(width), 1)  # one category only: the lowest of the table, or above it
-    return Categories(rank[item, category - low], np.maximum(n_used - 1, 1), found)
+    n_thresholds = np.maximum(n_used - 1, 1)
+    codes = np.full((m, int(n_thresholds.max(initial=1)) + 1), np.nan)
+    row, column = np.nonzero(used)
+    codes[row, rank[row, column]] = column + low
+    return Categories(rank[item, category - low], n_thresholds, codes, found)
 
 
 def _used_by_group(used: NDArray[np.bool_], items: Labels, groups: Any) -> NDArray[np.bool_]:
