@@ -113,7 +113,7 @@ def coverage(replicates: int) -> None:
                 )
         shown = "; ".join(f"{one} {np.mean(v, axis=0).round(3).tolist()}" for one, v in hits.items())
         print(f"{name}: {shown}")
-    print("rating scale, 8 items, 5 categories, 400 people: steps and locations; efficiency")
+    print("rating scale, 8 items, 5 categories, 400 people: coverage, and efficiency against CML")
     squares: dict[str, list[float]] = {}
     inside: dict[str, list[float]] = {}
     scales = {
@@ -132,9 +132,8 @@ def coverage(replicates: int) -> None:
                 float(np.mean(np.abs(fit.thresholds_ - data.thresholds) < 1.96 * fit.threshold_se_))
             )
     for one in scales:
-        print(
-            f"  {one}: coverage {np.mean(inside[one]):.3f}, {np.mean(squares['conditional']) / np.mean(squares[one]):.3f}"
-        )
+        share = np.mean(squares["conditional"]) / np.mean(squares[one])
+        print(f"  {one}: coverage {np.mean(inside[one]):.3f}, efficiency {share:.3f}")
 
 
 def speed() -> None:

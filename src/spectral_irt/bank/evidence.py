@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from spectral_irt.chain.prior import fading, renewed_precision
 from spectral_irt.engines import Prepared
 from spectral_irt.estimators.landing import ALLOWED, CERTAIN, FEW, FINER, centered_within
-from spectral_irt.estimators.rows import Rows, evaluate, prepare_rows
-from spectral_irt.numerics import centered_inverse, conjugate_gradients, gram
+from spectral_irt.estimators.rows import evaluate, link_gram, linked, prepare_rows, score_squares
+from spectral_irt.numerics import centered_inverse, conjugate_gradients
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
 
@@ -69,7 +69,7 @@ class Answers:
         return Answers(rows, *sums)
 
     def __matmul__(self, v: Floats) -> Floats:
-        return self.degree * v - self.rows.sum(_linked, v)
+        return self.degree * v - self.rows.sum(linked, v)
 
     @property
     def diagonal(self) -> Floats:
@@ -77,23 +77,10 @@ class Answers:
 
     def squares(self) -> Floats:
         """Sums over people of their squared scores."""
-        return self.rows.sum(_squared)
+        return self.rows.sum(score_squares)
 
     def matrix(self) -> Floats:
-        return np.diag(self.degree) - self.rows.sum(_gram)
-
-
-def _linked(rows: Rows, v: Floats) -> Floats:
-    matrix = rows.matrix(rows.link)
-    return matrix.T @ (matrix @ v)
-
-
-def _squared(rows: Rows) -> Floats:
-    return np.bincount(rows.block.items, weights=rows.score**2, minlength=rows.n_items).astype(np.float64)
-
-
-def _gram(rows: Rows) -> Floats:
-    return gram(rows.matrix(rows.link))
+        return np.diag(self.degree) - self.rows.sum(link_gram)
 
 
 # ---------------------------------------------------------------------------------------- what is kept

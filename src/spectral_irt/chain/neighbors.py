@@ -15,6 +15,7 @@ their row of L is zero.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -24,8 +25,10 @@ from scipy import sparse
 from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints, csr, shared_ones
+from spectral_irt.responses.design import Mask
 
 PROBES, FEWER, MANY = 16, 4, 1_000_000  # random signs for the mean squares; fewer for more answers than this
+MOST = 0.7  # share of the people from which on leaving out the others is not worth a copy
 
 
 class Neighbors:
@@ -41,6 +44,7 @@ class Neighbors:
         self.rows = rows.prepare(_Rows.shared, self.share)
         self.probes = PROBES if responses.n_responses <= MANY else FEWER
         self._squares: dict[bytes, Floats] = {}
+        self._around: dict[bytes, Neighbors] = {}
 
     def level(self, v: Floats) -> Floats:
         """W v, for one vector or for the columns of a matrix; what is alone is its own level."""
@@ -55,6 +59,16 @@ class Neighbors:
     def own(self) -> Floats:
         """W_ii: how much of its level an item is itself."""
         return np.where(self.alone, 1.0, self.share**2 * self.rows.sum(_inverse_sums))
+
+    def around(self, chosen: Mask) -> Neighbors:
+        """As these, but with the people of the chosen items only: the same L v on these items, for every v, and the
+        same L v everywhere for a v that is zero on the others."""
+        key = chosen.tobytes()
+        if key not in self._around:
+            fewer = copy(self)
+            fewer.rows = self.rows.prepare(_Rows.meeting, chosen.astype(float))
+            self._around[key] = fewer
+        return self._around[key]
 
     def mean_squares(self, scale: Floats) -> Floats:
         """About sum_j (scale_j L_ji)^2 for every item i: the mean of (L scale signs)_i^2 over random signs."""
@@ -92,6 +106,13 @@ class _Rows:
 
     def shared(self, share: Floats) -> _Rows:
         return replace(self, inverse=1 / (self.matrix @ share))
+
+    def meeting(self, chosen: Floats) -> _Rows:
+        """Without the people who met none of the chosen items, where these are many."""
+        meets = self.matrix @ chosen > 0
+        if meets.mean() > MOST:
+            return self
+        return _Rows(self.matrix[np.flatnonzero(meets)], None if self.inverse is None else self.inverse[meets])
 
     @classmethod
     def of(cls, block: Block, n_items: int) -> _Rows:

@@ -51,8 +51,13 @@ class Prior:
 
     def _twice(self, v: Floats, weight: Floats) -> Floats:
         weight = self.alpha * weight * self._per_other**2
-        near = self.neighbors
+        near = self._near
         return near.deviation((weight if v.ndim == 1 else weight[:, None]) * near.deviation(v))
+
+    @property
+    def _near(self) -> Neighbors:
+        """All that deviations of items with a prior have to do with."""
+        return self.neighbors.around(self.fade > 0)
 
     @property
     def _per_other(self) -> Floats:
@@ -77,12 +82,12 @@ class Prior:
         signs: known to a quarter of itself, which is enough for a conditioner and for the errors of thin items.
         """
         own = weight * (self._per_other > 0)
-        return self.alpha * np.maximum(own, self.neighbors.mean_squares(np.sqrt(weight) * self._per_other))
+        return self.alpha * np.maximum(own, self._near.mean_squares(np.sqrt(weight) * self._per_other))
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random pulls."""
         normal = noise.standard_normal((len(self.fade), columns))
-        return np.sqrt(self.alpha) * self.neighbors.deviation((self.fade * self._per_other)[:, None] * normal)
+        return np.sqrt(self.alpha) * self._near.deviation((self.fade * self._per_other)[:, None] * normal)
 
     def dense(self) -> tuple[Floats, Floats]:
         """P and the covariance of its pull, m x m each."""

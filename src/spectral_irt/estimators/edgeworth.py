@@ -21,6 +21,8 @@ Kolassa (2006), Series Approximation Methods in Statistics, ch. 3 (the series an
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,6 +36,9 @@ TRIES = 30  # of bringing an ability there
 _points = np.cos(np.pi * (2 * np.arange(NODES) + 1) / (2 * NODES))  # of 2p - 1
 _TO_POLYNOMIAL = np.linalg.inv(np.vander(_points, increasing=True))  # values at the points -> coefficients
 
+Precision = np.dtype[Any]
+DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+
 
 def fill_given_score(
     indptr: NDArray[np.int32],
@@ -43,6 +48,7 @@ def fill_given_score(
     beta: Floats,
     probability: Floats,
     link: Floats,
+    precision: Precision = DOUBLE,
 ) -> Floats:
     """Write P(X = 1 | s) and the c of the matched information for every answer; return the abilities that were used.
 
@@ -54,14 +60,17 @@ def fill_given_score(
         Right answers of each person: at least one, and not all.
     theta : float array
         Abilities, rough ones will do.
+    precision : float64 or float32
+        What to compute in; single precision adds about 1e-7 to the error of the series.
     """
-    pi, theta = np.exp(beta), theta.copy()
+    pi, theta = np.exp(beta).astype(precision), theta.astype(precision)
+    space = np.empty((2, CACHED), dtype=precision)
     for start, stop in user_chunks(indptr.astype(np.int64), CACHED):
         low, high = indptr[start], indptr[stop]
         rows = indptr[start : stop + 1] - low
         counts = np.diff(rows)
         ours = slice(start, stop)
-        p, v = probability[low:high], link[low:high]
+        p, v = space[:, : high - low] if high - low <= CACHED else np.empty((2, high - low), dtype=precision)
         distance, information = _settle(rows, items[low:high], pi, scores[ours], theta[ours], p, v)
         center = p * 2
         center -= 1
@@ -74,7 +83,9 @@ def fill_given_score(
         p += ratio
         np.clip(p, 0.0, 1.0, out=p)
         _fill_links(rows, counts, p, v)
-    return theta
+        probability[low:high] = p
+        link[low:high] = v
+    return theta.astype(DOUBLE)
 
 
 def _fill_links(rows: NDArray[np.int32], counts: Ints, p: Floats, c: Floats) -> None:
@@ -82,7 +93,8 @@ def _fill_links(rows: NDArray[np.int32], counts: Ints, p: Floats, c: Floats) -> 
     np.subtract(1, p, out=c)
     c *= p
     variance = np.add.reduceat(c, rows[:-1])
-    first = c / np.repeat(np.sqrt(variance * (counts / (counts - 1))), counts)
+    others = (counts / (counts - 1)).astype(c.dtype)
+    first = c / np.repeat(np.sqrt(variance * others), counts)
     total = np.sqrt(variance + np.add.reduceat(first * first, rows[:-1]))
     np.subtract(np.repeat(total, counts), first, out=first)
     c /= first
@@ -102,7 +114,7 @@ def _settle(
         v *= p
         v *= p
         information = np.add.reduceat(v, rows[:-1])
-        distance = np.asarray(scores - np.add.reduceat(p, rows[:-1]), dtype=np.float64)
+        distance = (scores - np.add.reduceat(p, rows[:-1])).astype(p.dtype)
         far = np.abs(distance) > NEAR * np.sqrt(information)
         if not far.any():
             break
@@ -116,7 +128,7 @@ def _series(rows: NDArray[np.int32], distance: Floats, total: Floats, v: Floats,
     skew = v * center
     square = v * v
     s3, s4, s5, s6 = (np.add.reduceat(each, rows[:-1]) for each in (skew, square, skew * v, square * v))
-    c = _points[:, None]
+    c = _points[:, None].astype(v.dtype)
     w = (1 - c * c) / 4
     # Cumulants of the other answers: those of a zero or one are v, -v c, v (1 - 6 v), -v c (1 - 12 v), ...
     k2 = total - w
@@ -130,7 +142,7 @@ def _series(rows: NDArray[np.int32], distance: Floats, total: Floats, v: Floats,
     right, wrong = (distance - (1 - c) / 2) * unit, (distance + (1 + c) / 2) * unit
     # p f(s-1) / (p f(s-1) + q f(s)) - p = p q (r - 1) / (p r + q) with r = f(s-1) / f(s)
     r = np.exp((distance + c / 2) * inverse + _horner(series, right) - _horner(series, wrong))
-    return _TO_POLYNOMIAL @ ((r - 1) / ((1 + c) / 2 * r + (1 - c) / 2))
+    return _TO_POLYNOMIAL.astype(v.dtype) @ ((r - 1) / ((1 + c) / 2 * r + (1 - c) / 2))
 
 
 def _log_series(l3: Floats, l4: Floats, l5: Floats, l6: Floats) -> tuple[Floats, ...]:

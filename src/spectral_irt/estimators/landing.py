@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.chain.prior import Prior
 from spectral_irt.engines import Prepared
-from spectral_irt.estimators.rows import Rows, answers_to_items, evaluate, prepare_rows
+from spectral_irt.estimators.rows import answers_to_items, evaluate, linked, prepare_rows
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
@@ -183,9 +183,3 @@ def _aimed(here: Landed, score: Floats, share: Floats) -> tuple[Landed, Floats, 
             break
         here = replace(here, prior=renewed)
     return here, step, float(pulled @ step)
-
-
-def linked(rows: Rows, v: Floats) -> Floats:
-    """C' C v."""
-    matrix = rows.matrix(rows.link)
-    return matrix.T @ (matrix @ v)

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.estimators.landing import Landed, linked
-from spectral_irt.estimators.rows import Rows
+from spectral_irt.estimators.landing import Landed
+from spectral_irt.estimators.rows import Rows, link_gram, linked, score_squares
 from spectral_irt.numerics import centered_inverse, gram
 from spectral_irt.responses.block import Floats
 
@@ -35,7 +35,7 @@ class Matrices:
     @classmethod
     def of(cls, landed: Landed) -> Matrices:
         m = len(landed.beta)
-        bread = np.diag(landed.degree) - landed.rows.sum(_link_gram)
+        bread = np.diag(landed.degree) - landed.rows.sum(link_gram)
         meat = landed.rows.sum(_score_gram)
         if landed.prior:
             penalty, pull = landed.prior.dense()
@@ -82,7 +82,7 @@ def _variance(landed: Landed, probes: int, seed: int) -> Floats:
     prior, m = landed.prior, len(landed.beta)
     scale = np.divide(1.0, landed.diagonal, out=np.zeros(m), where=landed.diagonal > 0)
     shift = _common_shift(landed, scale)
-    omega = landed.rows.sum(_score_squares)
+    omega = landed.rows.sum(score_squares)
     lacking = np.sqrt(too_regular(landed, omega)) if prior else np.zeros(m)
 
     def meat(v: Floats) -> Floats:
@@ -124,16 +124,8 @@ def _common_shift(landed: Landed, scale: Floats) -> Floats:
     return np.where(scale > 0, 1 - down * scale, 0.0) / total if total > 0 else np.zeros(len(scale))
 
 
-def _link_gram(rows: Rows) -> Floats:
-    return gram(rows.matrix(rows.link))
-
-
 def _score_gram(rows: Rows) -> Floats:
     return gram(rows.matrix(rows.score))
-
-
-def _score_squares(rows: Rows) -> Floats:
-    return np.bincount(rows.block.items, weights=rows.score**2, minlength=rows.n_items).astype(np.float64)
 
 
 def _score_twice(rows: Rows, v: Floats) -> Floats:

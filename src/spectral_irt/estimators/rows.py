@@ -13,17 +13,19 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.engines import Prepared
-from spectral_irt.estimators.edgeworth import fill_given_score
+from spectral_irt.estimators.edgeworth import DOUBLE, SINGLE, Precision, fill_given_score
 from spectral_irt.estimators.esf import conditional_moments
 from spectral_irt.estimators.information import links
 from spectral_irt.estimators.recursion import given_score
 from spectral_irt.model import LOGISTIC_VARIANCE, prox, sigmoid
+from spectral_irt.numerics import gram
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats, Ints, csr, shared_ones
 
 TILE_CELLS = 32_768  # numbers of a recursion's table that fit the cache of one core
 MANY = 64  # people in a tile where there are so many of their kind
 ALIKE = 1.3  # lengths within this factor share a tile
+ROUGH = 1e-3  # standard errors from which on single precision will do for the series
 SERIES_ERROR = 6e-4  # times V^-4: the error of the series for an answer of a person of information V
 LIMITS = np.concatenate([np.arange(1.0, 8.0, 0.25), [np.inf]])  # information below which people may be exact
 SHORT_ORDER = 16  # right or wrong answers up to which the recursion is cheaper than the contour sum
@@ -37,7 +39,7 @@ class People:
     """
 
     places: Ints  # in the block
-    block: Block
+    block: Block  # with everybody
     theta: Floats
     information: Floats
     weight: Floats | None = None
@@ -45,8 +47,7 @@ class People:
     @classmethod
     def of(cls, block: Block, beta: Floats) -> People:
         places = np.flatnonzero(block.informative)
-        chosen = block if len(places) == block.n_users else block.take(places)
-        return cls(places, chosen, *rough_ability(chosen, beta))
+        return cls(places, block, *rough_ability(block, places, beta))
 
     @classmethod
     def weighted(cls, block: Block, weight: Floats, beta: Floats) -> People:
@@ -69,20 +70,24 @@ class Rows:
     score: Floats
     link: Floats
     n_items: int
+    precision: Precision
     weight: Floats | None = None
 
     @classmethod
-    def of(cls, people: People, exact_below: float, n_items: int) -> Rows:
+    def of(cls, people: People, exact_below: float, n_items: int, precision: Precision) -> Rows:
         """People with information below `exact_below` are to be exact."""
         places, block, theta, weight = people.places, people.block, people.theta, people.weight
         short = people.information < exact_below
         if short.any():
-            fewer = np.minimum(block.scores, block.counts - block.scores)
-            order = np.lexsort((block.counts, fewer, short))
-            places, block, theta = places[order], block.take(order), theta[order]
+            n, s = block.counts[places], block.scores[places]
+            order = np.lexsort((n, np.minimum(s, n - s), short))
+            places, theta = places[order], theta[order]
             weight = None if weight is None else weight[order]
+        if short.any() or len(places) < block.n_users:
+            block = block.take(places)
         size = block.n_responses
-        return cls(places, block, int(np.sum(~short)), theta, np.empty(size), np.empty(size), n_items, weight)
+        score, link = np.empty(size), np.empty(size)
+        return cls(places, block, int(np.sum(~short)), theta, score, link, n_items, precision, weight)
 
     @property
     def indptr(self) -> Any:
@@ -107,36 +112,55 @@ def prepare_rows(responses: Responses, beta: Floats, allowed: float, weights: Fl
     answers = people.sum(_by_information)
     off = answers * SERIES_ERROR / LIMITS**4 / max(answers.sum(), 1)
     beyond = np.cumsum(off[::-1])[::-1] * np.sqrt(responses.item_counts.max(initial=0) / 0.18)
-    return people.prepare(Rows.of, float(LIMITS[np.argmax(beyond <= allowed)]), len(beta))
+    exact_below = float(LIMITS[np.argmax(beyond <= allowed)])
+    return people.prepare(Rows.of, exact_below, len(beta), SINGLE if allowed >= ROUGH else DOUBLE)
 
 
 def _by_information(people: People) -> Floats:
     """Answers of people whose information lies above each of `LIMITS`, and below the next."""
     place = np.searchsorted(LIMITS, people.information, side="right") - 1
-    counts = np.where(place < 0, 0, people.block.counts)
+    counts = np.where(place < 0, 0, people.block.counts[people.places])
     return np.bincount(np.maximum(place, 0), weights=counts, minlength=len(LIMITS)).astype(np.float64)
 
 
-def rough_ability(block: Block, beta: Floats) -> tuple[Floats, Floats]:
+def rough_ability(block: Block, places: Ints, beta: Floats) -> tuple[Floats, Floats]:
     """PROX abilities of people who are neither all right nor all wrong, and the information of their answers.
 
     With theta = mean + k logit(s / n), k = sqrt(1 + var / 2.89), the information ds / dtheta is s (n - s) / (n k).
     """
     rows = csr(block.indptr.astype(np.int32), np.asarray(block.items), shared_ones(block.n_responses), len(beta))
-    n, s = block.counts, block.scores
-    mean = rows @ beta / n
-    variance = np.maximum(rows @ beta**2 / n - mean**2, 0)
+    n, s = block.counts[places], block.scores[places]
+    mean = (rows @ beta)[places] / n
+    variance = np.maximum((rows @ beta**2)[places] / n - mean**2, 0)
     theta = prox(mean, variance, np.log(s / (n - s)))
     return theta, s * (n - s) / (n * np.sqrt(1 + variance / LOGISTIC_VARIANCE))
 
 
 def answers_to_items(rows: Rows) -> tuple[Floats, Floats]:
     """How many of these people answered each item, and how many right, each by their weight."""
-    items, m = rows.block.items, rows.n_items
-    each = None if rows.weight is None else np.repeat(rows.weight, rows.block.counts)
-    right = rows.block.right() if each is None else each * rows.block.right()
-    counts, sums = (np.bincount(items, weights=one, minlength=m) for one in (each, right))
+    items, m, right = rows.block.items, rows.n_items, rows.block.right()
+    if rows.weight is None:
+        counts, sums = np.bincount(items, minlength=m), np.bincount(items[right], minlength=m)
+    else:
+        each = np.repeat(rows.weight, rows.block.counts)
+        counts, sums = (np.bincount(items, weights=one, minlength=m) for one in (each, each * right))
     return counts.astype(np.float64), sums.astype(np.float64)
+
+
+def linked(rows: Rows, v: Floats) -> Floats:
+    """C' C v."""
+    matrix = rows.matrix(rows.link)
+    return matrix.T @ (matrix @ v)
+
+
+def link_gram(rows: Rows) -> Floats:
+    """C' C."""
+    return gram(rows.matrix(rows.link))
+
+
+def score_squares(rows: Rows) -> Floats:
+    """Sums over people of their squared scores."""
+    return np.bincount(rows.block.items, weights=rows.score**2, minlength=rows.n_items).astype(np.float64)
 
 
 def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:
@@ -159,6 +183,7 @@ def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floa
             beta,
             probability[long],
             link[long],
+            rows.precision,
         )
     _fill_exact(block, rows.n_long, theta, beta, probability, link)
     np.subtract(block.right(), probability, out=probability)
@@ -169,8 +194,7 @@ def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floa
     total = matrix @ np.ones(m)
     score = rows.matrix(probability).T @ np.full(block.n_users, -1.0)
     square = np.bincount(block.items, weights=link * link, minlength=m).astype(np.float64)
-    new = Rows(rows.places, block, rows.n_long, theta, probability, link, m, rows.weight)
-    return new, (score, matrix.T @ total, square)
+    return replace(rows, theta=theta), (score, matrix.T @ total, square)
 
 
 def _fill_exact(block: Block, start: int, theta: Floats, beta: Floats, probability: Floats, link: Floats) -> None:

@@ -8,7 +8,7 @@ import pytest
 from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.prior import Prior, fading
-from spectral_irt.estimators.edgeworth import fill_given_score
+from spectral_irt.estimators.edgeworth import SINGLE, fill_given_score
 from spectral_irt.estimators.esf import conditional_moments
 from spectral_irt.estimators.landing import land
 from spectral_irt.estimators.landing_errors import Matrices, standard_errors
@@ -45,6 +45,11 @@ def test_series_is_close(n, sd, worst):
     p, c = np.empty(n * people), np.empty(n * people)
     fill_given_score(indptr, np.arange(n * people, dtype=np.int32), scores, start, b.T.ravel(), p, c)
     assert np.abs(p.reshape(people, n).T - exact).max() < worst
+    single, link = np.empty(n * people), np.empty(n * people)
+    cells = (indptr, np.arange(n * people, dtype=np.int32), scores, start, b.T.ravel(), single, link)
+    fill_given_score(*cells, precision=SINGLE)
+    np.testing.assert_allclose(single, p, atol=5e-6)
+    np.testing.assert_allclose(link, c, rtol=1e-4, atol=1e-7)
     c = c.reshape(people, n).T
     np.testing.assert_allclose(c * (c.sum(axis=0) - c), exact * (1 - exact), rtol=0.02, atol=1e-5)
 
@@ -77,6 +82,16 @@ def test_neighbors_are_what_they_say():
     np.testing.assert_allclose(near.dense(), np.eye(12) - w, atol=1e-15)
 
 
+def test_neighbors_of_a_few_items_need_only_their_people():
+    near = Neighbors(simulate.rasch(400, 60, design="popularity", n_responses=3000, seed=5).responses)
+    chosen = np.arange(60) == near.share.argmax()
+    fewer = near.around(chosen)
+    assert sum(each.matrix.shape[0] for each in fewer.rows.map(lambda rows: rows)) < 40
+    v = np.random.default_rng(2).normal(size=60)
+    np.testing.assert_allclose(fewer.deviation(v)[chosen], near.deviation(v)[chosen])
+    np.testing.assert_allclose(fewer.deviation(chosen * v), near.deviation(chosen * v), atol=1e-14)
+
+
 def test_on_complete_data_the_level_is_the_mean():
     near = Neighbors(simulate.rasch(50, 7, seed=1).responses)
     v = np.random.default_rng(1).normal(size=7)
@@ -97,6 +112,7 @@ def test_the_prior_fades_with_what_is_known():
     np.testing.assert_allclose(fading(information, tied), [1, 1, 0.4, 0, 0, 1])
 
 
+@pytest.mark.slow
 def test_the_priors_matrix_three_ways():
     data = simulate.rasch(200, 15, design="sampled", p=0.3, seed=4).responses
     prior = Prior(Neighbors(data), 1.7, np.linspace(0, 1, 15), estimated=False)
