@@ -16,6 +16,7 @@ import numpy as np
 
 from measure import cost
 from spectral_irt import SpectralRasch, simulate
+from spectral_irt.errors import DesignError
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
@@ -77,7 +78,11 @@ def efficiency(replicates: int) -> None:
                 best = fitted(lambda: ConditionalPartialCredit(se="none"), data.responses).thresholds_
                 cml.append(np.nansum((best - data.thresholds) ** 2))
                 for one, make in CHAINS.items():
-                    squares[one].append(np.nansum((fitted(make, data.responses).thresholds_ - data.thresholds) ** 2))
+                    try:
+                        found = fitted(make, data.responses).thresholds_
+                    except DesignError:  # a level by itself need not be connected where all levels together are
+                        found = np.full(items * k, np.nan)
+                    squares[one].append(np.sum((found - data.thresholds) ** 2))
             shown = ", ".join(f"{one} {ratio(cml, v)}" for one, v in squares.items())
             print(f"{kind}, {name}: {shown}")
 
@@ -85,6 +90,7 @@ def efficiency(replicates: int) -> None:
 def ratio(top: list[float], bottom: list[float]) -> str:
     """A ratio of means with its jackknife standard error."""
     a, b = np.array(top), np.array(bottom)
+    a, b = a[np.isfinite(b)], b[np.isfinite(b)]
     n = len(a)
     each = (a.sum() - a) / (b.sum() - b)
     return f"{a.sum() / b.sum():.3f} ({np.sqrt((n - 1) / n * np.sum((each - each.mean()) ** 2)):.3f})"

@@ -69,3 +69,23 @@ def test_score_table(case):
     away = ours - np.array(theirs["theta"])[1:-1]
     np.testing.assert_allclose(away - away.mean(), 0, atol=ERM)
     assert abs(away.mean() + erm_shift(fit, others, name)) < ERM
+
+
+def test_item_fit(case):
+    fit, others, _ = case
+    theirs = others["eRm_itemfit"]
+    study = fit.analyse(fit_table(case))
+    ours = study.item_statistics()
+    for name, column in (
+        ("outfit", "outfit_msq"),
+        ("infit", "infit_msq"),
+        ("outfit_z", "outfit_t"),
+        ("infit_z", "infit_t"),
+    ):
+        np.testing.assert_allclose(getattr(ours, name), theirs[column], rtol=0, atol=ERM)
+    assert ours.n.tolist() == theirs["df"]
+    assert abs(study.separation().reliability - others["eRm_SepRel"]) < ERM
+
+
+def fit_table(case):
+    return pl.read_csv(HERE / f"{case[1]['dataset']}.csv")

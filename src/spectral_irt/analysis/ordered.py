@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -281,12 +281,24 @@ class OrderedAnalysis:
             }
         return found
 
-    def write(self, folder: str | Path, *, persons: bool = True, fit: bool = True, parquet: bool = False) -> list[Path]:
-        """`items.csv`, `thresholds.csv`, `persons.csv`, `item_fit.csv` and `fit.json`: all of them, or nothing."""
+    def write(
+        self,
+        folder: str | Path,
+        *,
+        persons: bool = True,
+        fit: bool = True,
+        parquet: bool = False,
+        inputs: Sequence[str] = (),
+        further: Mapping[str, Any] | None = None,
+    ) -> list[Path]:
+        """`items.csv`, `thresholds.csv`, `persons.csv`, `item_fit.csv` and `fit.json`: all of them, or nothing.
+
+        `inputs` are files that nothing may take the place of; `further` goes into the record.
+        """
         tables = self.tables(persons=persons, fit=fit)
         targets, stale = result_paths(Path(folder), list(tables), parquet=parquet)
-        record = self.record(persons=persons, fit=fit)
-        with all_or_nothing(targets, stale=stale) as drafts:
+        record = {**self.record(persons=persons, fit=fit), **(further or {})}
+        with all_or_nothing(targets, inputs=inputs, stale=stale) as drafts:
             for draft, target in zip(drafts, targets, strict=True):
                 with naming(target):
                     if target.name == RECORD:

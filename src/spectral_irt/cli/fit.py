@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted, with_options
+from spectral_irt.cli.ordered import Categories, OrderedJob, seen_as_ordered
 from spectral_irt.cli.populations import by_design, design_columns, design_of, is_compared
 from spectral_irt.cli.progress import Progress
-from spectral_irt.errors import OptionError, OutputError
+from spectral_irt.errors import OptionError, OutputError, ResponseValueError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -298,10 +299,11 @@ class Job:
         return Bank.load(target) if Path(anchors).samefile(target) else None
 
 
-@with_options(Reading, Fitting, Wanted)
+@with_options(Reading, Categories, Fitting, Wanted)
 def fit(
     files: Files,
     reading: Reading,
+    categories: Categories,
     fitting: Fitting,
     wanted: Wanted,
     output: Output = None,
@@ -332,11 +334,22 @@ def fit(
       spectral-irt fit log.csv --design adaptive --population-by grade -o results
     Pictures: people and items on one scale, fit, curves, scores:
       spectral-irt fit answers.csv --plots pictures
+    A questionnaire, never to always; q3 asks the other way round:
+      spectral-irt fit survey.csv --recode never,sometimes,always --reverse q3
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
-    job = job_of(files, reading, fitting, wanted, output, parquet)
-    show(*job.run(), job)
+    categories.check()
+    ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
+    if not categories.said:
+        job = job_of(files, reading, fitting, wanted, output, parquet)
+        try:
+            show(*job.run(), job)
+            return
+        except ResponseValueError:
+            if not seen_as_ordered(ordered):
+                raise
+    ordered.show(ordered.run())
 
 
 def job_of(

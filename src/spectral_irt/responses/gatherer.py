@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.responses.labels import Labels
+from spectral_irt.responses.ordered import in_order
+from spectral_irt.responses.ordered_scoring import WIDTH, OrderedScoring
 from spectral_irt.responses.pack import Duplicates
 from spectral_irt.responses.responses import Responses
 from spectral_irt.responses.scorer import Scoring, means_of
@@ -63,12 +65,25 @@ class Gatherer:
             person, item = recode(person, item)
         answers, scoring = _joined(self._answers), self.scoring
         self._forget()
+        if isinstance(scoring, OrderedScoring):
+            codes = scoring.codes(answers, item, items, self.source)
+            return coded_responses(person, codes, users, items, self.duplicates, self.source)
         means = means_of(person, answers, len(users)) if scoring.above_mean else None
         keys = scoring.keys_of(items)
         right = scoring.right(answers, items=item, users=person, keys=keys, means=means)
         return Responses.from_codes(
             person, item, right, users=users, items=items, duplicates=self.duplicates, source=self.source
         )
+
+
+def coded_responses(
+    person: Codes, codes: Codes, users: Labels, items: Labels, duplicates: Duplicates, source: str
+) -> Responses:
+    """Ordered answers under one code each, WIDTH times the item plus the category; see `read_ordered.decoded`."""
+    item, category = codes // WIDTH, codes % WIDTH
+    person, item, category = in_order(person, item, category, duplicates, users, items, source)
+    codes = item * WIDTH + category
+    return Responses.from_codes(person, codes, np.ones(len(codes), dtype=bool), users=users, items=items, source=source)
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -377,6 +377,7 @@ def ordered_from_codes(
     notes: Sequence[Any] = (),
     frame_kind: str | None = None,
     codes: Floats | None = None,
+    words: tuple[str, str] = ("people", "items"),
 ) -> OrderedResponses:
     """Responses from integer codes; rows in any order, categories from 0 to the thresholds of their item."""
     user, item, category = in_order(user, item, category, duplicates, users, items, source)
@@ -390,7 +391,7 @@ def ordered_from_codes(
     indptr = np.concatenate([[0], np.cumsum(entries)])
     blocks = pack(indptr, slots[there].astype(np.int32), duplicates="error", repeats=Repeats())
     return OrderedResponses(
-        blocks, items, users, frame_kind, source, tuple(notes), n_thresholds=steps.counts, codes=codes
+        blocks, items, users, frame_kind, source, tuple(notes), words, n_thresholds=steps.counts, codes=codes
     )
 
 

@@ -130,7 +130,7 @@ def ordered_from_values(
         there &= values != code
     if not there.all():
         user, item, values = user[there], item[there], values[there]
-    category = _whole(values, item, items, source)
+    category = whole_numbers(values, item, items, source)
     user, item, category = in_order(user, item, category, duplicates, users, items, source)
     found = settle_categories(category, item, items, unused, source, groups)
     return ordered_from_codes(
@@ -241,7 +241,7 @@ def _shifted(low: int, names: NDArray[Any]) -> tuple[Finding, ...]:
     )
 
 
-def _whole(values: Floats, item: NDArray[Any], items: Labels, source: str) -> Ints:
+def whole_numbers(values: Floats, item: NDArray[Any], items: Labels, source: str) -> Ints:
     """Values as whole numbers from 0; what is not is an error that names it."""
     bad = ~np.isfinite(values) | (values != np.floor(values)) | (values < 0)
     if bad.any():

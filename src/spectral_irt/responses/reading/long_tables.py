@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,6 +17,9 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import ReadError
 from spectral_irt.responses.block import Ints
+from spectral_irt.responses.gatherer import coded_responses
+from spectral_irt.responses.labels import Labels
+from spectral_irt.responses.ordered_scoring import OrderedScoring
 from spectral_irt.responses.pack import in_user_order
 from spectral_irt.responses.reading.layout import Long
 from spectral_irt.responses.reading.numbering import (
@@ -182,10 +185,16 @@ def long_responses(data: LongTables, request: Request) -> Responses:
     items = labels_of(census.items.labels, loose=data.is_loose("item"))
     survey.check_key(items)
     indptr = np.concatenate([[0], np.cumsum(census.counts)]).astype(np.int64)
+    slots = _slots(data, census, indptr, request.scoring.keys_of(items.tolist()), request, items)
+    users = labels_of(census.users.labels, loose=data.is_loose("user"))
+    if isinstance(request.scoring, OrderedScoring):
+        person = np.repeat(np.arange(len(users)), np.diff(indptr))
+        ordered = coded_responses(person, slots >> 1, users, items, request.duplicates, request.source)
+        return replace(ordered, frame_kind=request.frame_kind)
     responses = Responses.from_slots(
         indptr,
-        _slots(data, census, indptr, request.scoring.keys_of(items.tolist()), request),
-        users=labels_of(census.users.labels, loose=data.is_loose("user")),
+        slots,
+        users=users,
         items=items,
         duplicates=request.duplicates,
         frame_kind=request.frame_kind,
@@ -251,7 +260,7 @@ def _coder(data: LongTables, role: str, source: str) -> Coder:
 
 
 def _slots(
-    data: LongTables, census: Census, indptr: Ints, keys: pl.Series | None, request: Request
+    data: LongTables, census: Census, indptr: Ints, keys: pl.Series | None, request: Request, items: Labels
 ) -> NDArray[np.int32]:
     """Every answer as `2 * item + wrong` in the slots of its person, in order of arrival."""
     scoring = request.scoring
@@ -264,8 +273,11 @@ def _slots(
     for piece, user, item in one_ahead(coded):
         answers = scoring.clean(piece.values)
         user, item = answers.of(user), answers.of(item)
-        right = scoring.right(answers.values, items=item, users=user, keys=keys, means=census.means)
-        if not _put(slots, free, indptr, user, 2 * item + ~right):
+        if isinstance(scoring, OrderedScoring):
+            values = 2 * scoring.codes(answers.values, item, items, request.source).astype(np.int32)
+        else:
+            values = 2 * item + ~scoring.right(answers.values, items=item, users=user, keys=keys, means=census.means)
+        if not _put(slots, free, indptr, user, values):
             raise changed(piece.name)
         request.report((1 + piece.done) / 2)
     if not np.array_equal(free, indptr[1:]):
