@@ -16,8 +16,9 @@ from scipy import sparse
 
 from spectral_irt.errors import OptionError, option
 from spectral_irt.estimators.base import Tell, convergence
+from spectral_irt.estimators.ordered_anchors import spread, spread_matrix
 from spectral_irt.estimators.ordered_base import OrderedEstimator, StepEstimate, centered, location_errors
-from spectral_irt.estimators.partial_credit import SpectralPartialCredit, spread, spread_matrix
+from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.model import category_probabilities
 from spectral_irt.numerics import Anderson
 from spectral_irt.responses.block import Block, Floats

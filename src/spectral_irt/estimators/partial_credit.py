@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -14,9 +14,9 @@ from spectral_irt.chain.weights import weighting_named
 from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.estimators.base import Tell
 from spectral_irt.estimators.chain_alone import chain_convergence
+from spectral_irt.estimators.ordered_anchors import Anchors, anchored_steps, spread, spread_matrix
 from spectral_irt.estimators.ordered_base import OrderedEstimator, StepEstimate, centered, location_errors
 from spectral_irt.responses import Finding
-from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import Mask
 from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.responses.step_design import StepDesign, estimable_items, examine_ordered
@@ -99,6 +99,16 @@ class SpectralPartialCredit(OrderedEstimator):
         self.threads = threads
         self.random_state = random_state
 
+    def fit(self, data: Any, y: object = None, *, anchors: Anchors | None = None, progress: Tell | None = None) -> Self:
+        """Calibrate the items; `data`, `y` and `progress` as for every estimator of ordered answers.
+
+        Parameters
+        ----------
+        anchors : mapping from item to thresholds, or OrderedCalibration, optional
+            Items that stay where they are known to be; the others are put on their scale.
+        """
+        return self._fitted(data, progress, anchors=anchors)
+
     def _check(self) -> None:
         weighting_named(self.weighting)
         check_option("method", self.method, METHODS)
@@ -109,8 +119,14 @@ class SpectralPartialCredit(OrderedEstimator):
         if self.max_iter < 1:
             raise OptionError(option("max_iter"), f" is {self.max_iter}; it must be at least 1.")
 
-    def _estimate_steps(self, responses: OrderedResponses, tell: Tell, **design: Any) -> StepEstimate:
+    def _estimate_steps(
+        self, responses: OrderedResponses, tell: Tell, anchors: Anchors | None = None, **design: Any
+    ) -> StepEstimate:
         self._check()
+        if anchors is not None:
+            if self.method != "joint":
+                raise OptionError("anchors go with ", option("method", "joint"), ".")
+            return anchored_steps(responses, anchors, self.weighting, self.tol, self.max_iter, tell)
         tell("looking at the design")
         found = examine_ordered(responses)
         if self.method == "two-phase":
@@ -197,18 +213,3 @@ def kept_ordered(design: StepDesign, plan: Regularization) -> tuple[OrderedRespo
         return rest, kept, [f for f in findings if f.code not in said] + list(left_out)
     kept = responses.item_counts > 0
     return responses if kept.all() else responses.take_items(kept), kept, findings
-
-
-def spread(values: Floats, mask: Mask) -> Floats:
-    """NaN where something was left out."""
-    full = np.full(len(mask), np.nan)
-    full[mask] = values
-    return full
-
-
-def spread_matrix(matrix: Floats, mask: Mask) -> Floats:
-    if mask.all():
-        return matrix
-    full = np.full((len(mask), len(mask)), np.nan)
-    full[np.ix_(mask, mask)] = matrix
-    return full

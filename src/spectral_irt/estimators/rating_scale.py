@@ -18,6 +18,7 @@ from spectral_irt.chain.weights import PERSONS
 from spectral_irt.errors import DesignError, OptionError, check_option, listed, option
 from spectral_irt.estimators.base import Tell
 from spectral_irt.estimators.conditional_ordered import conditional_estimate, conditional_thresholds
+from spectral_irt.estimators.ordered_anchors import spread, spread_matrix
 from spectral_irt.estimators.ordered_base import (
     OrderedEstimator,
     StepEstimate,
@@ -25,7 +26,7 @@ from spectral_irt.estimators.ordered_base import (
     centered,
     location_errors,
 )
-from spectral_irt.estimators.partial_credit import SpectralPartialCredit, spread, spread_matrix
+from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.ordered import OrderedResponses, Steps
