@@ -26,7 +26,7 @@ from spectral_irt.chain.step_weights import Moments, StepAbility, step_weighting
 from spectral_irt.chain.weights import Halves, Weighting
 from spectral_irt.engines import Prepared
 from spectral_irt.numerics import bicgstab, gram
-from spectral_irt.responses.block import Block, Floats
+from spectral_irt.responses.block import Block, Floats, csr
 from spectral_irt.responses.ordered import OrderedResponses, Steps
 
 NOTHING = 1e-12  # of a rate: what rounding leaves where a threshold meets only its own item
@@ -124,27 +124,31 @@ class StepChain(ItemChain):
 # -------------------------------------------------------------------------------------- the sandwich
 
 
-def contributions(part: StepPart, pi: Floats, steps: Steps) -> sparse.csr_array:
-    """g_l of every person, people x thresholds: what the person adds to the balance of flows."""
+def half_contributions(part: StepPart, pi: Floats, steps: Steps) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """g_l on the thresholds failed next, and on those passed last, people x thresholds."""
     n, m = part.right.shape
     won, lost = part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(m))
     halves = []
     for half, total, side in ((part.wrong, won, -1), (part.right, lost, 1)):
-        person = np.repeat(np.arange(n), np.diff(half.indptr))
+        person = np.repeat(np.arange(n, dtype=np.int32), np.diff(half.indptr))
         step = half.indices
-        beside = steps.below[step] if side < 0 else np.append(steps.below, False)[step + 1]
-        own = np.zeros(len(step))
-        which = step[beside] + side
-        own[beside] = part.factor(person[beside], which) * part.weight[person[beside]]
-        if side < 0:
-            own[beside] *= pi[which]
-        value = half.data * (total[person] - own)
+        value = total.take(person)
+        beside = np.flatnonzero(steps.below[step] if side < 0 else np.append(steps.below, False)[1:][step])
+        if len(beside):
+            who, which = person[beside], step[beside] + side
+            own = part.factor(who, which) * part.weight[who]
+            value[beside] -= own * pi[which] if side < 0 else own
+        value *= half.data
         if side > 0:
-            value *= -pi[step]
-        halves.append(sparse.csr_array((value, step, half.indptr), shape=(n, m)))
-    both = sparse.csr_array(halves[0] + halves[1])
-    both.sort_indices()
-    return both
+            value *= -pi.take(step)
+        halves.append(csr(half.indptr, step, value, m))
+    return halves[0], halves[1]
+
+
+def contributions(part: StepPart, pi: Floats, steps: Steps) -> sparse.csr_array:
+    """g_l of every person, people x thresholds: what the person adds to the balance of flows."""
+    failed, passed = half_contributions(part, pi, steps)
+    return sparse.csr_array(failed + passed)
 
 
 def _omega(part: StepPart, pi: Floats, steps: Steps) -> Floats:
@@ -158,8 +162,8 @@ def _spread(part: StepPart, pi: Floats, shift: Floats, steps: Steps) -> tuple[Fl
     return squares, g.T @ common, np.array(common @ common)
 
 
-def _signed(part: StepPart, seed: np.random.SeedSequence, pi: Floats, steps: Steps) -> Floats:
-    signs = np.random.default_rng(seed).integers(0, 2, (len(part.weight), PROBES)) * 2.0 - 1
+def _signed(part: StepPart, seed: np.random.SeedSequence, pi: Floats, steps: Steps, probes: int) -> Floats:
+    signs = np.random.default_rng(seed).integers(0, 2, (len(part.weight), probes)) * 2.0 - 1
     return contributions(part, pi, steps).T @ signs
 
 
@@ -178,8 +182,8 @@ class StepBalance(Balance):
     def omega(self) -> Floats:
         return self.data.parts.sum(_omega, self.pi, self.steps)
 
-    def signed(self, seed: int) -> Floats:
-        return self.data.parts.sum(_signed, self.pi, self.steps, each=[self.data.parts.seeds(seed)])
+    def signed(self, seed: int, probes: int = PROBES) -> Floats:
+        return self.data.parts.sum(_signed, self.pi, self.steps, probes, each=[self.data.parts.seeds(seed)])
 
 
 # ----------------------------------------------------------------------------------------- the rounds
@@ -217,7 +221,10 @@ class StepRounds(Rounds):
 # ----------------------------------------------------------------------------------- standard errors
 
 
-def step_errors(balance: StepBalance, method: str, seed: int = 0) -> tuple[Floats, Floats]:
+FEW_PROBES = 20  # where the correction is a few per cent, a sixth of it as noise is nothing
+
+
+def step_errors(balance: StepBalance, method: str, seed: int = 0, probes: int = PROBES) -> tuple[Floats, Floats]:
     """Standard errors of the thresholds and of the items' locations, whose mean is zero; without the whole matrix.
 
     "one-pass" takes J for its diagonal: then g_l / J_cc is what person l adds to a threshold, and an item's location
@@ -234,7 +241,7 @@ def step_errors(balance: StepBalance, method: str, seed: int = 0) -> tuple[Float
     location = steps.mean(within) / steps.counts + 2 * steps.mean(scale * cross) + common
     if method == "multiplier":
         rng = np.random.default_rng(seed)
-        b = balance.signed(seed)
+        b = balance.signed(seed, probes)
         b += np.sqrt(meat)[:, None] * rng.standard_normal(b.shape)
         zero = balance.scale[:, None] * b
         zero -= weight @ zero
@@ -259,14 +266,20 @@ def _pair(values: Floats, scale: Floats) -> Floats:
 
 def _item_spread(part: StepPart, pi: Floats, shift: Floats, steps: Steps) -> tuple[Floats, Floats, Floats, Floats]:
     """`_spread`, and sums over persons of g_l,c-1 g_lc for thresholds of one item."""
-    g = contributions(part, pi, steps)
-    common = g @ shift
-    squares = np.bincount(g.indices, weights=g.data**2, minlength=len(pi)).astype(np.float64)
+    halves = half_contributions(part, pi, steps)
+    common = halves[0] @ shift + halves[1] @ shift
+    squares, cross = np.zeros(len(pi)), np.zeros(len(pi))
+    for half in halves:
+        squares += np.bincount(half.indices, weights=half.data**2, minlength=len(pi))
+        cross += half.T @ common
+    failed = halves[0]
+    inside = np.flatnonzero(steps.below[failed.indices])
     beside = np.zeros(len(pi))
-    if len(g.indices) > 1:  # sorted by column within a row, so that two entries of an item are neighbors
-        step = g.indices[1:]
-        same = steps.below[step] & (step - 1 == g.indices[:-1])
-        ends = g.indptr[1:-1]
-        same[ends[(ends > 0) & (ends < len(g.indices))] - 1] = False
-        beside += np.bincount(step[same], weights=(g.data[1:] * g.data[:-1])[same], minlength=len(pi))
-    return squares, g.T @ common, np.array(common @ common), beside
+    if len(inside):  # who failed c next has passed c - 1 last
+        person = np.repeat(np.arange(failed.shape[0], dtype=np.int32), np.diff(failed.indptr))[inside]
+        step = failed.indices[inside]
+        lost = part.weight * (part.wrong @ np.ones(len(pi)))
+        others = lost[person] - part.weight[person] * part.wrong.data[inside]
+        one = -part.factor(person, step - 1) * pi[step - 1] * others
+        beside += np.bincount(step, weights=failed.data[inside] * one, minlength=len(pi))
+    return squares, cross, np.array(common @ common), beside

@@ -74,9 +74,7 @@ def anchored_steps(
     held = every[mask]
     fixed = np.isfinite(held)
     if not fixed.any():
-        raise OptionError(
-            "no anchored item has answers on both sides of its thresholds: nothing ties the others to it."
-        )
+        raise OptionError("no anchored item has answers on both sides of its thresholds: nothing ties the others.")
     kind = step_weighting(weighting, steps)
     known = Known(fixed, np.where(fixed, held, 0.0), np.zeros(len(held)))
     start = np.where(fixed, held, held[fixed].mean())
