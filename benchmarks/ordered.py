@@ -157,9 +157,7 @@ def speed() -> None:
     print(f"chain, right or wrong: {one.wall:.2f} s ({one.cpu:.2f} CPU)")
     print(f"chain and landing, right or wrong: {landed.wall:.2f} s ({landed.cpu:.2f} CPU)")
     print(f"chain, five categories: {many.wall:.2f} s ({many.cpu:.2f} CPU)")
-    print(
-        f"five categories / two, CPU: {many.cpu / one.cpu:.1f}; two with the landing: {many.cpu / landed.cpu:.1f}"
-    )
+    print(f"five categories / two, CPU: {many.cpu / one.cpu:.1f}; two with the landing: {many.cpu / landed.cpu:.1f}")
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from spectral_irt.responses.ordered import Rows, Steps, rows_of
 COARSE, FINE = 0.1, 0.01  # logits between abilities at which moments of items are tabulated: weights need not be exact
 CELLS = 100_000  # of such a table, where it can be as large as it likes
 BEYOND = 2.0  # logits that the table goes beyond the outermost thresholds
-NEWTON = 2  # steps from the closed form towards the ability of a total score
+NEWTON = 2  # steps from the closed form towards the ability of a total score; a third one changes nothing measurable
 LONGEST = 1.5  # logits of such a step
 LEAST = 1e-12
 

@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.covariance import CLOSE, MOST_PASSES, PROBES, Balance
@@ -53,7 +54,10 @@ class StepPart(Part):
         """a of a threshold for a person, as those of the entries are."""
         if self.inverse_t is None:
             return np.ones(len(step))
-        return 1 / (1 + self.at[step] * self.inverse_t[person])
+        odds = self.at.take(step)
+        odds *= self.inverse_t.take(person)
+        odds += 1
+        return np.reciprocal(odds, out=odds)
 
 
 def _filled(
@@ -65,15 +69,27 @@ def _filled(
     return weighting.fill(block, beta, halves), None
 
 
+def _inside(part: StepPart, steps: Steps) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Entries failed next whose item also has an entry passed last: where, whose, which threshold. Made once."""
+    found = part.block._cache.get(("inside", steps.n_steps))
+    if found is None:
+        wrong = part.wrong
+        where = np.flatnonzero(steps.below[wrong.indices])
+        person = np.repeat(np.arange(wrong.shape[0], dtype=np.int32), np.diff(wrong.indptr))[where]
+        found = (where, person, wrong.indices[where])
+        part.block._cache["inside", steps.n_steps] = found
+    return found
+
+
 def _same(part: StepPart, steps: Steps) -> Floats:
     """Rates from each threshold's lower neighbor of the same item."""
-    wrong = part.wrong
-    inside = steps.below[wrong.indices]
-    if not inside.any():
+    where, person, step = _inside(part, steps)
+    if not len(where):
         return np.zeros(steps.n_steps)
-    person = np.repeat(np.arange(wrong.shape[0]), np.diff(wrong.indptr))[inside]
-    step = wrong.indices[inside]
-    values = part.weight[person] * wrong.data[inside] * part.factor(person, step - 1)
+    values = part.weight.take(person)
+    if part.inverse_t is not None:
+        values *= part.wrong.data.take(where)
+        values *= part.factor(person, step - 1)
     return np.bincount(step, weights=values, minlength=steps.n_steps).astype(np.float64)
 
 
@@ -273,11 +289,9 @@ def _item_spread(part: StepPart, pi: Floats, shift: Floats, steps: Steps) -> tup
         squares += np.bincount(half.indices, weights=half.data**2, minlength=len(pi))
         cross += half.T @ common
     failed = halves[0]
-    inside = np.flatnonzero(steps.below[failed.indices])
+    inside, person, step = _inside(part, steps)
     beside = np.zeros(len(pi))
     if len(inside):  # who failed c next has passed c - 1 last
-        person = np.repeat(np.arange(failed.shape[0], dtype=np.int32), np.diff(failed.indptr))[inside]
-        step = failed.indices[inside]
         lost = part.weight * (part.wrong @ np.ones(len(pi)))
         others = lost[person] - part.weight[person] * part.wrong.data[inside]
         one = -part.factor(person, step - 1) * pi[step - 1] * others
