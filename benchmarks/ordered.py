@@ -111,12 +111,13 @@ def coverage(replicates: int) -> None:
             location = data.responses.steps.mean(data.thresholds)
             for one, make in estimators.items():
                 fit = fitted(make, data.responses)
-                ok = fit.status_ == "ok"
+                ok, zero = fit.status_ == "ok", location[np.isfinite(fit.difficulty_)].mean()
                 each = ok[data.responses.steps.item]
+                away, moved = fit.thresholds_ - data.thresholds + zero, fit.difficulty_ - location + zero
                 hits[one].append(
                     (
-                        np.mean(np.abs(fit.thresholds_ - data.thresholds)[each] < 1.96 * fit.threshold_se_[each]),
-                        np.mean(np.abs(fit.difficulty_ - location)[ok] < 1.96 * fit.se_[ok]),
+                        np.mean(np.abs(away[each]) < 1.96 * fit.threshold_se_[each]),
+                        np.mean(np.abs(moved[ok]) < 1.96 * fit.se_[ok]),
                     )
                 )
         shown = "; ".join(f"{one} {np.mean(v, axis=0).round(3).tolist()}" for one, v in hits.items())

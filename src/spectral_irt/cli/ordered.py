@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Reading, Wanted, panel
 from spectral_irt.cli.progress import Progress
-from spectral_irt.errors import OptionError, Words, check_option
+from spectral_irt.errors import OptionError, ResponseValueError, Words, check_option
 from spectral_irt.estimators.by_name import MODELS, make_ordered
 
 if TYPE_CHECKING:
@@ -19,13 +19,10 @@ if TYPE_CHECKING:
     from spectral_irt.responses.ordered import OrderedResponses
 
 _categories = panel("Answers in more than two categories")
-SCORING = ("key", "key_sheet", "correct", "threshold", "above_mean")
-# What is computed for right and wrong answers only.
-BINARY = (
-    *("draws", "seed", "bootstrap", "sample", "group", "group_file", "group_sheet", "anchors", "scale"),
-    *("rank", "rank_by", "ifile", "pfile", "catsim", "plots", "bank", "salt_file"),
-)
-BINARY_FITTING = ("population_by", "clustered_by", "weight", "nu", "nu_rule", "refine", "assume_equal_means")
+# What is done for ordered answers too; every other option is for right and wrong ones.
+READ = ("format", "user", "item", "response", "orient", "duplicates", "ignore", "items", "sheet", "encoding", "missing")
+FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads")
+COMPUTED = ("persons", "fit", "ability")
 
 
 @dataclass(frozen=True)
@@ -93,13 +90,9 @@ class OrderedJob:
         """Refuse at once what could only fail after the work, and what would do nothing."""
         from spectral_irt.workbook import is_workbook
 
-        said = [f"--{name.replace('_', '-')}" for name in SCORING if getattr(self.reading, name)]
-        said += ["--largest-component"] if self.reading.largest_component else []
-        default = Wanted()
-        further = [name for name in BINARY if getattr(self.wanted, name) != getattr(default, name)]
-        further += [name for name in BINARY_FITTING if getattr(self.fitting, name) is not None]
-        said += [f"--{name.replace('_', '-')}" for name in further]
-        said += ["--design adaptive"] if self.fitting.design != "fixed" else []
+        groups = ((self.reading, READ), (self.fitting, FITTED), (self.wanted, COMPUTED))
+        foreign = [name for group, known in groups for name in changed(group) if name not in known]
+        said = [f"--{name.replace('_', '-')}" for name in foreign]
         said += ["--ability pv"] if self.wanted.ability == "pv" else []
         if said:
             verb = "is" if len(said) == 1 else "are"
@@ -116,9 +109,7 @@ class OrderedJob:
     def read(self, progress: Progress) -> OrderedResponses:
         from spectral_irt.responses.read_ordered import read_ordered
 
-        how: dict[str, Any] = {one.name: getattr(self.reading, one.name) for one in fields(self.reading)}
-        for name in (*SCORING, "largest_component"):
-            del how[name]
+        how: dict[str, Any] = {name: getattr(self.reading, name) for name in READ}
         unused = self.categories.unused or ("keep" if self.model == "rsm" else "collapse")
         reverse = [name for names in self.categories.reverse for name in names.split(",")]
         return read_ordered(
@@ -166,6 +157,25 @@ class OrderedJob:
         self.times = f"Read in {read - start:.2f} s, fitted in {fitted - read:.2f} s, analyzed in {end - fitted:.2f} s."
         return study
 
+    def calibrate(self) -> None:
+        """All of it, with the summary on the terminal."""
+        self.show(self.run())
+
+    def look(self) -> None:
+        """What is odd in the design of the data, and nothing else."""
+        from spectral_irt.display import console, show_findings
+        from spectral_irt.responses.step_design import examine_ordered
+
+        self.check()
+        make_ordered(self.model, self.fitting.estimator, self.fitting.parameters())
+        with Progress() as progress:
+            responses = self.read(progress)
+            found = [*self.notes, *responses.notes, *examine_ordered(responses).findings]
+        out = console()
+        show_findings(out, found)
+        if not any(one.code not in ("items_taken", "partial_credit") for one in found):
+            out.print("Nothing odd.")
+
     def show(self, study: OrderedAnalysis) -> None:
         """The summary, and where the results are."""
         from rich.text import Text
@@ -184,13 +194,31 @@ class OrderedJob:
         say(out, Text("Results are in ").append(printable(self.output), style="bold").append(f": {names}."))
 
 
+def either(binary: Callable[[], None], job: OrderedJob, ordered: Callable[[], None]) -> None:
+    """Do what is done with right and wrong answers, or with ordered ones, if the options or the answers say so."""
+    job.categories.check()
+    if not job.categories.said:
+        try:
+            return binary()
+        except ResponseValueError:
+            if not seen_as_ordered(job):
+                raise
+    return ordered()
+
+
+def changed(group: Any) -> list[str]:
+    """Options of a group that differ from their defaults."""
+    default = type(group)()
+    return [one.name for one in fields(group) if getattr(group, one.name) != getattr(default, one.name)]
+
+
 def seen_as_ordered(job: OrderedJob) -> bool:
     """Whether answers that are not 0 and 1 are ordered categories, although nobody said so; then it is noted."""
     from spectral_irt.errors import SpectralIrtError
     from spectral_irt.responses import Finding
     from spectral_irt.responses.read_ordered import looks_ordered
 
-    if any(getattr(job.reading, name) for name in SCORING) or job.categories.model is not None:
+    if set(changed(job.reading)) - set(READ) or job.categories.model is not None:
         return False
     try:
         with Progress() as progress:

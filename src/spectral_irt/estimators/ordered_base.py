@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 import numpy as np
@@ -82,8 +82,7 @@ def as_ordered(data: Any, unused: str = "collapse") -> OrderedResponses:
         return data
     if isinstance(data, Responses):  # right and wrong: one threshold for each item
         counts = np.ones(data.n_items, dtype=np.int64)
-        kept = (data.blocks, data.items, data.users, data.frame_kind, data.source, data.notes, data.words, data.engine)
-        return OrderedResponses(*kept, n_thresholds=counts)
+        return OrderedResponses(**{one.name: getattr(data, one.name) for one in fields(Responses)}, n_thresholds=counts)
     return ordered_from_wide(data, unused=unused)
 
 

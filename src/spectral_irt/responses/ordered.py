@@ -138,7 +138,8 @@ class OrderedResponses(Responses):
         names = [f"{self.items[i]} [{k}]" for i, k in zip(steps.item.tolist(), steps.level.tolist(), strict=True)]
         labels = np.empty(len(names), dtype=object)
         labels[:] = names
-        return Responses(self.blocks, labels, self.users, self.frame_kind, self.source, (), self.words, self.engine)
+        kept = {"frame_kind": self.frame_kind, "source": self.source, "words": self.words, "engine": self.engine}
+        return Responses(self.blocks, labels, self.users, **kept)  # type: ignore[arg-type]
 
     def _right_and_wrong_only(self) -> None:
         if self.steps.binary:  # where every item is right or wrong the blocks are those of `Responses`
@@ -391,7 +392,15 @@ def ordered_from_codes(
     indptr = np.concatenate([[0], np.cumsum(entries)])
     blocks = pack(indptr, slots[there].astype(np.int32), duplicates="error", repeats=Repeats())
     return OrderedResponses(
-        blocks, items, users, frame_kind, source, tuple(notes), words, n_thresholds=steps.counts, codes=codes
+        blocks,
+        items,
+        users,
+        frame_kind=frame_kind,
+        source=source,
+        notes=tuple(notes),
+        words=words,
+        n_thresholds=steps.counts,
+        codes=codes,
     )
 
 

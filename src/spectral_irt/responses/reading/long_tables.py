@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import ReadError
 from spectral_irt.responses.block import Ints
-from spectral_irt.responses.gatherer import coded_responses
+from spectral_irt.responses.gatherer import coded_responses, raw_answers, refuse_blanks
 from spectral_irt.responses.labels import Labels
 from spectral_irt.responses.ordered_scoring import OrderedScoring
 from spectral_irt.responses.pack import in_user_order
+from spectral_irt.responses.raw_answers import OptionCoder
 from spectral_irt.responses.reading.layout import Long
 from spectral_irt.responses.reading.numbering import (
     Coder,
@@ -179,13 +180,15 @@ class Census:
 
 def long_responses(data: LongTables, request: Request) -> Responses:
     """Responses from long tables; people and items in sorted order."""
+    refuse_blanks(request.scoring, "here there is a row for each answer")
     survey = Survey(request.scoring)
     census = _census(data, survey, request)
     survey.check(request.source)
     items = labels_of(census.items.labels, loose=data.is_loose("item"))
     survey.check_key(items)
     indptr = np.concatenate([[0], np.cumsum(census.counts)]).astype(np.int64)
-    slots = _slots(data, census, indptr, request.scoring.keys_of(items.tolist()), request, items)
+    coder = None if request.scoring.key is None else OptionCoder()
+    slots, options = _slots(data, census, indptr, request.scoring.keys_of(items.tolist()), coder, request, items)
     users = labels_of(census.users.labels, loose=data.is_loose("user"))
     if isinstance(request.scoring, OrderedScoring):
         person = np.repeat(np.arange(len(users)), np.diff(indptr))
@@ -194,6 +197,7 @@ def long_responses(data: LongTables, request: Request) -> Responses:
     responses = Responses.from_slots(
         indptr,
         slots,
+        options,
         users=users,
         items=items,
         duplicates=request.duplicates,
@@ -201,7 +205,10 @@ def long_responses(data: LongTables, request: Request) -> Responses:
         source=request.source,
     )
     survey.check_scored(responses)
-    return responses
+    if coder is None:
+        return responses
+    raw, notes = raw_answers(request.scoring, coder, items.tolist())
+    return replace(responses, raw=raw, notes=notes)
 
 
 def _census(data: LongTables, survey: Survey, request: Request) -> Census:
@@ -260,11 +267,18 @@ def _coder(data: LongTables, role: str, source: str) -> Coder:
 
 
 def _slots(
-    data: LongTables, census: Census, indptr: Ints, keys: pl.Series | None, request: Request, items: Labels
-) -> NDArray[np.int32]:
-    """Every answer as `2 * item + wrong` in the slots of its person, in order of arrival."""
+    data: LongTables,
+    census: Census,
+    indptr: Ints,
+    keys: pl.Series | None,
+    coder: OptionCoder | None,
+    request: Request,
+    items: Labels,
+) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None]:
+    """Every answer as `2 * item + wrong` in the slots of its person, in order of arrival; likewise what was chosen."""
     scoring = request.scoring
     slots = np.empty(int(indptr[-1]), dtype=np.int32)
+    options = None if coder is None else np.empty(len(slots), dtype=np.uint8)
     free = indptr[:-1].copy()  # the next free slot of every person
     coded = (
         (piece, census.users.codes(piece.users, piece.name), census.items.codes(piece.items, piece.name))
@@ -274,28 +288,37 @@ def _slots(
         answers = scoring.clean(piece.values)
         user, item = answers.of(user), answers.of(item)
         if isinstance(scoring, OrderedScoring):
-            values = 2 * scoring.codes(answers.values, item, items, request.source).astype(np.int32)
-        else:
-            values = 2 * item + ~scoring.right(answers.values, items=item, users=user, keys=keys, means=census.means)
-        if not _put(slots, free, indptr, user, values):
+            codes = scoring.codes(answers.values, item, items, request.source)
+            if not _put([(slots, 2 * codes.astype(np.int32))], free, indptr, user):
+                raise changed(piece.name)
+            continue
+        right = scoring.right(answers.values, items=item, users=user, keys=keys, means=census.means)
+        pairs: list[tuple[NDArray[Any], NDArray[Any]]] = [(slots, 2 * item + ~right)]
+        if coder is not None and options is not None:
+            pairs.append((options, coder.codes(answers.values, right)))  # type: ignore[arg-type]
+        if not _put(pairs, free, indptr, user):
             raise changed(piece.name)
         request.report((1 + piece.done) / 2)
     if not np.array_equal(free, indptr[1:]):
         raise changed("the data")
-    return slots
+    return slots, options
 
 
-def _put(
-    slots: NDArray[np.int32], free: Ints, indptr: Ints, user: NDArray[np.int32], values: NDArray[np.int32]
-) -> bool:
-    """Append each value to the slots of its person, keeping the order of arrival; False when there is no room."""
+def _put(pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]], free: Ints, indptr: Ints, user: NDArray[np.int32]) -> bool:
+    """Append each value to the slots of its person, keeping the order of arrival; False when there is no room.
+
+    `pairs` are arrays of slots and values for them.
+    """
+    every = [values for _, values in pairs]
     if np.any(user[1:] < user[:-1]):
-        user, values = in_user_order(user, values)
+        user, *every = in_user_order(user, *every)
     starts = np.flatnonzero(np.diff(user, prepend=-1))
     counts = np.diff(starts, append=len(user))
     present = user[starts]
     if np.any(free[present] + counts > indptr[1:][present]):
         return False
-    slots[np.repeat(free[present] - starts, counts) + np.arange(len(user))] = values
+    places = np.repeat(free[present] - starts, counts) + np.arange(len(user))
+    for (slots, _), values in zip(pairs, every, strict=True):
+        slots[places] = values
     free[present] += counts
     return True
