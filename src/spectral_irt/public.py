@@ -2,7 +2,7 @@
 
 from spectral_irt import datasets, persons, simulate
 from spectral_irt.analysis import Analysis
-from spectral_irt.analysis.ordered import OrderedAnalysis
+from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit, equate, link
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.estimators.conditional import ConditionalRasch

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spectral_irt.analysis.ordered import OrderedAnalysis
+from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.display import plain_table, say, show_findings, show_lines
 from spectral_irt.errors import printable
 

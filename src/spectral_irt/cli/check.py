@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import warnings
 
+from spectral_irt.cli.categories import Categories, OrderedJob, either
 from spectral_irt.cli.fit import Job, job_of
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted
-from spectral_irt.cli.ordered import Categories, OrderedJob, either
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.spread import with_options
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.cli.bank_places import inputs_of
+from spectral_irt.cli.categories import Categories, OrderedJob, either
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted
-from spectral_irt.cli.ordered import Categories, OrderedJob, either
 from spectral_irt.cli.populations import by_design, design_columns, design_of, is_compared, is_described
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.spread import with_options

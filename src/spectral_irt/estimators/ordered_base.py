@@ -198,7 +198,7 @@ class OrderedEstimator(RaschEstimator):
 
     def analyse(self, responses: Any, **options: Any) -> Any:
         """The calibration together with responses, those it was fitted to or others: people, fit, files."""
-        from spectral_irt.analysis.ordered import OrderedAnalysis
+        from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 
         answers = responses if isinstance(responses, Responses) else as_ordered(responses, "keep")
         self._learned  # noqa: B018  # or the error that nothing was fitted

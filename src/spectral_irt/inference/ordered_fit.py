@@ -32,7 +32,7 @@ from spectral_irt.estimators.ordered_likelihood import (
     step_codes,
 )
 from spectral_irt.model import category_probabilities
-from spectral_irt.persons.ordered import OrderedPeople
+from spectral_irt.persons.ordered_people import OrderedPeople
 from spectral_irt.persons.residuals import MeanSquares, standardized
 from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.ordered import Rows, Steps, answered_items

@@ -15,7 +15,7 @@ from spectral_irt.errors import OptionError, ResponseValueError, Words, check_op
 from spectral_irt.estimators.by_name import MODELS, make_ordered
 
 if TYPE_CHECKING:
-    from spectral_irt.analysis.ordered import OrderedAnalysis
+    from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
     from spectral_irt.responses.ordered import OrderedResponses
 
 _categories = panel("Answers in more than two categories")

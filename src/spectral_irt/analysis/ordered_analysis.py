@@ -22,7 +22,7 @@ from spectral_irt.inference.ordered_fit import (
 from spectral_irt.inference.reliability import Separation, separation
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.persons.abilities import Abilities
-from spectral_irt.persons.ordered import OrderedPeople, align_ordered
+from spectral_irt.persons.ordered_people import OrderedPeople, align_ordered
 from spectral_irt.persons.residuals import MeanSquares
 from spectral_irt.persons.table import person_columns
 from spectral_irt.responses import Finding
