@@ -21,6 +21,7 @@ from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding, Responses, read_responses, responses_from_frame
 from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.responses.ordered_arrays import ordered_from_long, ordered_from_wide
+from spectral_irt.responses.read_ordered import read_ordered
 
 load = Bank.load
 read = read_responses
@@ -60,6 +61,7 @@ __all__ = [
     "ordered_from_wide",
     "persons",
     "read",
+    "read_ordered",
     "read_responses",
     "responses_from_frame",
     "simulate",
