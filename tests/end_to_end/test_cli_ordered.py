@@ -65,7 +65,7 @@ def test_what_is_not_for_ordered_answers_is_said(fit, tmp_path):
     for options, words in (
         (["--plots", tmp_path / "p"], "--plots is for right and wrong answers"),
         (["--bank", tmp_path / "b"], "--bank is"),
-        (["--design", "adaptive"], "--design adaptive"),
+        (["--design", "adaptive"], "--design is for right and wrong answers"),
         (["--model", "pcm", "--threshold", "1"], "--threshold"),
         (["--model", "pcm", "--estimator", "jml"], "estimator is 'jml'"),
         (["--model", "2pl"], "--model is '2pl'"),
