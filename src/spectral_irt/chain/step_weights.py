@@ -39,8 +39,8 @@ class StepAbility(AbilityWeighting):
     """h = (t_l / U_l) a a with a = 1 / (t_l + pi).
 
     U_l adds p q P(X in {k - 1, k}) over the thresholds of the items answered, p = t / (t + pi): what each threshold
-    tells by itself. For right and wrong answers that is the variance of the score. The variance itself, in the place of
-    U_l, is as good for ordered thresholds and loses some per cent where they are out of order (benchmarks/ordered.py).
+    tells by itself. For right and wrong answers that is the variance of the score. Any U_l that depends on the items
+    answered and the total score alone leaves the chain unbiased.
     """
 
     steps: Steps = field(kw_only=True)

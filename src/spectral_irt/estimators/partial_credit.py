@@ -39,7 +39,7 @@ class SpectralPartialCredit(OrderedEstimator):
     Parameters
     ----------
     weighting : "ability", "persons" or "pairs"
-        How much each person counts. "ability" (default): about 95% as efficient as conditional maximum likelihood.
+        How much each person counts. "ability" (default): 83 to 95% as efficient as conditional maximum likelihood.
         "persons": every person counts once. "pairs": every pair of answers does.
     regularization : "auto" or float
         "auto" (default): nothing when all thresholds are connected and each carries information above 25; else a
