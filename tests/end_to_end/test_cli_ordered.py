@@ -61,9 +61,31 @@ def test_labels_and_reversed_items(fit, tmp_path):
     assert "does not cover: 'always'" in fit(tmp_path / "survey.csv", "--recode", "never,sometimes,often", code=2)
 
 
+def test_a_workbook_and_pictures(fit, tmp_path):
+    said = fit(REFERENCE / "scale8.csv", "-o", tmp_path / "r.xlsx", "--plots", tmp_path / "p")
+    assert "items, thresholds, persons, item_fit. Pictures are in" in " ".join(said.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p", "r.xlsx"]
+    assert {path.stem for path in (tmp_path / "p").iterdir()} == {
+        *("wright", "items", "fit", "information", "scores", "icc", "categories")
+    }
+    fit(REFERENCE / "scale8.csv", "-o", tmp_path / "out", "--plots", tmp_path / "p")  # again: replaced
+    assert len(list((tmp_path / "p").iterdir())) == 14
+    for name in ("items", "thresholds", "persons", "item_fit"):
+        sheet = pl.read_excel(tmp_path / "r.xlsx", sheet_name=name, engine="openpyxl")
+        table = pl.read_csv(tmp_path / "out" / f"{name}.csv")
+        assert sheet.columns == table.columns
+        assert len(sheet) == len(table)
+    (tmp_path / "p" / "icc.svg").write_text("somebody's own")
+    (tmp_path / "own.xlsx").write_text("somebody's own")
+    assert "did not make it" in fit(REFERENCE / "scale8.csv", "--plots", tmp_path / "p", code=2)
+    assert "own.xlsx" in fit(REFERENCE / "scale8.csv", "-o", tmp_path / "own.xlsx", code=2)
+    assert (tmp_path / "own.xlsx").read_text() == (tmp_path / "p" / "icc.svg").read_text() == "somebody's own"
+
+
 def test_what_is_not_for_ordered_answers_is_said(fit, tmp_path):
     for options, words in (
-        (["--plots", tmp_path / "p"], "--plots is for right and wrong answers"),
+        (["--catsim", tmp_path / "c.csv"], "--catsim is for right and wrong answers"),
+        (["--model", "pcm", "-o", tmp_path / "a.xlsx", "--parquet"], "-o names a workbook"),
         (["--bank", tmp_path / "b"], "--bank is"),
         (["--design", "adaptive"], "--design is for right and wrong answers"),
         (["--model", "pcm", "--threshold", "1"], "--threshold"),
