@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from spectral_irt.cli.fit import job_of
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted, with_options
 from spectral_irt.cli.progress import Progress
+
+if TYPE_CHECKING:
+    from spectral_irt.responses import Finding, Responses
 
 # Enough to measure how well the items are connected; no difficulty is reported.
 ROUGH = 1e-6
@@ -21,6 +27,7 @@ def check(
     wanted: Wanted,
     output: Output = None,
     parquet: Parquet = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Counts and findings as JSON, for programs.")] = False,
 ) -> None:
     """Look at the data before a fit: is a common scale possible, and what is odd?
 
@@ -54,7 +61,21 @@ def check(
             test = quick_hausman(responses, found.difficulty, *populations)
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     about_the_data += [] if test is None else test.findings
+    findings = [*responses.notes, *about_the_data]
+    if as_json:
+        typer.echo(_json(responses, findings))
+        return
     out = console()
-    show_findings(out, [*responses.notes, *about_the_data])
-    if not any(finding.code != "items_taken" for finding in (*responses.notes, *about_the_data)):
+    show_findings(out, findings)
+    if not any(finding.code != "items_taken" for finding in findings):
         out.print("Nothing odd.")
+
+
+def _json(responses: Responses, findings: list[Finding]) -> str:
+    """What was found, as `fit.json` has it."""
+    import json
+
+    from spectral_irt.analysis.record import counts_of, finding_record
+
+    found = [finding_record(finding) for finding in findings]
+    return json.dumps({"source": responses.source, "counts": counts_of(responses), "findings": found}, default=str)
