@@ -298,7 +298,7 @@ def test_links_that_cannot_be(cli: Cli, bank: Path) -> None:
     refused(cli("link", bank, "barely", "-o", "x"), "share 1 items: 'q9'", "--method robust needs at least 3")
     refused(cli("link", bank, "apart", "--method", "magic"), "--method is 'magic'", "'mean-sigma'")
     refused(cli("link", bank, bank, "-o", bank), "which is being read")
-    refused(cli("link", bank, bank, "--table", "t.xlsx"), "neither .csv nor .parquet")
+    refused(cli("link", bank, bank, "--table", "t.xls"), "none of .csv, .parquet and .xlsx")
     refused(cli("link", bank, bank, "-o", "."), "not a bank; choose another place")
     assert not Path("x").exists()
 
