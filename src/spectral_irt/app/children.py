@@ -91,7 +91,7 @@ def _problem(code: int, lines: Sequence[str]) -> str:
     said = [line for line in lines if line.partition(":")[0] in ("error", "internal error")]
     if said:
         kind, _, text = said[-1].partition(": ")
-        return text[:1].upper() + text[1:] if kind == "error" else f"{kind.capitalize()}: {text}"
+        return text if kind == "error" else said[-1]
     if code == -getattr(signal, "SIGKILL", 9):
         return "The work was ended by the operating system, probably because there was not enough memory."
     return f"The work ended unexpectedly (code {code}). This is our mistake; please report it."

@@ -39,9 +39,6 @@ class Work:
     share: float | None = None
     begun: float = field(default_factory=time.monotonic)
 
-    def tell(self, doing: str, share: float | None) -> None:
-        self.doing, self.share = doing, share
-
 
 @dataclass
 class Results:
@@ -84,6 +81,7 @@ class Job:
         self._child: Child | None = None
         self._task: asyncio.Task[None] | None = None
         self._runs = 0
+        self._checked_with: list[str] = []
         self.inputs.mkdir(parents=True)
 
     @property
@@ -113,6 +111,7 @@ class Job:
     async def _do(self, title: str, steps: tuple[Callable[[], Awaitable[None]], ...]) -> None:
         try:
             async with self._slots:
+                self._tell("starting")
                 for step in steps:
                     await step()
         except SpectralIrtError as error:
@@ -135,15 +134,18 @@ class Job:
             await asyncio.wait([task], timeout=10)
 
     async def _run(self, module: tuple[str, ...], words: list[str], said: object = None) -> Ended:
-        assert self.work is not None
         self._child = Child(self.inputs)
         try:
-            ended = await self._child.run(module, words, self.work.tell, said=said)
+            ended = await self._child.run(module, words, self._tell, said=said)
         finally:
             self._child = None
         if ended.problem:
             raise SpectralIrtError(ended.problem)
         return ended
+
+    def _tell(self, doing: str, share: float | None = None) -> None:
+        if self.work is not None:
+            self.work.doing, self.work.share = doing, share
 
     def _changed(self) -> None:
         self.version += 1
@@ -159,8 +161,7 @@ class Job:
             raise OptionError(self.seen["error"])
 
     async def _look_at(self, name: str) -> dict[str, Any]:
-        assert self.work is not None
-        self.work.tell(f"looking at {name}", None)
+        self._tell(f"looking at {name}")
         said = {"format": self.choice.format, "orient": self.choice.orient, "key": self.choice.key or None,
                 "sheet": self.choice.sheet or None, "encoding": self.choice.encoding or None}  # fmt: skip
         ended = await self._run(LOOK, [], {"file": name, "unpacked": self._unpacked, **said})
@@ -170,7 +171,8 @@ class Job:
     async def check(self) -> None:
         """What is odd in the answers."""
         self.checked = {}
-        words = self.choice.fit_words(self.columns, self.kind)
+        self._checked_with = words = self.choice.fit_words(self.columns, self.kind)
+        self._tell(f"reading {self.name}")
         self._changed()  # the columns can be shown while all the answers are read
         ended = await self._run(COMMAND, ["check", _path(self.name), *words, "--json"])
         self.checked = json.loads(ended.out)
@@ -178,6 +180,8 @@ class Job:
     async def fit(self) -> None:
         """Calibrate; earlier results go."""
         words = self.choice.fit_words(self.columns, self.kind)
+        if not self.checked or words != self._checked_with:
+            await self.check()
         self._drop(self.results)
         self._drop(self.scored)
         self.results = self.scored = None

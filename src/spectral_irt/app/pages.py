@@ -34,6 +34,16 @@ class Pages:
         return self.show("message.html", status=status, title=title, text=text, back=back)
 
 
+def sentence(text: str) -> str:
+    """An error as it stands on a page: with a capital, unless it begins with the name of a file.
+
+    >>> sentence("fewer than two columns"), sentence("answers.csv is empty."), sentence("'a' and 'b'")
+    ('Fewer than two columns', 'answers.csv is empty.', "'a' and 'b'")
+    """
+    first = text.partition(" ")[0]
+    return text[:1].upper() + text[1:] if first.isalpha() else text
+
+
 @cache
 def _style() -> str:
     return "\n".join(path.read_text(encoding="utf-8").strip() for path in STYLE)
@@ -69,5 +79,6 @@ def _templates() -> Any:
         lstrip_blocks=True,
     )
     environment.filters["ours"] = markupsafe.Markup  # text that we wrote ourselves
+    environment.filters["sentence"] = sentence
     environment.filters["thousands"] = lambda number: f"{number:,}"
     return environment

@@ -85,7 +85,7 @@ class Site:
     async def problem(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, SpectralIrtError)
         status = {TooLargeError: 413, BusyError: 409, FullError: 409}.get(type(error), 400)
-        return self.pages.message("That did not work", _sentence(error), status=status, back=self._back(request))
+        return self.pages.message("That did not work", error.for_shell(), status=status, back=self._back(request))
 
     async def not_there(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -260,8 +260,3 @@ async def _zipped(folder: Path) -> Path:
             await asyncio.to_thread(shutil.make_archive, str(draft), "zip", folder.parent, folder.name)
         draft.with_suffix(".zip").replace(target)
     return target
-
-
-def _sentence(error: SpectralIrtError) -> str:
-    text = error.for_shell()
-    return text[:1].upper() + text[1:]
