@@ -142,7 +142,7 @@ def test_the_commands_in_the_page_do_what_was_done(cli: Cli, lsat: Path, quick: 
     page = Page("report.html")
     said = "spectral-irt fit 'a b.csv' --estimator cml --group sex --ability eap --scale 500,100 -o results"
     assert said in page.text
-    assert "study = si.ConditionalRasch().fit(answers).analyse(answers, ability='eap')" in page.text
+    assert "fit = si.ConditionalRasch().fit(answers) study = fit.analyse(answers, ability='eap')" in page.text
     assert str(Path.cwd()) not in page.source  # where files lie is nobody's business
     Path("results").rename("old")
     assert cli(*shlex.split(said)[1:]).code == 0

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
 from rich.text import Text
 
-from spectral_irt.display import item_table, say, show_findings, show_lines, show_source
+from spectral_irt.display import (
+    Screen,
+    item_table,
+    legend,
+    people_legend,
+    person_table,
+    plain_table,
+    say,
+    show_findings,
+    show_lines,
+    show_source,
+)
 from spectral_irt.errors import printable
 from spectral_irt.estimators.landing import LANDED
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from spectral_irt.analysis.analysis import Analysis
     from spectral_irt.analysis.parts import Parts
     from spectral_irt.calibration import Calibration
     from spectral_irt.inference.reliability import Reliability
 
+SHOWN = 12  # groups, or classes, that are shown; the files have all
+
 # Findings that the lines say already.
 GROUPS = ("differential_items", "no_differential_items", "nonuniform_items", "nonuniform_not_tested")
 SAID = ("regularization", "misfitting_items", *GROUPS)
+
+RANKED = 1_000  # people who are ranked on the terminal, where they are fewer than the items: within a second
 
 METHODS = {
     "SpectralRasch": "Spectral",
@@ -38,26 +54,54 @@ METHODS = {
 
 def summary_text(study: Analysis, parts: Parts, width: int = 80) -> str:
     """What `show_summary` shows, as plain text."""
-    out = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, color_system=None)
+    out = Screen(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, color_system=None)
     show_summary(out, study, parts)
     return out.file.getvalue()  # type: ignore[attr-defined]
 
 
-def show_summary(out: Console, study: Analysis, parts: Parts, *, method: str | None = None, times: str = "") -> None:
-    """The items, a line or two for each part of the analysis, how it was done, and the findings."""
+def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | None = None, times: str = "") -> None:
+    """Items (and people, where they are the fewer), a line for each part, how it was done, and the findings."""
     show_source(out, study.responses)
-    unicode = (out.encoding or "").lower().startswith("utf")
-    say(out, item_table(study.calibration.item_columns(), out.width, unicode=unicode))
-    say(out)
+    if parts.persons and study.responses.n_users < min(study.responses.n_items, RANKED):
+        _show_people(out, study)
+    _show_items(out, study, parts)
     lines = part_lines(study, parts)
     if lines:
         show_lines(out, lines)
+        say(out)
+    for table in people_tables(study, parts, out.width):
+        say(out, table)
         say(out)
     say(out, Text(printable(" ".join([how(study.calibration, method), *([times] if times else [])]))))
     shown = [finding for finding in study.findings(parts) if finding.code not in SAID]
     if shown:
         say(out)
         show_findings(out, shown)
+
+
+def _show_people(out: Screen, study: Analysis) -> None:
+    persons, word = study.person_ranking_columns(), one(study.responses.words[0])
+    say(out, Text(people_legend, style="dim"))
+    say(out, person_table(persons, out.width, name=word, whole=out.whole))
+    say(out)
+
+
+def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
+    fit = study.checks(parts).columns if parts.fit else None
+    items = study.responses.words[1]
+    how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
+    say(out, Text(legend(fit), style="dim"))
+    say(out, item_table(study.calibration.item_columns(), out.width, fit, name=(one(items), items), **how))
+    say(out)
+
+
+def one(words: str) -> str:
+    """A word for several as the word for one of them.
+
+    >>> one("people"), one("stimuli"), one("test takers"), one("items")
+    ('person', 'stimulus', 'test taker', 'item')
+    """
+    return {"people": "person", "stimuli": "stimulus"}.get(words, words.removesuffix("s"))
 
 
 def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
@@ -71,6 +115,32 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
         sentences = [found.sentence for found in dif.findings if found.code in GROUPS]
         lines.append(("groups", f"{column}: {' '.join(sentences)}"))
     return lines
+
+
+def people_tables(study: Analysis, parts: Parts, width: int) -> list[Table]:
+    """Means of groups and classes of people, where they were asked for: in the unit of report."""
+    unit = "" if study.calibration.scale.is_logits else "measure_"
+    places = 2 if not unit else 1
+    tables = []
+
+    def texts(values: Any, digits: int) -> list[str]:
+        return ["" if not np.isfinite(x) else f"{x:z.{digits}f}" for x in values[:SHOWN].tolist()]
+
+    if parts.described:
+        means = study.described(parts)
+        labels = [f"{a}: {b}" for a, b in zip(means["grouping"][:SHOWN], means["group"][:SHOWN], strict=True)]
+        cells = [texts(means[f"{unit}{name}"], places) for name in ("mean", "se", "sd")]
+        columns = [labels, [f"{n:,}" for n in means["n"][:SHOWN].tolist()], *cells]
+        tables.append(plain_table(["group", "people", "mean", "se", "sd"], columns, width))
+    if parts.cuts:
+        found = study.cut_columns(parts.cuts, raw=parts.cut_raw)
+        labels = ["all classes" if name == "all" else f"class {name}" for name in found["class"][:SHOWN]]
+        columns = [labels, [f"{cut:g}" if np.isfinite(cut) else "" for cut in found["cut"][:SHOWN].tolist()]]
+        columns += [[f"{n:,}" for n in found["n"][:SHOWN].tolist()], texts(found["share"], 2)]
+        columns += [texts(found[name], 2) for name in ("accuracy", "consistency")]
+        heads = ["class", "from", "people", "share", "accuracy", "consistency"]
+        tables.append(plain_table(heads, columns, width))
+    return tables
 
 
 def how(calibration: Calibration, method: str | None = None) -> str:

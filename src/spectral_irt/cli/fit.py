@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted, with_options
-from spectral_irt.cli.populations import by_design, design_columns, design_of, is_compared
+from spectral_irt.cli.populations import by_design, design_columns, design_of, is_compared, is_described
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, OutputError
 
@@ -111,7 +111,7 @@ class Job:
     # -------------------------------------------------------------------------------------- the work
 
     def _calibrate(self, estimator: RaschEstimator) -> tuple[Analysis, Parts]:
-        from spectral_irt.analysis.summary import part_lines
+        from spectral_irt.analysis.summary import part_lines, people_tables
 
         exports = self.wanted.ifile or self.wanted.pfile
         times = [time.perf_counter()]
@@ -132,11 +132,14 @@ class Job:
             scale = self.wanted.mean_and_sd()
             study = study if scale is None else study.rescale(*scale)
             part_lines(study, parts)
+            people_tables(study, parts, width=80)  # what is wrong with a cut shows before anything is shown or written
             self.results = study.tables(parts) if self.output is not None or exports else {}
             if self.wanted.plots is not None:
                 self.pictures = _draw(study, progress)
             if self.wanted.report is not None:
-                self.page = self._page(study, parts)
+                from spectral_irt.report.page import page_of
+
+                self.page = page_of(study, parts, self._record(study, parts), list_persons=self.wanted.list_persons)
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in estimator.findings_):  # that says the same, once
             for warning in heard:
@@ -160,6 +163,9 @@ class Job:
             rank_by=wanted.rank_by or "difficulty",
             groups={column: labels for column, labels in of.items() if is_compared(column, wanted, self.fitting)},
             populations=of.get(self.fitting.population_by or ""),
+            described={column: labels for column, labels in of.items() if is_described(column, wanted, self.fitting)},
+            cuts=wanted.cuts(),
+            cut_raw=wanted.cut_score is not None,
             draws=wanted.draws or 5,
             seed=wanted.seed or 0,
         )
@@ -175,7 +181,7 @@ class Job:
         from spectral_irt.workbook import refuse_foreign
 
         wanted = self.wanted
-        exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim) if path is not None]
+        exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim, wanted.report) if path is not None]
         for path in (wanted.ifile, wanted.pfile):
             if path is not None and path.suffix.lower() not in WINSTEPS_STYLES:
                 raise OptionError(
@@ -189,11 +195,6 @@ class Job:
             results = [self._workbook]
         elif self.output is not None:
             results, stale = result_paths(self.output, self._wanted_tables(), parquet=self.parquet)
-        if wanted.report is not None:
-            from spectral_irt.report.page import check_place
-
-            check_place(wanted.report)
-            exports.append(wanted.report)
         places = [*exports, *self._picture_places(), *results]
         if wanted.bank is not None:
             if any(path.absolute().parent == wanted.bank.absolute() for path in places):
@@ -213,12 +214,15 @@ class Job:
         return self.output if self.output is not None and is_workbook(self.output) else None
 
     def _wanted_tables(self) -> list[str]:
-        from spectral_irt.analysis.folder import TABLES
+        from spectral_irt.analysis.folder import OF_PEOPLE, TABLES
 
         wanted = self.wanted
         unwanted = {"persons": wanted.persons is False, "item_fit": wanted.fit is False}
         compares = bool(wanted.group) or (self.read_groups is not None and not design_columns(self.fitting))
-        unwanted |= {"dif": not compares, "ranking": wanted.rank is None}
+        keyed = "key" in self.reading or "key_sheet" in self.reading
+        unwanted |= {"dif": not compares, "ranking": wanted.rank is None, "cuts": not wanted.cuts()}
+        unwanted |= dict.fromkeys(OF_PEOPLE, wanted.persons is False)
+        unwanted |= {"groups": self.read_groups is None or wanted.persons is False, "distractors": not keyed}
         return [table for table in TABLES if not unwanted.get(table)]
 
     def _picture_places(self) -> list[Path]:
@@ -272,15 +276,6 @@ class Job:
         record["input"] |= {name: column for name, column in columns.items() if column is not None}
         return {**record, "seconds": {name: round(value, 4) for name, value in self.seconds.items()}}
 
-    def _page(self, study: Analysis, parts: Parts) -> str:
-        """The report."""
-        from spectral_irt.report.material import of_study
-        from spectral_irt.report.page import page
-
-        study.tell("report")
-        record = self._record(study, parts)
-        return page(of_study(study, parts, record=record, list_persons=self.wanted.list_persons))
-
     def _export(self, target: Path, study: Analysis) -> str:
         """A file for another program."""
         from spectral_irt.bank.exports import catsim_text, ifile, pfile, winsteps_text
@@ -332,9 +327,11 @@ def fit(
     """Calibrate: how hard every item is and how sure that is, how able people are, and whether the model holds.
 
     Prints a short table and what is odd in the data. With -o, all items go to
-    DIR/items.csv, people to DIR/persons.csv, the fit of the items to
-    DIR/item_fit.csv, and a record of it all to DIR/fit.json; with -o FILE.xlsx to
-    the sheets of a workbook. Larger = harder.
+    DIR/items.csv, people to DIR/persons.csv, what each raw score stands for to
+    DIR/scores.csv, the fit of the items to DIR/item_fit.csv, classical statistics
+    to DIR/item_analysis.csv (with a key, every option to DIR/distractors.csv), and
+    a record of it all to DIR/fit.json; with -o FILE.xlsx to the sheets of a
+    workbook. Larger = harder.
 
     \b
     Examples
@@ -346,10 +343,14 @@ def fit(
       spectral-irt fit test.xlsx --sheet Answers -o results.xlsx
     Multiple choice with an answer key; 9 means 'not answered':
       spectral-irt fit choices.csv --key key.csv --missing 9 -o results
+    What was left blank between answers is wrong, the end not reached is missing:
+      spectral-irt fit choices.csv --key key.csv --omitted wrong -o results
     Ratings, above the person's own mean or not; larger = better liked:
       spectral-irt fit films.csv --above-mean wrong --rank 9 --rank-by lower -o out
     Are items as hard for one sex as for the other? Height is not an item:
       spectral-irt fit answers.csv --group sex --ignore height -o results
+    Reported with a mean of 500; who is above 450, above 550, how sure is that?
+      spectral-irt fit answers.csv --scale 500,100 --cut 450,550 -o results
     An adaptive test; abilities differ between grades:
       spectral-irt fit log.csv --design adaptive --population-by grade -o results
     Pictures: people and items on one scale, fit, curves, scores:

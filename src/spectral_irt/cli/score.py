@@ -164,13 +164,12 @@ def show(
     from rich.text import Text
 
     from spectral_irt.analysis.summary import people
-    from spectral_irt.cli.people_table import person_table
-    from spectral_irt.display import console, say, show_findings, show_lines, show_source
+    from spectral_irt.display import console, person_table, say, show_findings, show_lines, show_source
     from spectral_irt.errors import printable
 
     out = console()
     show_source(out, responses)
-    say(out, person_table(found.persons, out.width))
+    say(out, person_table(found.persons, out.width, whole=out.whole))
     say(out)
     what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_users:,} people"
     lines = [("bank", what)]

@@ -94,12 +94,15 @@ class Column:
         After the point; None for text.
     closed : bool
         Shown only in a row that is opened, and in the file.
+    p : bool
+        P-values: one that would be all zeros is said to be below the least that would not.
     """
 
     name: str
     head: str
     digits: int | None = None
     closed: bool = False
+    p: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,6 +158,7 @@ class DataTable:
                 one["cells"] = {k: cell for k, text in enumerate(texts) if (cell := guarded(text)) != text}
             else:
                 one["digits"] = column.digits
+                one["p"] = column.p
                 one["values"] = [_rounded(value, column.digits) for value in values.tolist()]
             columns.append(one)
         return {
@@ -177,7 +181,7 @@ class DataTable:
         open_columns = [column for column in self.columns if not column.closed]
         cells = [
             [
-                short(value) if column.digits is None else number(value, column.digits)
+                short(value) if column.digits is None else number(value, column.digits, p=column.p)
                 for value in self.values[column.name][:FIRST].tolist()
             ]
             for column in open_columns
@@ -191,7 +195,7 @@ class Section:
 
     name: str
     title: str
-    blocks: Sequence[Any] = field(default_factory=tuple)
+    content: Sequence[Any] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True)

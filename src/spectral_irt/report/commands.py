@@ -18,6 +18,7 @@ CLASSES = {name: method.where.partition(":")[2] for name, method in METHODS.item
 ALIASES = {"user": "person"}  # options that have another name in the shell
 ANSWERS = "answers.csv"  # where the files are not known
 FROM_COLUMNS = ("population_by", "clustered_by", "weight")
+IN_PYTHON = {"populations": "population_by", "clusters": "clustered_by", "weights": "weight"}
 
 
 def how(record: Mapping[str, Any], table: str, python: str, *options: str) -> How:
@@ -67,29 +68,40 @@ def fit_command(record: Mapping[str, Any], *options: str) -> str:
 
 
 def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
-    """The lines of Python that make the analysis, `study`."""
+    """The lines of Python that make the analysis, `study`; columns of the people are left for the reader to fill in."""
     said = within(record, "input") or {}
     files = [PurePath(file).name for file in said.get("files") or [ANSWERS]]
-    options = {name: value for name, value in reading(record).items() if name != "largest_component"}
+    options = {**(said.get("reading") or {})}
+    largest = ".largest_component()" if options.pop("largest_component", False) else ""
     if "key" in options:
         options["key"] = PurePath(str(options["key"])).name
     rest = "".join(f", {name}={value!r}" for name, value in options.items())
-    answers = f"answers = si.read({files if len(files) > 1 else files[0]!r}{rest})"
-    if reading(record).get("largest_component"):
-        answers += ".largest_component()"
-    if within(record, "counts", "items_anchored"):
-        maker = 'si.AnchoredRasch(si.load("BANK"))'
-    else:
-        name = cli_name(record) or "spectral"
-        given = ", ".join(f"{parameter}={value!r}" for parameter, value in settings(record).items())
-        maker = f"si.{CLASSES[name]}({given})"
+    columns = {"groups": [one.get("column") for one in groupings(record)]}
+    columns |= {name: [said[column]] for name, column in IN_PYTHON.items() if said.get(column) is not None}
+    filled = [f"{name} = ...  # a value for each person: {column!r}" for name in columns for column in columns[name]]
+    how = {"weights": "weights", "populations": "groups"}
+    given = [f"{parameter}={name}" for name, parameter in how.items() if name in columns]
+    given += ["design='adaptive'"] if record.get("design") == "adaptive" else []
     ability = within(record, "persons", "ability")
     analysed = "answers" if ability in (None, "wle") else f"answers, ability={ability!r}"
+    scale = scale_option(record)
+    both = ", populations" if "populations" in columns else ""
+    after = f".clustered(clusters{both})" if "clusters" in columns else ""
+    after += f".rescale({scale.replace(',', ', ')})" if scale else ""
     return (
         "import spectral_irt as si",
-        answers,
-        f"study = {maker}.fit(answers).analyse({analysed})",
+        f"answers = si.read({files if len(files) > 1 else files[0]!r}{rest}){largest}",
+        *filled,
+        f"fit = {_maker(record)}.fit({', '.join(['answers', *given])})",
+        f"study = fit.analyse({analysed}){after}",
     )
+
+
+def _maker(record: Mapping[str, Any]) -> str:
+    if within(record, "counts", "items_anchored"):
+        return 'si.AnchoredRasch(si.load("BANK"))'
+    given = ", ".join(f"{parameter}={value!r}" for parameter, value in settings(record).items())
+    return f"si.{CLASSES[cli_name(record) or 'spectral']}({given})"
 
 
 def reading(record: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,9 +24,9 @@ COLUMNS = (
     Column("reference", "Against"),
     Column("contrast", "Contrast (logits)", 2),
     Column("se", "s.e.", 2),
-    Column("p_bh", "p, adjusted", 3),
+    Column("p_bh", "p, adjusted", 3, p=True),
     Column("class", "Class"),
-    Column("nonuniform_p", "p, nonuniform", 3),
+    Column("nonuniform_p", "p, nonuniform", 3, p=True),
     Column("mh_delta", "Mantel-Haenszel delta", 2),
 )
 

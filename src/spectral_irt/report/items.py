@@ -13,6 +13,7 @@ from spectral_irt.report.commands import how
 from spectral_irt.report.material import Material
 from spectral_irt.report.pictures import picture
 from spectral_irt.report.words import count, number
+from spectral_irt.responses.labels import positions
 from spectral_irt.tables import Columns
 
 COLUMNS: tuple[Column, ...] = (
@@ -31,7 +32,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("displacement", "Displacement", 2, closed=True),
     Column("infit_conditional_z", "Infit z", 2, closed=True),
     Column("outfit_conditional_z", "Outfit z", 2, closed=True),
-    Column("misfit_p", "p of misfit, adjusted", 4, closed=True),
+    Column("misfit_p", "p of misfit, adjusted", 4, closed=True, p=True),
     Column("discrimination", "Slope (1: the model's)", 2, closed=True),
     Column("alpha_if_deleted", "KR-20 without the item", 3, closed=True),
     Column("omitted", "Left out", 0, closed=True),
@@ -159,14 +160,15 @@ def strata(material: Material, curves: Columns) -> dict[int, list[int]]:
 
 def options(material: Material, chosen: Columns) -> dict[str, Any]:
     """Who chose which option, by row; the right one has a mark."""
-    row_of = {label: row for row, label in enumerate(material.tables["items"]["item"][:MOST].tolist())}
-    columns = ("item", "option", "key", "n", "share", "mean_ability", "point_biserial")
+    place = positions(chosen["item"].tolist(), material.tables["items"]["item"])
+    columns = ("option", "key", "n", "share", "mean_ability", "point_biserial")
+    cells = zip(place.tolist(), *(chosen[name].tolist() for name in columns), strict=True)
     rows: dict[int, list[list[str]]] = {}
-    for item, option, key, n, share, ability, r in zip(*(chosen[name].tolist() for name in columns), strict=True):
-        if item in row_of:
+    for row, option, key, n, share, ability, r in cells:
+        if 0 <= row < MOST:
             name = f"{short(option, 40)}{' (key)' if key else ''}"
-            cells = [name, number(n, 0), f"{100 * share:.1f}%", number(ability), number(r)]
-            rows.setdefault(row_of[item], []).append(cells)
+            shown = [name, number(n, 0), f"{100 * share:.1f}%", number(ability), number(r)]
+            rows.setdefault(row, []).append(shown)
     return {
         "caption": "Options",
         "head": ["Option", "People", "Share", "Mean ability", "r with the rest"],

@@ -25,8 +25,12 @@
     });
     return formats[digits].format(value);
   };
-  const cell = (column, row) =>
-    column.digits === undefined ? column.shown[row] ?? column.values[row] : format(column.values[row], column.digits);
+  const cell = (column, row) => {
+    const value = column.values[row];
+    if (column.digits === undefined) return column.shown[row] ?? value;
+    const least = 10 ** -column.digits;
+    return column.p && value !== null && value < least ? `<${format(least, column.digits)}` : format(value, column.digits);
+  };
 
   /* Numbers by size, what is missing last; words as a reader would order them, q2 before q10. */
   const words = new Intl.Collator("en", { numeric: true });
@@ -233,6 +237,9 @@
       const button = make("button", head.textContent);
       button.type = "button";
       head.replaceChildren(button);
+      /* On paper the head of a table is repeated on every page, unless there are buttons in it. */
+      addEventListener("beforeprint", () => head.replaceChildren(button.textContent));
+      addEventListener("afterprint", () => head.replaceChildren(button));
       button.addEventListener("click", () => {
         down = sorted === open[k] ? !down : false;
         sorted = open[k];

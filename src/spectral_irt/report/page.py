@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,10 +32,18 @@ def write_report(study: Analysis, path: Path, parts: Parts, *, list_persons: boo
     """The report of an analysis as an HTML file, complete or not at all."""
     check_place(path)
     with all_or_nothing([path]) as (draft,):
-        text = page(of_study(study, parts, list_persons=list_persons))
+        text = page_of(study, parts, list_persons=list_persons)
         with naming(path):
             write_page(draft, text)
     return path
+
+
+def page_of(
+    study: Analysis, parts: Parts, record: Mapping[str, Any] | None = None, *, list_persons: bool = False
+) -> str:
+    """The report of an analysis as HTML; `record` is that of the analysis where more is known about the files."""
+    study.tell("report")
+    return page(of_study(study, parts, record=record, list_persons=list_persons))
 
 
 def check_place(path: Path) -> None:
@@ -62,7 +71,7 @@ def write_page(draft: Path, text: str) -> None:
 def page(material: Material) -> str:
     """The report as HTML."""
     sections = sections_of(material)
-    tables = {block.name: block.data() for one in sections for block in one.blocks if isinstance(block, DataTable)}
+    tables = {block.name: block.data() for one in sections for block in one.content if isinstance(block, DataTable)}
     program, style = _text("page.js"), _text("page.css")
     return (
         _template()

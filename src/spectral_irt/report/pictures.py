@@ -18,6 +18,8 @@ def picture(display: Display, alt: str, caption: str = "") -> Picture:
     import matplotlib
 
     figure: Any = display.plot().figure
+    figure.get_layout_engine().execute(figure)
+    figure.set_layout_engine("none")  # or saving would draw it once more, only to lay it out
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "spectral-irt", "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

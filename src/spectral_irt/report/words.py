@@ -9,11 +9,11 @@ from typing import Any
 NONE = "–"  # where there is no number
 
 
-def number(value: Any, digits: int = 2) -> str:
-    """A number with so many digits after the point.
+def number(value: Any, digits: int = 2, *, p: bool = False) -> str:
+    """A number with so many digits after the point; of a p-value, at least the least that they can say.
 
-    >>> number(1234.5, 1), number(None), number(float("inf")), number(-0.001)
-    ('1,234.5', '–', '∞', '0.00')
+    >>> number(1234.5, 1), number(None), number(float("inf")), number(-0.001), number(1e-9, 3, p=True)
+    ('1,234.5', '–', '∞', '0.00', '<0.001')
     """
     if value is None or isinstance(value, str):
         return value or NONE
@@ -22,7 +22,7 @@ def number(value: Any, digits: int = 2) -> str:
         return NONE
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
-    return f"{value:z,.{digits}f}"
+    return f"<{10**-digits:g}" if p and value < 10**-digits else f"{value:z,.{digits}f}"
 
 
 def chance(p: Any) -> str:

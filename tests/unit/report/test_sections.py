@@ -52,7 +52,7 @@ def test_options_of_an_item_are_in_its_row(lsat: Material) -> None:
         "mean_ability": np.array([0.5, -0.25, np.nan]),
         "point_biserial": np.array([0.3, -0.3, 0.0]),
     }
-    table = next(block for block in item_table(with_tables(lsat, distractors=chosen)).blocks if block.kind == "data")
+    table = next(block for block in item_table(with_tables(lsat, distractors=chosen)).content if block.kind == "data")
     found = table.data()["details"]["tables"][0]
     assert found["rows"] == {
         1: [["A (key)", "709", "70.9%", "0.50", "0.30"], ["<b>B</b>", "291", "29.1%", "-0.25", "-0.30"]],
@@ -63,7 +63,7 @@ def test_options_of_an_item_are_in_its_row(lsat: Material) -> None:
 def test_classical_statistics_join_the_items(lsat: Material) -> None:
     classical = {"item": lsat.tables["items"]["item"], "point_biserial": np.array([0.1, 0.2, 0.3, 0.4, 0.5])}
     table = next(
-        block for block in item_table(with_tables(lsat, item_analysis=classical)).blocks if block.kind == "data"
+        block for block in item_table(with_tables(lsat, item_analysis=classical)).content if block.kind == "data"
     )
     columns = {column["name"]: column for column in table.data()["columns"]}
     assert columns["point_biserial"]["values"] == [0.1, 0.2, 0.3, 0.4, 0.5]
@@ -76,7 +76,7 @@ def test_scores_of_forms_come_before_those_of_all_items(lsat: Material) -> None:
     expected = (
         "On the items that people answered" if "scores" in lsat.tables else "For somebody who answers all of the 5"
     )
-    assert section.blocks[0].text.startswith(expected)
+    assert section.content[0].text.startswith(expected)
     two = {
         "form": objects("a", "a", "b", "b"),
         "score": np.array([0, 1, 0, 1]),
@@ -87,8 +87,8 @@ def test_scores_of_forms_come_before_those_of_all_items(lsat: Material) -> None:
     }
     section = people.scores(with_tables(lsat, scores=two))
     assert not isinstance(section, Missing)
-    assert section.blocks[0].text.startswith("On 2 forms that people answered")
-    assert section.blocks[1].data()["filters"] == [{"column": 1, "values": ["a", "b"]}]
+    assert section.content[0].text.startswith("On 2 forms that people answered")
+    assert section.content[1].data()["filters"] == [{"column": 1, "values": ["a", "b"]}]
 
 
 @pytest.mark.parametrize("raw", [False, True])
@@ -108,7 +108,7 @@ def test_groups_and_classes(lsat: Material, raw: bool) -> None:
     }
     section = people.groups_and_classes(with_tables(only, groups=groups, cuts=cuts))
     assert section is not None
-    means, classes = section.blocks
+    means, classes = section.content
     assert means.rows[1] == ("sex: m", "2", "2.00", "2.00", "2.00")
     assert [row[0] for row in classes.rows] == ["class 1", "class 2", "all classes"]
     said = ("--cut-score 3", "study.cuts([3], raw=True)") if raw else ("--cut 0.5", "study.cuts([0.5])")
@@ -119,7 +119,7 @@ def test_groups_and_classes(lsat: Material, raw: bool) -> None:
 def test_every_table_says_how_it_is_had(lsat: Material, monkeypatch: pytest.MonkeyPatch) -> None:
     without_pictures(monkeypatch)
     for section in sections.sections_of(lsat)[1:]:
-        for block in section.blocks:
+        for block in section.content:
             if isinstance(block, Table | DataTable):
                 assert isinstance(block.how, How), (section.title, block.caption)
                 assert block.how.command.startswith("spectral-irt fit ")
@@ -131,7 +131,7 @@ def test_the_python_of_every_table_runs(lsat: Material, monkeypatch: pytest.Monk
     answers = si.datasets.load_lsat()
     study = si.SpectralRasch().fit(answers).analyse(answers)
     for section in sections.sections_of(lsat):
-        for block in section.blocks:
+        for block in section.content:
             if getattr(block, "how", None) is not None:
                 assert eval(block.how.python, {"study": study}) is not None
 
@@ -155,7 +155,7 @@ def test_the_paragraph_names_the_method_and_cites_what_exists(name: str) -> None
         assert year in text, key
     command = fit_command(record)
     assert command == "spectral-irt fit answers.csv" + ("" if name == "spectral" else f" --estimator {name}")
-    assert f"si.{METHODS[name].where.partition(':')[2]}()" in python_lines(record)[2]
+    assert f"si.{METHODS[name].where.partition(':')[2]}()" in python_lines(record)[-2]
 
 
 def test_settings_that_were_said_are_in_the_command() -> None:
@@ -164,7 +164,7 @@ def test_settings_that_were_said_are_in_the_command() -> None:
     record = study.record(study.parts(writing=True))
     said = "spectral-irt fit answers.csv --weighting persons --regularization 0.0 --no-refine"
     assert fit_command(record) == said
-    assert "si.SpectralRasch(weighting='persons', regularization=0.0, refine=False)" in python_lines(record)[2]
+    assert "si.SpectralRasch(weighting='persons', regularization=0.0, refine=False)" in python_lines(record)[-2]
 
 
 def test_names_that_a_shell_would_take_apart_are_quoted(lsat: Material) -> None:
@@ -175,6 +175,19 @@ def test_names_that_a_shell_would_take_apart_are_quoted(lsat: Material) -> None:
     assert python_lines(record)[1] == "answers = si.read('my answers; rm -rf.csv', missing=['9', '$x'], user='who')"
 
 
+def test_columns_of_people_are_in_the_python(lsat: Material) -> None:
+    source = {"files": ["a.csv"], "population_by": "grade", "clustered_by": "class", "reading": {"ignore": ["grade"]}}
+    record = {**lsat.record, "input": source, "estimator": "mml", "design": "adaptive", "settings": {}}
+    assert fit_command(record) == "spectral-irt fit a.csv --design adaptive --population-by grade --clustered-by class"
+    assert python_lines(record)[1:] == (
+        "answers = si.read('a.csv', ignore=['grade'])",
+        "populations = ...  # a value for each person: 'grade'",
+        "clusters = ...  # a value for each person: 'class'",
+        "fit = si.MarginalRasch().fit(answers, groups=populations, design='adaptive')",
+        "study = fit.analyse(answers).clustered(clusters, populations)",
+    )
+
+
 # ------------------------------------------------------------------------------------------------ limits
 
 
@@ -182,8 +195,8 @@ def test_long_tables_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch, lsat: M
     monkeypatch.setattr(blocks, "MOST", 3)
     monkeypatch.setattr("spectral_irt.report.items.MOST", 3)
     section = item_table(lsat)
-    assert "These are the first 3 items of 5; items.csv has all." in [getattr(b, "text", "") for b in section.blocks]
-    table = next(block for block in section.blocks if block.kind == "data")
+    assert "These are the first 3 items of 5; items.csv has all." in [getattr(b, "text", "") for b in section.content]
+    table = next(block for block in section.content if block.kind == "data")
     assert len(table.data()["columns"][0]["values"]) == 3
     assert set(table.data()["details"]["strata"]) == {0, 1, 2}
 
