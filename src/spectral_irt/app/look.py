@@ -28,6 +28,7 @@ LONGEST_VALUE = 40  # characters of it
 MOST_SHOWN = 300  # columns with their values; of the others only the role is told
 MOST_GROUPS = 6  # an attribute with more values is not offered as groups
 FEWEST_PEOPLE = 30  # in each group, below which no comparison is made
+BOOKLETS = {"form", "booklet"}  # attributes of the test: people of different forms met different items
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstandard: what they unpack to cannot be told beforehand
 DEFLATED = 1032  # a byte cannot be unpacked to more than so many
 CHUNK = 1 << 20
@@ -140,10 +141,20 @@ def _roles(table: Table, layout: Long | Wide) -> list[str]:
     if people is not None:
         roles[people] = PERSON
     for k, name in enumerate(table.columns):
-        category = says_attribute(name) and set(words_of(name)) & CATEGORIES
-        if roles[k] == UNUSED and category and _makes_groups(table, k, people, isinstance(layout, Long)):
+        words = set(words_of(name))
+        category = says_attribute(name) and words & CATEGORIES
+        likely = roles[k] == UNUSED and not words & BOOKLETS and (category or _is_text(table, k))
+        if likely and _makes_groups(table, k, people, isinstance(layout, Long)):
             roles[k] = GROUP
     return roles
+
+
+def _is_text(table: Table, column: int) -> bool:
+    import polars as pl
+
+    from spectral_irt.responses.scorer import one_spelling
+
+    return one_spelling(table.head(column)).cast(pl.Float64, strict=False).count() == 0
 
 
 def _makes_groups(table: Table, column: int, people: int | None, long: bool) -> bool:

@@ -43,6 +43,7 @@ class Site:
         routes = [
             Route("/", self.start),
             Route("/upload", self.upload, methods=["POST"]),
+            Route("/example", self.example, methods=["POST"]),
             Route("/quit", self.quit, methods=["POST"]),
             Route("/job/{id}/", self.of_job(self.show)),
             Route("/job/{id}/status", self.of_job(self.status)),
@@ -168,6 +169,18 @@ class Site:
             except BaseException:
                 await self.jobs.close(job)
                 raise
+        job.start("check", job.look, job.check)
+        return self._to(job)
+
+    async def example(self, request: Request) -> Response:
+        """The quiz that comes with the package, to try the page with."""
+        from spectral_irt.datasets.quiz import OMITTED, quiz_files
+
+        answers, key = quiz_files()
+        job = self.jobs.new(answers.name)
+        for path in (answers, key):
+            await asyncio.to_thread(shutil.copy, path, job.inputs)
+        job.choice = replace(job.choice, key=key.name, missing=OMITTED)
         job.start("check", job.look, job.check)
         return self._to(job)
 
