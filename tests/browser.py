@@ -163,8 +163,17 @@ class Browser:
         return done["result"].get("value")
 
     def wait(self, condition: str, seconds: float = PATIENCE) -> None:
-        """Until a condition of the page holds."""
-        self.until(lambda: self.run(condition), condition, seconds)
+        """Until a condition of the page holds; a page that is just leaving is asked again."""
+
+        def holds() -> Any:
+            try:
+                return self.run(condition)
+            except RuntimeError as error:
+                if "navigated" in str(error) or "context" in str(error):
+                    return False
+                raise
+
+        self.until(holds, condition, seconds)
 
     def until(self, holds: Callable[[], Any], what: str, seconds: float = PATIENCE) -> None:
         end = time.monotonic() + seconds

@@ -226,12 +226,7 @@ def test_a_bad_file_is_said_to_be(app: App, name: str, content: bytes, status: i
 
 
 def test_names_of_files_are_data(app: App, answers: bytes) -> None:
-    for name, shown in (
-        ("../../evil.csv", "evil.csv"),
-        ("--bank=x.csv", "--bank=x.csv"),
-        ("<script>alert(1)</script>.csv", "script_.csv"),
-        ("n" * 300 + ".csv", "n" * 96 + ".csv"),
-    ):
+    for name, shown in (("--bank=x.csv", "--bank=x.csv"), ("../<script>alert(1)</script>.csv", "script_.csv")):
         job = app.upload(name, answers)
         page = app.wait(job)
         assert "200 people" in said_on(page)
@@ -299,8 +294,6 @@ def test_what_is_canceled_stops_and_leaves_nothing(app: App, answers: bytes) -> 
     assert "Canceled; nothing came of it." in page
     assert "Results" not in page
     assert [path.name for path in app.files()] == ["answers.csv"]
-    app.post(job + "columns", {"role-2": "unused", "do": "fit"})  # and can be run again
-    assert "200 people, 12 items" in said_on(app.wait(job))
     app.post(job + "close", {})
 
 

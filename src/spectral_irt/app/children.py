@@ -56,6 +56,7 @@ class Child:
             code = await process.wait()
         finally:
             self.stop()
+            await process.communicate()  # until it is gone, also when it was stopped
         return Ended(code, out.decode("utf-8", "replace"), _problem(code, lines) if code else "")
 
     def stop(self) -> None:
