@@ -9,8 +9,9 @@ import typer
 
 from spectral_irt.cli.fit import job_of
 from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted, with_options
+from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.spread import with_options
 
 if TYPE_CHECKING:
     from spectral_irt.responses import Finding, Responses

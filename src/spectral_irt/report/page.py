@@ -34,7 +34,7 @@ def write_report(study: Analysis, path: Path, parts: Parts, *, list_persons: boo
     with all_or_nothing([path]) as (draft,):
         text = page_of(study, parts, list_persons=list_persons)
         with naming(path):
-            write_page(draft, text)
+            draft.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
@@ -63,17 +63,12 @@ def is_ours(path: Path) -> bool:
         return MARK.encode() in file.read(4_000)
 
 
-def write_page(draft: Path, text: str) -> None:
-    """Write the page; what no file can hold (half a character) is replaced."""
-    draft.write_text(text, encoding="utf-8", errors="replace", newline="\n")
-
-
 def page(material: Material) -> str:
-    """The report as HTML."""
+    """The report as HTML; what no file can hold (half a character) is replaced."""
     sections = sections_of(material)
     tables = {block.name: block.data() for one in sections for block in one.content if isinstance(block, DataTable)}
     program, style = _text("page.js"), _text("page.css")
-    return (
+    text = (
         _template()
         .render(
             mark=MARK,
@@ -87,8 +82,8 @@ def page(material: Material) -> str:
             version=within(material.record, "versions", "spectral_irt") or "",
         )
         .strip()
-        + "\n"
     )
+    return text.encode("utf-8", "replace").decode("utf-8") + "\n"
 
 
 def data_text(tables: Any) -> str:

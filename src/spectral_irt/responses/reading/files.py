@@ -35,7 +35,7 @@ FORMATS = {
     "parquet": Format((".parquet", ".pq"), "columnar", b"PAR1"),
     "arrow": Format((".arrow", ".ipc", ".feather"), "columnar", b"ARROW1"),
     "json": Format((".jsonl", ".jsonlines", ".ndjson", ".json"), "json_lines"),
-    "workbook": Format((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "workbook"),
+    "workbook": Format((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "workbooks"),
     "spss": Format((".sav", ".zsav"), "statistics", b"$FL"),
     "stata": Format((".dta",), "statistics", b"<stata_d"),
 }
