@@ -11,6 +11,7 @@ from spectral_irt.app.look import GROUP, ITEM, PERSON, RESPONSE, UNUSED
 from spectral_irt.errors import OptionError
 
 FORMATS, ORIENTS, DUPLICATES = ("auto", "wide", "long"), ("users", "items"), ("error", "first", "last")
+ABOVE_MEAN = ("", "right", "wrong")
 LAYOUT = ("format", "orient", "sheet", "encoding", "key")  # what decides how columns are recognized
 TEXTS = ("sheet", "encoding", "missing", "correct", "threshold")
 TOGETHER = 50  # names of columns that are said in one word
@@ -29,6 +30,7 @@ class Choice:
     missing: str = ""
     correct: str = ""
     threshold: str = ""
+    above_mean: str = ""
     duplicates: str = "error"
     largest_component: bool = False
     adaptive: bool = False
@@ -38,7 +40,8 @@ class Choice:
     def changed(self, form: Mapping[str, Any]) -> Choice:
         """With what a form says; the key is a file, and kept."""
         said: dict[str, Any] = {name: str(form.get(name, "")).strip() for name in TEXTS}
-        for name, allowed in (("format", FORMATS), ("orient", ORIENTS), ("duplicates", DUPLICATES)):
+        choices = {"format": FORMATS, "orient": ORIENTS, "duplicates": DUPLICATES, "above_mean": ABOVE_MEAN}
+        for name, allowed in choices.items():
             value = str(form.get(name, getattr(self, name)))
             said[name] = value if value in allowed else allowed[0]
         said |= {name: name in form for name in ("largest_component", "adaptive", "list_persons")}
@@ -62,6 +65,7 @@ class Choice:
     def scoring_words(self) -> list[str]:
         """What counts as right, and where the table is: true of a second file too."""
         words = _said("--key", self.key) + _said("--threshold", self.threshold) + _said("--encoding", self.encoding)
+        words += _said("--above-mean", self.above_mean)
         words += _said("--missing", *_parts(self.missing)) + _said("--correct", *_parts(self.correct))
         return words + ([] if self.duplicates == "error" else ["--duplicates", self.duplicates])
 

@@ -97,7 +97,7 @@ def _unpacked(path: Path, most: float) -> int:
 def _sheets(file: File) -> list[str]:
     if file.family != "workbook":
         return []
-    from spectral_irt.responses.reading.workbook import sheet_names
+    from spectral_irt.responses.reading.workbooks import sheet_names
 
     return [str(name) for name in sheet_names(file)]
 

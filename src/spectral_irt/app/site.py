@@ -17,7 +17,6 @@ from starlette.responses import FileResponse, JSONResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from starlette.types import ASGIApp
 
-from spectral_irt.app.choices import DUPLICATES, FORMATS, ORIENTS
 from spectral_irt.app.guard import Guard
 from spectral_irt.app.jobs import BusyError, FullError, Job, Jobs
 from spectral_irt.app.look import GROUP, ITEM, MOST_SHOWN, PERSON, RESPONSE, UNUSED
@@ -132,7 +131,6 @@ class Site:
         # Where there are many, those are shown that are no items, and the first of the others.
         odd = [k for k, column in enumerate(job.columns) if column["role"] != ITEM]
         shown = sorted(dict.fromkeys([*odd[:MOST_SHOWN], *range(min(len(job.columns), MOST_SHOWN))]))
-        counts = {role: sum(one == role for one in roles.values()) for role in (ITEM, PERSON, GROUP, UNUSED)}
         return self.pages.show(
             "job.html",
             title=job.name,
@@ -142,10 +140,6 @@ class Site:
             hidden=len(job.columns) - len(shown),
             roles=ROLES.get(job.kind, ROLES["wide"]),
             words=ROLE_WORDS,
-            counts=counts,
-            formats=FORMATS,
-            orients=ORIENTS,
-            duplicates=DUPLICATES,
             accept=",".join(ENDINGS),
         )
 

@@ -6,6 +6,7 @@ import gzip
 import zipfile
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from spectral_irt.app.look import GROUP, ITEM, PERSON, RESPONSE, UNUSED, check_packing, look
@@ -69,3 +70,20 @@ def test_what_is_packed_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(gzip.compress(b"q1,q2\n1,0\n"))
     with pytest.raises(ReadError, match="unpack it first"):
         look({"file": str(tmp_path / "a.csv")})
+
+
+def test_sheets_of_a_workbook(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    notes, answers = book.active, book.create_sheet("Answers")
+    assert notes is not None
+    notes.title = "Notes"
+    notes.append(["about", "this"])
+    notes.append(["test", "..."])
+    for row in (["student", "q1", "q2"], ["ann", 1, 0], ["bob", 0, 1]):
+        answers.append(row)
+    book.save(tmp_path / "test.xlsx")
+    seen = look({"file": str(tmp_path / "test.xlsx")})
+    assert seen["sheets"] == ["Notes", "Answers"]
+    assert "has 2 sheets" in seen["error"]
+    assert seen["columns"] == []
+    assert roles(tmp_path / "test.xlsx", sheet="Answers") == {"student": PERSON, "q1": ITEM, "q2": ITEM}
