@@ -59,7 +59,7 @@ def about(
       spectral-irt fit answers.csv -o results    your own answers
       spectral-irt check answers.csv             what is odd in them
       spectral-irt score new.csv --bank mybank   people who came later
-      spectral-irt app                           the same on a page, without a terminal
+      spectral-irt app                           all that on a page
     """
     if version:
         from spectral_irt import __version__
