@@ -349,3 +349,14 @@ def test_a_limit_that_is_no_size(cli: Cli, limit: str) -> None:
     done = cli("app", "--no-browser", f"--limit={limit}")
     assert done.code == 2
     assert "it is a size, as in --limit 200MB" in done.err
+
+
+def test_answers_in_ordered_categories_are_for_the_command(app: App) -> None:
+    rng = np.random.default_rng(4)
+    rows = [",".join(map(str, row)) for row in rng.integers(0, 4, (80, 4))]
+    job = app.upload("ratings.csv", ("\n".join(["q1,q2,q3,q4", *rows]) + "\n").encode())
+    page = said_on(app.wait(job))
+    assert "Say what counts as right with --key, --correct, --threshold" in page
+    app.post(job + "columns", {"do": "check", "threshold": "1"})
+    assert "80 people, 4 items, 320 answers" in said_on(app.wait(job))
+    app.post(job + "close", {})

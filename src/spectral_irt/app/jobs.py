@@ -19,6 +19,7 @@ from spectral_irt.errors import OptionError, SpectralIrtError
 MOST_JOBS = 20  # more open files are more likely forgotten than needed
 AT_ONCE = 2  # processes that work at the same time; the others wait
 IDLE = 3600.0  # seconds after which a file that no page shows any more is removed
+RIGHT_AND_WRONG = ["--model", "rasch"]  # there is no report of answers in ordered categories
 UNPACKED = 10  # times the limit of an upload is what a workbook may unpack to
 
 
@@ -174,7 +175,7 @@ class Job:
         self._checked_with = words = self.choice.fit_words(self.columns, self.kind)
         self._tell(f"reading {self.name}")
         self._changed()  # the columns can be shown while all the answers are read
-        ended = await self._run(COMMAND, ["check", _path(self.name), *words, "--json"])
+        ended = await self._run(COMMAND, ["check", _path(self.name), *words, *RIGHT_AND_WRONG, "--json"])
         self.checked = json.loads(ended.out)
 
     async def fit(self) -> None:
@@ -190,7 +191,7 @@ class Job:
         listed = ["--list-persons"] if self.choice.list_persons else []
         places = ["-o", str(run / "results"), "--report", str(run / "report.html"), "--bank", str(run / "bank")]
         try:
-            await self._run(COMMAND, ["fit", _path(self.name), *words, *listed, *places])
+            await self._run(COMMAND, ["fit", _path(self.name), *words, *RIGHT_AND_WRONG, *listed, *places])
             record = json.loads((run / "results" / "fit.json").read_text(encoding="utf-8"))
         except BaseException:
             shutil.rmtree(run, ignore_errors=True)

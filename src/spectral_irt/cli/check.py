@@ -17,6 +17,8 @@ from spectral_irt.cli.spread import with_options
 if TYPE_CHECKING:
     from spectral_irt.responses import Finding, Responses
 
+    Looked = tuple[Responses, list[Finding]]
+
 # Enough to measure how well the items are connected; no difficulty is reported.
 ROUGH = 1e-6
 
@@ -43,11 +45,16 @@ def check(
       spectral-irt check log/*.parquet --item task --response correct
     """
     ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
-    either(lambda: _look(job_of(files, reading, fitting, wanted, output, parquet)), ordered, ordered.look)
+    found: list[Looked] = []
+    either(
+        lambda: found.append(_look(job_of(files, reading, fitting, wanted, output, parquet))),
+        ordered,
+        lambda: found.append(ordered.look()),
+    )
+    (_tell_json if as_json else _show)(*found[0])
 
 
-def _look(job: Job) -> None:
-    from spectral_irt.display import console, show_findings
+def _look(job: Job) -> Looked:
     from spectral_irt.engines import LocalEngine
     from spectral_irt.estimators.spectral import spectral_difficulty
     from spectral_irt.inference.hausman import quick_hausman
@@ -68,21 +75,27 @@ def _look(job: Job) -> None:
             test = quick_hausman(responses, found.difficulty, *populations)
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     about_the_data += [] if test is None else test.findings
-    findings = [*responses.notes, *about_the_data]
-    if as_json:
-        typer.echo(_json(responses, findings))
-        return
+    return responses, [*responses.notes, *about_the_data]
+
+
+def _show(responses: Responses, findings: list[Finding]) -> None:
+    from spectral_irt.display import console, show_findings
+
     out = console()
     show_findings(out, findings)
-    if not any(finding.code != "items_taken" for finding in findings):
+    if not any(finding.code not in ("items_taken", "partial_credit") for finding in findings):
         out.print("Nothing odd.")
 
 
-def _json(responses: Responses, findings: list[Finding]) -> str:
-    """What was found, as `fit.json` has it."""
+def _tell_json(responses: Responses, findings: list[Finding]) -> None:
+    """What was found, in the words of `fit.json`."""
     import json
 
     from spectral_irt.analysis.record import counts_of, finding_record
+    from spectral_irt.responses.ordered import OrderedResponses
 
+    counts = counts_of(responses)
+    if isinstance(responses, OrderedResponses):
+        del counts["right"]  # there is more than right and wrong
     found = [finding_record(finding) for finding in findings]
-    return json.dumps({"source": responses.source, "counts": counts_of(responses), "findings": found}, default=str)
+    typer.echo(json.dumps({"source": responses.source, "counts": counts, "findings": found}, default=str))
