@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from spectral_irt.cli.app import app as open_page
 from spectral_irt.cli.check import check
 from spectral_irt.cli.compare import compare
 from spectral_irt.cli.data import data
@@ -36,7 +37,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, check, make_report, score, link, update, compare, simulate, demo, reproduce):
+for command in (fit, check, make_report, open_page, score, link, update, compare, simulate, demo, reproduce):
     app.command(cls=Command)(command)
 app.add_typer(data)
 
@@ -58,6 +59,7 @@ def about(
       spectral-irt fit answers.csv -o results    your own answers
       spectral-irt check answers.csv             what is odd in them
       spectral-irt score new.csv --bank mybank   people who came later
+      spectral-irt app                           all that on a page
     """
     if version:
         from spectral_irt import __version__
