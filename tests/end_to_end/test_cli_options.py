@@ -78,7 +78,7 @@ IDLE = {
     "--rank": ("fit a.csv --rank 3", "-o DIR"),
     "--rank-by": ("fit a.csv --rank-by lower -o out", "say --rank too"),
     "--rank-by without errors": ("fit a.csv --rank 3 --rank-by lower --se none -o out", "leave out --se none"),
-    "--scale": ("fit a.csv --scale 500,100", "-o DIR, --ifile, --pfile or --bank"),
+    "--scale": ("fit a.csv --scale 500,100", "-o DIR, --ifile, --pfile, --report or --bank"),
     "--ability": ("fit a.csv --no-persons --ability eap", "--no-persons"),
     "--trials": ("reproduce list --trials 3", "list runs no experiment"),
     "--datasets": ("reproduce figure1a --datasets lsat", "reads no dataset"),
@@ -202,7 +202,7 @@ def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
     script = shell("spectral-irt --show-completion; true")  # the shell must be there to be recognized
     assert "complete -o default -F" in script.stdout, script.stderr
     cases = {
-        "spectral-irt re": {"reproduce"},
+        "spectral-irt re": {"report", "reproduce"},
         "spectral-irt fit --weig": {"--weight", "--weighting"},
         "spectral-irt fit --weighting ": {"ability", "persons", "pairs"},
         "spectral-irt fit a.csv --estimator c": {"cml", "choppin"},
