@@ -34,6 +34,7 @@ FORMATS = {
     "parquet": Format((".parquet", ".pq"), "columnar", b"PAR1"),
     "arrow": Format((".arrow", ".ipc", ".feather"), "columnar", b"ARROW1"),
     "json": Format((".jsonl", ".jsonlines", ".ndjson", ".json"), "json_lines"),
+    "eval": Format((".eval",), "json_lines"),  # always a log of inspect_ai
 }
 COMPRESSIONS = {".gz": "gz", ".zst": "zst", ".zstd": "zst"}
 READABLE = "CSV or TSV (plain, .gz, .zst), Parquet, Arrow/Feather and JSON lines"
@@ -85,7 +86,11 @@ def find_files(path: Paths) -> list[File]:
 
 
 def open_table(file: File) -> Table:
-    """The file as a table, by the module for its kind."""
+    """The file as a table, by the module for its kind, or by that for the harness that wrote it."""
+    from spectral_irt.responses.reading.harness.recognizing import table_of_logs, written_by
+
+    if (harness := written_by(file)) is not None:
+        return table_of_logs(file, harness.read(file))
     module = importlib.import_module(f"{__package__}.{FORMATS[file.family].module}")
     table: Table = module.open_table(file)
     return table
@@ -129,6 +134,8 @@ def recognize(path: Path) -> File:
     begins = [family for family, kind in FORMATS.items() if kind.magic is not None and start.startswith(kind.magic)]
     if begins:
         return File(path, begins[0], None)
+    if suffix in FORMATS["eval"].endings:
+        return File(path, "eval", None)
     if suffix in REMEDIES or start[:4] == b"PK\x03\x04":
         remedy = REMEDIES.get(suffix, _UNPACK)
         raise ReadError(f"{path.name} is not a kind of file that is read here ({READABLE}). {remedy}")
