@@ -148,7 +148,7 @@ def test_any_command_reads_a_log(tmp_path: Path) -> None:
     path = make.lm_eval(tmp_path, "a", {"acc": [1.0, 0.0]})
     assert si.read(path).items.tolist() == ["arc_easy/0", "arc_easy/1"]
     path = make.lm_eval(tmp_path, "b", {"acc": [1.0, 0.0], "acc_norm": [0.0, 0.0]})
-    with pytest.raises(ReadError, match="Say which one with response="):
+    with pytest.raises(ReadError, match=r"which column holds the responses.*'acc', 'acc_norm'. Say response="):
         si.read(path)
     assert si.read(path, response="acc_norm").item_scores.sum() == 0
 
