@@ -12,6 +12,7 @@ from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch, spectral_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
 from spectral_irt.inference.model_tests import andersen, martin_loef, wald_by_item
+from spectral_irt.leaderboard import Leaderboard
 from spectral_irt.responses import Finding, Responses, read_responses, responses_from_frame
 
 load = Bank.load
@@ -27,6 +28,7 @@ __all__ = [
     "EigenvectorRasch",
     "Finding",
     "JointRasch",
+    "Leaderboard",
     "MarginalRasch",
     "PairwiseRasch",
     "Responses",

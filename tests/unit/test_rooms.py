@@ -32,6 +32,7 @@ ROOMS = [
     "experiments",
     "plots",
     "report",
+    "leaderboard",
     "app",
     "cli",
 ]
