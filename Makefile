@@ -13,7 +13,7 @@ PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 
 .PHONY: demo test test-quick test-lowest lint format bench reproduce clean help
 
 help:
-	@echo "make demo        calibrate the bundled test and show the result"
+	@echo "make demo        calibrate the bundled quiz and show the result"
 	@echo "make test        every test (minutes);  make test-quick: the fast ones"
 	@echo "make test-lowest the fast ones with the oldest versions that pyproject.toml allows"
 	@echo "make lint        ruff and mypy;         make format: let ruff rewrite"

@@ -20,6 +20,7 @@ from pathlib import Path
 import pyte
 
 WIDTH, HEIGHT = 100, 120
+NO_WIDTH = "\u200e".encode()  # ends text from right to left; pyte would leave out the rest of the line
 CLOCK = re.compile(r"(\d):(\d\d):(\d\d)")
 
 
@@ -82,7 +83,7 @@ def on_terminal(
                 break
             if not data:
                 break
-            stream.feed(data)
+            stream.feed(data.replace(NO_WIDTH, b""))
             _look(screen, shown)
             if when is not None and when[0] in " ".join(screen.display):
                 when[1](ours)

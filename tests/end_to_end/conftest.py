@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import csv
+import shutil
 from collections.abc import Callable
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from end_to_end.banks import write
 from spectral_irt import datasets
 from spectral_irt.cli.main import main
 
@@ -48,3 +51,20 @@ def lsat(tmp_path: Path) -> Path:
             [label, *map(int, row)] for label, row in zip(responses.users, responses.to_dense(), strict=True)
         )
     return path
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with old.csv and a bank of it."""
+    place = tmp_path_factory.mktemp("made")
+    with chdir(place):
+        write("old.csv", 1)
+        assert main(["fit", "old.csv", "--bank", "bank"]) == 0
+    return place
+
+
+@pytest.fixture
+def bank(cli: Callable[..., Done], made: Path) -> Path:
+    """A bank of q0 to q9 from old.csv."""
+    shutil.copytree(made, ".", dirs_exist_ok=True)
+    return Path("bank")

@@ -25,3 +25,15 @@ def numbers(rows: Rows, name: str) -> list[float]:
 def record(folder: str = "out") -> Any:
     """What `fit` says about how the results came about."""
     return json.loads(Path(folder, "fit.json").read_text(encoding="utf-8"))
+
+
+def rows_of(path: Path) -> list[list[str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.reader(file))
+
+
+def strict_json(path: Path) -> Any:
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is not JSON")
+
+    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)

@@ -68,8 +68,13 @@ CASES = {
     "a single person": Case("a.csv", "user,q1,q2\na,1,0\n", "single person, 'a'", "--orient items"),
     "nobody with two answers": Case("a.csv", "user,q1,q2\na,1,\nb,,0\n", "none of the 2 people answered two", "Check"),
     "nothing but missing": Case("a.csv", "user,q1,q2\na,NA,\nb,,NA\n", "a.csv", "missing", "Check"),
-    "not UTF-8": Case("a.csv", b"user,q\xe9,q2\na,1,0\nb,0,1\n", "a.csv: line 1 is not UTF-8", "iconv"),
-    "UTF-16": Case("a.csv", GOOD.encode("utf-16"), "a.csv is UTF-16", "iconv"),
+    "neither UTF-8 nor cp1252": Case(
+        "a.csv", b"user,q\x81,q2\na,1,0\nb,0,1\n", "a.csv: line 1 is neither", "--encoding"
+    ),
+    "UTF-8 with damage": Case(
+        "a.csv", "user,q\u00e9,q2\na,1,0\n".encode() + b"\xe9,0,1\n", "a.csv: line 3", "--encoding"
+    ),
+    "cut UTF-16": Case("a.csv", GOOD.encode("utf-16")[:-1], "a.csv: line", "not text in the encoding utf-16"),
     "repeated column": Case("a.csv", "user,q1,q1\na,1,0\nb,0,1\n", "repeated: 'q1'", "Rename"),
     "no header": Case("a.csv", "1,0,1\n0,1,1\n", "a.csv has no header", "line with the names"),
     "answered twice": Case(
@@ -121,7 +126,7 @@ CASES = {
         "--largest-component",
         options="--regularization 0",
     ),
-    "spreadsheet": Case("a.xlsx", b"PK\x03\x04" + bytes(100), "a.xlsx is not a kind of file", "Save it as CSV"),
+    "spreadsheet": Case("a.xlsx", b"PK\x03\x04" + bytes(100), "a.xlsx cannot be read as a workbook", "fetch it again"),
     "unknown ending": Case("a.data", GOOD, "the ending '.data'", "Rename"),
     "directory": Case("sub/a.csv", GOOD, "is a directory", "name the files in it"),
     "broken JSON lines": Case("a.jsonl", '{"subject_id": "a", "responses": {"q1": 1}\n', "a.jsonl", "line 1"),

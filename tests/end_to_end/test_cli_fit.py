@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,56 +12,16 @@ import polars as pl
 import pytest
 
 import spectral_irt
+from end_to_end.tables import rows_of, strict_json
 from spectral_irt import Finding, SpectralRasch, datasets, simulate
 from spectral_irt.analysis.record import NAMED_ITEMS, finding_record
-from spectral_irt.bank.anchors import as_anchors
 from spectral_irt.cli.main import main
-from spectral_irt.responses.read import read_responses
-from spectral_irt.spreadsheet import unguarded
 
-pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
+pytestmark = pytest.mark.slow  # whole runs of commands
 
 Cli = Callable[..., Any]
 
 HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_correct", "status"]
-
-# Everything a label may hold: scripts, separators, quotes, line breaks, markup of several kinds, control characters.
-LABELS = [
-    "Ünï✓ 漢字",
-    "a,b;c",
-    'quo"te',
-    "it's",
-    "new\nline",
-    "cr\rx",
-    "crlf\r\ny",
-    "tab\there",
-    "<script>alert(1)</script>",
-    "&amp;",
-    "[red]x[/red]",
-    "[/]",
-    ":smile:",
-    "=1+1",
-    " before",
-    "after ",
-    "\x1b[31mred",
-    "\u202eright to left",
-    "\\n",
-    "007",
-    "null",
-    "x" * 300,
-]
-
-
-def rows_of(path: Path) -> list[list[str]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        return list(csv.reader(file))
-
-
-def strict_json(path: Path) -> Any:
-    def refuse(word: str) -> None:
-        raise AssertionError(f"{word} is not JSON")
-
-    return json.loads(path.read_text(encoding="utf-8"), parse_constant=refuse)
 
 
 # ------------------------------------------------------------------------------------------ files
@@ -170,118 +126,18 @@ def test_several_files_are_one_table(cli: Cli, lsat: Path) -> None:
     assert Path("glob/items.csv").read_bytes() == Path("whole/items.csv").read_bytes()
 
 
-# ------------------------------------------------------------------------------------------ labels
-
-
-def odd_labels(kind: str) -> Path:
-    rng = np.random.default_rng(1)
-    answers = (rng.random((80, len(LABELS))) < 0.6).astype(int)
-    path = Path(f"odd.{kind}")
-    if kind == "csv":
-        with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-            writer.writerow(["user", *LABELS])
-            writer.writerows([f"p{k}", *row] for k, row in enumerate(answers.tolist()))
-    elif kind == "jsonl":
-        lines = (
-            {"subject_id": f"p{k}", "responses": dict(zip(LABELS, row, strict=True))}
-            for k, row in enumerate(answers.tolist())
+def test_the_same_fit_gives_the_same_bytes(lsat: Path, tmp_path: Path) -> None:
+    data = simulate.rasch(300, 40, design="sampled", p=0.3, seed=1).responses
+    user = np.repeat(data.users, data.counts)
+    item = np.concatenate([block.items for block in data.blocks])
+    right = np.concatenate([block.right() for block in data.blocks]).astype(int)
+    pl.DataFrame({"user": user, "item": item, "response": right}).write_parquet(tmp_path / "a.parquet")
+    for threads in (1, 2):
+        assert (
+            main(["fit", str(tmp_path / "a.parquet"), "-o", str(tmp_path / f"{threads}"), "--threads", f"{threads}"])
+            == 0
         )
-        path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
-    else:
-        user, item = np.divmod(np.arange(answers.size), len(LABELS))
-        columns = {"user": user, "item": [LABELS[k] for k in item], "response": answers.ravel()}
-        pl.DataFrame(columns).write_parquet(path)
-    return path
-
-
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
-def test_labels_come_out_as_they_went_in(cli: Cli, kind: str) -> None:
-    assert cli("fit", odd_labels(kind), "-o", "out", "--parquet").code == 0
-    cells = [row[0] for row in rows_of(Path("out/items.csv"))[1:]]
-    found = [unguarded(cell) for cell in cells]
-    assert sorted(found) == sorted(LABELS)
-    assert pl.read_csv("out/items.csv")["item"].to_list() == cells
-    assert as_anchors("out/items.csv").items.tolist() == found  # our own reader
-    assert pl.read_parquet("out/items.parquet")["item"].to_list() == found
-
-
-def test_labels_come_out_as_they_went_in_findings(cli: Cli) -> None:
-    with Path("a.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow(["user", "q1", "q2", *LABELS])
-        writer.writerows([[f"p{k}", k % 2, (k // 2) % 2, *[1] * len(LABELS)] for k in range(8)])
-    assert cli("fit", "a.csv", "-o", "out").code == 0
-    findings = {finding["code"]: finding for finding in strict_json(Path("out/fit.json"))["findings"]}
-    assert findings["extreme_items"]["items"] == LABELS
-
-
-def test_labels_are_never_markup_on_the_terminal(cli: Cli) -> None:
-    done = cli("fit", odd_labels("csv"))
-    kept = {c for c in done.out if not c.isprintable()}
-    assert kept == {"\n"}
-    columns = SpectralRasch().fit(read_responses("odd.csv")).item_columns()
-    order = np.argsort(-columns["difficulty"], kind="stable")
-    shown = [columns["item"][k] for k in [*order[:5], *order[-5:]]]
-    for label in shown:
-        if label.isprintable() and len(label) < 12:
-            assert label in done.out
-
-
-def test_markup_in_a_short_test_is_shown_as_it_is(cli: Cli) -> None:
-    labels = ["[red]x[/red]", "[/]", ":smile:", "\x1b[31mred"]
-    rng = np.random.default_rng(2)
-    rows = [",".join(map(str, row)) for row in rng.integers(0, 2, (40, 4)).tolist()]
-    Path("a.csv").write_text("\n".join([",".join(labels), *rows]))
-    out = cli("fit", "a.csv").out
-    assert all(text in out for text in ["[red]x[/red]", "[/]", ":smile:", "\\x1b[31mred"])
-    assert "\x1b" not in out
-
-
-# ------------------------------------------------------------------------------------- the terminal
-
-
-def test_a_short_test_is_shown_whole(cli: Cli, lsat: Path) -> None:
-    out = cli("fit", lsat, "-o", "out").out
-    assert "larger = harder" in out
-    places = [out.index(f"item{k} ") for k in (3, 2, 4, 5, 1)]
-    assert places == sorted(places)  # hardest first
-    assert "1,000 people, 5 items, 5,000 responses, 76.4% right" in out
-    assert "Regularization: none (all items are connected" in out.replace("\n", " ")
-    assert "Standard errors: sandwich, dense." in out.replace("\n", " ")
-    assert "carry no information about difficulty" in out
-    assert "Results are in out: items.csv, persons.csv, item_fit.csv and fit.json." in out
-    assert not any(line.endswith(" ") for line in out.splitlines())
-
-
-def test_a_long_test_is_shown_by_its_extremes(cli: Cli) -> None:
-    cli("simulate", "-o", "a.csv", "--users", 400, "--items", 30, "--seed", 1)
-    out = cli("fit", "a.csv", "-o", "out").out
-    table = sorted((float(r["difficulty"]), r["item"]) for r in map(_row, rows_of(Path("out/items.csv"))[1:]))
-    assert [out.count(word) for word in ("hardest", "easiest", "least sure")] == [1, 1, 1]
-    hardest = out[out.index("hardest") :].split()
-    assert hardest[1] == table[-1][1]
-    easiest = out[out.index("easiest") :].split()
-    assert easiest[1] == table[0][1]
-
-
-def _row(cells: list[str]) -> dict[str, str]:
-    return dict(zip(HEADER, cells, strict=True))
-
-
-def test_without_a_place_nothing_is_written(cli: Cli, lsat: Path, tmp_path: Path) -> None:
-    done = cli("fit", lsat)
-    assert done.code == 0
-    assert "-o DIR" in done.out
-    assert os.listdir(tmp_path) == ["lsat.csv"]
-
-
-@pytest.mark.parametrize("width", [45, 60, 80, 100, 160])
-def test_numbers_are_never_cut(cli: Cli, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", str(width))
-    out = cli("fit", odd_labels("csv")).out
-    assert "…" not in out
-    assert ("●" in out) == (width >= 100)
+    assert (tmp_path / "1" / "items.csv").read_bytes() == (tmp_path / "2" / "items.csv").read_bytes()
 
 
 # ------------------------------------------------------------------------------------------ options
@@ -355,110 +211,3 @@ def test_the_largest_component_alone(cli: Cli) -> None:
     assert "--largest-component" in cli("fit", "a.csv", "--regularization", 0).err
     assert cli("fit", "a.csv", "--regularization", 0, "--largest-component", "-o", "out").code == 0
     assert [row[0] for row in rows_of(Path("out/items.csv"))[1:]] == ["q1", "q2", "q3"]
-
-
-# ------------------------------------------------------------------------------------- other commands
-
-
-def test_check_prints_the_findings_and_nothing_else(cli: Cli, lsat: Path) -> None:
-    done = cli("check", lsat)
-    assert done.code == 0
-    assert done.out.startswith("note  Taken for items: 5 columns 'item1', 'item2'")
-    assert "note  301 of 1,000 people" in done.out
-    rows = "\n".join("1,0,0\n0,1,0\n0,0,1\n1,1,0" for _ in range(10))
-    Path("fine.csv").write_text(f"q1,q2,q3\n{rows}\n")
-    out = cli("check", "fine.csv").out
-    assert out == "note  Taken for items: 3 columns 'q1', 'q2', 'q3'. People are numbered.\nNothing odd.\n"
-
-
-def test_check_finds_weak_links(cli: Cli) -> None:
-    cli(
-        "simulate",
-        "-o",
-        "forms.csv",
-        "--users",
-        600,
-        "--design",
-        "linked",
-        "--forms",
-        12,
-        "--length",
-        10,
-        "--anchors",
-        1,
-    )
-    out = cli("check", "forms.csv").out
-    assert "warning" in out
-    assert "contraction" in out
-
-
-def test_demo_shows_the_table_and_says_where_the_results_are(cli: Cli) -> None:
-    done = cli("demo", "-o", "results")
-    assert done.code == 0
-    assert "item3" in done.out
-    assert "Results are in results: items.csv, persons.csv, item_fit.csv and fit.json." in done.out
-    assert len(rows_of(Path("results/items.csv"))) == 6
-
-
-def test_version_and_help(cli: Cli) -> None:
-    assert cli("--version").out == f"spectral-irt {spectral_irt.__version__}\n"
-    assert "Usage" in cli().out
-    for command in ("fit", "check", "score", "link", "update", "compare", "simulate", "demo"):
-        done = cli(command, "--help")
-        assert done.code == 0
-        assert f"spectral-irt {command} " in done.out[done.out.index("Example") :]
-
-
-# ---------------------------------------------------------------------------------- as a process
-
-
-def process(*args: object, cwd: Path, **options: Any) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "spectral_irt", *map(str, args)]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, encoding="utf-8", **options)
-
-
-@pytest.mark.slow
-def test_silent_and_plain_when_piped(lsat: Path, tmp_path: Path) -> None:
-    done = process("fit", lsat, "-o", "out", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\x1b" not in done.stdout
-
-
-@pytest.mark.slow
-def test_a_reader_that_goes_away_hears_nothing_more(lsat: Path, tmp_path: Path) -> None:
-    run = f"{sys.executable} -m spectral_irt"
-    line = f"{run} fit {lsat.name} -o out | true; {run} --help | head -1"
-    done = subprocess.run(line, shell=True, cwd=tmp_path, capture_output=True, text=True)
-    assert done.stderr == ""
-    assert (tmp_path / "out" / "items.csv").exists()  # the results come first
-
-
-@pytest.mark.slow
-def test_a_terminal_that_knows_ascii_only(lsat: Path, tmp_path: Path) -> None:
-    text = lsat.read_text().replace("item3", "Größe")
-    lsat.write_text(text, encoding="utf-8")
-    done = process("fit", lsat, cwd=tmp_path, env={**os.environ, "PYTHONIOENCODING": "ascii", "COLUMNS": "120"})
-    assert done.returncode == 0
-    assert "Gr\\xf6\\xdfe" in done.stdout
-
-
-def test_the_same_fit_gives_the_same_bytes(lsat: Path, tmp_path: Path) -> None:
-    data = simulate.rasch(300, 40, design="sampled", p=0.3, seed=1).responses
-    user = np.repeat(data.users, data.counts)
-    item = np.concatenate([block.items for block in data.blocks])
-    right = np.concatenate([block.right() for block in data.blocks]).astype(int)
-    pl.DataFrame({"user": user, "item": item, "response": right}).write_parquet(tmp_path / "a.parquet")
-    for threads in (1, 2):
-        assert (
-            main(["fit", str(tmp_path / "a.parquet"), "-o", str(tmp_path / f"{threads}"), "--threads", f"{threads}"])
-            == 0
-        )
-    assert (tmp_path / "1" / "items.csv").read_bytes() == (tmp_path / "2" / "items.csv").read_bytes()
-
-
-def test_what_the_file_calls_them_is_what_they_are_called(cli: Cli, tmp_path: Path) -> None:
-    data = simulate.rasch(30, 12, seed=2).responses
-    model, prompt, right = data.answers()
-    log = {"model": [f"m{k}" for k in model], "prompt_id": [f"p{k}" for k in prompt], "correct": right.astype(int)}
-    pl.DataFrame(log).write_csv(tmp_path / "log.csv")
-    assert "30 models, 12 prompts, 360 responses" in cli("fit", tmp_path / "log.csv").out

@@ -53,6 +53,7 @@ def test_it_opens_with_demo_and_test() -> None:
     assert [line.split("#")[0].strip() for line in BLOCKS[0][1].splitlines()] == ["make demo", "make test"]
 
 
+@pytest.mark.slow
 def test_python_blocks_run_and_print_what_is_shown(cli: Cli) -> None:
     blocks = shown("python")
     assert blocks
@@ -91,6 +92,7 @@ def test_paths_named_in_the_readme_exist() -> None:
         assert (ROOT / name).exists(), name
 
 
+@pytest.mark.slow
 def test_every_column_and_field_is_described(cli: Cli, lsat: Path) -> None:
     page = (ROOT / "docs" / "reference" / "files.md").read_text(encoding="utf-8")
     halves = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(1, 1001))

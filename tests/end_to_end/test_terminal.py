@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.cells import cell_len
 
 from spectral_irt import simulate
 from terminal import CLOCK, Shown, on_terminal
@@ -148,6 +149,37 @@ def test_a_share_of_the_work_is_a_share_of_the_bar(tmp_path: Path) -> None:
     bar = [color for character, color in zip(line, colors, strict=False) if character in "━╸╺"]
     assert len(bar) == 24
     assert 10 <= sum(color == bar[0] for color in bar) <= 14
+
+
+LABELS = [
+    "שאלה ראשונה",
+    "سؤال صعب",
+    "漢字の設問その1",
+    "e\u0301te\u0301",
+    "[red]x[/red]",
+    ":smile:",
+    "\x1b[31mred",
+    "a\tb",
+    "plain",
+]
+SPELLED = {"\x1b[31mred": "\\x1b[31mred", "a\tb": "a\\tb", "e\u0301te\u0301": "été"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_labels_on_a_terminal(tmp_path: Path, width: int) -> None:
+    """Any script, markup and control characters: each label as it is, every number in its column."""
+    data = simulate.rasch(200, len(LABELS), seed=1).responses.to_dense().astype(int)
+    rows = [",".join(f'"{label}"' for label in LABELS), *(",".join(map(str, row)) for row in data.tolist())]
+    (tmp_path / "odd.csv").write_text("\n".join(rows), encoding="utf-8")
+    shown = on_terminal("fit", "odd.csv", cwd=tmp_path, size=(width, 60))
+    left_clean(shown)
+    head = next(k for k, line in enumerate(shown.screen) if line.startswith("item "))
+    table = shown.screen[head + 1 : head + 1 + len(LABELS)]
+    for name in (SPELLED.get(label, label) for label in LABELS):
+        assert sum(line.replace("\u200e", "").startswith(f"{name} ") for line in table) == 1, (name, table)
+    assert len({cell_len(line) for line in table}) == 1, table  # the last column ends where it ends in every row
+    assert ("●" in shown.text) == (width >= 120)
 
 
 def test_an_error_on_a_terminal(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def content(value: Any) -> Any:
         return tuple(map(content, value))
     if value is None or isinstance(value, str | int | float):
         return value
-    if isinstance(value, np.random.SeedSequence):
+    if isinstance(value, np.random.SeedSequence | np.dtype):
         return repr(value)
     if callable(value):
         return f"{value.__module__}.{value.__qualname__}"

@@ -42,6 +42,7 @@ def test_it_is_small_after_many_blocks_and_threads(fit: SpectralRasch) -> None:
     assert len(pickle.dumps(copy.deepcopy(calibration))) < LARGEST * calibration.n_items
 
 
+@pytest.mark.slow
 def test_so_is_an_anchored_one(many: Responses, fit: SpectralRasch) -> None:
     anchors = dict(enumerate(fit.difficulty_[:500].tolist()))
     calibration = AnchoredRasch(anchors, se="one-pass", threads=2).fit(many).calibration_

@@ -351,6 +351,7 @@ def test_abilities_rise_with_the_score_across_gaps():
         assert (np.diff(score_abilities(beta)[0]) > 0).all()
 
 
+@pytest.mark.slow
 def test_no_gap_that_makes_two_maxima_is_overlooked(monkeypatch):
     """The screen of people against scanning all of them."""
     rng = np.random.default_rng(5)

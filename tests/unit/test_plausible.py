@@ -43,6 +43,7 @@ def test_values_are_quantiles_of_each_posterior(mean, sd):
         np.testing.assert_allclose(np.interp(values, grid, upto), u, rtol=0, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_same_values_whatever_the_blocks_threads_and_draws():
     table = simulate.rasch(300, 12, seed=3).responses.to_dense()
     table[np.random.default_rng(0).random(table.shape) < 0.3] = np.nan

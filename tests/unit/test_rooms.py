@@ -14,6 +14,7 @@ ROOMS = [
     "writing",
     "spreadsheet",
     "tables",
+    "workbook",
     "model",
     "numerics",
     "engines",

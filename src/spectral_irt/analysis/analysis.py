@@ -416,7 +416,7 @@ class Analysis(OfPeople):
         return summary_text(self, parts or self.parts(), width)
 
     def write(self, folder: str | Path, parts: Parts | None = None, *, parquet: bool = False) -> list[Path]:
-        """Write the tables as CSV (and Parquet) and `fit.json` to a folder, complete or not at all; their paths."""
+        """Write the tables and `fit.json` to a folder as CSV (and Parquet), or to a workbook ("results.xlsx")."""
         from spectral_irt.analysis.folder import write_results
 
         return write_results(self, Path(folder), parts or self.parts(writing=True), parquet=parquet)

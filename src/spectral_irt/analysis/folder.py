@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spectral_irt.errors import OutputError, listed
+from spectral_irt.errors import OptionError, OutputError, listed
 from spectral_irt.tables import write_csv, write_json, write_parquet
+from spectral_irt.workbook import is_workbook, refuse_foreign, write_workbook
 from spectral_irt.writing import all_or_nothing, naming
 
 if TYPE_CHECKING:
@@ -23,8 +24,18 @@ FIRST_RESULTS = ("items.csv", "items.parquet", RECORD)  # of records that do not
 
 
 def write_results(study: Analysis, folder: Path, parts: Parts, *, parquet: bool = False) -> list[Path]:
-    """The tables of an analysis and its record, complete or not at all; their paths."""
+    """The tables of an analysis and its record, complete or not at all; their paths.
+
+    A folder that is called "results.xlsx" is a workbook.
+    """
     tables = study.tables(parts)
+    if is_workbook(folder):
+        if parquet:
+            raise OptionError("parquet=True writes files to a folder, and this is a workbook; name a folder instead.")
+        refuse_foreign(folder)
+        with all_or_nothing([folder]) as (draft,), naming(folder):
+            write_workbook(draft, tables, {**study.record(parts), "outputs": [folder.name]})
+        return [folder]
     targets, stale = result_paths(folder, list(tables), parquet=parquet)
     with all_or_nothing(targets, stale=stale) as drafts:
         for draft, target in zip(drafts, targets, strict=True):

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from spectral_irt.analysis.assembled import with_measures
 from spectral_irt.calibration import Calibration
+from spectral_irt.inference.person_ranks import person_ranks
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.align import align
 from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
@@ -131,3 +135,21 @@ class OfPeople:
         if (method or self.ability) == "pv":
             columns |= self.plausible_values(draws, seed=seed, given=given).columns()
         return with_measures(columns, "ability", self.calibration.scale)
+
+    def person_ranking(self, method: str | None = None, *, seed: int = 0) -> Any:
+        """The persons from the ablest down, with intervals of ability and rank, as a table.
+
+        The columns of `persons` with `ci_low, ci_high, rank, rank_low, rank_high`; see
+        `inference.person_ranks.person_ranks`. For a few people who answered many items, such as language models.
+        """
+        return self._table(self.person_ranking_columns(method, seed=seed))
+
+    def person_ranking_columns(self, method: str | None = None, *, seed: int = 0) -> Columns:
+        """The columns of `person_ranking`."""
+        found = self.abilities(method)
+        ranks = self._once(
+            ("ranks", self._estimate(method), seed), partial(person_ranks, found.ability, found.se, seed=seed)
+        )
+        columns = {**self.person_columns(self._estimate(method)), **ranks}
+        order = np.lexsort((ranks["rank"], ranks["rank"] == 0))
+        return {name: values[order] for name, values in columns.items()}

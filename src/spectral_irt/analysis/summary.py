@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.console import Console
 from rich.text import Text
 
-from spectral_irt.display import item_table, say, show_findings, show_lines, show_source
+from spectral_irt.display import (
+    Screen,
+    item_table,
+    legend,
+    people_legend,
+    person_table,
+    say,
+    show_findings,
+    show_lines,
+    show_source,
+)
 from spectral_irt.errors import printable
 from spectral_irt.estimators.landing import LANDED
 
@@ -22,6 +31,8 @@ if TYPE_CHECKING:
 # Findings that the lines say already.
 GROUPS = ("differential_items", "no_differential_items", "nonuniform_items", "nonuniform_not_tested")
 SAID = ("regularization", "misfitting_items", *GROUPS)
+
+RANKED = 1_000  # people who are ranked on the terminal, where they are fewer than the items: within a second
 
 METHODS = {
     "SpectralRasch": "Spectral",
@@ -38,17 +49,17 @@ METHODS = {
 
 def summary_text(study: Analysis, parts: Parts, width: int = 80) -> str:
     """What `show_summary` shows, as plain text."""
-    out = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, color_system=None)
+    out = Screen(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False, color_system=None)
     show_summary(out, study, parts)
     return out.file.getvalue()  # type: ignore[attr-defined]
 
 
-def show_summary(out: Console, study: Analysis, parts: Parts, *, method: str | None = None, times: str = "") -> None:
-    """The items, a line or two for each part of the analysis, how it was done, and the findings."""
+def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | None = None, times: str = "") -> None:
+    """Items (and people, where they are the fewer), a line for each part, how it was done, and the findings."""
     show_source(out, study.responses)
-    unicode = (out.encoding or "").lower().startswith("utf")
-    say(out, item_table(study.calibration.item_columns(), out.width, unicode=unicode))
-    say(out)
+    if parts.persons and study.responses.n_users < min(study.responses.n_items, RANKED):
+        _show_people(out, study)
+    _show_items(out, study, parts)
     lines = part_lines(study, parts)
     if lines:
         show_lines(out, lines)
@@ -58,6 +69,31 @@ def show_summary(out: Console, study: Analysis, parts: Parts, *, method: str | N
     if shown:
         say(out)
         show_findings(out, shown)
+
+
+def _show_people(out: Screen, study: Analysis) -> None:
+    persons, word = study.person_ranking_columns(), one(study.responses.words[0])
+    say(out, Text(people_legend, style="dim"))
+    say(out, person_table(persons, out.width, name=word, whole=out.whole))
+    say(out)
+
+
+def _show_items(out: Screen, study: Analysis, parts: Parts) -> None:
+    fit = study.checks(parts).columns if parts.fit else None
+    items = study.responses.words[1]
+    how: dict[str, Any] = {"unicode": (out.encoding or "").lower().startswith("utf"), "whole": out.whole}
+    say(out, Text(legend(fit), style="dim"))
+    say(out, item_table(study.calibration.item_columns(), out.width, fit, name=(one(items), items), **how))
+    say(out)
+
+
+def one(words: str) -> str:
+    """A word for several as the word for one of them.
+
+    >>> one("people"), one("stimuli"), one("test takers"), one("items")
+    ('person', 'stimulus', 'test taker', 'item')
+    """
+    return {"people": "person", "stimuli": "stimulus"}.get(words, words.removesuffix("s"))
 
 
 def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:

@@ -20,6 +20,7 @@ from spectral_irt.responses.block import Floats
 from spectral_irt.responses.labels import label_array
 from spectral_irt.responses.responses import Labels
 from spectral_irt.spreadsheet import unguarded
+from spectral_irt.workbook import WORKBOOK
 
 FAR = 50.0  # logits; nobody's anchors are there unless they are on another scale
 
@@ -42,9 +43,10 @@ class Anchors:
 def as_anchors(anchors: Any) -> Anchors:
     """Anchors from a bank, a fitted estimator, a mapping label -> difficulty, or a file.
 
-    A folder is a bank; any other path is a CSV file with columns `item` and `difficulty` (and `se`, if it has one), in
-    logits: `items.csv` of a fit will do. Where a status is known (bank, fit, or a column `status`), only items with the
-    status "ok" or "anchored" are anchors: the others rest on the prior, or are on another scale.
+    A folder is a bank; any other path is a CSV file, or a workbook (its sheet "items", or its only one), with columns
+    `item` and `difficulty` (and `se`, if it has one), in logits: `items.csv` of a fit will do.
+    Where a status is known (bank, fit, or a column `status`), only items with the status "ok" or "anchored" are
+    anchors: the others rest on the prior, or are on another scale.
     """
     if isinstance(anchors, Anchors):
         return anchors
@@ -77,10 +79,13 @@ def _is_number(value: Any) -> bool:
 
 
 def _read(path: Path) -> Anchors:
-    """Anchors from a CSV file with a heading."""
+    """Anchors from a CSV file with a heading, or a sheet like that."""
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.DictReader(file))
+        if path.suffix.lower() == WORKBOOK:
+            rows = _rows_of_workbook(path)
+        else:
+            with path.open(encoding="utf-8-sig", newline="") as file:
+                rows = [{**row, "item": unguarded(row.get("item") or "")} for row in csv.DictReader(file)]
     except OSError as error:
         raise ReadError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
     except (UnicodeDecodeError, csv.Error) as error:
@@ -92,7 +97,7 @@ def _read(path: Path) -> Anchors:
     clash: list[str] = []
     left_out: dict[str, None] = {}
     for number, row in enumerate(rows, start=2):
-        label, text = unguarded(row["item"] or ""), (row["difficulty"] or "").strip()
+        label, text = row["item"] or "", (row["difficulty"] or "").strip()
         if not text:
             continue  # an item without an estimate anchors nothing
         if not _is_number(text):
@@ -112,6 +117,17 @@ def _read(path: Path) -> Anchors:
     numbers = np.array(list(values.values())).reshape(-1, 2)
     found = Anchors(label_array(list(values)), numbers[:, 0], numbers[:, 1], source=str(path))
     return _checked(replace(found, left_out=label_array(list(left_out))))
+
+
+def _rows_of_workbook(path: Path) -> list[dict[str, Any]]:
+    """The rows of the sheet "items", as a fit writes it, or of the only sheet."""
+    from spectral_irt.responses.reading.files import find_files, open_table
+    from spectral_irt.responses.reading.workbook import sheet_names
+
+    [file] = find_files(path)
+    table = open_table(replace(file, sheet="items" if "items" in sheet_names(file) else None))
+    frames = [frame for frame, _ in table.pieces(range(len(table.columns)))]
+    return [dict(zip(table.columns, row, strict=True)) for frame in frames for row in frame.iter_rows()]
 
 
 def _checked(anchors: Anchors) -> Anchors:

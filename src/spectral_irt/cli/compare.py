@@ -36,7 +36,14 @@ def compare(
     seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the people.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", parser=place, metavar="FILE", show_default=False, help="The table as CSV."),
+        typer.Option(
+            "--output",
+            "-o",
+            parser=place,
+            metavar="FILE",
+            show_default=False,
+            help="The table as CSV, or .parquet, .xlsx.",
+        ),
     ] = None,
     threads: Annotated[
         int | None, typer.Option(metavar="NUMBER", min=1, show_default=False, help="All by default.")
@@ -55,7 +62,7 @@ def compare(
       spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
     from spectral_irt.inference.compare import compare as run
-    from spectral_irt.tables import write_csv
+    from spectral_irt.workbook import is_workbook, refuse_foreign, write_table
     from spectral_irt.writing import all_or_nothing, naming
 
     names = [name.strip() for name in estimators.split(",") if name.strip()]
@@ -77,10 +84,12 @@ def compare(
     if output is None:
         rows = work()
     else:
+        if is_workbook(output):
+            refuse_foreign(output)
         with all_or_nothing([output], inputs=reading.inputs(files)) as (draft,):
             rows = work()
             with naming(output):
-                write_csv(draft, columns_of(rows))
+                write_table(draft, output, "estimators", columns_of(rows))
     show(rows, notes, output)
 
 

@@ -2,28 +2,88 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from spectral_irt.cli.fit import Job, show
+from spectral_irt.cli.fit import Job, job_of, show
+from spectral_irt.cli.fitting import Fitting
+from spectral_irt.cli.options import Reading, Wanted, offered
 from spectral_irt.cli.places import place
+
+DATA = ("quiz", "lsat")
+ABOUT = "A quiz of 30 multiple-choice items in two booklets, simulated: one wrong key, one item easier on the coast."
 
 
 def demo(
     output: Annotated[
         Path, typer.Option("--output", "-o", parser=place, metavar="DIR", help="Where to write the results.")
     ] = Path("demo-results"),
+    data: Annotated[
+        str,
+        typer.Option(
+            metavar="|".join(DATA),
+            autocompletion=offered("|".join(DATA)),
+            help="A simulated quiz, or section 6 of the Law School Admission Test.",
+        ),
+    ] = DATA[0],
 ) -> None:
-    """Calibrate bundled data: section 6 of the Law School Admission Test.
+    """Calibrate bundled data: a simulated quiz of multiple choice, or section 6 of the Law School Admission Test.
+
+    The quiz has two faults to find: a wrong key, and an item that is harder for
+    some people than for others as able. The command that finds them is shown
+    first; the files that it reads come with the program.
 
     \b
-    Example
+    Examples
       spectral-irt demo -o demo-results
+      spectral-irt demo --data lsat
     """
     from spectral_irt import datasets
+    from spectral_irt.errors import check_option
 
-    job = Job(read=lambda progress: datasets.load_lsat(), output=output)
+    check_option("data", data, DATA)
+    if data == "lsat":
+        job = Job(read=lambda progress: datasets.load_lsat(), output=output)
+    else:
+        from spectral_irt.datasets.quiz import OMITTED
+
+        answers, key = map(_near, datasets.quiz_files())
+        said = {"--key": key, "--missing": OMITTED, "--group": "region", "-o": str(output)}
+        _show_command(
+            ["spectral-irt fit " + shlex.quote(answers), *(f"{name} {shlex.quote(x)}" for name, x in said.items())]
+        )
+        reading, wanted = Reading(key=key, missing=[OMITTED]), Wanted(group=["region"])
+        job = job_of([answers], reading, Fitting(), wanted, output, False)
     show(*job.run(), job)
     typer.echo("With your own answers: spectral-irt fit answers.csv -o results")
+
+
+def _near(path: Path) -> str:
+    """The path from here where it is below, else the whole of it."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def _show_command(parts: list[str]) -> None:
+    """What is run, in lines that a shell takes as one."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    from spectral_irt.display import console, say
+
+    out = console()
+    lines = [f"  {parts[0]}"]
+    for part in parts[1:]:
+        if cell_len(f"{lines[-1]} {part} \\") <= out.width:
+            lines[-1] += f" {part}"
+        else:
+            lines[-1] += " \\"
+            lines.append(f"      {part}")
+    say(out, Text(ABOUT, style="dim"))
+    say(out)
+    for line in lines:
+        say(out, Text(line, style="bold", no_wrap=True, overflow="ignore"))
+    say(out)

@@ -47,6 +47,7 @@ class Job:
     seconds: dict[str, float] = field(default_factory=dict)
     written: list[str] = field(default_factory=list)
     results: dict[str, Columns] = field(default_factory=dict)
+    left_out: dict[str, int] = field(default_factory=dict)
     pictures: Pictures | None = None
     pictures_at: list[Path] = field(default_factory=list)
 
@@ -79,6 +80,8 @@ class Job:
             raise OptionError("--rank-by lower needs standard errors; leave out --se none.")
         if self.parquet and self.output is None:
             raise OptionError("--parquet is about the tables that are written; say where with -o DIR.")
+        if self.parquet and self._workbook is not None:
+            raise OptionError("--parquet writes files to a folder, and -o names a workbook; say -o DIR instead.")
         return self._estimator()
 
     def _estimator(self) -> RaschEstimator:
@@ -164,8 +167,9 @@ class Job:
 
     def _places(self) -> tuple[list[Path], list[Path]]:
         """Where everything goes but the bank, the record last; and which old files that makes stale."""
-        from spectral_irt.analysis.folder import TABLES, result_paths
+        from spectral_irt.analysis.folder import result_paths
         from spectral_irt.cli.bank_places import refuse_bank_place, refuse_salt_place
+        from spectral_irt.workbook import refuse_foreign
 
         wanted = self.wanted
         exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim) if path is not None]
@@ -177,12 +181,11 @@ class Job:
                 )
         results: list[Path] = []
         stale: list[Path] = []
-        if self.output is not None:
-            unwanted = {"persons": wanted.persons is False, "item_fit": wanted.fit is False}
-            compares = bool(wanted.group) or (self.read_groups is not None and not design_columns(self.fitting))
-            unwanted |= {"dif": not compares, "ranking": wanted.rank is None}
-            tables = [table for table in TABLES if not unwanted.get(table)]
-            results, stale = result_paths(self.output, tables, parquet=self.parquet)
+        if self._workbook is not None:
+            refuse_foreign(self._workbook)
+            results = [self._workbook]
+        elif self.output is not None:
+            results, stale = result_paths(self.output, self._wanted_tables(), parquet=self.parquet)
         places = [*exports, *self._picture_places(), *results]
         if wanted.bank is not None:
             if any(path.absolute().parent == wanted.bank.absolute() for path in places):
@@ -194,6 +197,22 @@ class Job:
             refuse_salt_place(wanted.salt_file, wanted.bank)
         return places, stale
 
+    @property
+    def _workbook(self) -> Path | None:
+        """Where the tables go as sheets of a workbook, if they do."""
+        from spectral_irt.workbook import is_workbook
+
+        return self.output if self.output is not None and is_workbook(self.output) else None
+
+    def _wanted_tables(self) -> list[str]:
+        from spectral_irt.analysis.folder import TABLES
+
+        wanted = self.wanted
+        unwanted = {"persons": wanted.persons is False, "item_fit": wanted.fit is False}
+        compares = bool(wanted.group) or (self.read_groups is not None and not design_columns(self.fitting))
+        unwanted |= {"dif": not compares, "ranking": wanted.rank is None}
+        return [table for table in TABLES if not unwanted.get(table)]
+
     def _picture_places(self) -> list[Path]:
         if self.wanted.plots is not None:
             from spectral_irt.plots.standard import standard_paths
@@ -204,9 +223,15 @@ class Job:
     def _write(self, draft: Path, target: Path, study: Analysis, parts: Parts) -> None:
         from spectral_irt.analysis.folder import RECORD
         from spectral_irt.tables import write_csv, write_json, write_parquet
+        from spectral_irt.workbook import write_workbook
         from spectral_irt.writing import naming
 
         with naming(target):
+            if target == self._workbook:
+                tables = {name: self.results[name] for name in self._wanted_tables() if name in self.results}
+                self.left_out = write_workbook(draft, tables, self._record(study, parts))
+                self.written = [name for name in tables if name not in self.left_out]
+                return
             if target in (self.wanted.ifile, self.wanted.pfile, self.wanted.catsim):
                 draft.write_text(self._export(target, study), encoding="utf-8", newline="")
                 return
@@ -227,7 +252,7 @@ class Job:
         from spectral_irt.analysis.folder import RECORD
 
         record = study.record(parts)
-        record["outputs"] = [*self.written, RECORD]
+        record["outputs"] = [*self.written, RECORD] if self._workbook is None else [self._workbook.name]
         record["estimator"] = self.fitting.estimator
         columns = {name: getattr(self.fitting, name) for name in ("population_by", "clustered_by", "weight")}
         record["input"] |= {"files": list(self.files), "reading": self.reading}
@@ -286,7 +311,8 @@ def fit(
 
     Prints a short table and what is odd in the data. With -o, all items go to
     DIR/items.csv, people to DIR/persons.csv, the fit of the items to
-    DIR/item_fit.csv, and a record of it all to DIR/fit.json. Larger = harder.
+    DIR/item_fit.csv, and a record of it all to DIR/fit.json; with -o FILE.xlsx to
+    the sheets of a workbook. Larger = harder.
 
     \b
     Examples
@@ -294,6 +320,8 @@ def fit(
       spectral-irt fit answers.csv -o results
     A row for each answer, in any number of files:
       spectral-irt fit log/*.parquet --item task --response correct -o results
+    From one Excel workbook to another:
+      spectral-irt fit test.xlsx --sheet Answers -o results.xlsx
     Multiple choice with an answer key; 9 means 'not answered':
       spectral-irt fit choices.csv --key key.csv --missing 9 -o results
     Ratings, above the person's own mean or not; larger = better liked:
@@ -318,13 +346,14 @@ def job_of(
     fitting = by_design(fitting)
     read_groups = None
     columns = [*(wanted.group or []), *design_columns(fitting)]
-    if columns or wanted.group_file is not None:
+    if columns or wanted.group_file is not None or wanted.group_sheet is not None:
         from spectral_irt.cli.groups import read_groups as find
 
         if wanted.group_file is None:
             reading = replace(reading, ignore=[*reading.ignore, *columns])
         many = [column for column in (fitting.clustered_by, fitting.weight) if column is not None]
-        read_groups = functools.partial(find, columns, wanted.group_file, files, reading, many=many)
+        sheet = wanted.group_sheet
+        read_groups = functools.partial(find, columns, wanted.group_file, files, reading, many=many, group_sheet=sheet)
     return Job(
         read=lambda progress: reading.read(files, progress),
         fitting=fitting,
@@ -383,6 +412,8 @@ def _say_where(out: Console, job: Job) -> None:
     sentence = Text()
     if job.output is not None:
         sentence.append("Results are in ").append(printable(job.output), style="bold").append(f": {_and(job.written)}.")
+    for name, rows in job.left_out.items():
+        sentence.append(f" {name} has {rows:,} rows, more than a sheet, and was left out; -o DIR writes it as CSV.")
     if places:
         sentence.append(" Also written: " if job.output is not None else "Written: ")
         sentence.append(_and(places), style="bold").append(".")

@@ -47,6 +47,7 @@ def read_groups(
     reading: Reading,
     *,
     many: Sequence[str] = (),
+    group_sheet: str | None = None,
 ) -> list[Groups]:
     """The groups that columns (of `--group` and its like) and `--group-file` mean; the rest is about the answers.
 
@@ -54,15 +55,22 @@ def read_groups(
     """
     from spectral_irt.responses.reading.files import find_files, source_name
     from spectral_irt.responses.reading.tabular import polars_errors_named
+    from spectral_irt.responses.reading.text_encodings import read_as_written
 
+    if group_file is None and group_sheet is not None:
+        raise OptionError("--group-sheet is a sheet of the workbook that --group-file names.")
     if group_file is None and reading.orient == "items":
         raise OptionError(
             "a group is named in a column, and with --orient items a column is a person; use --group-file."
         )
-    found = find_files([group_file] if group_file is not None else list(files))
+    if group_file is None:
+        found = find_files(list(files), sheet=reading.sheet, encoding=reading.encoding)
+    else:
+        found = find_files([group_file], sheet=group_sheet, sheet_option="group_sheet", encoding=reading.encoding)
     source = source_name(found)
-    groups = []
-    with polars_errors_named(source):
+
+    def read(found: list[File]) -> list[Groups]:
+        groups = []
         if group_file is None:
             for column in dict.fromkeys(columns):
                 groups.append(_gathered(column, source, _of_answers(found, column, columns, reading), column in many))
@@ -70,7 +78,10 @@ def read_groups(
             for asked in dict.fromkeys(columns) or [None]:
                 column, pieces = _of_people(found, asked, reading.user)
                 groups.append(_gathered(column, source, pieces, column in many))
-    return groups
+        return groups
+
+    with polars_errors_named(source):
+        return read_as_written(found, read)
 
 
 Pieces = Iterator[tuple["pl.Series", "pl.Series"]]  # labels of people, and their groups, as text

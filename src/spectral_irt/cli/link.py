@@ -40,7 +40,7 @@ def link(
     table: Annotated[
         Path | None,
         typer.Option(
-            parser=place, metavar="FILE", show_default=False, help="Write all common items: .csv or .parquet."
+            parser=place, metavar="FILE", show_default=False, help="Write all common items: .csv, .parquet or .xlsx."
         ),
     ] = None,
 ) -> None:
@@ -56,13 +56,17 @@ def link(
     """
     from spectral_irt.bank import Bank
     from spectral_irt.cli.bank_places import refuse_bank_place, save_bank
-    from spectral_irt.tables import write_csv, write_parquet
+    from spectral_irt.workbook import refuse_foreign, write_table
     from spectral_irt.writing import all_or_nothing, naming
 
     if output is not None:
         refuse_bank_place(output)
-    if table is not None and table.suffix.lower() not in (".csv", ".parquet"):
-        raise OutputError(f"{str(table)!r} ends in neither .csv nor .parquet; name the file after what it shall be.")
+    if table is not None and table.suffix.lower() not in (".csv", ".parquet", ".xlsx"):
+        raise OutputError(
+            f"{str(table)!r} ends in none of .csv, .parquet and .xlsx; name the file after what it shall be."
+        )
+    if table is not None and table.suffix.lower() == ".xlsx":
+        refuse_foreign(table)
     first, second = Bank.load(a), Bank.load(b)
     found = first.link(second, method)
     tables = [] if table is None else [table]
@@ -76,7 +80,7 @@ def link(
         for draft in drafts:
             assert table is not None
             with naming(table):
-                (write_csv if table.suffix.lower() == ".csv" else write_parquet)(draft, found.columns())
+                write_table(draft, table, "common items", found.columns())
     show(found, (a, b), (first, second), output, table)
 
 
@@ -99,7 +103,7 @@ def show(
         *([f"{x:z.2f}" for x in values[order]] for values in (found.difference, found.se, found.robust_z)),
         [_moved(found, k) for k in order],
     ]
-    say(out, plain_table(heads, columns, out.width))
+    say(out, plain_table(heads, columns, out.width, whole=out.whole))
     more = len(found.item) - len(order)
     if more > 0:
         say(out, Text(f"and {more:,} common items that moved less; --table FILE has all", style="dim"))

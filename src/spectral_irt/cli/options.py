@@ -23,7 +23,8 @@ Files = Annotated[
     typer.Argument(
         metavar="FILE",
         show_default=False,
-        help="CSV or TSV (plain, .gz, .zst), Parquet, Arrow/Feather or JSON lines; several files are one table.",
+        help="CSV or TSV (plain, .gz, .zst), an Excel or OpenDocument workbook, SPSS, Stata, Parquet, Arrow/Feather or "
+        "JSON lines; several files are one table.",
     ),
 ]
 
@@ -99,6 +100,18 @@ class Reading:
             "people, such as sex or school; with --key, the items of the key.",
         ),
     ] = field(default_factory=list)
+    sheet: Annotated[
+        str | None,
+        _layout(metavar="NAME|NUMBER", help="Which sheet of a workbook, where several hold something."),
+    ] = None
+    encoding: Annotated[
+        str | None,
+        _layout(
+            metavar="NAME",
+            help="How text files are written, as in cp1252. By default UTF-8 or UTF-16 by their first bytes, else "
+            "Windows-1252 with a warning.",
+        ),
+    ] = None
     largest_component: Annotated[
         bool,
         _layout(
@@ -115,6 +128,9 @@ class Reading:
     ] = field(default_factory=list)
     key: Annotated[
         str | None, _scoring(metavar="FILE", help="Answer key of a multiple-choice test: columns item and key.")
+    ] = None
+    key_sheet: Annotated[
+        str | None, _scoring(metavar="NAME|NUMBER", help="Which sheet, where the key is in a workbook of several.")
     ] = None
     correct: Annotated[
         list[str], _scoring(metavar="VALUE", help="This answer is right, every other wrong. Repeat for several.")
@@ -224,11 +240,15 @@ class Wanted:
             "do not have them.",
         ),
     ] = None
+    group_sheet: Annotated[
+        str | None, _analysis(metavar="NAME|NUMBER", help="Which sheet, where --group-file is a workbook of several.")
+    ] = None
     anchors: Annotated[
         str | None,
         _analysis(
             metavar="DIR|FILE",
-            help="Keep items at known difficulties: a bank, or a CSV file with the columns item and difficulty.",
+            help="Keep items at known difficulties: a bank, or a CSV file or workbook with the columns item and "
+            "difficulty.",
         ),
     ] = None
     scale: Annotated[
@@ -337,9 +357,9 @@ Output = Annotated[
         "--output",
         "-o",
         parser=place,
-        metavar="DIR",
+        metavar="DIR|FILE.xlsx",
         show_default=False,
-        help="Where to write items.csv, persons.csv, item_fit.csv and fit.json.",
+        help="Where to write items.csv, persons.csv, item_fit.csv and fit.json, or a workbook with a sheet for each.",
     ),
 ]
 

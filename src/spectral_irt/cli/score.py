@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from spectral_irt.responses import Responses
 
 RECORD = "score.json"
-KINDS = (".csv", ".parquet")
+KINDS = (".csv", ".parquet", ".xlsx")
 
 
 @with_options(Reading)
@@ -40,7 +40,7 @@ def score(
             parser=place,
             metavar="FILE|DIR",
             show_default=False,
-            help="The table as .csv or .parquet; or a directory for persons.csv and a record, score.json.",
+            help="The table as .csv, .parquet or .xlsx; or a directory for persons.csv and a record, score.json.",
         ),
     ] = None,
     ability: Ability = "wle",
@@ -73,7 +73,8 @@ def score(
     from spectral_irt.analysis.folder import result_paths
     from spectral_irt.bank import Bank
     from spectral_irt.bank.scoring import score as scored
-    from spectral_irt.tables import write_csv, write_json, write_parquet
+    from spectral_irt.tables import write_json
+    from spectral_irt.workbook import is_workbook, refuse_foreign, write_table
     from spectral_irt.writing import all_or_nothing, naming
 
     check_option("ability", ability, ABILITIES)
@@ -83,6 +84,8 @@ def score(
     stale: list[Path] = []
     if output is not None and output.suffix.lower() in KINDS and not output.is_dir():
         targets = [output]
+        if is_workbook(output):
+            refuse_foreign(output)
     elif output is not None:
         targets, stale = result_paths(output, ["persons"], parquet=False, record=RECORD)
     known = Bank.load(bank)
@@ -99,7 +102,7 @@ def score(
                     record["persons"] |= {"plausible_values": drawn} if ability == "pv" else {}
                     write_json(draft, record)
                 else:
-                    (write_csv if target.suffix.lower() == ".csv" else write_parquet)(draft, found.persons)
+                    write_table(draft, target, "persons", found.persons)
     show(known, bank, responses, found, output, targets)
 
 
@@ -161,13 +164,12 @@ def show(
     from rich.text import Text
 
     from spectral_irt.analysis.summary import people
-    from spectral_irt.cli.people_table import person_table
-    from spectral_irt.display import console, say, show_findings, show_lines, show_source
+    from spectral_irt.display import console, person_table, say, show_findings, show_lines, show_source
     from spectral_irt.errors import printable
 
     out = console()
     show_source(out, responses)
-    say(out, person_table(found.persons, out.width))
+    say(out, person_table(found.persons, out.width, whole=out.whole))
     say(out)
     what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_users:,} people"
     lines = [("bank", what)]

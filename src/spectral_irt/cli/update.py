@@ -123,7 +123,7 @@ def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
     columns = [before.items[order].tolist(), *([_number(x) for x in values[order]] for values in numbers)]
     if len(order):
         heads = ["moved most", "before", "se", "after", "se", "moved"]
-        say(out, plain_table(heads, columns, out.width))
+        say(out, plain_table(heads, columns, out.width, whole=out.whole))
         say(out)
     answers = f"{int(before.n.sum()):,} answers of {before.n_users:,} people to {before.n_items:,} items"
     now = f"{int(after.n.sum()):,} answers of {after.n_users:,} people to {after.n_items:,} items"

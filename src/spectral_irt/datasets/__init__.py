@@ -3,5 +3,6 @@
 from spectral_irt.datasets.catalog import Source
 from spectral_irt.datasets.lsat import load_lsat
 from spectral_irt.datasets.opening import Dataset, available, open_dataset
+from spectral_irt.datasets.quiz import load_quiz, quiz_files
 
-__all__ = ["Dataset", "Source", "available", "load_lsat", "open_dataset"]
+__all__ = ["Dataset", "Source", "available", "load_lsat", "load_quiz", "open_dataset", "quiz_files"]

@@ -13,7 +13,7 @@ from scipy import sparse
 from spectral_irt.engines import Prepared
 from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, option, stopped
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.given_score import conditional_probabilities, pattern_sums
+from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities, pattern_sums
 from spectral_irt.estimators.information import (
     DENSE_ITEMS,
     EXACT_WORK,
@@ -248,7 +248,8 @@ def _twice(matrix: sparse.csr_array, y: Floats) -> Floats:
 
 def _residuals(block: Block, beta: Floats, cutoff: float) -> sparse.csr_array:
     """X - P(X = 1 | s), people x items."""
-    values = block.right() - conditional_probabilities(block, beta, cutoff=cutoff)
+    series_from = SERIES_FROM if np.isfinite(cutoff) else np.inf
+    values = block.right() - conditional_probabilities(block, beta, series_from=series_from)
     return sparse.csr_array((values, block.items, block.indptr.astype(np.int32)), shape=(block.n_users, len(beta)))
 
 

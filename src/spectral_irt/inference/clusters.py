@@ -25,7 +25,7 @@ from spectral_irt.calibration import SMALL, Calibration
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.conditional import CUTOFF
-from spectral_irt.estimators.given_score import conditional_probabilities, pattern_sums
+from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities, pattern_sums
 from spectral_irt.estimators.information import EXACT_WORK, Information, exact_information, exact_work, solve
 from spectral_irt.estimators.marginal_em import marginal_difficulty
 from spectral_irt.estimators.marginal_groups import people_by_group
@@ -212,7 +212,9 @@ def _sandwich(information: Floats, scores: Floats, m: int) -> _Errors:
 
 def _conditional_scores(block: Block, code: Ints, beta: Floats, n: int) -> sparse.csr_array:
     """X - P(X = 1 | s) summed over the people of each cluster, clusters x items."""
-    return _by_cluster(block, block.right() - conditional_probabilities(block, beta, cutoff=CUTOFF), code, len(beta), n)
+    return _by_cluster(
+        block, block.right() - conditional_probabilities(block, beta, series_from=SERIES_FROM), code, len(beta), n
+    )
 
 
 def _marginal_scores(

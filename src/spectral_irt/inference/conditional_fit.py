@@ -25,7 +25,8 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.estimators.given_score import conditional_probabilities
+from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities
+from spectral_irt.estimators.landing import FEW
 from spectral_irt.inference.fit_statistics import CACHED
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.persons.residuals import MeanSquares, residual_terms, standardized
@@ -57,7 +58,7 @@ class ConditionalStatistics:
 
 
 def conditional_statistics(
-    responses: Responses, difficulty: Floats, *, cutoff: float = np.inf
+    responses: Responses, difficulty: Floats, *, series_from: float | None = None
 ) -> ConditionalStatistics:
     """Conditional infit and outfit of every item.
 
@@ -67,16 +68,18 @@ def conditional_statistics(
         Item codes are positions in `difficulty`.
     difficulty : float array
         Answers to items without a finite one are left out, of the score too.
-    cutoff : number
-        Beyond so many answers a person's probabilities come from the saddlepoint, good to three digits; by default they
-        are exact for everyone.
+    series_from : number, optional
+        People whose answers carry so much information have their probabilities from a series (`edgeworth`) instead of
+        the exact sum. By default nobody up to 100,000 answers in all, and beyond that people with 4 or more.
 
     References
     ----------
     Müller (2020), Item fit statistics for Rasch analysis: can we trust them?, J. Stat. Distrib. Appl. 7:5;
     Christensen, Kreiner & Mesbah (2013), Rasch Models in Health, ch. 5.
     """
-    sums = responses.sum(_item_sums, difficulty, cutoff)
+    if series_from is None:
+        series_from = np.inf if responses.n_responses <= FEW else SERIES_FROM
+    sums = responses.sum(_item_sums, difficulty, series_from)
     n, z2, square, v, v2, inverse, p, off, lean = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         infit, outfit = square / v, z2 / n
@@ -94,7 +97,7 @@ def conditional_statistics(
         return ConditionalStatistics(squares, -off / v, np.where(q_in > 0, q_in, np.nan))
 
 
-def _item_sums(block: Block, difficulty: Floats, cutoff: float) -> Floats:
+def _item_sums(block: Block, difficulty: Floats, series_from: float) -> Floats:
     """Sums over people with a mixed score: a row for each statistic, a column for each item."""
     block = answers_with_difficulty(block, difficulty)
     users = np.flatnonzero(block.informative)
@@ -103,7 +106,7 @@ def _item_sums(block: Block, difficulty: Floats, cutoff: float) -> Floats:
     if not len(users):
         return total
     block = block.take(users)
-    every_p, every_right = conditional_probabilities(block, difficulty, cutoff=cutoff), block.right()
+    every_p, every_right = conditional_probabilities(block, difficulty, series_from=series_from), block.right()
     for start in range(0, block.n_responses, CACHED):
         span = slice(start, start + CACHED)
         p, right = every_p[span], every_right[span].astype(np.float64)

@@ -31,7 +31,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.engines import one_blas_thread
 from spectral_irt.errors import DesignError, Words, option
 from spectral_irt.estimators.conditional import CUTOFF
-from spectral_irt.estimators.given_score import conditional_probabilities, pattern_sums
+from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities, pattern_sums
 from spectral_irt.estimators.information import Information
 from spectral_irt.estimators.marginal_em import marginal_difficulty
 from spectral_irt.estimators.marginal_groups import People, people_by_group
@@ -244,7 +244,7 @@ def _contributions(
 
 
 def _contribution(block: Block, beta: Floats, population: Any, W: Floats, B: Floats, own: Floats) -> Floats:
-    given_score = conditional_probabilities(block, beta, cutoff=CUTOFF) - block.right()
+    given_score = conditional_probabilities(block, beta, series_from=SERIES_FROM) - block.right()
     given_all, of_population = marginal_scores(block, beta, population)
     total = np.empty((block.n_users, W.shape[1]))
     person = block.user_of_response()

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Z95
-from spectral_irt.estimators.given_score import conditional_probabilities
+from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities
 from spectral_irt.persons.abilities import Abilities, answers_with_difficulty
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
@@ -24,7 +24,6 @@ STRATA = 8  # few enough to look at, many enough to show the shape of a curve
 FEWEST = 15  # people in a stratum where an item has few; but three strata, to see a curve
 TIE = 1e-10  # abilities closer than this are the same: solved for in 16 digits
 GRID = 200  # cells of equal numbers of people, of which strata are made
-EXACT = 200  # answers up to which P(X = 1 | score) is exact; beyond, three digits, which no picture shows
 
 
 def strata_columns(
@@ -88,7 +87,7 @@ def _grid_sums(block: Block, ability: Floats, difficulty: Floats, place: Ints, e
         return np.zeros((4, wanted, cells))
     block, theta = block.take(people), ability[people]
     chosen = np.flatnonzero(place[block.items] >= 0)
-    p = conditional_probabilities(block, difficulty, cutoff=EXACT)[chosen]
+    p = conditional_probabilities(block, difficulty, series_from=SERIES_FROM)[chosen]
     theta = theta[block.user_of_response()[chosen]]
     cell = place[block.items[chosen]] * cells + np.searchsorted(edges, theta)
     values = (None, block.right()[chosen].astype(float), p, theta)

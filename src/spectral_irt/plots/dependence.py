@@ -10,7 +10,7 @@ import numpy as np
 from spectral_irt.inference.dependence import EXCESS, LocalDependence, dependent
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, GRAY, INK, RED, SMALL, dress, note, plural, room_for, rows_height
-from spectral_irt.plots.names import as_is, name_rows, shown
+from spectral_irt.plots.names import all_shown, as_is, name_rows, shown
 from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns
 
@@ -82,7 +82,7 @@ class ResidualCorrelations(Display):
         image = ax.imshow(excess, cmap=shades, vmin=-most, vmax=most, aspect="equal")
         marked = self.columns()["dependent"]
         ax.plot(pairs.first[marked], pairs.second[marked], "k*", markersize=7)
-        names = [shown(label, 18) for label in self.labels.tolist()]
+        names = all_shown(self.labels.tolist(), 18)
         dress(ax, "Residual correlation (Q3) above the average pair", "", "", grid="")
         ax.set_xticks(range(m), names, rotation=90, fontsize=SMALL, **as_is())
         ax.set_yticks(range(m), names, fontsize=SMALL, **as_is())

@@ -25,7 +25,7 @@ from spectral_irt.plots.look import (
     rows_height,
     unit,
 )
-from spectral_irt.plots.names import apart, as_is, name_rows, shown
+from spectral_irt.plots.names import all_shown, apart, as_is, name_rows
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns
@@ -134,10 +134,10 @@ class ItemIntervals(Display):
         ):
             mine = chosen[side]
             at = apart(mine + 1.0, gap, low, high)
-            for k, y in zip(mine.tolist(), at.tolist(), strict=True):
+            for k, y, name in zip(mine.tolist(), at.tolist(), all_shown(self.labels[mine]), strict=True):
                 end = table["ci_low" if ha == "left" else "ci_high"][k]
                 ax.annotate(
-                    shown(self.labels[k]),
+                    name,
                     (end, k + 1.0),
                     (x, y),
                     textcoords=ax.get_yaxis_transform(),

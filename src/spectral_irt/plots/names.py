@@ -40,7 +40,22 @@ def shown(label: object, longest: int = LONGEST) -> str:
     if len(text) > longest:
         tail = (longest - 1) * 4 // 9
         text = f"{text[: longest - 1 - tail]}…{text[-tail:]}"
+    return _in_the_font(text)
+
+
+def _in_the_font(text: str) -> str:
     return "".join(character if character.isascii() or _drawable(character) else MISSING for character in text)
+
+
+def all_shown(labels: Iterable[object], longest: int = LONGEST) -> list[str]:
+    """Labels that stand in one picture: cut where they are alike, and never so that two of them look the same.
+
+    >>> all_shown(["a very long name of an item, form A", "a very long name of an item, form B"], 16)
+    ['a very long na…A', 'a very long na…B']
+    """
+    from spectral_irt.display.shortening import shortened
+
+    return [_in_the_font(text) for text in shortened(labels, longest, "…")]
 
 
 def as_is() -> dict[str, Any]:
@@ -97,7 +112,7 @@ def apart(places: Iterable[float], gap: float, low: float = -np.inf, high: float
 
 def name_rows(ax: Axes, labels: Sequence[object], *, marked: Iterable[bool] = (), longest: int = LONGEST) -> None:
     """Names along the y axis, the first on top; marked ones in bold."""
-    ax.set_yticks(range(len(labels)), [shown(label, longest) for label in labels], fontsize=SMALL, **as_is())
+    ax.set_yticks(range(len(labels)), all_shown(labels, longest), fontsize=SMALL, **as_is())
     ax.set_ylim(len(labels) - 0.4, -0.6)
     ax.tick_params(axis="y", length=0)
     for tick, bold in zip(ax.get_yticklabels(), marked, strict=False):
@@ -141,14 +156,14 @@ def name_points(
     spots, crowd = (ax.transData.transform(each) if len(each) else each for each in (own, every))
     free = _Free(ax.get_window_extent(), spots, crowd)
     named: list[Text] = []
-    for k, label in enumerate(labels):
+    for k, name in enumerate(all_shown(labels)):
         style = {"xy": (float(x[k]), float(y[k])), "textcoords": "offset points", **_STYLE, **as_is()}
-        probe = ax.annotate(shown(label), xytext=(0, 0), **style)
+        probe = ax.annotate(name, xytext=(0, 0), **style)
         for clear, (dx, dy, ha, va) in ((clear, way) for clear in (True, False) for way in _BESIDE):
             probe.set(position=(dx, dy), ha=ha, va=va)
             if free.take(probe.get_window_extent(renderer), of_all=clear):
                 line = _LINE if abs(dx) + abs(dy) > FAR else None
-                text = ax.annotate(shown(label), xytext=(dx, dy), ha=ha, va=va, arrowprops=line, **style)
+                text = ax.annotate(name, xytext=(dx, dy), ha=ha, va=va, arrowprops=line, **style)
                 text.set_in_layout(False)
                 text.set_path_effects([withStroke(linewidth=2, foreground="white")])  # readable on a cloud
                 named.append(text)

@@ -24,7 +24,7 @@ from spectral_irt.plots.look import (
     room_for,
     unit,
 )
-from spectral_irt.plots.names import apart, as_is, shown
+from spectral_irt.plots.names import all_shown, apart, as_is
 from spectral_irt.plots.people import ability_edges
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.responses import Labels
@@ -146,6 +146,6 @@ class WrightMap(Display):
         gap = (high - low) / max(room_for(ax), 1)
         at = apart(place[which], gap, low + gap / 2, high - gap / 2)
         x = 0.30 if len(which) == len(self.labels) else 1.08
-        for k, y in zip(which.tolist(), at.tolist(), strict=True):
+        for k, y, name in zip(which.tolist(), at.tolist(), all_shown(self.labels[which]), strict=True):
             ax.plot([start + 0.02, x - 0.10, x - 0.01], [place[k], y, y], color="0.6", linewidth=0.5, zorder=1)
-            ax.text(x, y, shown(self.labels[k]), fontsize=SMALL, va="center", color=INK, **as_is())
+            ax.text(x, y, name, fontsize=SMALL, va="center", color=INK, **as_is())

@@ -9,11 +9,14 @@ import numpy as np
 # Always: the empty cell, and what R, pandas and JSON write for it. Nobody is called that either.
 NOT_ANSWERED = ("", "NA", "NaN", "nan", "null")
 
+# What a cell of a spreadsheet shows when its formula fails: never an answer, right or wrong.
+CELL_ERRORS = ("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NUM!", "#NULL!", "#SPILL!", "#CALC!")
+
 # fmt: off
 # Never assumed, only suggested when they turn up where 0/1 is expected.
 SUSPECTS = frozenset({
     *NOT_ANSWERED, "-1", "9", "-8", "-9", "99", "-99", "999", "-999", "9999", "-9999", "-99999",
-    "N/A", "NULL", "None", "none", "na", "n/a", "#N/A", ".", "-", "?", "*", "missing",
+    "N/A", "NULL", "None", "none", "na", "n/a", *CELL_ERRORS, ".", "-", "?", "*", "missing",
 })
 # fmt: on
 

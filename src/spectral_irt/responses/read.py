@@ -42,10 +42,13 @@ def read_responses(
     orient: Orient = "users",
     ignore: Any = (),
     items: Any = (),
+    sheet: str | int | None = None,
+    key_sheet: str | int | None = None,
+    encoding: str | None = None,
     progress: Progress | None = None,
     user: Any = None,
 ) -> Responses:
-    """Responses from a file of answers: CSV or TSV (plain, .gz, .zst), Parquet, Arrow/Feather, or JSON lines.
+    """Responses from a file of answers: CSV, an Excel or OpenDocument workbook, SPSS, Stata, Parquet, JSON lines.
 
     Files are read in pieces; a long table of any size needs the packed responses (four bytes each), the labels, and
     one piece.
@@ -83,6 +86,14 @@ def read_responses(
         Columns of a wide table that are items, by name or pattern: "q*" or "q1,q2"; the others are left out. By default
         the items are those of the key, or else every column but the labels and attributes such as sex, group, school
         and total score; `findings()` tells what was taken for an item and what was left out.
+    sheet : str or int, optional
+        The sheet of a workbook (.xlsx, .xls, .ods), by its name or its number from 1; not needed where only one holds
+        anything.
+    key_sheet : str or int, optional
+        The same for a key in a workbook; by default its only sheet, or the one that is called "key" or the like.
+    encoding : str, optional
+        How text files (CSV, JSON lines, SPSS, Stata) are written, such as "cp1252". By default UTF-8, or UTF-16 where
+        the first bytes tell; a text file that is neither is read as Windows-1252, and a finding says so.
     progress : callable(fraction, text), optional
         Told after every piece how far reading has come.
     user : str, optional
@@ -107,18 +118,25 @@ def read_responses(
     >>> read_responses(file)
     Responses(2 persons x 2 items, 3 responses, 66.7% right)
     """
-    from spectral_irt.responses.reading.files import find_files, open_table, source_name
+    from spectral_irt.responses.reading.files import File, check_encoded, find_files, open_table, source_name
     from spectral_irt.responses.reading.request import Request
     from spectral_irt.responses.reading.tabular import polars_errors_named
+    from spectral_irt.responses.reading.text_encodings import read_as_written
 
     check_option("duplicates", duplicates, DUPLICATES)
-    how = scoring_of(missing=missing, key=key, correct=correct, threshold=threshold, above_mean=above_mean)
+    scored = {"missing": missing, "correct": correct, "threshold": threshold, "above_mean": above_mean}
+    how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **scored)
     asked = _asked(format, user if person is None else person, item, response, orient, ignore, items)
-    files = find_files(path)
+    files = find_files(path, sheet=sheet, encoding=encoding)
+    check_encoded(files)
     source = source_name(files)
-    with polars_errors_named(source):
+
+    def read(files: list[File]) -> Responses:
         tables = [open_table(file) for file in files]
         return _from_tables(tables, Request(how, asked, duplicates, source, None, progress))
+
+    with polars_errors_named(source):
+        return read_as_written(files, read)
 
 
 def responses_from_frame(
@@ -202,25 +220,30 @@ def _several(given: Any) -> tuple[Any, ...]:
     return (given,) if one else tuple(given)
 
 
-def scoring_of(*, key: Key | None = None, **options: Any) -> Scoring:
+def scoring_of(
+    *, key: Key | None = None, key_sheet: str | int | None = None, encoding: str | None = None, **options: Any
+) -> Scoring:
     """How to score, every option checked; the key may be a file."""
     if key is not None and not isinstance(key, Mapping):
         # Options that exclude each other are an error whether or not the key file can be read.
         scoring(key={}, **options)
-        key = _read_key(key)
+        key = _read_key(key, key_sheet, encoding)
+    elif key_sheet is not None:
+        raise OptionError(option("key_sheet"), " is a sheet of the workbook that ", option("key", ...), " names.")
     return scoring(key=key, **options)
 
 
-def _read_key(path: Path) -> dict[str, str]:
+def _read_key(path: Path, sheet: str | int | None, encoding: str | None) -> dict[str, str]:
     from spectral_irt.responses.reading.files import find_files, open_table
     from spectral_irt.responses.reading.key import key_of_table
     from spectral_irt.responses.reading.tabular import polars_errors_named
+    from spectral_irt.responses.reading.text_encodings import read_as_written
 
-    file, *others = find_files(path)
+    file, *others = find_files(path, sheet=sheet, sheet_option="key_sheet", encoding=encoding)
     if others:
         raise ReadError(f"key names {1 + len(others)} files; an answer key is one file.")
     with polars_errors_named(file.name):
-        return key_of_table(open_table(file))
+        return read_as_written([file], lambda files: key_of_table(open_table(files[0])))
 
 
 @contextmanager
@@ -235,6 +258,12 @@ def options_going_to(where: str) -> Iterator[None]:
 
 
 def _from_tables(tables: Sequence[Table], request: Request) -> Responses:
+    responses = _read_tables(tables, request)
+    notes = [note for table in tables for note in table.notes]
+    return replace(responses, notes=(*notes, *responses.notes)) if notes else responses
+
+
+def _read_tables(tables: Sequence[Table], request: Request) -> Responses:
     from spectral_irt.responses.reading.columns import check_named
     from spectral_irt.responses.reading.layout import Long, Wide, find_layout, words_of
     from spectral_irt.responses.reading.long_tables import LongTables, long_responses

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, check_option, join, option
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.missing import NOT_ANSWERED
+from spectral_irt.responses.missing import CELL_ERRORS, NOT_ANSWERED
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,7 +72,9 @@ class Scoring:
         if self.compares_text:
             text = one_spelling(as_series(values))
             given = (~text.is_in([*NOT_ANSWERED, *self.missing])).fill_null(False)
-            return Answers(text.filter(given), _unless_all(given.to_numpy()), None)
+            failed = text.is_in(CELL_ERRORS).fill_null(False) & given
+            odd = failed.to_numpy() if failed.any() else None
+            return Answers(text.filter(given), _unless_all(given.to_numpy()), odd)
         numbers, no_number = self._numbers(values)
         if self.expects_01:
             answered = (numbers == 0) | (numbers == 1)

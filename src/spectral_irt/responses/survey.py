@@ -109,6 +109,8 @@ class Survey:
         place, text = self.first
         kinds = list(self.odd)
         expected = "neither 0/1 nor missing" if self.scoring.expects_01 else "not a finite number"
+        if self.scoring.compares_text:
+            expected = "an error of the spreadsheet, not an answer"
         values = "value" if self.n_odd == 1 else "values"
         sentence: str = (
             f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}, which is "

@@ -234,6 +234,7 @@ def test_errors_of_anchors_are_passed_on() -> None:
     assert follow.sum(axis=1) == pytest.approx(1)  # a common error of all anchors moves everything alike
 
 
+@pytest.mark.slow
 def test_new_answers_do_not_lessen_the_error_of_a_link(forms: tuple[SpectralRasch, SpectralRasch, Bank]) -> None:
     _, _, bank = forms
     linked = link(bank_of(np.full(13, 0.5), 2.0), bank, "mean").apply(bank)  # a link that is hardly one

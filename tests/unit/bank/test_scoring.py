@@ -35,6 +35,7 @@ def test_the_verb_gives_a_table_of_people(bank: Bank) -> None:
     assert np.array_equal(bank.item_columns()["score"], bank.n_right)
 
 
+@pytest.mark.slow
 def test_one_person_is_scored_under_the_population_of_the_bank(bank: Bank, tmp_path: Path) -> None:
     assert bank.population is not None
     assert bank.population.mean == pytest.approx(0, abs=0.15)  # 1,000 people: standard error 0.04

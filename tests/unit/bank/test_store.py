@@ -198,6 +198,7 @@ def test_a_crash_at_any_step_leaves_the_old_bank_whole(
     assert len(list(folder.iterdir())) == 4
 
 
+@pytest.mark.slow
 def test_killed_before_the_manifest_is_in_place(bank: Bank, tmp_path: Path) -> None:
     """Without any chance to clean up, the old bank is still whole, and the next one can be saved."""
     folder = saved(bank, tmp_path)

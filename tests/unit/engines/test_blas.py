@@ -90,6 +90,7 @@ def test_a_small_fit_has_one_throughout(small: int, expected: set[int], monkeypa
     assert all(one == expected for one in heard)
 
 
+@pytest.mark.slow
 def test_the_package_is_imported_without_the_library_that_does_it() -> None:
     code = "import sys, spectral_irt.public; assert 'threadpoolctl' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -112,6 +112,7 @@ def test_the_prior_fades_with_what_is_known():
     np.testing.assert_allclose(fading(information, tied), [1, 1, 0.4, 0, 0, 1])
 
 
+@pytest.mark.slow
 def test_the_priors_matrix_three_ways():
     data = simulate.rasch(200, 15, design="sampled", p=0.3, seed=4).responses
     prior = Prior(Neighbors(data), 1.7, np.linspace(0, 1, 15), estimated=False)

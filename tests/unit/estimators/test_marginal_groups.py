@@ -45,6 +45,7 @@ def brute_force(X, group, n_groups):
     return beta, found.x[m:][:n_groups], np.exp(found.x[m + n_groups :]), -found.fun
 
 
+@pytest.mark.slow
 def test_the_maximum_is_that_of_brute_force():
     X, _, _ = vertical(60, seed=3)
     X = X[:, 4:12]  # two of their own, four in common, two of their own

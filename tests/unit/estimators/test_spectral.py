@@ -47,6 +47,7 @@ def test_ability_beats_users_beats_pairs_on_skewed_data():
     assert rmse["ability"] < rmse["persons"] < rmse["pairs"]
 
 
+@pytest.mark.slow
 def test_true_difficulties_of_eight_are_reported():
     beta = np.concatenate([[-8.0, 8.0], np.linspace(-2, 2, 20)])
     data = simulate.rasch(60_000, 22, difficulty=beta, ability_sd=2.0, seed=1)

@@ -93,6 +93,7 @@ def test_contrasts_are_differences_of_separate_fits():
     np.testing.assert_allclose(other.contrasts["contrast"], -found.contrasts["contrast"])
 
 
+@pytest.mark.slow
 def test_chosen_anchors_are_zero_on_average():
     data, groups = two_groups((300, 250), 6, seed=3)
     found = SpectralRasch().fit(data).analyse(data).dif(groups, anchors=[1, 4])
@@ -344,6 +345,7 @@ def test_what_is_said_agrees_with_the_tables():
     assert quiet >= 1
 
 
+@pytest.mark.slow
 def test_a_row_that_is_flagged_is_named():
     """Against the reference alone a difference may be sure that is none over all groups taken together."""
     data = simulate.rasch(1200, 10, seed=3)

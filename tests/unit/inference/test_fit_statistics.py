@@ -127,11 +127,13 @@ def test_conditional_by_enumeration(pieces, missing):
                 np.testing.assert_allclose(z, (np.cbrt(square) - 1) * 3 / q + q / 3, atol=1e-6)
 
 
-def test_saddlepoint_for_long_users():
-    data = simulate.rasch(300, 200, seed=3)
+@pytest.mark.parametrize("shape", [(300, 200), (800, 25)])
+def test_the_series_for_long_rows(shape):
+    data = simulate.rasch(*shape, seed=3)
     exact = conditional_statistics(data.responses, data.difficulty).mean_squares
-    rough = conditional_statistics(data.responses, data.difficulty, cutoff=50).mean_squares
-    np.testing.assert_allclose(rough.infit, exact.infit, atol=1e-3)
+    rough = conditional_statistics(data.responses, data.difficulty, series_from=4.0).mean_squares
+    np.testing.assert_allclose(rough.infit, exact.infit, atol=1e-5)
+    np.testing.assert_allclose(rough.outfit_z, exact.outfit_z, atol=1e-3)
 
 
 @pytest.mark.slow

@@ -60,6 +60,7 @@ def test_groups_explain_a_vertical_scale():
     assert not grouped.findings
 
 
+@pytest.mark.slow
 def test_an_adaptive_test_is_told():
     answers = simulate.rasch(600, 60, design="adaptive", length=15, seed=5).responses
     study = SpectralRasch().fit(answers).analyse(answers)
@@ -72,6 +73,7 @@ def test_an_adaptive_test_is_told():
     assert told.record()["design"] == "adaptive"
 
 
+@pytest.mark.slow
 def test_of_very_much_a_sample_is_compared():
     answers = simulate.rasch(3000, MOST_ITEMS + 50, design="sampled", p=0.15, seed=6).responses
     test = compare_likelihoods(answers, np.zeros(answers.n_items))

@@ -41,6 +41,7 @@ def test_adjusted_p_values_equal_their_definitions():
 # ---------------------------------------------------------------------------------------- andersen
 
 
+@pytest.mark.slow
 def test_andersen_leaves_out_what_is_extreme_in_a_group_and_refits():
     table = simulate.rasch(300, 8, seed=3).responses.to_dense()
     group = np.repeat(["a", "b"], 150)
@@ -108,6 +109,7 @@ def test_z_is_antisymmetric_in_the_groups():
     np.testing.assert_allclose(one.item_statistic, one.z**2)
 
 
+@pytest.mark.slow
 def test_wald_by_item_is_score_split_of_a_conditional_fit():
     data = simulate.rasch(500, 8, seed=6).responses
     fit = ConditionalRasch(se="none").fit(data)
@@ -146,6 +148,7 @@ def test_too_few_users_for_so_many_items():
     assert np.isfinite(found.z).all()
 
 
+@pytest.mark.slow
 def test_one_block_or_many():
     from split import in_blocks
 

@@ -120,6 +120,7 @@ def test_every_reliability_is_named():
     assert {study.reliability(method).eap_reliability for method in ("wle", "ml", "eap")} == {found.eap_reliability}
 
 
+@pytest.mark.slow
 def test_a_sample_of_many_people_says_the_same(monkeypatch):
     data = simulate.rasch(4000, 10, seed=5)
     whole = marginal_reliability(data.responses, data.difficulty)

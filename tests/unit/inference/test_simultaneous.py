@@ -35,6 +35,7 @@ def test_equal_errors_have_the_studentized_range() -> None:
 
 
 @pytest.mark.parametrize("correlated", [False, True])
+@pytest.mark.slow
 def test_largest_error_is_that_of_all_pairs(correlated: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Leaving out pairs loses none, with very different standard errors and with blocks of items that err together."""
     rng = np.random.default_rng(2)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import ReadError
 from spectral_irt.responses.reading.files import File
-from spectral_irt.responses.reading.raw import RawPiece, check_utf8, end_of_last_record, raw_pieces
+from spectral_irt.responses.reading.raw import RawPiece, check_utf8, end_of_last_record, notes_on_encoding, raw_pieces
 from spectral_irt.responses.reading.tabular import (
     HEAD_ROWS,
     Pieces,
@@ -195,6 +195,7 @@ def open_table(file: File) -> Table:
         text.pieces,
         loose_header=True,
         grid=text.grid,
+        notes=notes_on_encoding(file),
     )
 
 

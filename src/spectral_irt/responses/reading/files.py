@@ -6,11 +6,12 @@ import glob
 import importlib
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spectral_irt.errors import ReadError
+from spectral_irt.errors import OptionError, ReadError, option
+from spectral_irt.responses.reading.text_encodings import checked_encoding
 
 if TYPE_CHECKING:
     from spectral_irt.responses.reading.tabular import Table
@@ -35,19 +36,27 @@ FORMATS = {
     "arrow": Format((".arrow", ".ipc", ".feather"), "columnar", b"ARROW1"),
     "json": Format((".jsonl", ".jsonlines", ".ndjson", ".json"), "json_lines"),
     "eval": Format((".eval",), "json_lines"),  # always a log of inspect_ai
+    "workbook": Format((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "workbook"),
+    "spss": Format((".sav", ".zsav"), "statistics", b"$FL"),
+    "stata": Format((".dta",), "statistics", b"<stata_d"),
 }
+TEXT = ("csv", "json")
+BINARY = ("workbook", "spss", "stata")
+ENCODED = (*TEXT, "spss", "stata")  # kinds whose text may be in one encoding or another
 COMPRESSIONS = {".gz": "gz", ".zst": "zst", ".zstd": "zst"}
-READABLE = "CSV or TSV (plain, .gz, .zst), Parquet, Arrow/Feather and JSON lines"
+READABLE = (
+    "CSV or TSV (plain, .gz, .zst), Excel (.xlsx, .xls) and OpenDocument (.ods) workbooks, SPSS (.sav), Stata (.dta), "
+    "Parquet, Arrow/Feather and JSON lines"
+)
+ZIP, COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"  # how .xlsx and .ods begin, and how .xls does
 
 _FROM_R = "Save it as CSV first; in R: write.csv(data, 'answers.csv', row.names = FALSE)."
 _FROM_PYTHON = "Load it yourself and pass the table to spectral_irt.responses_from_frame."
-_FROM_SHEET = (
-    "Save it as CSV from the spreadsheet program, or pass pandas.read_excel(...) to spectral_irt.responses_from_frame."
-)
+_FROM_SHEET = "Save it as .xlsx or CSV from the spreadsheet program."
 _UNPACK = "Unpack it first."
 REMEDIES = {
-    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods", ".numbers"), _FROM_SHEET),
-    **dict.fromkeys((".sav", ".dta", ".rds", ".rda", ".rdata", ".sas7bdat", ".xpt", ".por"), _FROM_R),
+    **dict.fromkeys((".numbers", ".xlt", ".xltx", ".gsheet"), _FROM_SHEET),
+    **dict.fromkeys((".rds", ".rda", ".rdata", ".sas7bdat", ".xpt", ".por"), _FROM_R),
     **dict.fromkeys((".npy", ".npz", ".mat", ".h5", ".hdf5", ".db", ".sqlite", ".orc", ".avro"), _FROM_PYTHON),
     **dict.fromkeys((".pkl", ".pickle", ".joblib"), "Nothing is unpickled here. " + _FROM_PYTHON),
     **dict.fromkeys((".zip", ".bz2", ".xz", ".7z", ".tar", ".rar"), _UNPACK),
@@ -56,11 +65,19 @@ REMEDIES = {
 
 @dataclass(frozen=True)
 class File:
-    """A file, its family ("csv", "parquet", "arrow", "json") and its compression ("gz", "zst" or None)."""
+    """A file, its family (one of `FORMATS`) and its compression ("gz", "zst" or None).
+
+    `sheet` is the sheet of a workbook, by name or number from 1, and `encoding` that of a text, as they were said;
+    `guessed` says that nobody said the encoding: the text is not UTF-8.
+    """
 
     path: Path
     family: str
     compression: str | None
+    sheet: str | int | None = None
+    sheet_option: str = "sheet"  # what says it
+    encoding: str | None = None
+    guessed: bool = False
 
     @property
     def name(self) -> str:
@@ -71,8 +88,11 @@ class File:
         return any(suffix.lower() in (".tsv", ".tab") for suffix in self.path.suffixes)
 
 
-def find_files(path: Paths) -> list[File]:
-    """The files that a path, several paths or a glob mean, all of one family."""
+def find_files(
+    path: Paths, *, sheet: str | int | None = None, sheet_option: str = "sheet", encoding: str | None = None
+) -> list[File]:
+    """The files that a path, several paths or a glob mean, all of one family; `sheet` and `encoding` as in `File`."""
+    encoding = checked_encoding(encoding)
     several = isinstance(path, Iterable) and not isinstance(path, str | bytes | os.PathLike)
     paths: list[Any] = list(path) if several else [path]  # type: ignore[arg-type]
     if not paths:
@@ -82,7 +102,20 @@ def find_files(path: Paths) -> list[File]:
     if len(families) > 1:
         shown = " and ".join(f"{name!r} ({family})" for family, name in families.items())
         raise ReadError(f"the files are of different kinds: {shown}. Read those of one kind at a time.")
-    return files
+    if sheet is not None and files[0].family != "workbook":
+        raise OptionError(
+            f"{files[0].name} is not a workbook, so it has no sheets; leave out ", option(sheet_option, ...), "."
+        )
+    return [replace(file, sheet=sheet, sheet_option=sheet_option, encoding=encoding) for file in files]
+
+
+def check_encoded(files: list[File]) -> None:
+    """Refuse an encoding that was said of files that are no text."""
+    if files[0].encoding is not None and files[0].family not in ENCODED:
+        raise OptionError(
+            option("encoding", ...),
+            f" is for text files, SPSS and Stata; {files[0].name} says itself how its text is written. Leave it out.",
+        )
 
 
 def open_table(file: File) -> Table:
@@ -136,7 +169,11 @@ def recognize(path: Path) -> File:
         return File(path, begins[0], None)
     if suffix in FORMATS["eval"].endings:
         return File(path, "eval", None)
-    if suffix in REMEDIES or start[:4] == b"PK\x03\x04":
+    if compression and suffix in (ending for family in BINARY for ending in FORMATS[family].endings):
+        raise ReadError(f"{path.name} is packed, and files of this kind are read as they are. {_UNPACK}")
+    if suffix in FORMATS["workbook"].endings or (suffix not in REMEDIES and _holds_workbook(path, start)):
+        return File(path, "workbook", None)
+    if suffix in REMEDIES or start[:4] == ZIP:
         remedy = REMEDIES.get(suffix, _UNPACK)
         raise ReadError(f"{path.name} is not a kind of file that is read here ({READABLE}). {remedy}")
     actual = {b"\x1f\x8b": "gz", b"\x28\xb5": "zst"}.get(start[:2])
@@ -155,6 +192,19 @@ def recognize(path: Path) -> File:
     if family == "parquet":
         raise ReadError(f"{path.name} is not a Parquet file: it does not begin with PAR1. Write it again.")
     return File(path, family, actual)
+
+
+def _holds_workbook(path: Path, start: bytes) -> bool:
+    """Whether a file that is not called one is an .xlsx workbook."""
+    if start[:4] != ZIP:
+        return False
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return "xl/workbook.xml" in archive.namelist()
+    except (zipfile.BadZipFile, OSError, ValueError):
+        return False
 
 
 def _first_bytes(path: Path) -> bytes:

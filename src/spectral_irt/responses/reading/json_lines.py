@@ -24,7 +24,7 @@ from spectral_irt.responses.reading.columns import Chosen, attributes_among, nam
 from spectral_irt.responses.reading.files import File
 from spectral_irt.responses.reading.layout import ID_NAMES, ITEM_NAMES, RESPONSE_NAMES, USER_NAMES, plain
 from spectral_irt.responses.reading.numbering import ItemIndex, check_names
-from spectral_irt.responses.reading.raw import check_utf8, end_of_last_line, raw_pieces
+from spectral_irt.responses.reading.raw import check_utf8, end_of_last_line, notes_on_encoding, raw_pieces
 from spectral_irt.responses.reading.request import Asked
 from spectral_irt.responses.reading.sheets import Rows, Sheet
 from spectral_irt.responses.reading.tabular import HEAD_ROWS, Pieces, Table
@@ -291,4 +291,5 @@ def open_table(file: File) -> Table:
         return None if is_long(opened, asked) else JsonRows(opened, asked, key)
 
     loose = [type(value) is int for _, value in opened.first]
-    return Table(file.name, columns, [pl.String] * len(columns), loose, head, pieces, people=people)
+    notes = notes_on_encoding(file)
+    return Table(file.name, columns, [pl.String] * len(columns), loose, head, pieces, people=people, notes=notes)

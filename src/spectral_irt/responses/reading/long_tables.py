@@ -90,7 +90,7 @@ class LongTables:
         for number, (table, layout) in enumerate(zip(self.tables, self.layouts, strict=True)):
             start = 0
             for frame, done in table.pieces([layout.user, layout.item, layout.response]):
-                rows = np.arange(start + 1, start + frame.height + 1)
+                rows = table.rows_above + np.arange(start + 1, start + frame.height + 1)
                 start += frame.height
                 empty = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
                 if empty.any():

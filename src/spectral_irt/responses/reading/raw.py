@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import itertools
 import sys
 import zlib
 from collections.abc import Callable, Iterator
@@ -12,8 +13,10 @@ from typing import IO, NamedTuple
 import numpy as np
 import polars as pl
 
-from spectral_irt.errors import ReadError
+from spectral_irt.errors import ReadError, option
+from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.reading.files import File
+from spectral_irt.responses.reading.text_encodings import NotUtf8Error, encoding_notes, in_utf8, told_encoding
 
 PIECE_BYTES = 1 << 23
 LONGEST_RECORD = 1 << 26  # a longer one means that a quotation mark was never closed
@@ -68,9 +71,22 @@ def end_of_last_record(buffer: bytes) -> int:
     return int(breaks[outside][-1]) + 1 if outside.any() else 0
 
 
+def notes_on_encoding(file: File) -> tuple[Finding, ...]:
+    """What to say about how the text is written."""
+    if file.compression == "zst":  # which is UTF-8, or an error
+        return ()
+    return encoding_notes(file, next((data for data, _ in _unpacked_plain(file, 4096)), b""))
+
+
 def _unpacked(file: File, size: int) -> Iterator[tuple[bytes, float]]:
     """The unpacked bytes without byte-order mark, and the share of the file read by now."""
     pieces = _unpacked_zst(file, size) if file.compression == "zst" else _unpacked_plain(file, size)
+    start = next(pieces, None)
+    if start is not None:
+        encoding = file.encoding or told_encoding(start[0])
+        pieces = itertools.chain([start], pieces)
+        if encoding is not None and encoding != "utf-8":
+            pieces = in_utf8(file, pieces, encoding)
     first = True
     for data, done in pieces:
         if first:
@@ -117,9 +133,7 @@ def _unpacked_zst(file: File, size: int) -> Iterator[tuple[bytes, float]]:
             yield ("\n".join(batch.to_series().to_list()) + "\n").encode(), 0.5
     except (pl.exceptions.PolarsError, OSError) as error:
         if "utf8" in str(error):
-            raise ReadError(
-                f"{file.name} is not UTF-8 text when unpacked; re-encode it (iconv -f LATIN1 -t UTF-8)."
-            ) from None
+            raise ReadError(f"{file.name} is not UTF-8 text when unpacked; unpack it first, and read that.") from None
         raise _damaged_zst(file, error) from None
 
 
@@ -129,11 +143,6 @@ def _damaged_zst(file: File, error: Exception) -> ReadError:
 
 def _check_is_text(file: File, data: bytes) -> None:
     start = data[:4096]
-    if start[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise ReadError(
-            f"{file.name} is UTF-16 text; re-encode it as UTF-8 (iconv -f UTF-16 -t UTF-8, or 'CSV UTF-8' in the "
-            "spreadsheet program)."
-        )
     if b"\0" in start or (_mostly_control(start) and not _begins_as_utf8(start)):
         raise ReadError(f"{file.name} is not text but binary data; check that it is the file you mean.")
 
@@ -159,7 +168,14 @@ def check_utf8(file: File, piece: RawPiece) -> None:
     except UnicodeDecodeError as error:
         line = piece.line + piece.data.count(b"\n", 0, error.start)
         byte = piece.data[error.start]
-        raise ReadError(
+        # After characters that are UTF-8 the byte is damage; without them, the file is in another encoding.
+        kind = NotUtf8Error if piece.data[: error.start].isascii() and file.encoding is None else ReadError
+        complaint = kind(
             f"{file.name}: line {line:,} is not UTF-8 text (byte 0x{byte:02X}, {bytes([byte]).decode('latin-1')!r} in "
-            "Latin-1). Re-encode the file, for instance: iconv -f LATIN1 -t UTF-8 old.csv > new.csv."
-        ) from None
+            "Latin-1). Correct the line, or say how the file is written, as in ",
+            option("encoding", "cp1252"),
+            ".",
+        )
+        if isinstance(complaint, NotUtf8Error):
+            complaint.path = file.path
+        raise complaint from None

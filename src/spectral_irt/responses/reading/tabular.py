@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from spectral_irt.errors import ReadError, SpectralIrtError, listed
+from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.reading.numbering import is_loose
 
 if TYPE_CHECKING:
@@ -53,6 +54,10 @@ class Table:
     people : function, optional
         Given what was asked and the items of the key, `Rows` when each record is a person with answers of their own
         (JSON), or None when it is a row like those of other tables.
+    rows_above : int
+        Rows of the sheet above the first row here, the header among them, where people count those too (workbooks).
+    notes : tuple of findings
+        What there is to say about how the file was read.
     """
 
     name: str
@@ -65,6 +70,8 @@ class Table:
     grid: Callable[[], Iterator[tuple[pl.Series, float]]] | None = None
     row_labels: pl.Series | None = None
     people: Callable[[Asked, Iterable[Any]], Rows | None] | None = None
+    rows_above: int = 0
+    notes: tuple[Finding, ...] = ()
 
 
 @contextmanager

@@ -78,7 +78,7 @@ class WideRows:
 
     def _sheet(self, slab: Slab, codes: NDArray[np.int32], start: int, number: int) -> Sheet:
         n = len(codes)
-        rows = np.arange(start + 1, start + slab.height + 1)
+        rows = self.table.rows_above + np.arange(start + 1, start + slab.height + 1)
         if slab.labels is None:
             labels = self._row_labels(slab.height, start, number)
         else:
