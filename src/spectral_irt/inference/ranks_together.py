@@ -6,14 +6,11 @@ most pairs of a real set are too far apart to be confused. And a wrong pair make
 no other to spare: for every item that is wrongly put above it, one that is truly above must be known to be.
 
 What the difficulties are is not known, but how they are spread over the items is learned (`spread.py`). Draws of the
-difficulties given the estimates have the ranks that the items may truly have. With the middle m_i of an item's ranks
-and the distances u_i, d_i to the ends of their middle 95%, of each draw
-
-    T = max_i max((r_i - m_i) / u_i, (m_i - r_i) / d_i),
-
-and the intervals with the ranks r of T_i(r) <= the 95% point of T hold all of a draw's ranks in 95% of draws. Over
-leaderboards like this one they hold in 95% of them; of a particular one, no such thing can be said without widening
-them to the other kind.
+difficulties given the estimates have the ranks that the items may truly have. Each item's interval has the ranks r with
+P(rank <= r) and P(rank >= r) both at least t, and t is the largest at which all of a draw's ranks are inside in 95% of
+draws. Over leaderboards like this one the intervals then hold in about 95% of them; of one with given difficulties
+nothing of the kind can be said, short of widening them to the other sort. Where items are so many that t cannot be told
+from the draws, intervals reach beyond the middle 95% of each item's ranks by a common factor instead.
 
 References
 ----------
@@ -34,6 +31,8 @@ from spectral_irt.inference.simultaneous import (
 )
 from spectral_irt.responses.block import Floats, Ints
 
+STRICTER = 0.8  # of the share of draws that may be outside: the spread is learned from the same items, and less sure
+SEEN = 4  # draws beyond each end of an interval, at least, for t to be told from them
 MARGIN = 0.5  # of a rank: an item whose rank never varies in the draws has still some width
 MOST = 400  # items up to which pairs are looked at again and again, draws x pairs of them
 
@@ -48,12 +47,28 @@ def ranks_together(ranks: Ints, level: float = LEVEL) -> tuple[Ints, Ints]:
     ([1, 1, 3], [2, 2, 3])
     """
     n, m = ranks.shape
-    tail = (1 - level) / 2
+    outside = STRICTER * (1 - level)
+    by_tail = n * outside >= 2 * m * SEEN
+    return _equal_tails(ranks, outside) if by_tail else _stretched(ranks, outside)
+
+
+def _equal_tails(ranks: Ints, outside: float) -> tuple[Ints, Ints]:
+    n, m = ranks.shape
+    count = np.stack([np.bincount(ranks[:, i], minlength=m + 1)[1:] for i in range(m)])
+    at_most = np.cumsum(count, axis=1)
+    tail = np.minimum(at_most, n - at_most + count)  # draws at least as far out, items x ranks
+    least = tail[np.arange(m), ranks - 1].min(axis=1)  # of each draw
+    inside = (tail >= np.quantile(least, outside, method="lower")) & (count > 0)
+    return 1 + np.argmax(inside, axis=1), m - np.argmax(inside[:, ::-1], axis=1)
+
+
+def _stretched(ranks: Ints, outside: float) -> tuple[Ints, Ints]:
+    m = ranks.shape[1]
     middle = np.median(ranks, axis=0)
-    up = np.quantile(ranks, 1 - tail, axis=0) - middle + MARGIN
-    down = middle - np.quantile(ranks, tail, axis=0) + MARGIN
+    up = np.quantile(ranks, 0.975, axis=0) - middle + MARGIN
+    down = middle - np.quantile(ranks, 0.025, axis=0) + MARGIN
     far = np.maximum((ranks - middle) / up, (middle - ranks) / down).max(axis=1)
-    reach = float(np.quantile(far, level, method="higher"))
+    reach = float(np.quantile(far, 1 - outside, method="higher"))
     tiny = 1e-9  # a rank at the very end belongs to it
     low = np.ceil(middle - reach * down - tiny).astype(np.int64)
     high = np.floor(middle + reach * up + tiny).astype(np.int64)

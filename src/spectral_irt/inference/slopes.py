@@ -1,6 +1,6 @@
 """Discrimination as a diagnosis: how steeply the chance of a right answer rises with ability, item by item.
 
-The Rasch model gives every item the same slope. Given abilities, each item's own slope is that of a logistic regression,
+The Rasch model gives every item the same slope. Given abilities, each item's own is that of a logistic regression,
 
     P(x = 1 | theta) = sigmoid(slope theta - intercept),
 
@@ -34,7 +34,7 @@ class Slopes:
 
     Attributes
     ----------
-    slope, se : float arrays
+    slope, se, intercept : float arrays
         NaN where too few people answered, or all alike.
     z : float array
         How much steeper (positive) or flatter (negative) than the Rasch model's slope of 1: the score test, which
@@ -51,6 +51,7 @@ class Slopes:
 
     slope: Floats
     se: Floats
+    intercept: Floats
     z: Floats
     p_negative: Floats
     negative: Floats
@@ -58,6 +59,7 @@ class Slopes:
     df: int
     p: float
     spread: float
+    word: str = "items"
 
     def columns(self) -> Columns:
         return {
@@ -72,25 +74,28 @@ class Slopes:
         """What follows, in words."""
         known = np.isfinite(self.slope)
         if not known.any():
-            return "No item has enough answers for a slope of its own."
+            return f"None of the {self.word} has enough answers for a slope of its own."
         share = float(np.mean(self.slope[known] < 0))
         said = (
             f"Slopes differ by a standard deviation of {self.spread:.2f} around {np.median(self.slope[known]):.2f} "
-            f"(is one slope enough: chi2 = {self.chi2:,.0f}, df = {self.df:,}, p = {self.p:.2g}); {share:.1%} are estimated "
-            f"below zero, {int(self.negative.sum()):,} of {int(known.sum()):,} surely so."
+            f"(is one slope enough: chi2 = {self.chi2:,.0f}, df = {self.df:,}, p = {self.p:.2g}); {share:.1%} are "
+            "estimated "
+            f"below zero, {int(self.negative.sum()):,} of {int(known.sum()):,} {self.word} surely so."
         )
         if self.p > LEVEL:
             return said + " One slope for all is enough: the Rasch model's scores are all that the answers tell."
         return said + (
-            " One slope for all is not enough: items tell those apart who answered them to different degrees, and a score "
-            "that counts all alike is not the most precise one. Ranks and contrasts remain right as statements about "
-            "this set of items; steep items measure best, and those with a slope below zero measure something else or "
-            "have a wrong key."
+            f" One slope for all is not enough: some {self.word} measure better than others, and a score that counts "
+            "all "
+            f"alike is not the most precise one. What is said here stays right for {self.word} like these; steep ones "
+            "measure best, and those with a slope below zero measure something else or have a wrong key."
         )
 
 
-def slopes(responses: Responses, ability: Floats) -> Slopes:
+def slopes(responses: Responses, ability: Floats, word: str = "items") -> Slopes:
     """The slope of every item on these abilities, one for each person; people without one are left out.
+
+    `word` is what items are called in sentences.
 
     Examples
     --------
@@ -104,10 +109,10 @@ def slopes(responses: Responses, ability: Floats) -> Slopes:
     total, right = n.sum(axis=1), r.sum(axis=1)
     usable = ((n > 0).sum(axis=1) >= LEAST) & (right > 0) & (right < total)
     m = responses.n_items
-    slope, se, z = (np.full(m, np.nan) for _ in range(3))
+    slope, se, intercept, z = (np.full(m, np.nan) for _ in range(4))
     if usable.any():
         z[usable] = _score_test(n[usable], r[usable], theta)
-        slope[usable], se[usable] = _regressions(n[usable], r[usable], theta)
+        slope[usable], se[usable], intercept[usable] = _regressions(n[usable], r[usable], theta)
     from scipy.special import chdtrc, ndtr
 
     p_negative = np.where(usable, ndtr(slope / np.where(usable, se, 1.0)), np.nan)
@@ -117,7 +122,8 @@ def slopes(responses: Responses, ability: Floats) -> Slopes:
     spread = np.nan
     if df > 1:
         spread = float(np.sqrt(max(np.var(slope[usable], ddof=1) - np.mean(se[usable] ** 2), 0.0)))
-    return Slopes(slope, se, z, p_negative, negative, chi2, df, float(chdtrc(df, chi2)) if df else np.nan, spread)
+    p = float(chdtrc(df, chi2)) if df else np.nan
+    return Slopes(slope, se, intercept, z, p_negative, negative, chi2, df, p, spread, word)
 
 
 def slope_findings(found: Slopes, labels: np.ndarray, word: str = "items") -> list[Finding]:
@@ -189,8 +195,8 @@ def _score_test(n: Floats, r: Floats, theta: Floats) -> Floats:
     return np.divide(score, np.sqrt(variance), out=np.full(len(score), np.nan), where=variance > 0)
 
 
-def _regressions(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats]:
-    """Slopes and their errors, by Newton's method with halved steps."""
+def _regressions(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
+    """Slopes, their errors, and intercepts, by Newton's method with halved steps."""
     c = _intercepts(n, r, theta)
     a = np.ones(len(c))
     precision = PRIOR_SD**-2
@@ -224,4 +230,4 @@ def _regressions(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats]:
     p = sigmoid(a[:, None] * theta - c[:, None])
     w = n * p * (1 - p)
     h_aa, h_ac, h_cc = w @ theta**2 + precision, w @ theta, w.sum(axis=1) + 1e-9
-    return a, np.sqrt(h_cc / (h_aa * h_cc - h_ac**2))
+    return a, np.sqrt(h_cc / (h_aa * h_cc - h_ac**2)), c

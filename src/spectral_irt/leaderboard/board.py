@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from spectral_irt.leaderboard.plot import RankPlot
 
 Tell = Callable[[str], None]
+FEW, MORE_DRAWS = 100, 5  # of so few models, so many times the usual draws: the ends of intervals are far out
 
 
 class Leaderboard:
@@ -77,7 +78,8 @@ class Leaderboard:
         self.tell: Tell = progress or (lambda text: None)
         if self.answers.n_users < 2:
             raise DesignError(
-                f"{self.answers.source}: a leaderboard compares models, and there is {self.answers.n_users or 'none'}. Read the "
+                f"{self.answers.source}: a leaderboard compares models, and there is "
+                f"{self.answers.n_users or 'none'}. Read the "
                 "answers of two models or more."
             )
         self._clusters = self._labels("clustered_by", clustered_by)
@@ -117,7 +119,8 @@ class Leaderboard:
         labels = np.array(list(given), dtype=object)
         if len(labels) != self.answers.n_items:
             raise OptionError(
-                option(name), f" has {len(labels):,} labels, and there are {self.answers.n_items:,} prompts; give one for each."
+                option(name),
+                f" has {len(labels):,} labels, and there are {self.answers.n_items:,} prompts; give one for each.",
             )
         return labels
 
@@ -193,7 +196,9 @@ class Leaderboard:
         low, high = np.ones((2, m), dtype=np.int64), np.full((2, m), m, dtype=np.int64)
         if known.any():
             rng = np.random.default_rng([2, self.seed])
-            drawn = drawn_ranks(likely(self.calibration), covariance=covariance_among(self._fitted[1], known), rng=rng)
+            places, among = likely(self.calibration), covariance_among(self._fitted[1], known)
+            rounds = MORE_DRAWS if m <= FEW else 1
+            drawn = np.concatenate([drawn_ranks(places, covariance=among, rng=rng) for _ in range(rounds)])
             low[0, known], high[0, known] = ranks_together(m - unknown + 1 - drawn)
             found = self.contrasts_found
             some = np.ix_(known, known)
@@ -215,7 +220,7 @@ class Leaderboard:
     def slopes(self) -> Slopes:
         """How steeply each prompt rises with the ability of models; see `inference.slopes`."""
         self.tell("slopes of the prompts")
-        return slopes(self.answers, self.ability)
+        return slopes(self.answers, self.ability, "prompts")
 
     # ---------------------------------------------------------------------------------------------- tables
 
@@ -280,7 +285,7 @@ class Leaderboard:
     def alike(self) -> tuple[Columns | None, str]:
         """Pairs of prompts that behave alike, and a sentence; see `leaderboard.prompts.alike_prompts`."""
         self.tell("prompts that behave alike")
-        return alike_prompts(self.by_prompt, self.ability, self.easiness)
+        return alike_prompts(self.by_prompt, self.ability, self.slopes)
 
     @cached_property
     def families(self) -> list[list[int]]:

@@ -24,7 +24,9 @@ def of_the_fit(findings: Iterable[Finding]) -> list[Finding]:
     kept = [one for one in findings if one.code not in OWN]
     about_clusters = ("clustered", "few_clusters")
     return [
-        one if one.code in about_clusters else replace(one, sentence=TURNED + one.sentence[0].lower() + one.sentence[1:])
+        one
+        if one.code in about_clusters
+        else replace(one, sentence=TURNED + one.sentence[0].lower() + one.sentence[1:])
         for one in kept
     ]
 
@@ -43,7 +45,8 @@ def _unequal(board: Leaderboard) -> list[Finding]:
         Finding(
             "different_prompts",
             "note",
-            f"{len(some):,} of {len(n):,} models answered fewer prompts than others ({n.min():,} to {n.max():,}). Their "
+            f"{len(some):,} of {len(n):,} models answered fewer prompts than others ({n.min():,} to {n.max():,}). "
+            "Their "
             "accuracies are not comparable; their abilities are, since prompts have their own difficulties.",
             "Compare abilities, not accuracies.",
             tuple(board.answers.users[some].tolist()),
@@ -61,9 +64,11 @@ def _families(board: Leaderboard) -> list[Finding]:
         Finding(
             "model_families",
             "warning",
-            f"{several} alike beyond what abilities explain: {first}. Relatives are not separate witnesses of how hard a "
+            f"{several} alike beyond what abilities explain: {first}. Relatives are not separate witnesses of how "
+            "hard a "
             "prompt is, and the scale leans towards the larger families.",
-            "Differences between relatives are known better, not worse; for the others, see whether the order stays when "
+            "Differences between relatives are known better, not worse; for the others, see whether the order stays "
+            "when "
             "a family is reduced to one of its models.",
             tuple(board.answers.users[k] for group in groups for k in group),
         )
@@ -79,12 +84,15 @@ def _mcnemar(board: Leaderboard) -> list[Finding]:
         Finding(
             "mcnemar_differs",
             "note",
-            f"Of {m * (m - 1) // 2:,} pairs of models, {ours:,} are told apart by ability alone, {theirs:,} by McNemar's "
-            f"test alone{f', and {opposite:,} in opposite directions' if opposite else ''} (both adjusted for all pairs, "
+            f"Of {m * (m - 1) // 2:,} pairs of models, {ours:,} are told apart by ability alone, {theirs:,} by "
+            "McNemar's "
+            f"test alone{f', and {opposite:,} in opposite directions' if opposite else ''} (both adjusted for all "
+            "pairs, "
             f"{LEVEL:.0%}). McNemar compares how often each is right on the prompts both answered; the ability uses "
             "the answers of all models to say how hard prompts are, and clusters and runs of a prompt widen its errors "
             "only.",
-            "Where prompts fit the model both answer the same question; trust McNemar for these very prompts, the ability "
+            "Where prompts fit the model both answer the same question; trust McNemar for these very prompts, the "
+            "ability "
             "for prompts like them.",
         )
     ]

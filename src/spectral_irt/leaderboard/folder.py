@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectral_irt.analysis.folder import PROGRAM, written_with
 from spectral_irt.analysis.record import versions
-from spectral_irt.errors import for_shell
+from spectral_irt.errors import OutputError, for_shell, listed
 from spectral_irt.leaderboard.words import markdown
 from spectral_irt.plots.saving import write_figure
 from spectral_irt.tables import Columns, write_csv, write_json
@@ -18,7 +19,7 @@ from spectral_irt.writing import all_or_nothing, naming
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard
 
-PROGRAM = "spectral-irt leaderboard"
+COMMAND = "leaderboard"
 RECORD, TEXT, PICTURE = "leaderboard.json", "leaderboard.md", "ranks.svg"
 NAMED = 1000  # labels that a finding lists in the record
 
@@ -42,6 +43,8 @@ def record(board: Leaderboard) -> dict[str, Any]:
     models = board.model_columns()
     return {
         "program": PROGRAM,
+        "command": COMMAND,
+        "outputs": [],
         "versions": versions(),
         "input": {
             "source": board.answers.source,
@@ -59,7 +62,9 @@ def record(board: Leaderboard) -> dict[str, Any]:
         },
         "data_digest": board.answers.digest(),
         "se_method": board.calibration.provenance.se_method,
-        "models": [dict(zip(models, row, strict=True)) for row in zip(*(_plain(v) for v in models.values()), strict=True)],
+        "models": [
+            dict(zip(models, row, strict=True)) for row in zip(*(_plain(v) for v in models.values()), strict=True)
+        ],
         "mcnemar": {"ability_alone": ours, "mcnemar_alone": theirs, "opposite": opposite},
         "slopes": {
             "chi2": slopes.chi2,
@@ -73,7 +78,12 @@ def record(board: Leaderboard) -> dict[str, Any]:
         "alike_prompts": board.alike[1],
         "families": [[board.answers.users[k] for k in group] for group in board.families],
         "findings": [
-            {**one.to_dict(), "sentence": for_shell(one.sentence), "remedy": for_shell(one.remedy), "items": one.items[:NAMED]}
+            {
+                **one.to_dict(),
+                "sentence": for_shell(one.sentence),
+                "remedy": for_shell(one.remedy),
+                "items": one.items[:NAMED],
+            }
             for one in board.findings
         ],
     }
@@ -88,16 +98,31 @@ def write_board(board: Leaderboard, folder: Path, *, inputs: Iterable[str | Path
     """All files of a leaderboard."""
     tables = tables_of(board)
     targets = [folder / f"{name}.csv" for name in tables] + [folder / name for name in (RECORD, TEXT, PICTURE)]
-    with all_or_nothing(targets, inputs=inputs) as drafts:
+    stale = _stale(folder, targets)
+    with all_or_nothing(targets, inputs=inputs, stale=stale) as drafts:
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 if target.suffix == ".csv":
                     write_csv(draft, tables[target.stem])
                 elif target.name == RECORD:
-                    write_json(draft, record(board))
+                    write_json(draft, {**record(board), "outputs": [path.name for path in targets]})
                 elif target.name == TEXT:
                     draft.write_text(markdown(board), encoding="utf-8", newline="\n")
                 else:
                     figure: Any = board.plot.plot().figure
                     write_figure(figure, draft, target)
     return targets
+
+
+def _stale(folder: Path, targets: list[Path]) -> list[Path]:
+    """Files of an earlier leaderboard that the new one has not; an error where a file of somebody else is in the way."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{str(folder)!r} is a file, not a directory; choose another place. Nothing was written.")
+    ours = written_with(folder / RECORD)
+    foreign = [path.name for path in targets if path.exists() and path.name not in ours]
+    if foreign:
+        raise OutputError(
+            f"{str(folder)!r} holds {listed(foreign)}, which no leaderboard wrote there with {RECORD}; choose another "
+            "directory, or move it away. Nothing was written."
+        )
+    return [folder / name for name in sorted(ours) if (folder / name).is_file() and folder / name not in targets]

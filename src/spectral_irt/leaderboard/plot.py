@@ -46,7 +46,7 @@ class RankPlot(Display):
         ax.hlines(y, one["rank_low_sure"], one["rank_high_sure"], color=SKY, linewidth=5.5, alpha=0.5)
         ax.hlines(y, one["rank_low"], one["rank_high"], color=BLUE, linewidth=2.2)
         ax.plot(one["rank"], y, "o", color=INK, markersize=3.2)
-        for k in np.flatnonzero(np.diff(one["tier"])):
+        for k in np.flatnonzero(np.diff(one["tier"])).tolist():
             ax.axhline(k + 0.5, color=GRAY, linewidth=0.8, linestyle=(0, (3, 3)))
         right = float(np.max(one["rank_high_sure"]))
         ax.set_xlim(0.3, right + 0.7)
@@ -54,8 +54,11 @@ class RankPlot(Display):
         name_rows(ax, one["model"].tolist())
         for k in range(rows):
             text = f"{100 * one['accuracy'][k]:.1f}%"
-            ax.text(1.02, k, text, transform=ax.get_yaxis_transform(), ha="left", va="center", fontsize=SMALL, color=INK)
+            ax.text(
+                1.02, k, text, transform=ax.get_yaxis_transform(), ha="left", va="center", fontsize=SMALL, color=INK
+            )
         note(
             ax,
-            "dark: spread of abilities learned; light: whatever the abilities are; dashed: tiers; at the right: accuracy",
+            "dark: spread of abilities learned; light: whatever the abilities are; dashed: tiers; at the right: "
+            "accuracy",
         )

@@ -12,7 +12,8 @@ from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
 MOST_ALIKE = 8_000  # prompts up to which all pairs are looked at: 32 million, some seconds
-LEAST_MODELS = 20  # with fewer, prompts are alike by chance too often to say
+LEAST_MODELS = 100  # with fewer, prompts are alike by chance too often to say
+LEAST_EACH = 10  # models that have a prompt right, and wrong
 SHOWN = 200  # pairs of prompts listed at most
 ALIKE = 0.05
 FAMILY = 0.3  # correlation of residuals beyond the average of all pairs that makes two models relatives
@@ -42,15 +43,26 @@ def prompt_findings(columns: Columns) -> list[Finding]:
     """Dead prompts, and those that better models fail."""
     flag, labels = columns["flag"], columns["prompt"]
     found = []
+    n = f"of {len(flag):,} prompts"
     for name, code, words, remedy in (
-        ("all right", "too_easy", "every model has right", "They tell models apart no longer; they still count in accuracy."),
-        ("all wrong", "too_hard", "every model has wrong", "Check their keys: a prompt without a right answer looks like this too."),
-        ("better models fail", "wrong_key", "better models fail more often than worse ones", "Look at their keys first."),
+        (
+            "all right",
+            "too_easy",
+            "{} " + n + " every model has right.",
+            "They tell no models apart; accuracy counts them.",
+        ),
+        (
+            "all wrong",
+            "too_hard",
+            "{} " + n + " every model has wrong.",
+            "Check keys: a prompt without a right answer looks so.",
+        ),
+        ("better models fail", "wrong_key", "{} " + n + " better models fail more often.", "Look at their keys first."),
     ):
         some = np.flatnonzero(flag == name)
         if len(some):
             severity = "warning" if code == "wrong_key" else "note"
-            sentence = f"{len(some):,} of {len(flag):,} prompts are such as {words}."
+            sentence = words.format(f"{len(some):,}")
             found.append(Finding(code, severity, sentence, remedy, tuple(labels[some].tolist())))  # type: ignore[arg-type]
     alone = int(np.sum(columns["n"] == 1))
     if alone:
@@ -65,23 +77,26 @@ def prompt_findings(columns: Columns) -> list[Finding]:
     return found
 
 
-def alike_prompts(by_prompt: Responses, ability: Floats, easiness: Floats) -> tuple[Columns | None, str]:
+def alike_prompts(by_prompt: Responses, ability: Floats, slopes: Slopes) -> tuple[Columns | None, str]:
     """Pairs of prompts that the same models have right beyond what abilities explain; or why they are not looked for.
 
-    The correlation of residuals over models, and its p under independence, adjusted for all pairs.
+    The correlation over models of what each prompt's own slope leaves unexplained, beyond the correlation that the most
+    extreme of all pairs would have by chance in 5% of such tables.
     """
     m, n = by_prompt.n_items, by_prompt.n_users
     if m < LEAST_MODELS:
         return None, f"With fewer than {LEAST_MODELS} models, prompts that behave alike cannot be told from chance."
-    usable = np.flatnonzero((by_prompt.scores > 0) & (by_prompt.scores < by_prompt.counts) & np.isfinite(easiness))
-    if len(usable) > MOST_ALIKE:
-        return None, f"Prompts that behave alike are looked for up to {MOST_ALIKE:,} prompts; there are {len(usable):,}."
+    if n > MOST_ALIKE:
+        return None, f"Prompts that behave alike are looked for up to {MOST_ALIKE:,} prompts; there are {n:,}."
+    usable = np.flatnonzero(
+        (np.minimum(by_prompt.scores, by_prompt.counts - by_prompt.scores) >= LEAST_EACH) & np.isfinite(slopes.slope)
+    )
     if len(usable) < 2:
         return None, "Too few prompts tell models apart."
-    residuals = by_prompt.gather(_standard_residuals, ability, m, persons=(easiness,))[usable]
-    residuals /= np.sqrt((residuals**2).sum(axis=1, keepdims=True))
-    pairs = len(usable) * (len(usable) - 1) / 2
-    limit = _critical_correlation(ALIKE / pairs, m)
+    shape = slopes.slope, slopes.intercept
+    residuals = by_prompt.gather(_residuals, np.where(np.isfinite(ability), ability, 0.0), m, persons=shape)[usable]
+    residuals /= np.maximum(np.sqrt((residuals**2).sum(axis=1, keepdims=True)), 1e-6)
+    limit = _critical_correlation(ALIKE / (len(usable) * (len(usable) - 1) / 2), m)
     rows, columns, values = [], [], []
     for start in range(0, len(usable), STRIP):
         strip = residuals[start : start + STRIP] @ residuals.T
@@ -92,9 +107,15 @@ def alike_prompts(by_prompt: Responses, ability: Floats, easiness: Floats) -> tu
         values.append(strip[i[above], j[above]])
     a, b, r = np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
     best = np.argsort(-r, kind="stable")[:SHOWN]
-    table = {"prompt": by_prompt.users[usable[a[best]]], "other": by_prompt.users[usable[b[best]]], "correlation": r[best]}
-    said = f"{len(r):,} pairs of prompts are right for the same models beyond what abilities explain (correlation above {limit:.2f})."
-    return table, said
+    table = {
+        "prompt": by_prompt.users[usable[a[best]]],
+        "other": by_prompt.users[usable[b[best]]],
+        "correlation": r[best].astype(float),
+    }
+    return table, (
+        f"{len(r):,} pairs of prompts are right for the same models beyond what abilities explain (correlation above "
+        f"{limit:.2f})."
+    )
 
 
 def _critical_correlation(p: float, m: int) -> float:
@@ -104,14 +125,13 @@ def _critical_correlation(p: float, m: int) -> float:
     return float(np.tanh(-ndtri(p) / np.sqrt(max(m - 3, 1))))
 
 
-def _standard_residuals(block: Block, easiness: Floats, ability: Floats, m: int) -> NDArray[np.float32]:
-    """(x - p) / sqrt(p q) of each model (columns) on each prompt of the block; 0 where there is no answer."""
+def _residuals(block: Block, slope: Floats, intercept: Floats, ability: Floats, m: int) -> NDArray[np.float32]:
+    """x - p of each model (columns) on each prompt of the block, at the prompt's own slope; 0 without an answer."""
     person = block.user_of_response()
     items = np.asarray(block.items)
-    p = sigmoid(easiness[person] + ability[items])
-    p = np.clip(p, 0.02, 0.98)  # a single surprise must not make two prompts alike
+    eta = np.nan_to_num(slope)[person] * ability[items] - np.nan_to_num(intercept)[person]
     out = np.zeros((block.n_users, m), dtype=np.float32)
-    out[person, items] = (block.right() - p) / np.sqrt(p * (1 - p))
+    out[person, items] = block.right() - sigmoid(eta)
     return out
 
 
@@ -122,7 +142,9 @@ def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> l
 
     m = by_prompt.n_items
     known = np.isfinite(easiness) & (by_prompt.scores > 0) & (by_prompt.scores < by_prompt.counts)
-    gram = by_prompt.sum(_residual_gram, np.where(np.isfinite(ability), ability, 0.0), m, persons=(np.where(known, easiness, np.nan),))
+    gram = by_prompt.sum(
+        _residual_gram, np.where(np.isfinite(ability), ability, 0.0), m, persons=(np.where(known, easiness, np.nan),)
+    )
     size = np.sqrt(np.maximum(np.diag(gram), 1e-12))
     correlation = gram / np.outer(size, size)
     np.fill_diagonal(correlation, np.nan)

@@ -14,6 +14,7 @@ from spectral_irt.errors import OptionError, ReadError, listed, option
 from spectral_irt.responses import Responses, read_responses
 from spectral_irt.responses.block import Ints
 from spectral_irt.responses.labels import positions
+from spectral_irt.responses.pack import Duplicates
 
 BENCHMARK = "benchmark"
 Progress = Callable[[float, str], None]
@@ -67,7 +68,9 @@ def labels_of(answers: Responses, name: str, values: Any) -> NDArray[Any]:
         return np.array(["" if k < 0 or given[k] is None else given[k] for k in place], dtype=object)
     out = np.array([("" if value is None else value) for value in values], dtype=object)
     if len(out) != answers.n_items:
-        raise OptionError(f"{name} has {len(out):,} labels, and there are {answers.n_items:,} prompts; give one for each.")
+        raise OptionError(
+            f"{name} has {len(out):,} labels, and there are {answers.n_items:,} prompts; give one for each."
+        )
     return out
 
 
@@ -78,7 +81,7 @@ def read_source(
     prompts: Any = None,
     metric: Sequence[str] = (),
     threshold: float | None = None,
-    duplicates: str = "error",
+    duplicates: Duplicates = "error",
     prompts_by: str = "id",
     perturbed: bool = False,
     progress: Progress | None = None,
@@ -105,7 +108,9 @@ def read_source(
     rest = [name for name in wanted if name not in of_file]
     if files is not None:
         if reading:
-            raise OptionError(option(next(iter(reading)), ...), " is for tables, and these files are logs of a harness.")
+            raise OptionError(
+                option(next(iter(reading)), ...), " is for tables, and these files are logs of a harness."
+            )
         found = collect(
             files,
             metric=metric,
@@ -119,7 +124,9 @@ def read_source(
         source = Source(found.responses, found.prompt, dict(found.attributes), found.metrics)
     else:
         if metric:
-            raise OptionError(option("metric", ...), " is for logs of a harness; of a table, say ", option("response", ...), ".")
+            raise OptionError(
+                option("metric", ...), " is for logs of a harness; of a table, say ", option("response", ...), "."
+            )
         known = _columns_of_table(given, rest, reading) if rest else {}
         reading["ignore"] = [*reading.get("ignore", ()), *known]
         answers = read_responses(given, threshold=threshold, duplicates=duplicates, progress=progress, **reading)
@@ -127,18 +134,28 @@ def read_source(
     for name, values in of_file.items():
         source.attributes[name] = labels_of(source.answers, name, values)  # type: ignore[index]
         if not any(source.attributes[name]):
-            raise ReadError(f"{prompts}: none of its labels is that of a prompt, such as {listed(source.answers.items[:3])}.")
+            raise ReadError(
+                f"{prompts}: none of its labels is that of a prompt, such as {listed(source.answers.items[:3])}."
+            )
     return source
 
 
 def _columns_by_label(path: Any, names: Sequence[str]) -> dict[str, dict[Any, Any]]:
     """Columns of a table of prompts that are wanted, by the label in its first column, or the one called item."""
     frame = _frame([path])
-    label = next((name for name in frame.columns if name.lower() in ("item", "prompt", "prompt_id", "item_id")), frame.columns[0])
-    return {name: dict(zip(frame[label].to_list(), frame[name].to_list(), strict=True)) for name in names if name in frame.columns}
+    label = next(
+        (name for name in frame.columns if name.lower() in ("item", "prompt", "prompt_id", "item_id")), frame.columns[0]
+    )
+    return {
+        name: dict(zip(frame[label].to_list(), frame[name].to_list(), strict=True))
+        for name in names
+        if name in frame.columns
+    }
 
 
-def _columns_of_table(paths: Sequence[Any], names: Sequence[str], reading: Mapping[str, Any]) -> dict[str, dict[Any, Any]]:
+def _columns_of_table(
+    paths: Sequence[Any], names: Sequence[str], reading: Mapping[str, Any]
+) -> dict[str, dict[Any, Any]]:
     """Columns of a long table of answers: what stands beside each prompt, where it first appears."""
     from spectral_irt.responses.reading.layout import ITEM_NAMES, plain
 
@@ -147,7 +164,8 @@ def _columns_of_table(paths: Sequence[Any], names: Sequence[str], reading: Mappi
     missing = [name for name in names if name not in frame.columns]
     if missing or item is None:
         raise OptionError(
-            f"the table has no column {listed(missing or ['item'])}; its columns are {listed(frame.columns)}. What is known of "
+            f"the table has no column {listed(missing or ['item'])}; its columns are {listed(frame.columns)}. What "
+            "is known of "
             "the prompts can also be in a table of its own: ",
             option("prompts", ...),
             ".",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectral_irt.errors import printable
+from spectral_irt.errors import for_shell, listed, printable
 from spectral_irt.responses import Finding
 
 if TYPE_CHECKING:
@@ -52,14 +52,19 @@ def markdown(board: Leaderboard, most: int | None = None) -> str:
 
 
 def headline(board: Leaderboard) -> str:
+    """Who is first, and how sure that is, in Markdown."""
+    return escaped(headline_text(board))
+
+
+def headline_text(board: Leaderboard) -> str:
     """Who is first, and how sure that is."""
     models = board.model_columns()
     answers = board.answers
     first = int(np.sum(models["tier"] == 1))
     lead = (
-        f"{escaped(models['model'][0])} is first, surely ahead of all others"
+        f"{models['model'][0]} is first, surely ahead of all others"
         if first == 1
-        else f"{first:,} models share the first tier: none of them is surely worse than {escaped(models['model'][0])}"
+        else f"{first:,} models share the first tier: none of them is surely worse than {models['model'][0]}"
     )
     metric = f" Right is what {', '.join(board.source.metrics)} says." if board.source.metrics else ""
     return (
@@ -79,17 +84,17 @@ def how_to_read(board: Leaderboard) -> list[str]:
         f"Ability is in logits, with mean zero; its errors are over the sampling of {over}.",
         "Ranks (all at once): in 95% of leaderboards like this one, every model's true rank is in its interval. The "
         "spread of abilities is learned from these models; `rank_low_sure` and `rank_high_sure` hold whatever it is.",
-        "Tier: down the table, a new tier begins with a model surely worse than the first of the current one (all pairs "
+        "Tier: down the table, a new tier begins with a model surely worse than the first of the current one (all "
+        "pairs "
         "compared, chance of any false difference at most 5%). Two models of neighboring tiers need not differ.",
     ]
 
 
 def said(finding: Finding) -> str:
     """A finding with its remedy and the first of its items."""
-    from spectral_irt.errors import listed
-
-    text = str(finding)
-    return f"{text} ({listed(finding.items)})" if finding.items else text
+    text = f"{for_shell(finding.sentence)} {for_shell(finding.remedy)}".strip()
+    named = not finding.items or str(finding.items[0]) in text
+    return text if named else f"{text} ({listed(finding.items)})"
 
 
 def escaped(text: object) -> str:
@@ -111,5 +116,3 @@ def _percent(value: float) -> str:
 
 def _span(low: int, high: int) -> str:
     return f"{low}" if low == high else f"{low}-{high}"
-
-
