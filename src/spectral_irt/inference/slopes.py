@@ -40,7 +40,7 @@ class Slopes:
         How much steeper (positive) or flatter (negative) than the Rasch model's slope of 1: the score test, which
         needs no fit.
     p_negative : float array
-        Of a slope of zero or more, one-sided.
+        Of a slope of zero or more, one-sided: the score test again, which an item that separates perfectly passes too.
     negative : bool array
         Slopes below zero, at most 5% of them by chance (Benjamini & Hochberg).
     chi2, df, p : float, int, float
@@ -115,7 +115,8 @@ def slopes(responses: Responses, ability: Floats, word: str = "items") -> Slopes
         slope[usable], se[usable], intercept[usable] = _regressions(n[usable], r[usable], theta)
     from scipy.special import chdtrc, ndtr
 
-    p_negative = np.where(usable, ndtr(slope / np.where(usable, se, 1.0)), np.nan)
+    p_negative = np.full(m, np.nan)
+    p_negative[usable] = ndtr(_against_zero(n[usable], r[usable], theta))
     negative = np.zeros(m, dtype=bool)
     negative[usable] = (benjamini_hochberg(p_negative[usable]) < LEVEL) & (slope[usable] < 0)
     chi2, df = float(np.nansum(z**2)), int(usable.sum())
@@ -193,6 +194,16 @@ def _score_test(n: Floats, r: Floats, theta: Floats) -> Floats:
     variance = (w * apart**2).sum(axis=1)
     score = ((r - n * p) * apart).sum(axis=1)
     return np.divide(score, np.sqrt(variance), out=np.full(len(score), np.nan), where=variance > 0)
+
+
+def _against_zero(n: Floats, r: Floats, theta: Floats) -> Floats:
+    """The score test of a slope of zero: how right answers go with ability."""
+    total = n.sum(axis=1)
+    share = r.sum(axis=1) / total
+    apart = theta - ((n @ theta) / total)[:, None]
+    variance = share * (1 - share) * (n * apart**2).sum(axis=1)
+    score = (r * apart).sum(axis=1)
+    return np.divide(score, np.sqrt(variance), out=np.zeros(len(score)), where=variance > 0)
 
 
 def _regressions(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:

@@ -18,6 +18,7 @@ SHOWN = 200  # pairs of prompts listed at most
 ALIKE = 0.05
 FAMILY = 0.3  # correlation of residuals beyond the average of all pairs that makes two models relatives
 STRIP = 2_000
+PRODUCTS = 1e10  # multiplications for the correlations of all models: a second or so
 
 
 def prompt_columns(answers: Responses, difficulty: Floats, slopes: Slopes) -> Columns:
@@ -141,6 +142,12 @@ def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> l
     from scipy.sparse.csgraph import connected_components
 
     m = by_prompt.n_items
+    if m < 3:
+        return []
+    step = max(1, int(by_prompt.n_users * m**2 / PRODUCTS))
+    if step > 1:  # every so many prompts are enough for correlations
+        some = np.arange(0, by_prompt.n_users, step)
+        by_prompt, easiness = by_prompt.take_users(some), easiness[some]
     known = np.isfinite(easiness) & (by_prompt.scores > 0) & (by_prompt.scores < by_prompt.counts)
     gram = by_prompt.sum(
         _residual_gram, np.where(np.isfinite(ability), ability, 0.0), m, persons=(np.where(known, easiness, np.nan),)
@@ -148,8 +155,6 @@ def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> l
     size = np.sqrt(np.maximum(np.diag(gram), 1e-12))
     correlation = gram / np.outer(size, size)
     np.fill_diagonal(correlation, np.nan)
-    if m < 3:
-        return []
     near = np.nan_to_num(correlation - np.nanmean(correlation), nan=-1.0) > FAMILY
     count, label = connected_components(sparse.csr_array(near), directed=False)
     groups = [np.flatnonzero(label == k).tolist() for k in range(count)]

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from spectral_irt.responses.block import Block
 from spectral_irt.responses.responses import Responses
@@ -22,9 +23,16 @@ def turned(responses: Responses) -> Responses:
     >>> turned(answers)
     Responses(3 persons x 2 items, 5 responses, 60.0% right)
     """
-    item, right = responses.gather(_answers)
-    user = np.repeat(np.arange(responses.n_users, dtype=np.int32), responses.counts)
-    other = Responses.from_codes(item, user, right, users=responses.items, items=responses.users)
+    item, wrong = responses.gather(_answers)
+    indptr = np.concatenate([[0], np.cumsum(responses.counts)])
+    # The value is 1 for right and 2 for wrong, so that none is a zero that sparse arithmetic may drop.
+    shape = (responses.n_users, responses.n_items)
+    columns = sparse.csr_array((wrong + np.int8(1), item, indptr), shape=shape).tocsc()
+    slots = 2 * columns.indices.astype(np.int32, copy=False) + (columns.data - 1)
+    indptr = columns.indptr.astype(np.int64)
+    other = Responses.from_slots(
+        indptr, slots.astype(np.int32, copy=False), users=responses.items, items=responses.users
+    )
     return replace(
         responses,
         blocks=other.blocks,
@@ -34,5 +42,5 @@ def turned(responses: Responses) -> Responses:
     )
 
 
-def _answers(block: Block) -> tuple[NDArray[np.int32], NDArray[np.bool_]]:
-    return np.asarray(block.items), block.right().astype(bool)
+def _answers(block: Block) -> tuple[NDArray[np.int32], NDArray[np.int8]]:
+    return np.asarray(block.items), (~block.right()).astype(np.int8)
