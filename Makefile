@@ -30,10 +30,14 @@ $(VENV)/.dev: pyproject.toml
 	$(call quietly,$(PIP) install -e ".[dev]")
 	@touch $@ $(VENV)/.core
 
+# A browser for the tests of pages. Where it cannot be had that is said, and those tests are skipped.
+$(VENV)/.browser: $(VENV)/.dev tests/set_up_browser.sh
+	@sh tests/set_up_browser.sh $(VENV)
+
 demo: $(VENV)/.core
 	@$(BIN)/spectral-irt demo -o demo-results
 
-test: $(VENV)/.dev
+test: $(VENV)/.dev $(VENV)/.browser
 	@$(PYTEST)
 
 test-quick: $(VENV)/.dev
@@ -62,6 +66,7 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev $(PEERS)/.made
 	@$(BIN)/python benchmarks/startup.py
+	@$(BIN)/python benchmarks/report.py
 	@$(BIN)/python benchmarks/scale.py
 	@$(BIN)/python benchmarks/whole_job.py
 	@$(BIN)/python benchmarks/against_paper.py

@@ -6,6 +6,9 @@ to find: the key of one item names a wrong answer, and one item is easier for pe
 able. Those who do not know the answer choose a wrong one, plausible ones oftener than others, or now and then none.
 Items that are not in somebody's booklet are empty, those left out are 9.
 
+The draw is a clear example, not a typical one: with this seed just the two faults are found, where other seeds may show
+a third item or miss one.
+
 Only `random.random` of the standard library is used, which gives the same numbers in every version of Python.
 """
 

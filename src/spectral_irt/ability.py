@@ -14,6 +14,7 @@ taken.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -261,14 +262,18 @@ SCORE_CELLS = 200_000  # scores x items at a time
 
 def score_abilities(difficulty: Floats, *, warm: bool = True) -> tuple[Floats, Floats]:
     """Ability and standard error of every score from 0 to n on a complete set of n items."""
-    m = len(difficulty)
-    ability, se = np.empty(m + 1), np.empty(m + 1)
-    rows = max(1, SCORE_CELLS // max(m, 1))
-    for start in range(0, m + 1, rows):
-        scores = np.arange(start, min(start + rows, m + 1))
-        items = np.tile(np.arange(m, dtype=np.int32), len(scores))
-        answers = Answers(np.arange(len(scores) + 1, dtype=np.int32) * np.int32(m), items, scores)
+    ability, se = np.empty(len(difficulty) + 1), np.empty(len(difficulty) + 1)
+    for scores, answers in every_score(len(difficulty)):
         ability[scores], information = solve(answers, difficulty, warm=warm)
         with np.errstate(divide="ignore"):
             se[scores] = 1 / np.sqrt(information)
     return ability, se
+
+
+def every_score(m: int) -> Iterator[tuple[Ints, Answers]]:
+    """Every score from 0 to m on the items 0 to m - 1, as somebody's answers; some of the scores at a time."""
+    rows = max(1, SCORE_CELLS // max(m, 1))
+    for start in range(0, m + 1, rows):
+        scores = np.arange(start, min(start + rows, m + 1))
+        items = np.tile(np.arange(m, dtype=np.int32), len(scores))
+        yield scores, Answers(np.arange(len(scores) + 1, dtype=np.int32) * np.int32(m), items, scores)

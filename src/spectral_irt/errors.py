@@ -138,6 +138,10 @@ class ConvergenceWarning(_Said, UserWarning):
     """An iteration stopped before it reached its tolerance."""
 
 
+class ReadWarning(_Said, UserWarning):
+    """A file beside the answers, a key or a table of people, was read in a way that its reader should know."""
+
+
 def stopped(what: str, steps: int, unit: str, measure: str, reached: float, asked: float) -> str:
     """The one sentence about an iteration that ended before it reached its tolerance.
 

@@ -2,7 +2,7 @@
 
 from spectral_irt import datasets, persons, simulate
 from spectral_irt.analysis import Analysis
-from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit, link
+from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit, equate, link
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.joint import JointRasch
@@ -38,6 +38,7 @@ __all__ = [
     "anchored_fit",
     "andersen",
     "datasets",
+    "equate",
     "link",
     "load",
     "martin_loef",

@@ -7,6 +7,7 @@ that nothing in it is computed; there is no need for the apostrophe of `spreadsh
 from __future__ import annotations
 
 import math
+import re
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
@@ -23,6 +24,8 @@ WORKBOOK = ".xlsx"
 MOST_ROWS = 1_048_575  # of a sheet, below the header
 LONGEST_TEXT = 32_767  # characters of a cell
 EXACT = 10**15  # whole numbers from here on are rounded by spreadsheet programs: they are written as text
+# _x0041_ is how the format spells a character; the writer guards one such text, but not two that share an underscore.
+ESCAPES = re.compile(r"_x[0-9a-fA-F]{4}_x[0-9a-fA-F]{4}_")
 SAMPLE = 1000  # rows that decide how wide a column is
 NARROWEST, WIDEST = 8, 40  # characters
 MARK = "Written by spectral-irt"
@@ -135,6 +138,11 @@ def _writer(sheet: Any, column: str, kind: Any) -> Callable[[int, int, Any], Non
             raise OutputError(
                 f"the column {column!r} holds a text of {len(cell):,} characters, and a cell of a workbook at most "
                 f"{LONGEST_TEXT:,}; write a folder of CSV files instead. Nothing was written."
+            )
+        if "_x" in cell and ESCAPES.search(cell):
+            raise OutputError(
+                f"the column {column!r} holds the text {cell[:60]!r}, which would come out as another in a workbook; "
+                "write a folder of CSV files instead. Nothing was written."
             )
         sheet.write_string(row, k, cell)
 

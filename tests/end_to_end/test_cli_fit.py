@@ -20,6 +20,15 @@ from spectral_irt.cli.main import main
 pytestmark = pytest.mark.slow  # whole runs of commands
 
 Cli = Callable[..., Any]
+WRITTEN = [
+    "items.csv",
+    "persons.csv",
+    "scores.csv",
+    "unexpected.csv",
+    "item_fit.csv",
+    "item_analysis.csv",
+    "fit.json",
+]  # with -o
 
 HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_correct", "status"]
 
@@ -69,7 +78,7 @@ def test_fit_json_says_what_was_done(cli: Cli, lsat: Path) -> None:
     assert {finding["code"] for finding in record["findings"]} >= {"silent_users", "regularization"}
     assert all(set(f) == {"code", "severity", "sentence", "remedy", "n_items", "items"} for f in record["findings"])
     assert set(record["seconds"]) == {"read", "fit", "analysis", "total"}
-    assert record["outputs"] == ["items.csv", "persons.csv", "item_fit.csv", "fit.json"]
+    assert record["outputs"] == WRITTEN
 
 
 def test_parquet_is_the_same_table(cli: Cli, lsat: Path) -> None:
@@ -103,15 +112,14 @@ def test_a_second_fit_replaces_the_first_and_nothing_else(cli: Cli, lsat: Path) 
     done = cli("fit", lsat, "-o", "out", "--weighting", "pairs")
     assert done.code == 0
     assert Path("out/items.csv").read_bytes() != before
-    written = ["fit.json", "item_fit.csv", "items.csv", "notes.txt", "persons.csv"]
-    assert sorted(os.listdir("out")) == written  # the old Parquet files are stale
+    assert sorted(os.listdir("out")) == sorted([*WRITTEN, "notes.txt"])  # the old Parquet files are stale
     assert cli("fit", lsat, "-o", "out", "--no-persons", "--no-fit").code == 0
-    assert sorted(os.listdir("out")) == ["fit.json", "items.csv", "notes.txt"]
+    assert sorted(os.listdir("out")) == ["fit.json", "item_analysis.csv", "items.csv", "notes.txt"]
 
 
 def test_directories_are_made(cli: Cli, lsat: Path) -> None:
     assert cli("fit", lsat, "-o", "a/b/c").code == 0
-    assert sorted(os.listdir("a/b/c")) == ["fit.json", "item_fit.csv", "items.csv", "persons.csv"]
+    assert sorted(os.listdir("a/b/c")) == sorted(WRITTEN)
 
 
 @pytest.mark.slow

@@ -98,11 +98,17 @@ def test_every_column_and_field_is_described(cli: Cli, lsat: Path) -> None:
     halves = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(1, 1001))
     Path("people.csv").write_text(f"user,half\n{halves}")
     options = ["--scale", "500,100", "--rank", "--bank", "bank", "--bootstrap", 40, "--group-file", "people.csv"]
-    assert cli("fit", lsat, "-o", "all", *options).code == 0
+    assert cli("fit", lsat, "-o", "all", "--cut", "450", *options).code == 0
+    rows = [",".join(str((k >> j) % 2) for j in range(6)) for k in range(64)]
+    booklets = "".join(f"{k},{'' if k % 3 else ','}{row}{',' if k % 3 else ''}\n" for k, row in enumerate(rows))
+    Path("booklets.csv").write_text(f"user,q1,q2,q3,q4,q5,q6,q7\n{booklets}")
+    assert cli("fit", "booklets.csv", "-o", "booklets").code == 0
     assert cli("fit", lsat, "-o", "plain", "--anchors", "bank").code == 0
+    Path("key.csv").write_text("item,key\n" + "".join(f"item{k},1\n" for k in range(1, 6)))
+    assert cli("fit", lsat, "-o", "keyed", "--key", "key.csv").code == 0
     assert cli("score", lsat, "--bank", "bank", "-o", "scored").code == 0
-    assert cli("link", "bank", "bank", "--table", "link.csv", "-o", "linked").code == 0
-    tables = [*Path().glob("*/*.csv"), Path("link.csv")]
+    assert cli("link", "bank", "bank", "--table", "link.csv", "--equate", "equating.csv", "-o", "linked").code == 0
+    tables = [*Path().glob("*/*.csv"), Path("link.csv"), Path("equating.csv")]
     assert {path.name for path in tables} >= {name for name in RESULTS if name.endswith(".csv")}
     names = [name for path in tables for name in path.read_text(encoding="utf-8").splitlines()[0].split(",")]
     for path in (Path("all/fit.json"), Path("scored/score.json")):

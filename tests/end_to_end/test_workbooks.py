@@ -71,10 +71,13 @@ def test_a_workbook_holds_what_the_folder_holds(cli: Cli) -> None:
     assert cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "out").code == 0
     done = cli("fit", "test.xlsx", *HOW, *GROUPS, "-o", "results.xlsx")
     assert done.code == 0, done
-    assert "Results are in results.xlsx: items, persons, item_fit, dif and ranking." in " ".join(done.out.split())
+    names = ["items", "persons", "scores", "unexpected", "groups", "item_fit", "item_analysis", "distractors", "dif"]
+    names.append("ranking")
+    told = f"Results are in results.xlsx: {', '.join(names[:-1])} and ranking."
+    assert told in " ".join(done.out.split())
     found = sheets("results.xlsx")
-    assert list(found) == ["items", "persons", "item_fit", "dif", "ranking", "findings", "about"]
-    for name in ("items", "persons", "item_fit", "dif", "ranking"):
+    assert list(found) == [*names, "findings", "about"]
+    for name in names:
         rows = read_csv(f"out/{name}.csv")
         assert len(rows) == len(found[name])
         for ours, theirs in zip(rows, found[name], strict=True):
@@ -87,7 +90,7 @@ def test_a_workbook_holds_what_the_folder_holds(cli: Cli) -> None:
     assert about["input.files"] == "test.xlsx"
     assert about["outputs"] == "results.xlsx"
     assert cli("fit", "test.xlsx", *HOW, "--no-persons", "-o", "results.xlsx").code == 0  # ours, replaced
-    assert list(sheets("results.xlsx")) == ["items", "item_fit", "findings", "about"]
+    assert list(sheets("results.xlsx")) == ["items", "item_fit", "item_analysis", "distractors", "findings", "about"]
 
 
 def _same(column: str, text: str, cell: Any) -> None:
@@ -183,6 +186,15 @@ def test_a_file_of_windows_is_read_and_said(cli: Cli) -> None:
     assert "windows.csv is not UTF-8; it was read as Windows-1252" in " ".join(done.out.split())
     assert "--encoding" in done.out
     assert "é5" in [row["item"] for row in read_csv("out/items.csv")]
+    people = "\n".join(f"{k:04d},{'né' if k % 2 else 'm'}" for k in range(120))
+    Path("people.csv").write_bytes(f"student,sex\n{people}\n".encode("cp1252"))
+    done = cli("fit", "windows.csv", "--group-file", "people.csv", "-o", "grouped")
+    assert done.code == 0, done
+    assert "warning: people.csv is not UTF-8" in done.err
+    assert "--encoding cp1250" in done.err
+    assert "né" in {row["group"] for row in read_csv("grouped/dif.csv")} | {
+        row["reference"] for row in read_csv("grouped/dif.csv")
+    }
     done = cli("fit", "windows.csv", "--encoding", "cp1252")
     assert "not UTF-8" not in done.out
 

@@ -34,7 +34,7 @@ def content(value: Any) -> Any:
         return type(value).__name__, *(content(getattr(value, one.name)) for one in fields(value) if one.name[0] != "_")
     if isinstance(value, tuple | list):
         return tuple(map(content, value))
-    if value is None or isinstance(value, str | int | float):
+    if value is None or isinstance(value, str | int | float | np.dtype):
         return value
     if isinstance(value, np.random.SeedSequence | np.dtype):
         return repr(value)

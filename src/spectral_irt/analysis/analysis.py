@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.analysis.assembled import contrast_columns, residual_columns, with_measures
+from spectral_irt.analysis.assembled import contrast_columns, with_measures
 from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, run_checks
-from spectral_irt.analysis.of_people import OfPeople
+from spectral_irt.analysis.of_items import OfItems
 from spectral_irt.analysis.parts import Parts, affordable
+from spectral_irt.analysis.score_tables import ScoreTables
 from spectral_irt.calibration import Scale
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.adaptive import is_adaptive
@@ -22,10 +23,10 @@ from spectral_irt.inference.conditional_fit import ConditionalStatistics, condit
 from spectral_irt.inference.dependence import MIN_USERS as MIN_PAIRED
 from spectral_irt.inference.dependence import LocalDependence, local_dependence
 from spectral_irt.inference.differential import MIN_USERS, Differential, differential
-from spectral_irt.inference.fit_statistics import ItemStatistics, item_statistics
+from spectral_irt.inference.equating import Equating, equate_forms
 from spectral_irt.inference.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, item_fit_columns
-from spectral_irt.inference.marginal_reliability import marginal_reliability
+from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.rank_change import RankTest, rank_change
 from spectral_irt.inference.ranking import DENSE_ITEMS, ranking_columns
 from spectral_irt.inference.rao import RaoTest
@@ -33,6 +34,7 @@ from spectral_irt.inference.reliability import Reliability, reliability
 from spectral_irt.inference.restscore import restscore_columns
 from spectral_irt.inference.simultaneous import LEVEL as RANK_LEVEL
 from spectral_irt.inference.wald import WaldTest, score_split
+from spectral_irt.persons.residuals import residual_columns
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
@@ -46,7 +48,7 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 
 
-class Analysis(OfPeople):
+class Analysis(ScoreTables, OfItems):
     """What a calibration says about people, and what their answers say about the calibration.
 
     Every question is a method; what several of them need (abilities, say) is computed once.
@@ -88,7 +90,7 @@ class Analysis(OfPeople):
                 self.responses,
                 self.abilities(method),
                 ml=self.abilities("ml"),
-                eap=self._once("eap", lambda: marginal_reliability(self.responses, self.calibration.difficulty)),
+                eap=self.marginal(),
                 person_infit=self.person_fit(method).infit,
                 item_infit=self.item_statistics().mean_squares.infit,
             ),
@@ -101,15 +103,6 @@ class Analysis(OfPeople):
         )
 
     # --------------------------------------------------------------------------------------------- fit
-
-    def item_statistics(self) -> ItemStatistics:
-        """Conventional fit statistics of every item as arrays, at maximum likelihood abilities."""
-        ml = self.abilities("ml").ability
-        return self._once(
-            "item_statistics",
-            lambda: item_statistics(self.responses, self.calibration.difficulty, ml),
-            say="fit of the items",
-        )
 
     def conditional_statistics(self) -> ConditionalStatistics:
         """Fit statistics of every item given the scores, without abilities, as arrays."""
@@ -181,7 +174,7 @@ class Analysis(OfPeople):
 
         For small data: a row for each answer.
         """
-        return self._table(residual_columns(self.calibration, self.responses, self.abilities().ability))
+        return self._table(residual_columns(self.responses, self.calibration.difficulty, self.abilities().ability))
 
     # ------------------------------------------------------------------------------------------- tests
 
@@ -295,6 +288,23 @@ class Analysis(OfPeople):
         except OptionError:  # none was kept
             return None
 
+    def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
+        """Raw scores on one form, and what they are on another of the same analysis; see `inference.equating`.
+
+        A form is named as in `scores()` ("form 1"), or given by the labels of its items. Two calibrations: `si.equate`.
+        """
+        one, other = (
+            self.forms().items[self.forms().position(form)]
+            if isinstance(form, str)
+            else self.calibration.positions(form)
+            for form in (first, second)
+        )
+        names = tuple(form if isinstance(form, str) else letter for form, letter in ((first, "A"), (second, "B")))
+        errors = known_errors(self.calibration.difficulty, self.calibration.se, self.covariance())[0]
+        return equate_forms(
+            self.calibration.difficulty, errors, one, other, (names[0], names[1]), self.responses.frame_kind
+        )
+
     def ranking(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Any:
         """The items from the hardest down, with rank intervals and the chance of being among the `top` hardest.
 
@@ -379,11 +389,13 @@ class Analysis(OfPeople):
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """Everything that is odd, in the data and in what was computed from them."""
         parts = parts or self.parts()
-        found = [*self.calibration.findings, *parts.notes]
+        found = [*self.calibration.findings, *parts.notes, *(self.forms().findings if parts.scores else ())]
         if parts.fit:
             found += self.checks(parts).findings
             test = self.quick_hausman(parts.populations)
             found += [] if test is None else test.findings
+        if parts.item_analysis:
+            found += self.item_findings()
         for one in self.grouped(parts).values():
             found += one.findings
         return tuple(found)
@@ -395,8 +407,11 @@ class Analysis(OfPeople):
         if parts.persons:
             given = parts.groups or None
             tables["persons"] = self.person_columns(draws=parts.draws, seed=parts.seed, given=given)
+            tables |= self.people_tables(parts)
         if parts.fit:
             tables["item_fit"] = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
+        if parts.item_analysis:
+            tables |= self.item_tables(parts)
         if parts.groups:
             tables["dif"] = contrast_columns(self.grouped(parts))
         if parts.top is not None:
@@ -420,3 +435,9 @@ class Analysis(OfPeople):
         from spectral_irt.analysis.folder import write_results
 
         return write_results(self, Path(folder), parts or self.parts(writing=True), parquet=parquet)
+
+    def report(self, path: str | Path, parts: Parts | None = None, *, list_persons: bool = False) -> Path:
+        """Write everything to one HTML file that needs no network; nobody is named in it unless `list_persons`."""
+        from spectral_irt.report.page import write_report
+
+        return write_report(self, Path(path), parts or self.parts(writing=True), list_persons=list_persons)

@@ -1,4 +1,4 @@
-"""Columns that an analysis puts together: measures on another scale, contrasts of several groupings, residuals."""
+"""Columns that an analysis puts together: measures on another scale, contrasts of several groupings."""
 
 from __future__ import annotations
 
@@ -6,11 +6,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.calibration import Scale
 from spectral_irt.inference.differential import Differential
-from spectral_irt.persons.residuals import probabilities
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
 
@@ -29,23 +26,3 @@ def contrast_columns(grouped: Mapping[str, Differential]) -> Columns:
         for name, one in grouped.items()
     ]
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-
-
-def residual_columns(calibration: Calibration, responses: Responses, ability: Floats) -> Columns:
-    """Every answer: `person, item, response, expected, residual, z`."""
-    person, item, right = responses.answers()
-    p = responses.gather(_probabilities, calibration.difficulty, persons=(ability,))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        z = (right - p) / np.sqrt(p * (1 - p))
-    return {
-        "person": responses.users[person],
-        "item": calibration.labels[item],
-        "response": right.astype(np.int64),
-        "expected": p,
-        "residual": right - p,
-        "z": z,
-    }
-
-
-def _probabilities(block: Block, theta: Floats, difficulty: Floats) -> Floats:
-    return probabilities(block, difficulty, theta)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spectral_irt.errors import OptionError, OutputError, listed
+from spectral_irt.errors import OptionError, OutputError, listed, option
 from spectral_irt.tables import write_csv, write_json, write_parquet
 from spectral_irt.workbook import is_workbook, refuse_foreign, write_workbook
 from spectral_irt.writing import all_or_nothing, naming
@@ -18,7 +18,19 @@ if TYPE_CHECKING:
 
 PROGRAM = "spectral-irt"
 RECORD = "fit.json"
-TABLES = ("items", "persons", "item_fit", "dif", "ranking")
+OF_PEOPLE = ("scores", "forms", "unexpected")  # written with persons
+TABLES = (
+    "items",
+    "persons",
+    *OF_PEOPLE,
+    "groups",
+    "cuts",
+    "item_fit",
+    "item_analysis",
+    "distractors",
+    "dif",
+    "ranking",
+)
 RESULTS = (*(f"{table}.{kind}" for table in TABLES for kind in ("csv", "parquet")), RECORD)  # what a fit may write
 FIRST_RESULTS = ("items.csv", "items.parquet", RECORD)  # of records that do not say what was written with them
 
@@ -31,7 +43,9 @@ def write_results(study: Analysis, folder: Path, parts: Parts, *, parquet: bool 
     tables = study.tables(parts)
     if is_workbook(folder):
         if parquet:
-            raise OptionError("parquet=True writes files to a folder, and this is a workbook; name a folder instead.")
+            raise OptionError(
+                option("parquet", True), " writes files to a folder, and this is a workbook; name a folder instead."
+            )
         refuse_foreign(folder)
         with all_or_nothing([folder]) as (draft,), naming(folder):
             write_workbook(draft, tables, {**study.record(parts), "outputs": [folder.name]})

@@ -33,8 +33,9 @@ class Parts:
 
     Attributes
     ----------
-    persons, fit : bool
-        People with reliability; the fit of the items, and the checks whether all fits.
+    persons, fit, item_analysis : bool
+        People with reliability; the fit of the items, and the checks whether all fits; the classical statistics of the
+        items, and with a key who chose which option.
     bootstrap, sample : int, int or None
         Data sets to simulate for the limits of the fit of each item (0: none), and people to take for them.
     top : int, optional
@@ -47,12 +48,19 @@ class Parts:
         Of plausible values, where the analysis reports them ("pv"): for each person, and how they are drawn.
     populations : labels, optional
         The population that each person is from, where there are several.
+    scores : bool
+        Tables from raw score to ability, and unexpected answers: where persons are written.
+    described : mapping
+        Names of groupings to the group of every person, for the mean ability of each group.
+    cuts, cut_raw : tuple of float, bool
+        Where people are divided into classes, on the scale of report, or in raw scores.
     notes : tuple of Finding
         What to say about what was left out.
     """
 
     persons: bool = True
     fit: bool = True
+    item_analysis: bool = True
     bootstrap: int = 0
     sample: int | None = None
     top: int | None = None
@@ -61,6 +69,10 @@ class Parts:
     draws: int = 5
     seed: int = 0
     populations: Any = None
+    scores: bool = False
+    described: Mapping[str, Any] = field(default_factory=dict)
+    cuts: tuple[float, ...] = ()
+    cut_raw: bool = False
     notes: tuple[Finding, ...] = ()
 
 
@@ -82,4 +94,6 @@ def affordable(
             fit, notes = False, (NOT_GIVEN_SCORES,)
         elif fit and float((responses.counts.astype(float) ** 2).sum()) > LONG:
             fit, notes = False, (TOO_LONG,)
-    return Parts(persons=by_default if persons is None else persons, fit=fit, notes=notes, **rest)
+    persons = by_default if persons is None else persons
+    asked = {"scores": persons and writing, **rest}
+    return Parts(persons=persons, fit=fit, item_analysis=by_default, notes=notes, **asked)

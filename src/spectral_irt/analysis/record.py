@@ -58,6 +58,8 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "scale": None if scale.is_logits else asdict(scale),
         "persons": _persons_record(study, parts) if parts.persons else None,
         "reliability": study.reliability().to_dict() if parts.persons else None,
+        "forms": _forms_record(study) if parts.scores else None,
+        "cuts": _cuts_record(study, parts) if parts.cuts else None,
         "item_fit": _item_fit_record(study, parts) if parts.fit else None,
         "model_test": None if test is None else _test_record(test),
         "conditional_against_marginal": _hausman_record(study.quick_hausman(parts.populations)) if parts.fit else None,
@@ -98,6 +100,16 @@ def _persons_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         return persons_record(study.person_columns(), study.ability)
     drawn = {"draws": parts.draws, "seed": parts.seed, "given": list(parts.groups)}
     return {**persons_record(study.person_columns("eap"), "pv"), "plausible_values": drawn}
+
+
+def _forms_record(study: Analysis) -> dict[str, Any]:
+    forms = study.forms()
+    return {"forms": len(forms), "people_on_forms": int(forms.sizes.sum()), "sets_of_items": forms.n_sets}
+
+
+def _cuts_record(study: Analysis, parts: Parts) -> list[dict[str, Any]]:
+    columns = study.cut_columns(parts.cuts, raw=parts.cut_raw)
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 def _item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:

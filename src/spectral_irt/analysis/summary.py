@@ -14,6 +14,7 @@ from spectral_irt.display import (
     legend,
     people_legend,
     person_table,
+    plain_table,
     say,
     show_findings,
     show_lines,
@@ -23,10 +24,14 @@ from spectral_irt.errors import printable
 from spectral_irt.estimators.landing import LANDED
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from spectral_irt.analysis.analysis import Analysis
     from spectral_irt.analysis.parts import Parts
     from spectral_irt.calibration import Calibration
     from spectral_irt.inference.reliability import Reliability
+
+SHOWN = 12  # groups, or classes, that are shown; the files have all
 
 # Findings that the lines say already.
 GROUPS = ("differential_items", "no_differential_items", "nonuniform_items", "nonuniform_not_tested")
@@ -63,6 +68,9 @@ def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | No
     lines = part_lines(study, parts)
     if lines:
         show_lines(out, lines)
+        say(out)
+    for table in people_tables(study, parts, out.width):
+        say(out, table)
         say(out)
     say(out, Text(printable(" ".join([how(study.calibration, method), *([times] if times else [])]))))
     shown = [finding for finding in study.findings(parts) if finding.code not in SAID]
@@ -107,6 +115,32 @@ def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
         sentences = [found.sentence for found in dif.findings if found.code in GROUPS]
         lines.append(("groups", f"{column}: {' '.join(sentences)}"))
     return lines
+
+
+def people_tables(study: Analysis, parts: Parts, width: int) -> list[Table]:
+    """Means of groups and classes of people, where they were asked for: in the unit of report."""
+    unit = "" if study.calibration.scale.is_logits else "measure_"
+    places = 2 if not unit else 1
+    tables = []
+
+    def texts(values: Any, digits: int) -> list[str]:
+        return ["" if not np.isfinite(x) else f"{x:z.{digits}f}" for x in values[:SHOWN].tolist()]
+
+    if parts.described:
+        means = study.described(parts)
+        labels = [f"{a}: {b}" for a, b in zip(means["grouping"][:SHOWN], means["group"][:SHOWN], strict=True)]
+        cells = [texts(means[f"{unit}{name}"], places) for name in ("mean", "se", "sd")]
+        columns = [labels, [f"{n:,}" for n in means["n"][:SHOWN].tolist()], *cells]
+        tables.append(plain_table(["group", "people", "mean", "se", "sd"], columns, width))
+    if parts.cuts:
+        found = study.cut_columns(parts.cuts, raw=parts.cut_raw)
+        labels = ["all classes" if name == "all" else f"class {name}" for name in found["class"][:SHOWN]]
+        columns = [labels, [f"{cut:g}" if np.isfinite(cut) else "" for cut in found["cut"][:SHOWN].tolist()]]
+        columns += [[f"{n:,}" for n in found["n"][:SHOWN].tolist()], texts(found["share"], 2)]
+        columns += [texts(found[name], 2) for name in ("accuracy", "consistency")]
+        heads = ["class", "from", "people", "share", "accuracy", "consistency"]
+        tables.append(plain_table(heads, columns, width))
+    return tables
 
 
 def how(calibration: Calibration, method: str | None = None) -> str:

@@ -2,7 +2,19 @@
 
 from spectral_irt.bank.anchoring import AnchoredRasch, anchored_fit
 from spectral_irt.bank.bank import Bank, DataSet, to_bank
+from spectral_irt.bank.equating import Equating, equate
 from spectral_irt.bank.linking import Link, link
 from spectral_irt.bank.updating import update
 
-__all__ = ["AnchoredRasch", "Bank", "DataSet", "Link", "anchored_fit", "link", "to_bank", "update"]
+__all__ = [
+    "AnchoredRasch",
+    "Bank",
+    "DataSet",
+    "Equating",
+    "Link",
+    "anchored_fit",
+    "equate",
+    "link",
+    "to_bank",
+    "update",
+]

@@ -23,11 +23,10 @@ from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.chain.prior import fading
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.inference.joint_errors import JointErrors, known_errors
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.responses import Labels
 
-ZERO = 1e-6  # logits: a mean below this is one that was set to zero
 LINKED = "linked"  # the finding of a bank that was brought to another's scale
 KINDS = {
     "covariance": "covariance matrix",
@@ -73,24 +72,7 @@ def _of_fit(given: Calibration | RaschEstimator, made: Calibration) -> tuple[Joi
         except OptionError:  # none was kept
             matrix = None
     se = np.where(made.anchored, made.further.get("anchor_se", np.nan), made.se)
-    if matrix is None:
-        return _from_errors(made.difficulty, se)
-    lacking = ~np.isfinite(np.diag(matrix))
-    full = np.where(lacking[:, None] | lacking, 0.0, matrix)
-    full[lacking, lacking] = np.nan_to_num(se[lacking]) ** 2
-    return JointErrors.dense(full), "covariance"
-
-
-def _from_errors(difficulty: Floats, se: Floats) -> tuple[JointErrors, str]:
-    """Of standard errors alone. Difficulties whose mean is not zero were not centered, but rest on something else."""
-    known = np.isfinite(se)
-    if not se[known].any():
-        return JointErrors.independent(np.zeros(len(se))), "none"
-    centered = abs(float(np.nanmean(difficulty))) < ZERO
-    found = (JointErrors.after_centering if centered else JointErrors.independent)(se[known])
-    own, common = np.zeros(len(se)), np.zeros(len(se))
-    own[known], common[known] = found.own, found.common
-    return JointErrors(own, common), "independent"
+    return known_errors(made.difficulty, se, matrix)
 
 
 def errors_of_bank(bank: Bank) -> tuple[JointErrors, str]:
@@ -99,7 +81,7 @@ def errors_of_bank(bank: Bank) -> tuple[JointErrors, str]:
     under_model = _under_model(bank) if bank.matrix is not None else None
     if under_model is None:
         if not linked or bank.anchored.any():
-            return _from_errors(bank.difficulty, bank.se)
+            return known_errors(bank.difficulty, bank.se, None)
         total = bank.information + _prior_precisions(bank)
         told = bank.known & (total > 0)
         own = np.zeros(len(se))

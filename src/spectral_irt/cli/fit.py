@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted, with_options
-from spectral_irt.cli.populations import by_design, design_columns, design_of, is_compared
+from spectral_irt.cli.populations import by_design, design_columns, design_of, is_compared, is_described
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, OutputError
 
@@ -50,6 +50,7 @@ class Job:
     left_out: dict[str, int] = field(default_factory=dict)
     pictures: Pictures | None = None
     pictures_at: list[Path] = field(default_factory=list)
+    page: str = ""
 
     def run(self) -> tuple[Analysis, Parts]:
         """Read, fit, analyse, and write the results where places were named."""
@@ -110,7 +111,7 @@ class Job:
     # -------------------------------------------------------------------------------------- the work
 
     def _calibrate(self, estimator: RaschEstimator) -> tuple[Analysis, Parts]:
-        from spectral_irt.analysis.summary import part_lines
+        from spectral_irt.analysis.summary import part_lines, people_tables
 
         exports = self.wanted.ifile or self.wanted.pfile
         times = [time.perf_counter()]
@@ -131,9 +132,14 @@ class Job:
             scale = self.wanted.mean_and_sd()
             study = study if scale is None else study.rescale(*scale)
             part_lines(study, parts)
+            people_tables(study, parts, width=80)  # what is wrong with a cut shows before anything is shown or written
             self.results = study.tables(parts) if self.output is not None or exports else {}
             if self.wanted.plots is not None:
                 self.pictures = _draw(study, progress)
+            if self.wanted.report is not None:
+                from spectral_irt.report.page import page_of
+
+                self.page = page_of(study, parts, self._record(study, parts), list_persons=self.wanted.list_persons)
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in estimator.findings_):  # that says the same, once
             for warning in heard:
@@ -150,13 +156,16 @@ class Job:
         parts = study.parts(
             persons=True if wanted.persons is None and wanted.pfile is not None else wanted.persons,
             fit=True if wanted.fit is None and (wanted.bootstrap or wanted.ifile is not None) else wanted.fit,
-            writing=self.output is not None,
+            writing=self.output is not None or wanted.report is not None,
             bootstrap=wanted.bootstrap or 0,
             sample=wanted.sample,
             top=wanted.rank,
             rank_by=wanted.rank_by or "difficulty",
             groups={column: labels for column, labels in of.items() if is_compared(column, wanted, self.fitting)},
             populations=of.get(self.fitting.population_by or ""),
+            described={column: labels for column, labels in of.items() if is_described(column, wanted, self.fitting)},
+            cuts=wanted.cuts(),
+            cut_raw=wanted.cut_score is not None,
             draws=wanted.draws or 5,
             seed=wanted.seed or 0,
         )
@@ -172,7 +181,7 @@ class Job:
         from spectral_irt.workbook import refuse_foreign
 
         wanted = self.wanted
-        exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim) if path is not None]
+        exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim, wanted.report) if path is not None]
         for path in (wanted.ifile, wanted.pfile):
             if path is not None and path.suffix.lower() not in WINSTEPS_STYLES:
                 raise OptionError(
@@ -205,12 +214,15 @@ class Job:
         return self.output if self.output is not None and is_workbook(self.output) else None
 
     def _wanted_tables(self) -> list[str]:
-        from spectral_irt.analysis.folder import TABLES
+        from spectral_irt.analysis.folder import OF_PEOPLE, TABLES
 
         wanted = self.wanted
         unwanted = {"persons": wanted.persons is False, "item_fit": wanted.fit is False}
         compares = bool(wanted.group) or (self.read_groups is not None and not design_columns(self.fitting))
-        unwanted |= {"dif": not compares, "ranking": wanted.rank is None}
+        keyed = "key" in self.reading or "key_sheet" in self.reading
+        unwanted |= {"dif": not compares, "ranking": wanted.rank is None, "cuts": not wanted.cuts()}
+        unwanted |= dict.fromkeys(OF_PEOPLE, wanted.persons is False)
+        unwanted |= {"groups": self.read_groups is None or wanted.persons is False, "distractors": not keyed}
         return [table for table in TABLES if not unwanted.get(table)]
 
     def _picture_places(self) -> list[Path]:
@@ -234,6 +246,11 @@ class Job:
                 return
             if target in (self.wanted.ifile, self.wanted.pfile, self.wanted.catsim):
                 draft.write_text(self._export(target, study), encoding="utf-8", newline="")
+                return
+            if target == self.wanted.report:
+                from spectral_irt.report.page import write_page
+
+                write_page(draft, self.page)
                 return
             if self.pictures is not None and target in self.pictures_at:
                 self.pictures.write(draft, target)
@@ -310,9 +327,11 @@ def fit(
     """Calibrate: how hard every item is and how sure that is, how able people are, and whether the model holds.
 
     Prints a short table and what is odd in the data. With -o, all items go to
-    DIR/items.csv, people to DIR/persons.csv, the fit of the items to
-    DIR/item_fit.csv, and a record of it all to DIR/fit.json; with -o FILE.xlsx to
-    the sheets of a workbook. Larger = harder.
+    DIR/items.csv, people to DIR/persons.csv, what each raw score stands for to
+    DIR/scores.csv, the fit of the items to DIR/item_fit.csv, classical statistics
+    to DIR/item_analysis.csv (with a key, every option to DIR/distractors.csv), and
+    a record of it all to DIR/fit.json; with -o FILE.xlsx to the sheets of a
+    workbook. Larger = harder.
 
     \b
     Examples
@@ -324,14 +343,20 @@ def fit(
       spectral-irt fit test.xlsx --sheet Answers -o results.xlsx
     Multiple choice with an answer key; 9 means 'not answered':
       spectral-irt fit choices.csv --key key.csv --missing 9 -o results
+    What was left blank between answers is wrong, the end not reached is missing:
+      spectral-irt fit choices.csv --key key.csv --omitted wrong -o results
     Ratings, above the person's own mean or not; larger = better liked:
       spectral-irt fit films.csv --above-mean wrong --rank 9 --rank-by lower -o out
     Are items as hard for one sex as for the other? Height is not an item:
       spectral-irt fit answers.csv --group sex --ignore height -o results
+    Reported with a mean of 500; who is above 450, above 550, how sure is that?
+      spectral-irt fit answers.csv --scale 500,100 --cut 450,550 -o results
     An adaptive test; abilities differ between grades:
       spectral-irt fit log.csv --design adaptive --population-by grade -o results
     Pictures: people and items on one scale, fit, curves, scores:
       spectral-irt fit answers.csv --plots pictures
+    One page to hand on, with everything in it:
+      spectral-irt fit answers.csv --report report.html
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
@@ -404,7 +429,8 @@ def _say_where(out: Console, job: Job) -> None:
     from spectral_irt.display import say
     from spectral_irt.errors import printable
 
-    further = [job.wanted.ifile, job.wanted.pfile, job.wanted.catsim, job.wanted.plots, job.wanted.bank]
+    wanted = job.wanted
+    further = [wanted.ifile, wanted.pfile, wanted.catsim, wanted.report, wanted.plots, wanted.bank]
     places = [printable(path) for path in further if path is not None]
     if job.output is None and not places:
         say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))

@@ -134,11 +134,13 @@ def _of_people(files: list[File], column: str | None, user: str | None) -> tuple
     """The column and its values in a table with a row for each person."""
     from spectral_irt.responses.reading.files import open_table
     from spectral_irt.responses.reading.layout import position_of
+    from spectral_irt.responses.reading.text_encodings import warn_of
 
     tables = [open_table(file) for file in files]
     table, *others = tables
     if others:
         raise OptionError(f"--group-file names {len(tables)} files; a table of people is one file.")
+    warn_of(table.notes)
     people = _label_column(table, column, user)
     if column is None:
         rest = [k for k in range(len(table.columns)) if k != people]

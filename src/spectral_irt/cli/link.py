@@ -12,7 +12,7 @@ from spectral_irt.cli.places import place
 from spectral_irt.errors import OutputError
 
 if TYPE_CHECKING:
-    from spectral_irt.bank import Bank, Link
+    from spectral_irt.bank import Bank, Equating, Link
 
 SHOW = 12  # common items that are shown: those that moved most
 
@@ -43,50 +43,66 @@ def link(
             parser=place, metavar="FILE", show_default=False, help="Write all common items: .csv, .parquet or .xlsx."
         ),
     ] = None,
+    equate: Annotated[
+        Path | None,
+        typer.Option(
+            parser=place,
+            metavar="FILE",
+            show_default=False,
+            help="Write raw scores on all items of A, what they are on B, and back: .csv, .parquet or .xlsx.",
+        ),
+    ] = None,
 ) -> None:
     """Link two banks by the items they share: how far apart the scales are, and which items have drifted.
 
     Up to 40% of the common items may have drifted: the link rests on those that agree. Its error is in the standard
     errors of the linked bank.
 
+    With --equate the two banks are two forms of a test: a raw score on one is worth the score that people of the same
+    ability are expected to have on the other. Nothing right and everything right are the same on both, by convention.
+
     \b
     Examples
       spectral-irt link bank2024 bank2025
       spectral-irt link bank2024 bank2025 -o bank2025-on-2024 --table common.csv
+      spectral-irt link form_a form_b --equate equating.csv
     """
     from spectral_irt.bank import Bank
+    from spectral_irt.bank import equate as equate_banks
     from spectral_irt.cli.bank_places import refuse_bank_place, save_bank
     from spectral_irt.workbook import refuse_foreign, write_table
     from spectral_irt.writing import all_or_nothing, naming
 
     if output is not None:
         refuse_bank_place(output)
-    if table is not None and table.suffix.lower() not in (".csv", ".parquet", ".xlsx"):
-        raise OutputError(
-            f"{str(table)!r} ends in none of .csv, .parquet and .xlsx; name the file after what it shall be."
-        )
-    if table is not None and table.suffix.lower() == ".xlsx":
-        refuse_foreign(table)
+    named = {"common items": table, "equating": equate}
+    for path in named.values():
+        if path is not None and path.suffix.lower() not in (".csv", ".parquet", ".xlsx"):
+            raise OutputError(
+                f"{str(path)!r} ends in none of .csv, .parquet and .xlsx; name the file after what it shall be."
+            )
+        if path is not None and path.suffix.lower() == ".xlsx":
+            refuse_foreign(path)
     first, second = Bank.load(a), Bank.load(b)
     found = first.link(second, method)
-    tables = [] if table is None else [table]
+    scores = None if equate is None else equate_banks(first, second, method, linked=found)
+    contents = {"common items": found.columns(), "equating": {} if scores is None else scores.columns()}
+    tables = {path: (name, contents[name]) for name, path in named.items() if path is not None}
     folders = [] if output is None else [output]
 
     def save() -> None:
         for folder in folders:
             save_bank(found.apply(second), folder)
 
-    with all_or_nothing(tables, inputs=[a, b], folders=folders, last=save) as drafts:
-        for draft in drafts:
-            assert table is not None
-            with naming(table):
-                write_table(draft, table, "common items", found.columns())
-    show(found, (a, b), (first, second), output, table)
+    with all_or_nothing(list(tables), inputs=[a, b], folders=folders, last=save) as drafts:
+        for draft, (path, (name, columns)) in zip(drafts, tables.items(), strict=True):
+            with naming(path):
+                write_table(draft, path, name, columns)
+    show(found, (a, b), (first, second), scores)
+    say_where(output, table, equate)
 
 
-def show(
-    found: Link, places: tuple[Path, Path], banks: tuple[Bank, Bank], output: Path | None, table: Path | None
-) -> None:
+def show(found: Link, places: tuple[Path, Path], banks: tuple[Bank, Bank], scores: Equating | None = None) -> None:
     import numpy as np
     from rich.text import Text
 
@@ -118,11 +134,22 @@ def show(
         ("agreement", found.agreement),
         ("error", f"{found.link_error:.3f} for the link, carried into the standard errors of B (from {told})"),
     ]
+    if scores is not None:
+        lines.append(("equating", _equating(scores)))
     if found.doubtful:
         lines.append(("warning", found.doubtful))
     show_lines(out, lines)
     say(out)
-    if output is None and table is None:
+
+
+def say_where(output: Path | None, table: Path | None, equate: Path | None) -> None:
+    from rich.text import Text
+
+    from spectral_irt.display import console, say
+    from spectral_irt.errors import printable
+
+    out = console()
+    if output is None and table is None and equate is None:
         say(out, Text("Nothing was saved; add -o DIR for B on A's scale, or --table FILE for the common items."))
         return
     sentence = Text()
@@ -131,7 +158,18 @@ def show(
     if table is not None:
         sentence.append("\nThe common items are in " if sentence else "The common items are in ")
         sentence.append(printable(table), style="bold").append(".")
+    if equate is not None:
+        sentence.append("\nEquated scores are in " if sentence else "Equated scores are in ")
+        sentence.append(printable(equate), style="bold").append(".")
     say(out, sentence)
+
+
+def _equating(scores: Equating) -> str:
+    """One score in the middle, as an example."""
+    middle, (most_a, most_b) = len(scores.scores[0]) // 2, (len(each) - 1 for each in scores.scores)
+    se = scores.se[0][middle]
+    error = f" (se {se:.2f})" if se == se else ""
+    return f"{middle:,} right of {most_a:,} on A is {scores.equated[0][middle]:.1f} of {most_b:,} on B{error}"
 
 
 def _moved(found: Link, k: int) -> str:

@@ -18,6 +18,7 @@ from spectral_irt.cli.fit import fit
 from spectral_irt.cli.help import Command, Group
 from spectral_irt.cli.leaderboard import leaderboard
 from spectral_irt.cli.link import link
+from spectral_irt.cli.report import report as make_report
 from spectral_irt.cli.reporting import BAD_INPUT, OK, complain, quiet_warnings, report
 from spectral_irt.cli.reproduce import reproduce
 from spectral_irt.cli.score import score
@@ -36,7 +37,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, check, score, link, update, compare, simulate, demo, reproduce, leaderboard):
+for command in (fit, check, make_report, score, link, update, compare, simulate, demo, reproduce, leaderboard):
     app.command(cls=Command)(command)
 app.add_typer(data)
 

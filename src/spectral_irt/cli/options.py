@@ -126,6 +126,24 @@ class Reading:
             help="What else means 'not answered', besides the empty cell, NA, NaN and null. Repeat for several.",
         ),
     ] = field(default_factory=list)
+    omitted: Annotated[
+        str,
+        _scoring(
+            metavar="missing|wrong",
+            help="What a blank before a later answer of the same person is (wide tables); missing by default.",
+        ),
+    ] = "missing"
+    not_reached: Annotated[
+        str,
+        _scoring(metavar="missing|wrong", help="What the blanks after the last answer are; missing by default."),
+    ] = "missing"
+    not_presented: Annotated[
+        list[str],
+        _scoring(
+            metavar="VALUE",
+            help="What means that the item was not on this person's form: neither of these. '' is the empty cell.",
+        ),
+    ] = field(default_factory=list)
     key: Annotated[
         str | None, _scoring(metavar="FILE", help="Answer key of a multiple-choice test: columns item and key.")
     ] = None
@@ -206,7 +224,10 @@ class Wanted:
 
     persons: Annotated[
         bool | None,
-        _analysis("--persons/--no-persons", help="Abilities of the people: persons.csv. Written by default with -o."),
+        _analysis(
+            "--persons/--no-persons",
+            help="Abilities of the people: persons.csv; raw scores: scores.csv. Written by default with -o.",
+        ),
     ] = None
     ability: Ability = "wle"
     draws: Draws = None
@@ -229,7 +250,8 @@ class Wanted:
         list[str] | None,
         _analysis(
             metavar="COLUMN",
-            help="Are items as hard for one group of people as for another? By this column: dif.csv. May be repeated.",
+            help="Are items as hard for one group of people as for another? By this column: dif.csv; mean abilities: "
+            "groups.csv. May be repeated.",
         ),
     ] = None
     group_file: Annotated[
@@ -258,6 +280,18 @@ class Wanted:
             help="Report also on a scale where these people have this mean and standard deviation, as in 500,100.",
         ),
     ] = None
+    cut: Annotated[
+        str | None,
+        _analysis(
+            metavar="NUMBER,...",
+            help="Divide people into classes at these points of the --scale (without one, of the logits), as in "
+            "450,550: cuts.csv, how many are in each, and how accurate and consistent that is.",
+        ),
+    ] = None
+    cut_score: Annotated[
+        str | None,
+        _analysis(metavar="NUMBER,...", help="The same at these raw scores on the whole test, as in 20,25."),
+    ] = None
     rank: Annotated[
         int | None,
         _exports(
@@ -282,8 +316,20 @@ class Wanted:
     ] = None
     plots: Annotated[
         Path | None,
-        _exports(parser=place, metavar="DIR", help="Pictures as SVG and PNG: people and items, fit, curves, scores."),
+        _exports(
+            parser=place,
+            metavar="DIR",
+            help="Pictures as SVG and PNG: people and items, fit, curves, scores; options, with --key.",
+        ),
     ] = None
+    report: Annotated[
+        Path | None,
+        _exports(parser=place, metavar="FILE", help="Everything in one HTML file that needs no network."),
+    ] = None
+    list_persons: Annotated[
+        bool,
+        _exports("--list-persons", help="With --report: a table of single people in it; by default nobody is named."),
+    ] = False
     bank: Annotated[
         Path | None,
         _exports(parser=place, metavar="DIR", help="Keep the calibration, for score, link, update and --anchors."),
@@ -304,11 +350,20 @@ class Wanted:
         check_option("ability", self.ability, ABILITIES)
         check_draws(self.ability, self.draws, self.seed)
         self.mean_and_sd()
+        if self.cuts() and self.persons is False:
+            raise OptionError("--cut and --cut-score are about people; leave out --no-persons.")
         if self.persons is False and self.pfile is not None:
             raise OptionError("--pfile is a file of people; leave out --no-persons.")
         if self.plots is not None and (self.persons is False or self.fit is False):
             unwanted = "--no-persons" if self.persons is False else "--no-fit"
             raise OptionError(f"--plots shows people and the fit of items; leave out {unwanted}.")
+        if self.report is not None:
+            from spectral_irt.report.page import check_place
+
+            check_place(self.report)
+        if self.list_persons and (self.report is None or self.persons is False):
+            needs = "say where with --report FILE" if self.report is None else "leave out --no-persons"
+            raise OptionError(f"--list-persons lists people in a report; {needs}.")
         if self.fit is False and self.bootstrap is not None:
             raise OptionError("--bootstrap is about the fit of items; leave out --no-fit.")
         if self.sample is not None and self.bootstrap is None:
@@ -321,10 +376,23 @@ class Wanted:
             check_option("rank_by", self.rank_by, ("difficulty", "lower"))
             if self.rank is None:
                 raise OptionError("--rank-by is the order of --rank; say --rank too.")
-        if self.scale is not None and output is None and not (self.ifile or self.pfile or self.bank):
-            raise OptionError("--scale is for what is written; say where with -o DIR, --ifile, --pfile or --bank.")
+        elsewhere = self.ifile or self.pfile or self.report or self.bank or self.cut
+        if self.scale is not None and output is None and not elsewhere:
+            raise OptionError("--scale is for what is written: -o DIR, --ifile, --pfile, --report or --bank.")
         if self.ability != "wle" and self.persons is False and self.scale is None:
             raise OptionError("--ability is about people; leave it out, or leave out --no-persons.")
+
+    def cuts(self) -> tuple[float, ...]:
+        """What `--cut` or `--cut-score` says."""
+        if self.cut is not None and self.cut_score is not None:
+            raise OptionError("--cut is on the scale of the abilities and --cut-score in raw scores; give one of them.")
+        flag, text = ("--cut", self.cut) if self.cut_score is None else ("--cut-score", self.cut_score)
+        if text is None:
+            return ()
+        try:
+            return tuple(float(part) for part in text.split(","))
+        except ValueError:
+            raise OptionError(f"{flag} is {text!r}; it is one or more numbers, as in {flag} 20,25.") from None
 
     def mean_and_sd(self) -> tuple[float, float] | None:
         """What `--scale` says."""
@@ -359,7 +427,8 @@ Output = Annotated[
         parser=place,
         metavar="DIR|FILE.xlsx",
         show_default=False,
-        help="Where to write items.csv, persons.csv, item_fit.csv and fit.json, or a workbook with a sheet for each.",
+        help="Where to write items.csv, persons.csv, scores.csv, item_fit.csv, item_analysis.csv, fit.json and what "
+        "else there is, or a workbook with a sheet for each.",
     ),
 ]
 

@@ -45,6 +45,11 @@ def is_compared(column: str, wanted: Wanted, fitting: Fitting) -> bool:
     return column in (wanted.group or []) or not (wanted.group or design_columns(fitting))
 
 
+def is_described(column: str, wanted: Wanted, fitting: Fitting) -> bool:
+    """Whether the mean ability of groups by this column is wanted: of those compared, and of populations."""
+    return wanted.persons is not False and (is_compared(column, wanted, fitting) or column == fitting.population_by)
+
+
 def design_of(fitting: Fitting, groups: dict[str, list[Any]]) -> dict[str, Any]:
     """What an estimator is told about the design; the groups are those of the columns."""
     if fitting.weight is not None:

@@ -8,7 +8,7 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from spectral_irt.errors import ConvergenceWarning, SpectralIrtError, listed, printable
+from spectral_irt.errors import ConvergenceWarning, ReadWarning, SpectralIrtError, listed, printable
 from spectral_irt.writing import reason_of, written
 
 OK, INTERNAL, BAD_INPUT = 0, 1, 2
@@ -56,6 +56,10 @@ def quiet_warnings(*, debug: bool = False) -> None:
 
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
         if issubclass(category, UserWarning) or debug:
-            complain("warning", message.for_shell() if isinstance(message, ConvergenceWarning) else str(message), 33)
+            complain(
+                "warning",
+                message.for_shell() if isinstance(message, ConvergenceWarning | ReadWarning) else str(message),
+                33,
+            )
 
     warnings.showwarning = show

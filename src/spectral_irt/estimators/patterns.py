@@ -71,7 +71,7 @@ def patterns_of(block: Block) -> tuple[Patterns, Ints, Ints]:
     keys = np.empty((len(users), 4), dtype=np.uint64)
     keys[:, 0], keys[:, 1] = chosen.counts, chosen.scores
     for column in (2, 3):  # 128 bits of a sum over the items: equal sets have equal sums, others do not meet
-        keys[:, column] = np.add.reduceat(_scramble(items, column), chosen.indptr[:-1]) if len(users) else 0
+        keys[:, column] = np.add.reduceat(scramble(items, column), chosen.indptr[:-1]) if len(users) else 0
     everyone = Patterns(chosen.indptr, items, chosen.scores, np.ones(len(users)), keys)
     patterns, pattern_of_user = _group(everyone)
     return patterns, pattern_of_user, users
@@ -110,7 +110,7 @@ def _group(patterns: Patterns) -> tuple[Patterns, Ints]:
     return patterns.take(order[new], weights), group
 
 
-def _scramble(codes: NDArray[np.int32], salt: int) -> NDArray[np.uint64]:
+def scramble(codes: NDArray[np.int32], salt: int) -> NDArray[np.uint64]:
     """A well-mixed 64-bit number for every item code (splitmix64)."""
     x = codes.astype(np.uint64) + np.uint64(salt << 40)
     x *= np.uint64(0x9E3779B97F4A7C15)

@@ -16,11 +16,11 @@ from spectral_irt.inference.bootstrap import redraw
 from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.tails import upper
 from spectral_irt.persons.abilities import Abilities, abilities
+from spectral_irt.persons.residuals import ERRATIC as LIMIT
 from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 
-LIMIT = 2.0  # of the standardized mean squares
 PEOPLE, RESPONSES = 2_000, 100_000  # at most, drawn at random: 0.2 s of CPU
 FEWEST = 100  # people: with fewer, a share of 10% beside 4% is chance
 REPLICATES = 4  # the share by chance then rests on four times the people

@@ -26,7 +26,7 @@ from spectral_irt.responses.block import Floats
 from spectral_irt.responses.pack import user_chunks
 
 CACHED = 32_768  # answers whose dozen numbers each stay in a core's second-level cache
-SIZES = 15  # sums that `_item_sums` makes for every item
+SIZES = 17  # sums that `_item_sums` makes for every item
 
 WITH_FIT = ("ok", "anchored")  # what an item's status must be for its fit to mean anything
 
@@ -45,6 +45,10 @@ class ItemStatistics:
         Percentage of answers that are the likelier ones, and what the model expects of it.
     displacement : float array
         What to add to the difficulty so that as many answers are right as the abilities let expect, roughly.
+    discrimination : float array
+        The slope of the item, one Newton step from the model's 1: 1 + sum (x - P) (theta - b) / sum V (theta - b)^2, as
+        in Winsteps. Above 1 it tells people apart more sharply than the items together do. In a short test all of them
+        are somewhat above 1 (1.09 on average with 8 items, 1.02 with 40), for abilities have adapted to the answers.
     """
 
     mean_squares: MeanSquares
@@ -53,6 +57,7 @@ class ItemStatistics:
     exact_match: Floats
     exact_match_expected: Floats
     displacement: Floats
+    discrimination: Floats
 
 
 def item_statistics(responses: Responses, difficulty: Floats, ability: Floats) -> ItemStatistics:
@@ -76,8 +81,9 @@ def item_statistics(responses: Responses, difficulty: Floats, ability: Floats) -
     known = ability[np.isfinite(ability)]
     centre = float(known.mean()) if len(known) else 0.0  # keeps digits in the correlations
     sums = responses.sum(_item_sums, difficulty, centre, persons=(ability,))
-    n, *terms, x, p, p2, theta, theta2, x_theta, p_theta, match, likelier = sums
+    n, *terms, x, p, p2, theta, theta2, x_theta, p_theta, match, likelier, v_theta, v_theta2 = sums
     v = terms[2]
+    off = difficulty - centre  # of an item from where abilities are counted from
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.sqrt(n * theta2 - theta**2)
         point = (n * x_theta - x * theta) / (np.sqrt(n * x - x**2) * spread)
@@ -89,6 +95,7 @@ def item_statistics(responses: Responses, difficulty: Floats, ability: Floats) -
             100 * match / n,
             100 * likelier / n,
             (p - x) / v,
+            1 + (x_theta - p_theta - off * (x - p)) / (v_theta2 - 2 * off * v_theta + off**2 * v),
         )
 
 
@@ -102,8 +109,16 @@ def _item_sums(block: Block, ability: Floats, difficulty: Floats, centre: float)
         theta = np.repeat(ability[users] - centre, part.counts)
         right = part.right().astype(np.float64)
         off = np.abs(right - p)
+        v_theta = p * (1 - p) * theta
         values: list[Floats | None] = [None, *residual_terms(right, p), right, p, p * p, theta, theta**2]
-        values += [right * theta, p * theta, (off < 0.5) + 0.5 * (off == 0.5), np.maximum(p, 1 - p)]
+        values += [
+            right * theta,
+            p * theta,
+            (off < 0.5) + 0.5 * (off == 0.5),
+            np.maximum(p, 1 - p),
+            v_theta,
+            v_theta * theta,
+        ]
         for row, value in zip(total, values, strict=True):
             row += np.bincount(part.items, weights=value, minlength=m)
     return total

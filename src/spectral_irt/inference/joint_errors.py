@@ -85,6 +85,18 @@ class JointErrors:
         """Variance of the combination w' e."""
         return max(float(w @ self.times(w)), 0.0)
 
+    def of_each(self, rows: Floats) -> Floats:
+        """Variances of several combinations, one for each row of w.
+
+        >>> errors = JointErrors.centered(np.array([1.0, 2.0, 3.0]))
+        >>> errors.of_each(np.array([[1.0, 1, 1], [1, 0, 0]])).round(3).tolist()
+        [0.0, 1.0]
+        """
+        out = rows**2 @ self.own + 2 * rows.sum(axis=1) * (rows @ self.common)
+        if self.matrix is not None:
+            out += np.sum((rows @ self.matrix) * rows, axis=1)
+        return np.maximum(out, 0.0)
+
     def around(self, w: Floats) -> Floats:
         """Variance of e_i - w' e for every i: of errors around a weighted mean, where w adds to one."""
         return np.maximum(self.variance - 2 * self.times(w) + self.of(w), 0.0)
@@ -143,3 +155,26 @@ class JointErrors:
         v = v - v.mean(axis=0)
         v = v - v.mean(axis=1)[:, None]
         return v + np.trace(v) / len(v) ** 2
+
+
+ZERO = 1e-6  # logits: a mean below this is one that was set to zero
+
+
+def known_errors(difficulty: Floats, se: Floats, matrix: Floats | None) -> tuple[JointErrors, str]:
+    """What is known of the errors of a calibration, and by what: a "covariance", else standard errors ("independent").
+
+    Difficulties whose mean is not zero were not centered, but rest on something else. Without any errors it is "none".
+    """
+    if matrix is not None:
+        lacking = ~np.isfinite(np.diag(matrix))
+        full = np.where(lacking[:, None] | lacking, 0.0, matrix)
+        full[lacking, lacking] = np.nan_to_num(se[lacking], posinf=0.0) ** 2
+        return JointErrors.dense(full), "covariance"
+    known = np.isfinite(se)
+    if not se[known].any():
+        return JointErrors.independent(np.zeros(len(se))), "none"
+    centered = abs(float(np.nanmean(difficulty))) < ZERO
+    found = (JointErrors.after_centering if centered else JointErrors.independent)(se[known])
+    own, common = np.zeros(len(se)), np.zeros(len(se))
+    own[known], common[known] = found.own, found.common
+    return JointErrors(own, common), "independent"

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import OptionError, option
 from spectral_irt.estimators.given_score import conditional_probabilities
+from spectral_irt.inference.rest import rest_ability, with_rest
 from spectral_irt.inference.tails import two_sided
-from spectral_irt.model import prox
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
@@ -120,20 +120,13 @@ def rest_score(responses: Responses, difficulty: Floats) -> RestScore:
 def _positions(block: Block, difficulty: Floats) -> tuple[NDArray[Any], ...]:
     """Of every answer: its item, whether it is right, P(right | score), and the rest measure if right and if wrong."""
     block = answers_with_difficulty(block, difficulty)
-    block = block.take(np.flatnonzero(block.counts > 1))  # somebody with a single answer has no rest
+    block = with_rest(block)
     if not block.n_users:
         nothing = np.empty(0)
         return np.empty(0, dtype=np.int32), np.empty(0, dtype=bool), nothing, nothing, nothing
-    b = difficulty[block.items]
-    each = lambda values: np.repeat(values, block.counts)  # noqa: E731
-    n = each(block.counts) - 1
-    starts = block.indptr[:-1]
-    mean = (each(np.add.reduceat(b, starts)) - b) / n
-    spread = np.maximum((each(np.add.reduceat(b * b, starts)) - b * b) / n - mean**2, 0)
-    measures = []
-    for less in (1, 0):
-        rest = np.clip(each(block.scores) - less, 0, n)
-        measures.append(np.round(prox(mean, spread, np.log((rest + 0.5) / (n - rest + 0.5))), DIGITS))
+    score = np.repeat(block.scores, block.counts)
+    most = np.repeat(block.counts, block.counts) - 1
+    measures = [np.round(rest_ability(block, difficulty, np.clip(score - less, 0, most)), DIGITS) for less in (1, 0)]
     return block.items, block.right(), conditional_probabilities(block, difficulty), measures[0], measures[1]
 
 

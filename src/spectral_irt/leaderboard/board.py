@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -347,7 +347,8 @@ class Leaderboard:
 
         return write_board(self, Path(folder))
 
+    def report(self, path: str | Path) -> Path:
+        """Write one HTML page that needs no network."""
+        from spectral_irt.leaderboard.page import write_page
 
-def models_named(board: Leaderboard, positions: Iterable[int]) -> Sequence[Any]:
-    """Labels of models."""
-    return [board.answers.users[k] for k in positions]
+        return write_page(self, Path(path))

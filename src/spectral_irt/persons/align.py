@@ -57,5 +57,8 @@ def _recode(block: Block, new: np.ndarray[Any, Any]) -> Block:
     halves = np.diff(kept.bounds)
     slot = np.repeat(np.arange(len(halves), dtype=np.int64), halves) << 32
     slot += kept.items
+    if kept.options is not None:
+        order = np.argsort(slot)
+        return Block(kept.indptr, kept.split, kept.items[order], kept.options[order])
     slot.sort()
     return Block(kept.indptr, kept.split, (slot & 0xFFFFFFFF).astype(np.int32))

@@ -16,11 +16,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, fill_scaled
+from spectral_irt.responses.block import Floats, Ints, fill_scaled
+from spectral_irt.tables import Columns
 
+ERRATIC = 2.0  # standardized infit or outfit above which a person answers less predictably than the model says
 CERTAIN = 1e-15  # nothing is more certain: V stays above zero, and one such surprise is still a finite number
 
 
@@ -88,3 +91,39 @@ def _person_sums(block: Block, theta: Floats, difficulty: Floats) -> tuple[Float
         for total, value in zip(sums, values, strict=True):
             total[users] = np.add.reduceat(value, block.indptr[users])
     return (np.where(np.isnan(theta), np.nan, block.counts), *sums)
+
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """Every answer: positions of person and item, whether it is right, P(right), and z = (x - P) / sqrt(P (1 - P))."""
+
+    person: Ints
+    item: Ints
+    right: NDArray[np.bool_]
+    expected: Floats
+    z: Floats
+
+
+def residuals(responses: Responses, difficulty: Floats, ability: Floats) -> Residuals:
+    """Every answer beside what is expected of it, NaN where difficulty or ability is; for few people."""
+    person, item, right = responses.answers()
+    p = responses.gather(_probabilities, difficulty, persons=(ability,))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return Residuals(person, item.astype(np.int64), right, p, (right - p) / np.sqrt(p * (1 - p)))
+
+
+def residual_columns(responses: Responses, difficulty: Floats, ability: Floats) -> Columns:
+    """Every answer: `person, item, response, expected, residual, z`."""
+    found = residuals(responses, difficulty, ability)
+    return {
+        "person": responses.users[found.person],
+        "item": responses.items[found.item],
+        "response": found.right.astype(np.int64),
+        "expected": found.expected,
+        "residual": found.right - found.expected,
+        "z": found.z,
+    }
+
+
+def _probabilities(block: Block, theta: Floats, difficulty: Floats) -> Floats:
+    return probabilities(block, difficulty, theta)

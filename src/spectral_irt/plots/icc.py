@@ -101,13 +101,17 @@ class ItemCurve(Display):
             ax.set_yticks([0, 0.5, 1])
             ax.locator_params(axis="x", nbins=4)
             return
-        name = shown(self.label, 60)
-        title = name if name.casefold().startswith("item") else f"Item {name}"
-        dress(ax, title, f"ability ({unit(self.scale)})", "share of right answers")
+        dress(ax, item_title(self.label), f"ability ({unit(self.scale)})", "share of right answers")
         ax.axhline(0.5, color=INK, linewidth=0.5, linestyle=":")
         ax.axvline(float(self.scale.measure(self.difficulty)), color=INK, linewidth=0.5, linestyle=":")
         people = plural(int(table["n"].sum()), "person")
         note(ax, f"line: the model; marks: {people} in {plural(len(place), 'group')} by ability, with 95% intervals")
+
+
+def item_title(label: Any) -> str:
+    """The title of a picture of one item."""
+    name = shown(label, 60)
+    return name if name.casefold().startswith("item") else f"Item {name}"
 
 
 def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[ItemCurve]:
@@ -139,6 +143,11 @@ def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[
 
 def curve_sheet(every: Sequence[ItemCurve], title: str) -> Figure:
     """Small curves of many items on one sheet."""
+    return sheet_of(every, title, "ability", "share of right answers", every[0].scale if every else LOGITS)
+
+
+def sheet_of(every: Sequence[Any], title: str, x: str, y: str, scale: Scale, *, names: float = 0.0) -> Figure:
+    """Displays of many items, small, on one sheet with common axes; so many inches are free beside each for names."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -148,14 +157,13 @@ def curve_sheet(every: Sequence[ItemCurve], title: str) -> Figure:
     figure = Figure(figsize=(wide, high))  # laid out by hand: that of matplotlib takes seconds for so many axes
     FigureCanvasAgg(figure)
     grid = np.ravel(figure.subplots(down, across, squeeze=False))
-    edges = {"left": 0.62 / wide, "right": 1 - 0.1 / wide, "bottom": 0.5 / high, "top": 1 - 0.55 / high}
-    figure.subplots_adjust(**edges, wspace=0.28, hspace=0.42)
+    edges = {"left": 0.62 / wide, "right": 1 - (0.1 + names) / wide, "bottom": 0.5 / high, "top": 1 - 0.55 / high}
+    figure.subplots_adjust(**edges, wspace=0.28 + names, hspace=0.42)
     for ax, curve in zip(grid, every, strict=False):
         curve.draw(ax, small=True)
     for ax in grid[len(every) :]:
         ax.set_visible(False)
     figure.suptitle(title, fontsize=10, y=1 - 0.1 / high, va="top", parse_math=False)
-    scale = every[0].scale if every else LOGITS
-    figure.supxlabel(f"ability ({unit(scale)})", fontsize=8, y=0.1 / high, va="bottom")
-    figure.supylabel("share of right answers", fontsize=8, x=0.1 / wide, ha="left")
+    figure.supxlabel(f"{x} ({unit(scale)})", fontsize=8, y=0.1 / high, va="bottom")
+    figure.supylabel(y, fontsize=8, x=0.1 / wide, ha="left")
     return figure

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from spectral_irt.inference.dependence import LocalDependence
 from spectral_irt.inference.differential import Differential
+from spectral_irt.inference.option_curves import STRATA as CURVE
 from spectral_irt.inference.strata import STRATA
 from spectral_irt.plots.agreement import Agreement
 from spectral_irt.plots.dependence import ResidualCorrelations
 from spectral_irt.plots.dif import DifferentialPlot
+from spectral_irt.plots.distractors import DistractorCurves
 from spectral_irt.plots.fit_map import FitMap
 from spectral_irt.plots.icc import ItemCurve
 from spectral_irt.plots.information import TestInformation
@@ -56,6 +58,10 @@ class Plots:
     def icc(self, item: Any, *, strata: int = STRATA) -> ItemCurve:
         """The curve of one item, and the share of right answers in strata of ability with 95% intervals."""
         return ItemCurve.of(self.study, item, strata)
+
+    def distractors(self, item: Any, *, strata: int = CURVE) -> DistractorCurves:
+        """Which option of one item people of each ability choose; for answers that were scored with a key."""
+        return DistractorCurves.of(self.study, item, strata)
 
     def fit(self) -> FitMap:
         """Infit against outfit of every item, and which items misfit."""

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import OptionError
+from spectral_irt.inference.distractors import has_options
+from spectral_irt.plots.distractors import distractor_sheet
 from spectral_irt.plots.fit_map import FitMap
 from spectral_irt.plots.icc import SHEET, curve_sheet, curves
 from spectral_irt.plots.information import TestInformation
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
     from spectral_irt.analysis import Analysis
 
-NAMES = ("wright", "items", "fit", "information", "scores", "icc")
+NAMES = ("wright", "items", "fit", "information", "scores", "icc", "distractors")
 KINDS = ("svg", "png")
 
 
@@ -62,6 +64,8 @@ class Pictures:
             "scores": lambda: ScoreDistribution.of(study).plot().figure,
             "icc": lambda: _sheet(study),
         }
+        if has_options(study.responses):
+            displays["distractors"] = lambda: distractor_sheet(study)
         figures, left_out = {}, {}
         for name, draw in displays.items():
             try:

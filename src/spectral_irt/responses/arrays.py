@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy import sparse
 
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, listed
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block
-from spectral_irt.responses.gatherer import Gatherer, Piece
+from spectral_irt.responses.gatherer import Gatherer, Piece, refuse_blanks
 from spectral_irt.responses.labels import Labels, check_people, label_array, positions
 from spectral_irt.responses.missing import is_missing
 from spectral_irt.responses.pack import Duplicates
@@ -41,13 +42,15 @@ def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, ori
     gatherer.survey.check(SOURCE)
     responses = Responses(tuple(blocks), labels, np.arange(matrix.shape[0]))
     gatherer.survey.check_scored(responses)
-    return responses
+    raw, notes = gatherer.raw(labels)
+    return replace(responses, raw=raw, notes=notes)
 
 
 def from_columns(
     users: ArrayLike, items: ArrayLike, responses: ArrayLike, scoring: Scoring, *, duplicates: Duplicates
 ) -> Responses:
     """Responses from three columns of equal length."""
+    refuse_blanks(scoring, "here there is a row for each answer")
     columns = [_column(column) for column in (users, items, responses)]
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
@@ -67,7 +70,8 @@ def from_columns(
     gatherer.survey.check(SOURCE)
     packed = gatherer.pack(user_labels, item_labels)
     gatherer.survey.check_scored(packed)
-    return packed
+    raw, notes = gatherer.raw(packed.items)
+    return replace(packed, raw=raw, notes=notes)
 
 
 def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, Labels]]:
@@ -81,10 +85,11 @@ def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, Lab
 
         person = np.repeat(np.arange(len(part), dtype=np.int32), n_items)
         item = np.tile(np.arange(n_items, dtype=np.int32), len(part))
-        yield Piece(person, item, _plain_values(part.ravel()), place), np.arange(start, start + len(part))
+        yield Piece(person, item, _plain_values(part.ravel()), place, n_items), np.arange(start, start + len(part))
 
 
 def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[Piece, Labels]]:
+    refuse_blanks(scoring, "a sparse matrix holds answers only")
     stored = sparse.coo_array(matrix)  # keeps stored zeros: they are wrong answers
     row, column = stored.row, stored.col
     if scoring.expects_01 and len(stored.data) and np.all(stored.data == 1):

@@ -63,11 +63,14 @@ class Block:
         Where the zeros of each person begin.
     items : int32 array, responses
         Item codes; increasing within the ones and within the zeros of a person.
+    options : uint8 array, responses, optional
+        With an answer key: what was chosen, as a code into `Responses.raw.options`; one more byte a response.
     """
 
     indptr: Ints
     split: Ints
     items: NDArray[np.int32]
+    options: NDArray[np.uint8] | None = None
     _cache: dict[tuple[str, int], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
@@ -145,17 +148,20 @@ class Block:
         starts, counts = self.indptr[:-1][users], self.counts[users]
         indptr = np.concatenate([[0], np.cumsum(counts)])
         where = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
-        return Block(indptr, indptr[:-1] + self.scores[users], self.items[where])
+        return Block(indptr, indptr[:-1] + self.scores[users], self.items[where], self._options(where))
 
     def keep_items(self, new_code: NDArray[np.int32]) -> Block:
         """The block with item `i` renamed `new_code[i]`, and dropped where that is negative."""
         codes = new_code[self.items]
         kept = codes >= 0
         before = np.concatenate([[0], np.cumsum(kept)])
-        return Block(before[self.indptr], before[self.split], codes[kept])
+        return Block(before[self.indptr], before[self.split], codes[kept], self._options(kept))
+
+    def _options(self, chosen: NDArray[Any]) -> NDArray[np.uint8] | None:
+        return None if self.options is None else self.options[chosen]
 
     def __getstate__(self) -> dict[str, object]:
-        return {"indptr": self.indptr, "split": self.split, "items": self.items, "_cache": {}}
+        return {**vars(self), "_cache": {}}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         for name, value in state.items():

@@ -49,8 +49,17 @@ def user_chunks(indptr: Ints, size: int = BLOCK_RESPONSES) -> Iterator[tuple[int
         start = stop
 
 
-def pack(indptr: Ints, slots: NDArray[np.int32], *, duplicates: Duplicates, repeats: Repeats) -> tuple[Block, ...]:
+def pack(
+    indptr: Ints,
+    slots: NDArray[np.int32],
+    options: NDArray[np.uint8] | None = None,
+    *,
+    duplicates: Duplicates,
+    repeats: Repeats,
+) -> tuple[Block, ...]:
     """Blocks from slots `2 * item + wrong`, person by person in arrival order. `slots` is used up: blocks share it.
+
+    `options` are the codes of what was chosen, if that is kept.
 
     With `duplicates="error"` the repeats are only recorded; the caller, who knows the labels, complains.
     """
@@ -58,31 +67,37 @@ def pack(indptr: Ints, slots: NDArray[np.int32], *, duplicates: Duplicates, repe
     for start, stop in user_chunks(indptr):
         chunk = slots[indptr[start] : indptr[stop]]
         limits = indptr[start : stop + 1] - indptr[start]
-        blocks.append(_pack_chunk(limits, chunk, start, duplicates, repeats))
+        chosen = None if options is None else options[indptr[start] : indptr[stop]]
+        blocks.append(_pack_chunk(limits, chunk, chosen, start, duplicates, repeats))
     return tuple(blocks)
 
 
 def pack_block(indptr: Ints, slots: NDArray[np.int32]) -> Block:
     """One block from the slots of its people, none of them repeated."""
-    return _pack_chunk(indptr, slots, 0, "error", Repeats())
+    return _pack_chunk(indptr, slots, None, 0, "error", Repeats())
 
 
-def in_user_order(user: NDArray[Any], values: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Both sorted by person, order of arrival kept within each; faster than a stable argsort."""
+def in_user_order(user: NDArray[Any], *values: NDArray[Any]) -> tuple[NDArray[Any], ...]:
+    """All sorted by person, order of arrival kept within each; faster than a stable argsort."""
     key = (user.astype(np.int64) << 32) + np.arange(len(user))
     key.sort()
-    return (key >> 32).astype(np.int32), values[key & 0xFFFFFFFF]
+    return (key >> 32).astype(np.int32), *(each[key & 0xFFFFFFFF] for each in values)
 
 
 def _pack_chunk(
-    indptr: Ints, chunk: NDArray[np.int32], first_user: int, duplicates: Duplicates, repeats: Repeats
+    indptr: Ints,
+    chunk: NDArray[np.int32],
+    options: NDArray[np.uint8] | None,
+    first_user: int,
+    duplicates: Duplicates,
+    repeats: Repeats,
 ) -> Block:
     packed = chunk
     items = chunk >> 1
     rising = items[1:] > items[:-1]
     rising[indptr[(indptr > 0) & (indptr < len(chunk))] - 1] = True
     if not rising.all():
-        indptr, chunk = _sorted(indptr, chunk, first_user, duplicates, repeats)
+        indptr, chunk, options = _sorted(indptr, chunk, options, first_user, duplicates, repeats)
         items = chunk >> 1
     is_right = (chunk & 1) == 0
     right, wrong = np.flatnonzero(is_right), np.flatnonzero(~is_right)  # much faster than masks
@@ -91,34 +106,45 @@ def _pack_chunk(
     split = indptr[:-1] + np.diff(rights_before)
     # Ones first: an answer moves past those of the other kind of its own person only.
     packed = packed[: len(items)]  # no memory of its own
+    chosen = None if options is None else np.empty_like(options)
     for kind, starts, before in ((right, indptr[:-1], rights_before), (wrong, split, wrongs_before)):
-        packed[np.repeat(starts - before[:-1], np.diff(before)) + np.arange(len(kind))] = items.take(kind)
-    return Block(indptr.astype(np.int64), split.astype(np.int64), packed)
+        places = np.repeat(starts - before[:-1], np.diff(before)) + np.arange(len(kind))
+        packed[places] = items.take(kind)
+        if chosen is not None and options is not None:
+            chosen[places] = options.take(kind)
+    return Block(indptr.astype(np.int64), split.astype(np.int64), packed, chosen)
 
 
 def _sorted(
-    indptr: Ints, chunk: NDArray[np.int32], first_user: int, duplicates: Duplicates, repeats: Repeats
-) -> tuple[Ints, NDArray[np.int32]]:
-    """The slots of each person by item, repeated answers settled."""
+    indptr: Ints,
+    chunk: NDArray[np.int32],
+    options: NDArray[np.uint8] | None,
+    first_user: int,
+    duplicates: Duplicates,
+    repeats: Repeats,
+) -> tuple[Ints, NDArray[np.int32], NDArray[np.uint8] | None]:
+    """The slots of each person by item, and what goes with them, repeated answers settled."""
     user = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
     key = (user << 32) + chunk
+    given = options
+    if given is not None:
+        options = given[np.argsort(key, kind="stable")]
     key.sort()  # by person, then item, then right before wrong
     same = (key[1:] >> 1) == (key[:-1] >> 1)
     if same.any():
         again = np.flatnonzero(same) + 1
         repeats.add((key[again] >> 32) + first_user, (key[again] & 0xFFFFFFFF) >> 1)
         if duplicates != "error":
-            key = _settle(user, chunk, keep_first=duplicates == "first")
+            kept = _settle(user, chunk, keep_first=duplicates == "first")
+            key = (user[kept] << 32) + chunk[kept]
+            options = None if given is None else given[kept]
             indptr = np.concatenate([[0], np.cumsum(np.bincount(key >> 32, minlength=len(indptr) - 1))])
-    return indptr, (key & 0xFFFFFFFF).astype(np.int32)
+    return indptr, (key & 0xFFFFFFFF).astype(np.int32), options
 
 
 def _settle(user: Ints, chunk: NDArray[np.int32], *, keep_first: bool) -> Ints:
-    """Keep one answer of each (person, item): the first or the last to arrive."""
+    """Positions of one answer of each (person, item), in this order: the first or the last to arrive."""
     pair = (user << 32) + (chunk >> 1)
     order = np.argsort(pair, kind="stable")
     new = np.concatenate([[True], np.diff(pair[order]) != 0])
-    kept = order[new] if keep_first else order[np.concatenate([new[1:], [True]])]
-    key = (user[kept] << 32) + chunk[kept]
-    key.sort()
-    return key
+    return order[new] if keep_first else order[np.concatenate([new[1:], [True]])]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, check_option, option
 from spectral_irt.responses.pack import DUPLICATES, Duplicates
 from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.scorer import Polarity, Scoring, scoring
+from spectral_irt.responses.scorer import Blank, Polarity, Scoring, scoring
 
 if TYPE_CHECKING:
     from spectral_irt.responses.reading.request import Asked, Request
@@ -38,6 +38,9 @@ def read_responses(
     correct: Any = None,
     threshold: float | None = None,
     above_mean: Polarity | None = None,
+    omitted: Blank = "missing",
+    not_reached: Blank = "missing",
+    not_presented: Any = (),
     duplicates: Duplicates = "error",
     orient: Orient = "users",
     ignore: Any = (),
@@ -76,6 +79,11 @@ def read_responses(
         For ratings: what counts is whether a rating is strictly above the mean of all the ratings of its person;
         this says what an above-average rating is coded as. "wrong" is the paper's polarity: liked = 0, so that a larger
         difficulty means better liked.
+    omitted, not_reached : "missing" or "wrong"
+        What a blank cell of a wide table is: before a later answer of the same person it was omitted, after the last
+        one not reached. Missing by default: whether a blank is a failure depends on the test.
+    not_presented : value or values
+        What means that the item was not on this person's form, which is neither; "" is the empty cell.
     duplicates : "error", "first" or "last"
         When a person answered an item twice: complain, or keep the first or last answer.
     orient : "users" or "items"
@@ -125,6 +133,7 @@ def read_responses(
 
     check_option("duplicates", duplicates, DUPLICATES)
     scored = {"missing": missing, "correct": correct, "threshold": threshold, "above_mean": above_mean}
+    scored |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
     how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **scored)
     asked = _asked(format, user if person is None else person, item, response, orient, ignore, items)
     files = find_files(path, sheet=sheet, encoding=encoding)
@@ -151,6 +160,9 @@ def responses_from_frame(
     correct: Any = None,
     threshold: float | None = None,
     above_mean: Polarity | None = None,
+    omitted: Blank = "missing",
+    not_reached: Blank = "missing",
+    not_presented: Any = (),
     duplicates: Duplicates = "error",
     orient: Orient = "users",
     ignore: Any = (),
@@ -175,7 +187,16 @@ def responses_from_frame(
     from spectral_irt.responses.reading.tabular import polars_errors_named
 
     check_option("duplicates", duplicates, DUPLICATES)
-    how = scoring_of(missing=missing, key=key, correct=correct, threshold=threshold, above_mean=above_mean)
+    how = scoring_of(
+        missing=missing,
+        key=key,
+        correct=correct,
+        threshold=threshold,
+        above_mean=above_mean,
+        omitted=omitted,
+        not_reached=not_reached,
+        not_presented=not_presented,
+    )
     asked = _asked(format, user if person is None else person, item, response, orient, ignore, items)
     with polars_errors_named("the dataframe"):
         table, kind = table_of_any_frame(frame)
@@ -234,16 +255,23 @@ def scoring_of(
 
 
 def _read_key(path: Path, sheet: str | int | None, encoding: str | None) -> dict[str, str]:
-    from spectral_irt.responses.reading.files import find_files, open_table
+    from spectral_irt.responses.reading.files import File, find_files, open_table
     from spectral_irt.responses.reading.key import key_of_table
     from spectral_irt.responses.reading.tabular import polars_errors_named
-    from spectral_irt.responses.reading.text_encodings import read_as_written
+    from spectral_irt.responses.reading.text_encodings import read_as_written, warn_of
 
     file, *others = find_files(path, sheet=sheet, sheet_option="key_sheet", encoding=encoding)
     if others:
         raise ReadError(f"key names {1 + len(others)} files; an answer key is one file.")
+
+    def read(files: list[File]) -> dict[str, str]:
+        table = open_table(files[0])
+        found = key_of_table(table)
+        warn_of(table.notes)
+        return found
+
     with polars_errors_named(file.name):
-        return read_as_written([file], lambda files: key_of_table(open_table(files[0])))
+        return read_as_written([file], read)
 
 
 @contextmanager

@@ -24,12 +24,14 @@ from spectral_irt.errors import (
     option,
 )
 from spectral_irt.numerics import fixed
+from spectral_irt.responses import kernels
 from spectral_irt.responses.block import EMPTY, Block, Floats, Ints
 from spectral_irt.responses.labels import Labels as Labels
 from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, in_user_order, pack
 
 if TYPE_CHECKING:
     from spectral_irt.responses.findings import Finding
+    from spectral_irt.responses.raw_answers import RawAnswers
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,6 +53,8 @@ class Responses:
         What the data are, for messages and `fit.json`.
     words : (str, str)
         What those who answered and what they answered are called in the file, in the plural.
+    raw : RawAnswers, optional
+        With an answer key, which options there are; and how many cells of a wide table were blank.
     engine : Engine
         How sums over people are done: threads of this process by default.
     notes : tuple of Finding
@@ -70,6 +74,7 @@ class Responses:
     source: str = "the data"
     notes: tuple[Finding, ...] = ()
     words: tuple[str, str] = ("people", "items")
+    raw: RawAnswers | None = None
     engine: Engine = field(default_factory=LocalEngine, repr=False)
 
     def __post_init__(self) -> None:
@@ -124,7 +129,7 @@ class Responses:
     @cached_property
     def _ends(self) -> list[int]:
         """Where each block's people begin, and the number of all."""
-        sizes = [int(size) for size in self.engine.map(_n_persons, self.blocks)]
+        sizes = [int(size) for size in self.engine.map(kernels.n_persons, self.blocks)]
         return np.concatenate([[0], np.cumsum(sizes)]).tolist()
 
     # ---------------------------------------------------------------- ways in
@@ -152,7 +157,7 @@ class Responses:
             Item labels of an array; column numbers by default. For a dataframe: the columns to use.
         orient : "users" or "items"
             What a row is.
-        missing, key, correct, threshold, above_mean : optional
+        missing, key, correct, threshold, above_mean, omitted, not_reached, not_presented : optional
             How values become right and wrong, as in `read_responses`; with `threshold=3` those above 3 are right.
         """
         from spectral_irt.responses import arrays
@@ -207,6 +212,7 @@ class Responses:
         user: NDArray[np.integer[Any]],
         item: NDArray[np.integer[Any]],
         right: NDArray[np.bool_],
+        options: NDArray[np.uint8] | None = None,
         *,
         users: Labels,
         items: Labels,
@@ -214,14 +220,16 @@ class Responses:
         frame_kind: str | None = None,
         source: str = "the data",
     ) -> Responses:
-        """Responses from integer codes that point into the label arrays; rows in any order."""
+        """Responses from integer codes that point into the label arrays, perhaps of options too; rows in any order."""
         indptr = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=len(users)))])
         slots = 2 * item.astype(np.int32, copy=False) + ~right
         if np.any(user[1:] < user[:-1]):
+            options = None if options is None else in_user_order(user, options)[1]
             slots = in_user_order(user, slots)[1]
         return cls.from_slots(
             indptr.astype(np.int64),
             slots,
+            options,
             users=users,
             items=items,
             duplicates=duplicates,
@@ -234,6 +242,7 @@ class Responses:
         cls,
         indptr: Ints,
         slots: NDArray[np.int32],
+        options: NDArray[np.uint8] | None = None,
         *,
         users: Labels,
         items: Labels,
@@ -243,7 +252,7 @@ class Responses:
     ) -> Responses:
         """Responses from slots `2 * item + wrong`, person after person, in arrival order; `slots` is used up."""
         repeats = Repeats()
-        blocks = pack(indptr, slots, duplicates=duplicates, repeats=repeats)
+        blocks = pack(indptr, slots, options, duplicates=duplicates, repeats=repeats)
         if repeats.extra and duplicates == "error":
             first = [f"({listed([users[u]])}, {listed([items[i]])})" for u, i in repeats.first or []]
             more = f" and {repeats.pairs - len(first):,} more" if repeats.pairs > len(first) else ""
@@ -268,17 +277,17 @@ class Responses:
 
     @cached_property
     def n_responses(self) -> int:
-        return int(self.sum(_n_responses))
+        return int(self.sum(kernels.n_responses))
 
     @cached_property
     def counts(self) -> Ints:
         """n_l: how many items each person answered."""
-        return fixed(self.gather(_counts))
+        return fixed(self.gather(kernels.counts))
 
     @cached_property
     def scores(self) -> Ints:
         """s_l: how many of them right."""
-        return fixed(self.gather(_scores))
+        return fixed(self.gather(kernels.scores))
 
     @cached_property
     def item_counts(self) -> Ints:
@@ -292,7 +301,7 @@ class Responses:
 
     @cached_property
     def _per_item(self) -> tuple[Ints, Ints]:
-        counts, scores = self.sum(_item_counts, self.n_items)
+        counts, scores = self.sum(kernels.item_counts, self.n_items)
         return fixed(counts), fixed(scores)
 
     def __repr__(self) -> str:
@@ -319,7 +328,7 @@ class Responses:
                 fingerprint.update("".join(texts).encode("utf-8", "surrogatepass"))
             else:
                 fingerprint.update(np.ascontiguousarray(labels).tobytes())
-        for items in self.map(_item_bytes):
+        for items in self.map(kernels.item_bytes):
             fingerprint.update(items)
         fingerprint.update(self.counts.tobytes())
         fingerprint.update(self.scores.tobytes())
@@ -337,7 +346,8 @@ class Responses:
         blocks = self.engine.prepare(Block.take, self.blocks, each=[own]).parts
         # Blocks that nobody is left of go; this process can see that only of blocks it holds.
         kept = tuple(block for block, persons in zip(blocks, own, strict=True) if len(persons))
-        return replace(self, blocks=kept, users=self.users[chosen])
+        raw = None if self.raw is None else self.raw.of_some_people()
+        return replace(self, blocks=kept, users=self.users[chosen], raw=raw)
 
     def take_items(self, items: ArrayLike) -> Responses:
         """The responses to some items only: positions or a mask. All people stay, perhaps with fewer answers."""
@@ -352,7 +362,9 @@ class Responses:
         """The same responses in a single block of this process: for few people with very many items."""
         sizes = np.concatenate([[0], np.cumsum(self.counts)])
         items = np.concatenate([np.asarray(block.items) for block in self.blocks])
-        return replace(self, blocks=(Block(sizes, sizes[:-1] + self.scores, items),))
+        kept = [block.options for block in self.blocks if block.options is not None]
+        options = np.concatenate(kept) if len(kept) == len(self.blocks) else None
+        return replace(self, blocks=(Block(sizes, sizes[:-1] + self.scores, items, options),))
 
     def largest_component(self) -> Responses:
         """The largest group of items with a common scale, and everybody's answers to them."""
@@ -376,52 +388,11 @@ class Responses:
 
     def answers_by_block(self) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[np.bool_]]]:
         """`answers`, a block at a time."""
-        return self.map(_answers, persons=(np.arange(self.n_users),))
+        return self.map(kernels.answers, persons=(np.arange(self.n_users),))
 
     def to_dense(self) -> Floats:
         """People x items with NaN where there is no answer; for small data."""
-        return self.gather(_dense, self.n_items)
-
-
-# -------------------------------------------------------------------------------- kernels
-
-
-def _n_persons(block: Block) -> int:
-    return block.n_users
-
-
-def _n_responses(block: Block) -> int:
-    return block.n_responses
-
-
-def _counts(block: Block) -> Ints:
-    return block.counts
-
-
-def _scores(block: Block) -> Ints:
-    return block.scores
-
-
-def _item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:
-    """Answers to each item, and how many of them right."""
-    return (
-        np.bincount(block.items, minlength=n_items),
-        np.bincount(block.items[block.right()], minlength=n_items),
-    )
-
-
-def _item_bytes(block: Block) -> bytes:
-    return np.ascontiguousarray(block.items).tobytes()
-
-
-def _answers(block: Block, person: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.bool_]]:
-    return np.repeat(person, block.counts), np.asarray(block.items), block.right()
-
-
-def _dense(block: Block, n_items: int) -> Floats:
-    dense = np.full((block.n_users, n_items), np.nan)
-    dense[block.user_of_response(), block.items] = block.right()
-    return dense
+        return self.gather(kernels.dense, self.n_items)
 
 
 def _positions(chosen: ArrayLike, size: int) -> Ints:

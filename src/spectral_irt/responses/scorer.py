@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Bools = NDArray[np.bool_]
 Polarity = Literal["right", "wrong"]
+Blank = Literal["wrong", "missing"]
 
 # A rating is above the mean when it exceeds it by more than this share of the person's mean |rating|: the sum of equal
 # ratings is not always their exact multiple, and the order of summation must not decide.
@@ -57,6 +58,14 @@ class Scoring:
     correct: tuple[str, ...] | None = None
     threshold: float | None = None
     above_mean: Polarity | None = None
+    omitted: Blank = "missing"
+    not_reached: Blank = "missing"
+    not_presented: tuple[str, ...] = ()
+
+    @property
+    def counts_blanks(self) -> bool:
+        """Whether some blank cells count as wrong."""
+        return "wrong" in (self.omitted, self.not_reached)
 
     @property
     def compares_text(self) -> bool:
@@ -92,11 +101,20 @@ class Scoring:
         return Answers(numbers if where is None else numbers.take(where), where, odd if odd.any() else None)
 
     def _missing_numbers(self) -> list[float]:
-        numbers = []
-        for code in self.missing:
-            with suppress(ValueError):
-                numbers.append(float(code))
-        return numbers
+        return _as_numbers(self.missing)
+
+    def presented(self, values: Values) -> Bools | None:
+        """Which of the values do not say that the item was not on the person's form; None: no value does."""
+        if not self.not_presented:
+            return None
+        empty = any(code in NOT_ANSWERED for code in self.not_presented)
+        if isinstance(values, np.ndarray):
+            absent = np.isin(values, _as_numbers(self.not_presented))
+            return ~(absent | np.isnan(values)) if empty and values.dtype.kind == "f" else ~absent
+        mask = one_spelling(values).is_in(list(self.not_presented)).fill_null("" in self.not_presented)
+        if empty and values.dtype.is_numeric():
+            mask = mask | values.is_null() | values.is_nan().fill_null(True)
+        return ~mask.to_numpy()
 
     def _numbers(self, values: Values) -> tuple[Floats, Bools | None]:
         """Numbers, NaN where there is none, and a mask of text that is none. With 0/1, "true" is 1 and "false" 0."""
@@ -156,6 +174,9 @@ def scoring(
     correct: Any = None,
     threshold: float | None = None,
     above_mean: str | None = None,
+    omitted: str = "missing",
+    not_reached: str = "missing",
+    not_presented: Any = (),
 ) -> Scoring:
     """How to score, with every option checked.
 
@@ -172,6 +193,11 @@ def scoring(
     above_mean : "right" or "wrong"
         What a rating strictly above the mean of the person's own ratings counts as. "wrong" is the paper's polarity:
         what a person likes is coded 0, so that a larger difficulty means better liked.
+    omitted, not_reached : "missing" or "wrong"
+        What a blank cell of a table with a row for each person is: before a later answer of the person, and after the
+        last one.
+    not_presented : value or values
+        What means that the item was not on the person's form: neither omitted nor not reached. "" is the empty cell.
 
     Examples
     --------
@@ -183,6 +209,16 @@ def scoring(
     if len(said) > 1:
         raise OptionError(join(map(option, said), " and "), " are different ways of scoring; say one of them.")
     check_option("above_mean", above_mean, (None, "right", "wrong"))
+    for name, value in (("omitted", omitted), ("not_reached", not_reached)):
+        check_option(name, value, ("missing", "wrong"))
+        if value == "wrong" and above_mean is not None:
+            raise OptionError(
+                option(name, "wrong"),
+                " is for tests, and ",
+                option("above_mean"),
+                " for ratings: what is not rated is not below the mean. Leave out one of them.",
+            )
+    absent = tuple(spellings(_several(not_presented)))
     if threshold is not None:
         try:
             threshold = float(threshold)
@@ -194,17 +230,28 @@ def scoring(
     if right == ():
         raise OptionError(option("correct"), " names no value; say which answers are right.")
     return Scoring(
-        missing=tuple(spellings(_several(missing))),
+        missing=(*spellings(_several(missing)), *absent),
         key=None if key is None else _checked_key(key),
         correct=right,
         threshold=threshold,
         above_mean=above_mean,  # type: ignore[arg-type]
+        omitted=omitted,  # type: ignore[arg-type]
+        not_reached=not_reached,  # type: ignore[arg-type]
+        not_presented=absent,
     )
 
 
 def _checked_key(key: Mapping[Any, Any]) -> dict[Any, str]:
     answers = spellings(key.values())
     return {item: answer for item, answer in zip(key, answers, strict=True) if answer not in NOT_ANSWERED}
+
+
+def _as_numbers(codes: Iterable[str]) -> list[float]:
+    numbers = []
+    for code in codes:
+        with suppress(ValueError):
+            numbers.append(float(code))
+    return numbers
 
 
 def _several(values: Any) -> Sequence[Any]:

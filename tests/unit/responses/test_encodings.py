@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spectral_irt.errors import OptionError, SpectralIrtError
+from spectral_irt.errors import OptionError, ReadWarning, SpectralIrtError
 from spectral_irt.responses import Responses, read_responses
 from spectral_irt.responses.reading import raw
 from spectral_irt.responses.reading.text_encodings import checked_encoding, told_encoding
@@ -81,7 +81,8 @@ def test_json_lines_and_keys_and_several_files(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,é,q2\na,A,B\nb,B,A\n", encoding="utf-8")
     (tmp_path / "b.csv").write_bytes("id,é,q2\nZoë,A,A\n".encode("cp1252"))
     (tmp_path / "key.csv").write_bytes("item,key\né,A\nq2,A\n".encode("cp1252"))
-    found = read_responses([tmp_path / "a.csv", tmp_path / "b.csv"], key=tmp_path / "key.csv")
+    with pytest.warns(ReadWarning, match=r"key\.csv is not UTF-8; it was read as Windows-1252.*encoding='cp1250'"):
+        found = read_responses([tmp_path / "a.csv", tmp_path / "b.csv"], key=tmp_path / "key.csv")
     assert labels(found) == (["a", "b", "Zoë"], ["é", "q2"])
     assert found.n_responses == 6
     assert ["b.csv" in note.sentence for note in found.notes if note.code == "encoding"] == [True]

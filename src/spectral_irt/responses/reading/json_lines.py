@@ -188,7 +188,7 @@ def _only(opened: JsonLines, nested: list[str]) -> str | None:
 class JsonRows:
     """The persons of a JSON-lines file as sheets. See `Rows`."""
 
-    loose_rows = loose_columns = False
+    loose_rows = loose_columns = in_order = False
 
     def __init__(self, opened: JsonLines, asked: Asked, key: Iterable[Any]) -> None:
         self.opened, self.name = opened, opened.file.name

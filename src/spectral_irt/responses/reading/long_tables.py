@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import ReadError
 from spectral_irt.responses.block import Ints
+from spectral_irt.responses.gatherer import raw_answers, refuse_blanks
 from spectral_irt.responses.pack import in_user_order
+from spectral_irt.responses.raw_answers import OptionCoder
 from spectral_irt.responses.reading.layout import Long
 from spectral_irt.responses.reading.numbering import (
     Coder,
@@ -176,15 +178,19 @@ class Census:
 
 def long_responses(data: LongTables, request: Request) -> Responses:
     """Responses from long tables; people and items in sorted order."""
+    refuse_blanks(request.scoring, "here there is a row for each answer")
     survey = Survey(request.scoring)
     census = _census(data, survey, request)
     survey.check(request.source)
     items = labels_of(census.items.labels, loose=data.is_loose("item"))
     survey.check_key(items)
     indptr = np.concatenate([[0], np.cumsum(census.counts)]).astype(np.int64)
+    coder = None if request.scoring.key is None else OptionCoder()
+    slots, options = _slots(data, census, indptr, request.scoring.keys_of(items.tolist()), coder, request)
     responses = Responses.from_slots(
         indptr,
-        _slots(data, census, indptr, request.scoring.keys_of(items.tolist()), request),
+        slots,
+        options,
         users=labels_of(census.users.labels, loose=data.is_loose("user")),
         items=items,
         duplicates=request.duplicates,
@@ -192,7 +198,10 @@ def long_responses(data: LongTables, request: Request) -> Responses:
         source=request.source,
     )
     survey.check_scored(responses)
-    return responses
+    if coder is None:
+        return responses
+    raw, notes = raw_answers(request.scoring, coder, items.tolist())
+    return replace(responses, raw=raw, notes=notes)
 
 
 def _census(data: LongTables, survey: Survey, request: Request) -> Census:
@@ -251,11 +260,12 @@ def _coder(data: LongTables, role: str, source: str) -> Coder:
 
 
 def _slots(
-    data: LongTables, census: Census, indptr: Ints, keys: pl.Series | None, request: Request
-) -> NDArray[np.int32]:
-    """Every answer as `2 * item + wrong` in the slots of its person, in order of arrival."""
+    data: LongTables, census: Census, indptr: Ints, keys: pl.Series | None, coder: OptionCoder | None, request: Request
+) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None]:
+    """Every answer as `2 * item + wrong` in the slots of its person, in order of arrival; likewise what was chosen."""
     scoring = request.scoring
     slots = np.empty(int(indptr[-1]), dtype=np.int32)
+    options = None if coder is None else np.empty(len(slots), dtype=np.uint8)
     free = indptr[:-1].copy()  # the next free slot of every person
     coded = (
         (piece, census.users.codes(piece.users, piece.name), census.items.codes(piece.items, piece.name))
@@ -265,25 +275,32 @@ def _slots(
         answers = scoring.clean(piece.values)
         user, item = answers.of(user), answers.of(item)
         right = scoring.right(answers.values, items=item, users=user, keys=keys, means=census.means)
-        if not _put(slots, free, indptr, user, 2 * item + ~right):
+        pairs: list[tuple[NDArray[Any], NDArray[Any]]] = [(slots, 2 * item + ~right)]
+        if coder is not None and options is not None:
+            pairs.append((options, coder.codes(answers.values, right)))  # type: ignore[arg-type]
+        if not _put(pairs, free, indptr, user):
             raise changed(piece.name)
         request.report((1 + piece.done) / 2)
     if not np.array_equal(free, indptr[1:]):
         raise changed("the data")
-    return slots
+    return slots, options
 
 
-def _put(
-    slots: NDArray[np.int32], free: Ints, indptr: Ints, user: NDArray[np.int32], values: NDArray[np.int32]
-) -> bool:
-    """Append each value to the slots of its person, keeping the order of arrival; False when there is no room."""
+def _put(pairs: Sequence[tuple[NDArray[Any], NDArray[Any]]], free: Ints, indptr: Ints, user: NDArray[np.int32]) -> bool:
+    """Append each value to the slots of its person, keeping the order of arrival; False when there is no room.
+
+    `pairs` are arrays of slots and values for them.
+    """
+    every = [values for _, values in pairs]
     if np.any(user[1:] < user[:-1]):
-        user, values = in_user_order(user, values)
+        user, *every = in_user_order(user, *every)
     starts = np.flatnonzero(np.diff(user, prepend=-1))
     counts = np.diff(starts, append=len(user))
     present = user[starts]
     if np.any(free[present] + counts > indptr[1:][present]):
         return False
-    slots[np.repeat(free[present] - starts, counts) + np.arange(len(user))] = values
+    places = np.repeat(free[present] - starts, counts) + np.arange(len(user))
+    for (slots, _), values in zip(pairs, every, strict=True):
+        slots[places] = values
     free[present] += counts
     return True

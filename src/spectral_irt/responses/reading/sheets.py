@@ -16,7 +16,7 @@ import polars as pl
 
 from spectral_irt.errors import DuplicateResponseError, ReadError, listed, option
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block
-from spectral_irt.responses.gatherer import Gatherer, Piece
+from spectral_irt.responses.gatherer import Gatherer, Piece, refuse_blanks
 from spectral_irt.responses.labels import Labels, label_array, positions
 from spectral_irt.responses.reading.columns import Chosen, together
 from spectral_irt.responses.reading.numbering import ItemIndex, labels_of
@@ -42,6 +42,8 @@ class Rows(Protocol):
         Whether the rows have labels; otherwise they are numbered.
     loose_rows, loose_columns : bool
         Labels are text without a type: they become integers when all are whole numbers.
+    in_order : bool
+        Whether the cells of a row are in the order of the test.
     chosen : Chosen or None
         Which columns were taken for items; None when there was nothing to choose.
     """
@@ -50,6 +52,7 @@ class Rows(Protocol):
     labeled: bool
     loose_rows: bool
     loose_columns: bool
+    in_order: bool
     chosen: Chosen | None
 
     def sheets(self, columns: ItemIndex, number: int) -> Iterator[tuple[Sheet, float]]:
@@ -73,7 +76,8 @@ def responses_of_rows(sources: Sequence[Rows], request: Request) -> Responses:
     if not chosen:
         return responses
     said = together(chosen)
-    return replace(responses, notes=replace(said, items=said.items or tuple(responses.items.tolist())).findings())
+    about_columns = replace(said, items=said.items or tuple(responses.items.tolist())).findings()
+    return replace(responses, notes=about_columns + responses.notes)
 
 
 def _check_all_labeled(sources: Sequence[Rows]) -> None:
@@ -97,6 +101,10 @@ class _Collector:
         self._n_packed = 0  # sheets
         self._n_rows = 0  # since then
         self._at_once = request.asked.orient == "users" and request.duplicates == "error"
+        if not self._at_once:
+            refuse_blanks(request.scoring, "here people may have several rows, or a row is an item")
+        elif not all(source.in_order for source in sources):
+            refuse_blanks(request.scoring, "here people have items of their own")
 
     def add(self, sheet: Sheet) -> None:
         self._gatherer.add(sheet.piece._replace(person=sheet.piece.person + self._n_rows))
@@ -124,7 +132,8 @@ class _Collector:
             raise self._repeated(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
         packed = self._each_once(rows) if self._at_once else self._together(labels, rows)
         survey.check_scored(packed)
-        return replace(packed, frame_kind=request.frame_kind, source=request.source)
+        raw, notes = self._gatherer.raw(packed.items)
+        return replace(packed, frame_kind=request.frame_kind, source=request.source, raw=raw, notes=notes)
 
     def _each_once(self, rows: pl.Series) -> Responses:
         if self._n_rows:

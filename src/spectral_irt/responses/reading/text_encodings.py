@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import codecs
 import difflib
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from spectral_irt.errors import OptionError, ReadError, option
+from spectral_irt.errors import OptionError, ReadError, ReadWarning, option
 from spectral_irt.responses.findings import Finding
 
 if TYPE_CHECKING:
@@ -113,6 +114,13 @@ def read_as_written(files: Sequence[File], work: Callable[[list[File]], Result])
             if all(file.path != error.path or file.guessed for file in files):
                 raise
             files = [replace(file, encoding=GUESS, guessed=True) if file.path == error.path else file for file in files]
+
+
+def warn_of(notes: Sequence[Finding]) -> None:
+    """Say what findings warn of, about a file that is not the answers: it has no other place to be said."""
+    for note in notes:
+        if note.severity == "warning":
+            warnings.warn(ReadWarning(note.sentence, " ", note.remedy), stacklevel=4)
 
 
 def encoding_notes(file: File, start: bytes) -> tuple[Finding, ...]:

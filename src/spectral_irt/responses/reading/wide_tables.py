@@ -31,6 +31,8 @@ class Slab(NamedTuple):
 class WideRows:
     """One wide table, cut into sheets of about a block's worth of values. See `Rows`."""
 
+    in_order = True
+
     def __init__(self, table: Table, layout: Wide, *, orient: str) -> None:
         self.table, self.name, self.chosen = table, table.name, layout.chosen
         self.label, self.columns = layout.label, layout.columns
@@ -91,7 +93,8 @@ class WideRows:
             return Place(self.name, self.items[k % n], int(rows[k // n]))
 
         row = np.repeat(np.arange(slab.height, dtype=np.int32), n)
-        return Sheet(labels, Piece(row, np.tile(codes, slab.height), slab.values, place))
+        width = n if self.orient == "users" else None  # else the cells of a row are those of an item
+        return Sheet(labels, Piece(row, np.tile(codes, slab.height), slab.values, place, width))
 
     def _where(self) -> str:
         assert self.label is not None

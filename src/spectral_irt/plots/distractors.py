@@ -1,0 +1,193 @@
+"""Distractor curves: which option people of each ability choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.calibration import LOGITS, Scale
+from spectral_irt.errors import OptionError
+from spectral_irt.inference.distractors import require_options
+from spectral_irt.inference.option_curves import STRATA
+from spectral_irt.plots.asking import item_position, known_abilities
+from spectral_irt.plots.display import Display
+from spectral_irt.plots.icc import SHEET, item_title, sheet_of
+from spectral_irt.plots.look import BLUE, GRAY, GREEN, RED, SKY, SMALL, dress, note, plural, root_of, unit
+from spectral_irt.plots.names import apart, as_is, shown
+from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from spectral_irt.analysis import Analysis
+
+# Distractors by how often they are chosen; with the key's blue, colors of Okabe and Ito, each with a mark and a line of
+# its own.
+LOOKS: tuple[tuple[str, str, Any], ...] = (
+    (RED, "s", "--"),
+    (GREEN, "^", "-."),
+    ("#CC79A7", "D", ":"),
+    ("#E69F00", "v", (0, (5, 1, 1, 1))),
+    (SKY, "P", (0, (1, 1))),
+)
+LEFT = 0.3  # logits left free beside the first and the last stratum
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class DistractorCurves(Display):
+    """The share of people who choose each option of one item, in strata of ability with 95% intervals.
+
+    People are put in strata by their other answers, so that choosing the key does not move anybody up. The curve of the
+    key should rise, those of the distractors fall, or rise and fall again; where a distractor rises and the key does
+    not, the key may be wrong.
+
+    Attributes
+    ----------
+    label
+        The item.
+    table : mapping of columns
+        See `columns`; ability in logits.
+    suspects : tuple of str
+        Options that attract abler people than the key.
+    """
+
+    label: Any
+    table: Columns
+    suspects: tuple[str, ...] = ()
+    scale: Scale = LOGITS
+
+    @classmethod
+    def of(cls, study: Analysis, item: Any, strata: int = STRATA) -> DistractorCurves:
+        return distractor_curves(study, [item], strata)[0]
+
+    def columns(self) -> Columns:
+        """`item, option, key, stratum, n, chose, share, ci_low, ci_high, ability`, the ability as reported."""
+        return {**self.table, "ability": self.scale.measure(self.table["ability"])}
+
+    def draw(self, ax: Axes, *, small: bool = False) -> None:
+        table = self.columns()
+        rows = _by_option(table)
+        rarer = sorted((option for option in rows if not table["key"][rows[option][0]]), key=self._chose(rows))
+        drawn = [option for option in rows if table["key"][rows[option][0]]] + rarer[: len(LOOKS)]
+        looks = [(BLUE, "o", "-"), *LOOKS]
+        for option, (color, mark, line) in zip(drawn, looks, strict=False):
+            x, y = table["ability"][rows[option]], table["share"][rows[option]]
+            wide = (2.2 if color == BLUE else 1.4) * (0.6 if small else 1)
+            ax.plot(x, y, color=color, linestyle=line, marker=mark, linewidth=wide, markersize=2.2 if small else 5)
+            if not small:
+                low, high = table["ci_low"][rows[option]], table["ci_high"][rows[option]]
+                ax.vlines(x, low, high, color=color, linewidth=0.8, alpha=0.6)
+        ax.set_ylim(-0.03, 1.03)
+        beside = float(self.scale.width(LEFT))
+        x = table["ability"]
+        ax.set_xlim(float(x.min()) - beside, float(x.max()) + beside)
+        self._name(ax, [(option, rows[option]) for option in drawn], [look[0] for look in looks], small=small)
+        if small:
+            dress(ax, shown(self.label, 18), "", "")
+            ax.title.set_fontsize(7)
+            ax.tick_params(labelsize=6.5, length=2)
+            ax.set_yticks([0, 0.5, 1])
+            ax.locator_params(axis="x", nbins=4)
+            return
+        dress(ax, item_title(self.label), f"ability on the other items ({unit(self.scale)})", "share who choose it")
+        n, strata = int(table["n"][rows[drawn[0]]].sum()), len(rows[drawn[0]])
+        text = f"{plural(n, 'person')} in {plural(strata, 'group')} by ability, with 95% intervals; thick: the key"
+        text += f"; {plural(len(rarer) - len(LOOKS), 'rarer option')} left out" if len(rarer) > len(LOOKS) else ""
+        note(ax, text)
+
+    def _chose(self, rows: dict[str, NDArray[np.int64]]) -> Any:
+        return lambda option: -int(self.table["chose"][rows[option]].sum())
+
+    def _name(
+        self, ax: Axes, drawn: Sequence[tuple[str, NDArray[np.int64]]], colors: list[str], *, small: bool
+    ) -> None:
+        """The options beside the ends of their curves."""
+        table = self.table
+        size = 5.5 if small else SMALL
+        height = ax.get_window_extent().height / root_of(ax).dpi * 72
+        gap = 1.06 * 1.3 * size / max(height, 1.0)
+        ends = np.array([table["share"][where[-1]] for _, where in drawn])
+        order = np.argsort(ends, kind="stable")
+        places = np.empty(len(drawn))
+        places[order] = apart(ends[order], gap, 0.0, 1.0)
+        total = table["n"][drawn[0][1]].sum()
+        for k, (option, where) in enumerate(drawn):
+            share = table["chose"][where].sum() / max(total, 1)
+            text = shown(option, 4 if small else 20)
+            if not small:
+                key = ", the key" if table["key"][where[0]] else ""
+                text += f"{key} ({share:.0%})" + (": abler than the key" if option in self.suspects else "")
+            ax.annotate(
+                text,
+                (1, ends[k]),
+                (4, (places[k] - ends[k]) * height / 1.06),
+                xycoords=("axes fraction", "data"),
+                textcoords="offset points",
+                ha="left",
+                va="center",
+                fontsize=size,
+                color=colors[k] if colors[k] != SKY else GRAY,
+                fontweight="bold" if table["key"][where[0]] else "normal",
+                annotation_clip=False,
+                **as_is(),
+            )
+
+
+def _by_option(table: Columns) -> dict[str, NDArray[np.int64]]:
+    """The rows of every option."""
+    rows: dict[str, list[int]] = {}
+    for row, option in enumerate(table["option"].tolist()):
+        rows.setdefault(option, []).append(row)
+    return {option: np.array(where) for option, where in rows.items()}
+
+
+def distractor_curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[DistractorCurves]:
+    """The curves of these items, one pass over the answers for all."""
+    if strata < 2:
+        raise OptionError(f"strata is {strata}; it takes two groups of people or more to see a curve.")
+    require_options(study.responses)
+    known_abilities(study)
+    place = np.array([item_position(study.calibration, item) for item in items], dtype=np.int64)
+    found = study.chosen()
+    tables = study.option_curves(place, strata)
+    suspect = {(item, option) for item, option in _pairs(found.columns, found.suspect)}
+    every = []
+    for k, table in zip(place.tolist(), tables, strict=True):
+        label = study.calibration.labels[k]
+        if not table["n"].any():
+            raise OptionError(f"nobody who answered anything else answered item {label!r}, so there is no curve.")
+        suspects = tuple(option for item, option in suspect if item == label)
+        every.append(
+            DistractorCurves(
+                label=label,
+                table=table,
+                suspects=suspects,
+                scale=study.calibration.scale,
+                frame_kind=study.responses.frame_kind,
+            )
+        )
+    return every
+
+
+def _pairs(columns: Columns, chosen: NDArray[np.bool_]) -> list[tuple[Any, str]]:
+    return list(zip(columns["item"][chosen].tolist(), columns["option"][chosen].tolist(), strict=True))
+
+
+def distractor_sheet(study: Analysis) -> Figure:
+    """Small curves of all items, or of the thirty whose key does worst."""
+    labels = study.calibration.labels
+    point = study.classical().point_biserial
+    known = np.flatnonzero(np.isfinite(point))
+    if not len(known):
+        raise OptionError("no item has both right and wrong answers of people who answered others, so no curve.")
+    title = f"Which options people choose by ability, {plural(len(known), 'item')}; thick: the key"
+    if len(known) > SHEET:
+        known = np.sort(known[np.argsort(point[known], kind="stable")[:SHEET]])
+        title = f"Options by ability of the {SHEET} items of {len(labels):,} whose key does worst; thick: the key"
+    every = distractor_curves(study, labels[known].tolist())
+    return sheet_of(every, title, "ability on the other items", "share who choose it", every[0].scale, names=0.2)

@@ -1,0 +1,228 @@
+"""What a report is made of: sections, and in them texts, small tables, pictures, and large tables to search."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spectral_irt.errors import printable
+from spectral_irt.report.words import number
+from spectral_irt.spreadsheet import guarded
+from spectral_irt.tables import Columns
+
+FIRST = 50  # rows that are there without JavaScript
+MOST = 20_000  # rows of a table; more would make the page slow, and the files have them all
+LONGEST = 90  # letters of a label in a table; whoever opens the row sees all of it
+CHOICES = 12  # values of a column from which one can choose
+
+
+@dataclass(frozen=True)
+class Text:
+    """A paragraph."""
+
+    kind: ClassVar[str] = "text"
+    text: str
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Paragraphs under a heading, or a program to copy."""
+
+    kind: ClassVar[str] = "lines"
+    lines: tuple[str, ...]
+    title: str = ""
+    program: bool = False
+
+
+@dataclass(frozen=True)
+class How:
+    """The command and the line of Python that give a table."""
+
+    kind: ClassVar[str] = "how"
+
+    command: str
+    python: str
+    file: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A small table: every cell is text already. The first column names the row."""
+
+    kind: ClassVar[str] = "table"
+    caption: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    how: How | None = None
+    folded: bool = False
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as a data address, with words for those who do not see it."""
+
+    kind: ClassVar[str] = "picture"
+    address: str
+    alt: str
+    width: int
+    height: int
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class FindingList:
+    """What is odd: severity, sentence, remedy, items."""
+
+    kind: ClassVar[str] = "findings"
+    findings: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a large table.
+
+    Attributes
+    ----------
+    name : str
+        In the data, and in the file that is downloaded.
+    head : str
+        Over the column.
+    digits : int, optional
+        After the point; None for text.
+    closed : bool
+        Shown only in a row that is opened, and in the file.
+    p : bool
+        P-values: one that would be all zeros is said to be below the least that would not.
+    """
+
+    name: str
+    head: str
+    digits: int | None = None
+    closed: bool = False
+    p: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class DataTable:
+    """A table to sort, filter, search and download.
+
+    Attributes
+    ----------
+    name : str
+        Its name in the page, and that of the file.
+    values : mapping of columns
+        The first of `columns` labels the row.
+    filters : names of columns
+        Whose values can be chosen.
+    details : mapping
+        What an opened row shows besides, by row; None where rows do not open.
+    """
+
+    kind: ClassVar[str] = "data"
+    name: str
+    caption: str
+    columns: tuple[Column, ...]
+    values: Columns
+    how: How
+    filters: tuple[str, ...] = ()
+    details: Mapping[str, Any] | None = None
+    noun: str = "rows"
+
+    def __post_init__(self) -> None:
+        known = tuple(column for column in self.columns if column.name in self.values)
+        object.__setattr__(self, "columns", known)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.values[self.columns[0].name])
+
+    @property
+    def n_shown(self) -> int:
+        return min(self.n_rows, MOST)
+
+    def data(self) -> dict[str, Any]:
+        """What the page's program needs, small: numbers rounded to the digits that are shown."""
+        columns = []
+        for column in self.columns:
+            values = self.values[column.name][:MOST]
+            one: dict[str, Any] = {"name": column.name, "head": column.head, "closed": column.closed}
+            if column.digits is None:
+                texts = [str(value) for value in values.tolist()]
+                one["values"] = texts
+                # Where text is shown, or written to a file, in another way than it is.
+                one["shown"] = {k: shown for k, text in enumerate(texts) if (shown := short(text)) != text}
+                one["whole"] = {k: printable(texts[k]) for k in one["shown"]}
+                one["cells"] = {k: cell for k, text in enumerate(texts) if (cell := guarded(text)) != text}
+            else:
+                one["digits"] = column.digits
+                one["p"] = column.p
+                one["values"] = [_rounded(value, column.digits) for value in values.tolist()]
+            columns.append(one)
+        return {
+            "noun": self.noun,
+            "columns": columns,
+            "filters": [self._choices(name) for name in self.filters if name in self.values],
+            "details": self.details,
+        }
+
+    def _choices(self, name: str) -> dict[str, Any]:
+        place = [column.name for column in self.columns].index(name)
+        found: dict[str, int] = {}
+        for value in map(str, self.values[name][:MOST].tolist()):
+            if value:
+                found[value] = found.get(value, 0) + 1
+        return {"column": place, "values": list(found) if len(found) <= CHOICES else []}
+
+    def first(self) -> list[list[str]]:
+        """The first rows as text, of the columns that are always shown."""
+        open_columns = [column for column in self.columns if not column.closed]
+        cells = [
+            [
+                short(value) if column.digits is None else number(value, column.digits, p=column.p)
+                for value in self.values[column.name][:FIRST].tolist()
+            ]
+            for column in open_columns
+        ]
+        return [list(row) for row in zip(*cells, strict=True)]
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the report under a heading."""
+
+    name: str
+    title: str
+    content: Sequence[Any] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True)
+class Missing:
+    """A part that the report does not have, and why."""
+
+    title: str
+    why: str
+
+
+def short(label: object, longest: int = LONGEST) -> str:
+    r"""A label as it stands in a table: on one line, control characters spelled out, not too long.
+
+    >>> short("two\nlines"), short("x" * 50, 9)
+    ('two\\nlines', 'xxxxxx…xx')
+    """
+    text = printable(str(label)[: 3 * longest] if len(str(label)) > 12 * longest else label)
+    if len(text) <= longest:
+        return text
+    tail = longest // 4
+    return f"{text[: longest - 1 - tail]}…{printable(str(label)[-tail:])[-tail:]}"
+
+
+def _rounded(value: float, digits: int) -> float | int | str | None:
+    """A number as JSON has it; what is not finite is null or a word."""
+    if value is None or value != value:
+        return None
+    if np.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return int(value) if digits == 0 and float(value).is_integer() else round(float(value), digits)

@@ -1,0 +1,131 @@
+"""Does the model hold: the checks, the fit of the items, and dimensions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.plots.fit_map import FitMap
+from spectral_irt.report.blocks import How, Missing, Section, Table, Text, short
+from spectral_irt.report.commands import fit_command, how
+from spectral_irt.report.material import Material
+from spectral_irt.report.pictures import picture
+from spectral_irt.report.words import chance, count, number, within
+
+OF_DIMENSIONS = ("second_dimension", "dependent_items")
+
+
+def fit(material: Material) -> Section | Missing:
+    """The checks in one table, and infit against outfit."""
+    title = "Does the model fit?"
+    record, columns = material.record, material.tables.get("item_fit")
+    if not record.get("item_fit"):
+        return Missing(title, material.missing.get("item_fit", "The fit of the items was left out of the analysis."))
+    level = within(record, "fit_checks", "level_each") or 0.01
+    table = Table(
+        "What was checked, and what came of it",
+        ("Check", "Result", "Chance of that under the model"),
+        tuple(check_rows(record)),
+        How(fit_command(record, "--fit"), "study.checks()"),
+    )
+    said = (
+        f"Each check is made at {100 * level:g}%, so that data that fit the model are suspected of anything in about "
+        "5% of cases. In large data small departures are found too: look at how large they are."
+    )
+    blocks: list[Any] = [Text(said), table]
+    if columns is not None:
+        blocks += _map(material)
+    elif "item_fit" in material.missing:
+        blocks.append(Text(material.missing["item_fit"]))
+    return Section("fit", title, tuple(blocks))
+
+
+def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """A row for each check that was made."""
+    found, rows = record["item_fit"], []
+    bad = (found.get("underfit") or 0) + (found.get("overfit") or 0)
+    what = f"{bad:,} of {count(found.get('judged') or 0, 'item')}"
+    if bad:
+        what += f": {found.get('underfit'):,} noisier than the model, {found.get('overfit'):,} steeper"
+    rows.append(("Items that misfit", what, "adjusted for all items"))
+    test = record.get("model_test")
+    if test:
+        rows.append(
+            ("Items as hard for the less as for the more able", f"χ²({test['df']}) = {number(test['statistic'], 1)}",
+             chance(test.get("p")))
+        )  # fmt: skip
+    shared = within(record, "fit_checks", "shared")
+    if shared:
+        pairs = shared.get("dependent_pairs") or 0
+        rows.append(
+            ("Pairs of items that share more than the ability",
+             f"{pairs:,} of {count(shared.get('n_pairs') or 0, 'pair')}", chance(shared.get("pairs_p")))
+        )  # fmt: skip
+        rows.append(
+            ("A second dimension", f"contrast of the strength of {number(shared.get('strength'), 1)} items",
+             chance(shared.get("contrast_p")))
+        )  # fmt: skip
+    people = within(record, "fit_checks", "erratic_people")
+    if people:
+        rows.append(
+            ("People who answer erratically",
+             f"{100 * people['share']:.1f}%, where chance has {100 * people['chance']:.1f}%", chance(people.get("p")))
+        )  # fmt: skip
+    test = record.get("conditional_against_marginal")
+    if test:
+        rows.append(
+            ("Conditional against marginal likelihood (Hausman)", f"χ²({test['df']}) = {number(test['statistic'], 1)}",
+             chance(test.get("p")))
+        )  # fmt: skip
+    return rows
+
+
+def _map(material: Material) -> list[Any]:
+    found = material.tables["item_fit"]
+    kind = "_conditional" if "infit_conditional" in found else ""
+    infit, outfit = found[f"infit{kind}"], found[f"outfit{kind}"]
+    some = np.isfinite(infit) & np.isfinite(outfit) & (infit > 0) & (outfit > 0)
+    if not some.any():
+        return [Text("No item has answers that could misfit.")]
+    misfit = found.get("misfit", np.full(len(infit), "", dtype=object))
+    z = found.get(f"infit{kind}_z", np.zeros(len(infit)))
+    named = zip(("item", "n", "infit", "outfit", "infit_z", "misfit"),
+                (found["item"], found["n"], infit, outfit, z, misfit), strict=True)  # fmt: skip
+    display = FitMap(table={name: values[some] for name, values in named}, conditional=bool(kind))
+    worst = [short(item, 40) for item in display.table["item"][display.worst(3)].tolist()]
+    alt = (
+        f"Infit against outfit of {count(int(some.sum()), 'item')}: infit from {number(infit[some].min())} to "
+        f"{number(infit[some].max())}, outfit from {number(outfit[some].min())} to {number(outfit[some].max())}; 1 "
+        f"fits. Farthest from the model: {', '.join(worst)}."
+    )
+    source = how(material.record, "item_fit", "study.item_fit()")
+    return [picture(display, alt, "The numbers of every item are in the table of the items."), source]
+
+
+def dimensions(material: Material) -> Section | Missing:
+    """Whether items share more than one ability."""
+    title = "Dimensionality"
+    shared = within(material.record, "fit_checks", "shared")
+    if not shared:
+        if within(material.record, "item_fit") is None:
+            return Missing(title, "It is looked at with the fit of the items, which was left out.")
+        return Missing(title, "There are too few people or items to see a second dimension or dependent items.")
+    found = [one for one in material.record["findings"] if one.get("code") in OF_DIMENSIONS]
+    if found:
+        said = " ".join(f"{one.get('sentence', '')} {one.get('remedy') or ''}".strip() for one in found)
+    else:
+        said = "One ability explains the answers as far as can be seen: no second dimension, and no dependent items."
+    rows = (
+        ("People and items looked at", f"{number(shared.get('n_people'), 0)} and {number(shared.get('n_items'), 0)}"),
+        ("Strength of the first contrast, in items", number(shared.get("strength"))),
+        ("Chance of such a contrast under the model", chance(shared.get("contrast_p"))),
+        ("Dependent pairs", number(shared.get("dependent_pairs") or 0, 0)),
+        ("Residual correlation of the strongest pair", number(shared.get("correlation"))),
+        ("Chance of such a pair under the model", chance(shared.get("pairs_p"))),
+        ("Residual correlation that would be found, with probability 80%", number(shared.get("detectable"))),
+    )
+    source = How(fit_command(material.record, "--fit"), "study.local_dependence()")
+    table = Table("What items share beyond the ability", ("", "Value"), rows, source)
+    return Section("dimensions", title, (Text(short(said, 2_000)), table))

@@ -1,0 +1,130 @@
+"""A folder that `spectral-irt fit -o` wrote, read back for a report; what it lacks is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from spectral_irt import __version__
+from spectral_irt.analysis.folder import PROGRAM, RECORD, TABLES
+from spectral_irt.errors import ReadError, listed
+from spectral_irt.report.material import FROM_FOLDER, Material
+from spectral_irt.spreadsheet import unguarded
+from spectral_irt.tables import Columns
+from spectral_irt.writing import reason_of
+
+# Columns that hold words even where these look like numbers, and columns of true and false.
+WORDS = ("item", "person", "status", "misfit", "grouping", "group", "reference", "class", "option", "form")
+FLAGS = ("extreme", "anchored", "flagged", "nonuniform", "key")
+# What a report cannot do without.
+NEEDED = {
+    "items": ("item", "difficulty", "se", "n", "score", "status"),
+    "persons": ("person", "n", "score", "ability", "se"),
+    "item_fit": ("item", "n", "infit", "outfit"),
+    "dif": ("item", "group", "reference", "contrast", "se"),
+}
+FIELDS = ("estimator", "counts", "findings", "versions", "outputs")
+
+
+def of_folder(folder: Path, *, list_persons: bool = False) -> Material:
+    """The record and the tables of a folder; an error where they are not those of one fit of a version we know."""
+    record = read_record(folder)
+    tables: dict[str, Columns] = {}
+    missing = {"curves": FROM_FOLDER}
+    for name in TABLES:
+        file = f"{name}.csv"
+        if file not in record["outputs"]:
+            continue
+        path = folder / file
+        if path.is_file():
+            tables[name] = read_table(path, NEEDED.get(name, ()))
+        elif name == "items":
+            raise ReadError(
+                f"{str(folder)!r} has no {file}, which {RECORD} says was written with it. Fit again with -o, or put "
+                "the file back."
+            )
+        else:
+            missing[name] = f"{file} is not in the folder, though {RECORD} says that it was written."
+    if "items" not in tables:
+        raise ReadError(f"{str(folder / RECORD)!r} says of no items.csv that it was written; {AGAIN}")
+    rows = len(tables["items"]["item"])
+    if rows != record["counts"].get("items"):
+        raise ReadError(
+            f"items.csv in {str(folder)!r} has {rows:,} rows, and {RECORD} tells of {record['counts'].get('items')} "
+            f"items: they are not of the same fit. {AGAIN}"
+        )
+    for name in ("item_fit",):
+        if name in tables and tables[name]["item"].tolist() != tables["items"]["item"].tolist():
+            raise ReadError(f"{name}.csv and items.csv in {str(folder)!r} have not the same items. {AGAIN}")
+    return Material(record=record, tables=tables, missing=missing, list_persons=list_persons)
+
+
+AGAIN = "Fit again with -o DIR, and make the report of that folder."
+
+
+def read_record(folder: Path) -> dict[str, Any]:
+    """`fit.json` of a folder, if it is one of ours and of a version that says what we need."""
+    path = folder / RECORD
+    if not folder.is_dir():
+        what = "is a file, not a folder" if folder.exists() else "does not exist"
+        raise ReadError(f"{str(folder)!r} {what}; a report is made of a folder that 'spectral-irt fit -o DIR' wrote.")
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ReadError(
+            f"{str(folder)!r} has no {RECORD}; a report is made of a folder that 'spectral-irt fit -o DIR' wrote."
+        ) from None
+    except OSError as error:
+        raise ReadError(f"{str(path)!r} cannot be read: {reason_of(error)}.") from error
+    except ValueError as error:
+        raise ReadError(f"{str(path)!r} is not JSON ({error}). {AGAIN}") from None
+    if not isinstance(found, dict) or found.get("program") != PROGRAM:
+        raise ReadError(f"{str(path)!r} was not written by {PROGRAM}. {AGAIN}")
+    lacks = [name for name in FIELDS if name not in found]
+    odd = [name for name, kind in (("counts", dict), ("findings", list), ("outputs", list), ("versions", dict))
+           if name in found and not isinstance(found[name], kind)]  # fmt: skip
+    if lacks or odd:
+        version = found.get("versions")
+        version = version.get("spectral_irt") if isinstance(version, dict) else None
+        by = f"version {version}" if version and str(version) != __version__ else "another version, or was changed"
+        raise ReadError(
+            f"{str(path)!r} lacks {listed([*lacks, *odd])}, which a report needs: it was written by {by}; this is "
+            f"version {__version__}. {AGAIN}"
+        )
+    return found
+
+
+def read_table(path: Path, needed: tuple[str, ...]) -> Columns:
+    """A table as `tables.write_csv` writes it."""
+    import polars as pl
+
+    try:
+        frame = pl.read_csv(path, infer_schema=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        reason = reason_of(error) or str(error).split("\n")[0]
+        raise ReadError(f"{str(path)!r} cannot be read: {reason}. {AGAIN}") from error
+    lacks = [name for name in needed if name not in frame.columns]
+    if lacks:
+        raise ReadError(
+            f"{str(path)!r} has no column {listed(lacks)}: it was written by another version, or was changed. {AGAIN}"
+        )
+    return {name: _column(path, name, frame[name].to_list(), name in needed) for name in frame.columns}
+
+
+def _column(path: Path, name: str, cells: list[str | None], needed: bool) -> np.ndarray:
+    """Words, flags or numbers; a needed column of numbers must hold nothing else."""
+    if name in FLAGS:
+        return np.array([cell == "true" for cell in cells], dtype=bool)
+    if name not in WORDS:
+        try:
+            return np.array([float(cell) if cell else np.nan for cell in cells], dtype=float)
+        except ValueError as error:
+            if needed:
+                odd = str(error).rpartition(": ")[2]
+                raise ReadError(f"column {name!r} of {str(path)!r} holds {odd}, which is no number. {AGAIN}") from None
+    words = np.empty(len(cells), dtype=object)
+    words[:] = [unguarded(cell or "") for cell in cells]
+    return words

@@ -1,0 +1,143 @@
+"""A paragraph on methods, with references, to paste into a paper: what was done to these data, and nothing else."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from spectral_irt.report.blocks import Lines, Section, Text
+from spectral_irt.report.commands import cli_name, groupings
+from spectral_irt.report.material import Material
+from spectral_irt.report.words import count, number, within
+
+# What an estimator is called in a paper, with its references.
+ESTIMATORS = {
+    "spectral": ("by the spectral method (Nguyen & Zhang, 2022)", ("nguyen",)),
+    "AnchoredRasch": ("by the spectral method (Nguyen & Zhang, 2022)", ("nguyen",)),
+    "paper": ("by the spectral method as printed by Nguyen and Zhang (2022)", ("nguyen",)),
+    "cml": ("by conditional maximum likelihood (Andersen, 1972)", ("andersen",)),
+    "mml": ("by marginal maximum likelihood (Bock & Aitkin, 1981)", ("bock",)),
+    "jml": ("by joint maximum likelihood (Wright & Panchapakesan, 1969)", ("panchapakesan",)),
+    "pml": ("by pairwise maximum likelihood (Zwinderman, 1995)", ("zwinderman",)),
+    "vb": ("by variational Bayes (Natesan et al., 2016)", ("natesan",)),
+    "choppin": ("by Choppin's pairwise method (Choppin, 1968)", ("choppin",)),
+    "eigenvector": ("by the eigenvector method (Garner & Engelhard, 2002)", ("garner",)),
+}
+ABILITIES = {
+    "wle": ("weighted likelihood (Warm, 1989)", ("warm",)),
+    "ml": ("maximum likelihood", ()),
+    "eap": ("their posterior means under a normal population (Bock & Aitkin, 1981)", ("bock",)),
+    "pv": ("their posterior means under a normal population, with plausible values", ()),
+}
+
+
+def methods(material: Material) -> Section:
+    """The paragraph and its references."""
+    sentences, cited = paragraph(material.record)
+    known = tomllib.loads((Path(__file__).parent / "references.toml").read_text(encoding="utf-8"))
+    references = tuple(sorted(known[name] for name in cited))
+    return Section(
+        "methods",
+        "Methods",
+        (
+            Text("To paste into a paper; it tells what was done to these data."),
+            Lines((" ".join(sentences),)),
+            Lines(references, "References"),
+        ),
+    )
+
+
+def paragraph(record: Mapping[str, Any]) -> tuple[list[str], set[str]]:
+    """Sentences on what was done, and the keys of the references that they cite."""
+    counts = record["counts"]
+    name = cli_name(record) or str(record.get("estimator"))
+    how, cites = ESTIMATORS.get(name, (f"with {name}", ()))
+    cited = {"rasch", *cites}
+    people, items = count(counts.get("users") or 0, "person", "people"), count(counts.get("items") or 0, "item")
+    first = f"Answers of {people} to {items} were calibrated under the Rasch model (Rasch, 1960). Difficulties were "
+    first += f"estimated {how}"
+    if str(record.get("solver") or "").endswith("landed"):
+        first += " and taken to the maximum of the conditional likelihood (Andersen, 1972)"
+        cited.add("andersen")
+    anchored = counts.get("items_anchored")
+    first += f", with {count(anchored, 'item')} anchored at known difficulties" if anchored else ""
+    sentences = [first + "."]
+    if record.get("design") == "adaptive":
+        sentences.append(
+            "Marginal likelihood was chosen because earlier answers decided which items came next (Eggen & Verhelst, "
+            "2011)."
+        )
+        cited.add("eggen")
+    sentences += _errors(record, cited)
+    sentences += _people(record, cited)
+    sentences += _fit(record, cited)
+    sentences += _groups(record, cited)
+    sentences.append(f"The computations were done with spectral-irt {record['versions'].get('spectral_irt', '')}.")
+    return sentences, cited
+
+
+def _errors(record: Mapping[str, Any], cited: set[str]) -> list[str]:
+    how = record.get("se_method")
+    clusters = within(record, "input", "clustered_by")
+    if clusters:
+        cited.add("liang")
+        return ["Standard errors allow for clusters of people (Liang & Zeger, 1986)."]
+    if how in ("dense", "one-pass", "multiplier"):
+        return ["Standard errors are robust (sandwich) ones."]
+    return []
+
+
+def _people(record: Mapping[str, Any], cited: set[str]) -> list[str]:
+    found = record.get("reliability")
+    if not found:
+        return []
+    how, cites = ABILITIES.get(str(within(record, "persons", "ability")), ("", ()))
+    cited.update(cites)
+    sentences = [f"Abilities were estimated by {how}."] if how else []
+    quoted = []
+    if found.get("eap_reliability") is not None:
+        quoted.append(f"the EAP reliability was {number(found['eap_reliability'])}")
+    if found.get("kr20") is not None:
+        quoted.append(f"KR-20 (Kuder & Richardson, 1937) was {number(found['kr20'])}")
+        cited.add("kuder")
+    text = " and ".join(quoted)
+    return [*sentences, f"{text[0].upper()}{text[1:]}."] if text else sentences
+
+
+def _fit(record: Mapping[str, Any], cited: set[str]) -> list[str]:
+    found = record.get("item_fit")
+    if not found:
+        return []
+    cited |= {"masters", "muller", "christensen", "benjamini"}
+    bad = (found.get("underfit") or 0) + (found.get("overfit") or 0)
+    limits = f" from {found['bootstrap']:,} simulated data sets" if found.get("bootstrap") else ""
+    sentences = [
+        "The fit of items was judged by infit (Wright & Masters, 1982) conditional on the score (Christensen et al., "
+        f"2013; Müller, 2020){limits}, with p-values adjusted for all items (Benjamini & Hochberg, 1995); {bad:,} of "
+        f"{count(found.get('judged') or 0, 'item')} misfitted."
+    ]
+    if within(record, "fit_checks", "shared"):
+        cited |= {"wollenberg", "linacre"}
+        sentences.append(
+            "Dependence of pairs of items was tested given the score (Van den Wollenberg, 1982), and dimensionality by "
+            "the first contrast of the residuals (Linacre, 1998)."
+        )
+    if record.get("conditional_against_marginal"):
+        cited.add("hausman")
+        sentences.append("Conditional and marginal estimates were compared (Hausman, 1978).")
+    return sentences
+
+
+def _groups(record: Mapping[str, Any], cited: set[str]) -> list[str]:
+    said = groupings(record)
+    if not said:
+        return []
+    cited |= {"zwick", "mantel", "benjamini"}
+    columns = " and ".join(str(one.get("column")) for one in said)
+    return [
+        f"Differential item functioning by {columns} was assessed by contrasts of difficulties, centered on the items "
+        "that agree, in the classes of the Educational Testing Service (Zwick, 2012), with Mantel-Haenszel statistics "
+        "(Mantel & Haenszel, 1959) beside them."
+    ]

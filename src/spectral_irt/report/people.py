@@ -1,0 +1,186 @@
+"""People in summary, and what a score means. Nobody is named unless that was asked for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.ability import score_abilities
+from spectral_irt.plots.scores import ScoreDistribution
+from spectral_irt.report.blocks import MOST, Column, DataTable, How, Missing, Section, Table, Text, short
+from spectral_irt.report.commands import fit_command, how
+from spectral_irt.report.material import Material
+from spectral_irt.report.pictures import picture
+from spectral_irt.report.words import count, number, within
+from spectral_irt.tables import Columns
+
+QUANTILES = ((0.05, "5% are below"), (0.25, "a quarter are below"), (0.5, "half are below (median)"),
+             (0.75, "three quarters are below"), (0.95, "95% are below"))  # fmt: skip
+LONGEST_FORM = 1_000  # items up to which a table of scores is of use
+MOST_GROUPS = 100  # rows of a small table
+
+PERSONS = (
+    Column("person", "Person"),
+    Column("n", "Answers", 0),
+    Column("score", "Right", 0),
+    Column("ability", "Ability", 2),
+    Column("se", "s.e.", 2),
+    Column("measure", "Measure", 1),
+    Column("measure_se", "s.e. of measure", 1),
+    Column("infit", "Infit", 2),
+    Column("outfit", "Outfit", 2),
+)
+
+
+def people(material: Material) -> Section | Missing:
+    """Where the people are, how many have which score, and a list of them only where it was asked for."""
+    persons = material.tables.get("persons")
+    if persons is None:
+        return Missing("People", material.missing.get("persons", "People were left out of the analysis."))
+    some = persons["n"] > 0
+    if not some.any():
+        return Missing("People", "There are no people with answers.")
+    blocks: list[Any] = [Text(_sentence(material)), _abilities(material, persons)]
+    display = ScoreDistribution(score=persons["score"][some].astype(int), n=persons["n"][some].astype(int))
+    score, n = display.score, display.n
+    if display.alike:
+        text = f"scores from {score.min()} to {score.max()} of {n[0]:,}, mean {score.mean():.1f}"
+    else:
+        text = f"shares right from {100 * (score / n).min():.0f}% to {100 * (score / n).max():.0f}%"
+    alt = f"Bars: how many people have which score. {count(len(score), 'person', 'people')}, {text}."
+    blocks.append(picture(display, alt))
+    if material.list_persons:
+        blocks.append(
+            DataTable(
+                "persons",
+                f"{count(len(persons['person']), 'person', 'people')}; ability in logits",
+                PERSONS,
+                persons,
+                how(material.record, "persons", "study.persons()"),
+                noun="people",
+            )
+        )
+        if len(persons["person"]) > MOST:
+            blocks.append(Text(f"These are the first {MOST:,} people; persons.csv has all."))
+    else:
+        blocks.append(Text("Single people are not listed in this report; --list-persons would list them."))
+    return Section("people", "People", tuple(blocks))
+
+
+def _sentence(material: Material) -> str:
+    found = within(material.record, "persons") or {}
+    erratic = within(material.record, "fit_checks", "erratic_people")
+    text = f"{count(found.get('with_ability') or 0, 'person', 'people')} with an ability."
+    without = found.get("without_answers")
+    if without:
+        text += f" {count(without, 'person', 'people')} without answers."
+    if erratic:
+        text += (
+            f" {100 * erratic['share']:.1f}% answer erratically (outfit above {erratic['limit']:g}), where chance has "
+            f"{100 * erratic['chance']:.1f}%."
+        )
+    return text
+
+
+def _abilities(material: Material, persons: Columns) -> Table:
+    ability = persons["ability"][np.isfinite(persons["ability"])]
+    scale = material.scale
+    rows = [("mean", ability.mean()), ("standard deviation", None)] if len(ability) else []
+    cells = []
+    for name, value in rows:
+        if value is None:
+            spread = ability.std(ddof=1) if len(ability) > 1 else np.nan
+            cells.append((name, number(spread), number(scale.width(spread), 1)))
+        else:
+            cells.append((name, number(value), number(scale.measure(value), 1)))
+    if len(ability):
+        for share, name in QUANTILES:
+            value = np.quantile(ability, share)
+            cells.append((name, number(value), number(scale.measure(value), 1)))
+    head: tuple[str, ...] = ("", "Ability (logits)", "On the scale of report")
+    if scale.is_logits:
+        head, cells = head[:2], [row[:2] for row in cells]  # type: ignore[misc]
+    return Table("Abilities", head, tuple(cells), how(material.record, "persons", "study.persons()"))
+
+
+SCORES = (
+    Column("score", "Score", 0),
+    Column("form", "Form"),
+    Column("ability", "Ability", 2),
+    Column("se", "s.e.", 2),
+    Column("measure", "Measure", 1),
+    Column("measure_se", "s.e. of measure", 1),
+    Column("n", "People", 0),
+    Column("percentile", "Percentile", 1),
+)
+
+
+def scores(material: Material) -> Section | Missing:
+    """From raw score to ability: on every form that people answered, or on the whole set of items."""
+    title = "From score to ability"
+    values = material.tables.get("scores")
+    if values is not None and len(values["score"]):
+        forms = len(set(values["form"].tolist()))
+        said = f"On {count(forms, 'form')} that people answered" if forms > 1 else "On the items that people answered"
+        said += "; a percentile is the share of people with a lower score and half of those with the same."
+        source = how(material.record, "scores", "study.scores()")
+        if forms == 1:
+            values = {name: column for name, column in values.items() if name != "form"}
+    else:
+        items = material.tables["items"]
+        beta = items["difficulty"][np.isfinite(items["difficulty"]) & (items["status"] != "apart")]
+        if not len(beta):
+            return Missing(title, "No item has a difficulty on a common scale.")
+        if len(beta) > LONGEST_FORM:
+            return Missing(
+                title, f"There is no form that many people answered, and nobody answers {len(beta):,} items."
+            )
+        said = f"For somebody who answers all of the {count(len(beta), 'item')} with a difficulty."
+        source = How(fit_command(material.record), "study.calibration.score_table()")
+        values = score_values(material, beta)
+    said += " The standard error is that of one person with this score."
+    table = DataTable("scores", title, SCORES, values, source, filters=("form",), noun="scores")
+    return Section("scores", title, (Text(said), table))
+
+
+def score_values(material: Material, beta: np.ndarray) -> Columns:
+    """Every score on these items with Warm's ability."""
+    ability, se = score_abilities(beta)
+    values: Columns = {"score": np.arange(len(beta) + 1), "ability": ability, "se": se}
+    if not material.scale.is_logits:
+        values |= {"measure": material.scale.measure(ability), "measure_se": material.scale.width(se)}
+    return values
+
+
+def groups_and_classes(material: Material) -> Section | None:
+    """Means of groups, and classes between cuts, where they were asked for."""
+    digits, unit = (2, "") if material.scale.is_logits else (1, "measure_")
+    blocks: list[Any] = []
+    groups, cuts = material.tables.get("groups"), material.tables.get("cuts")
+    if groups is not None:
+        columns = [groups[name] for name in ("n", f"{unit}mean", f"{unit}se", f"{unit}sd")]
+        labels = [f"{short(a, 40)}: {short(b, 60)}" for a, b in zip(groups["grouping"], groups["group"], strict=True)]
+        rows = _rows(labels, columns, (0, digits, digits, digits))
+        source = how(material.record, "groups", "study.group_means(groups)")
+        blocks.append(Table("Mean ability of groups", ("Group", "People", "Mean", "s.e.", "s.d."), rows, source))
+    if cuts is not None:
+        labels = ["all classes" if name == "all" else f"class {short(name, 40)}" for name in cuts["class"].tolist()]
+        columns = [cuts[name] for name in ("cut", "n", "share", "accuracy", "consistency")]
+        rows = _rows(labels, columns, (2, 0, 2, 2, 2))
+        at = [cut for cut in cuts["cut"].tolist() if np.isfinite(cut)]
+        known = np.isfinite(cuts["cut"])
+        raw = not np.allclose(material.scale.measure(cuts["ability"][known]), cuts["cut"][known])
+        python = f"study.cuts([{', '.join(f'{cut:g}' for cut in at)}]{', raw=True' if raw else ''})"
+        option = ("--cut-score" if raw else "--cut", ",".join(f"{cut:g}" for cut in at))
+        source = how(material.record, "cuts", python, *option)
+        head = ("Class", "From", "People", "Share", "Accuracy", "Consistency")
+        blocks.append(Table("Classes of people between cuts", head, rows, source))
+    return Section("groups", "Groups and classes", tuple(blocks)) if blocks else None
+
+
+def _rows(labels: list[str], columns: list[Any], digits: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
+    cells = [[number(value, d) for value in column.tolist()] for column, d in zip(columns, digits, strict=True)]
+    rows = list(zip(labels, *cells, strict=True))
+    more = len(rows) - MOST_GROUPS
+    return tuple(rows if more <= 0 else [*rows[:MOST_GROUPS], (f"and {more:,} more", *[""] * len(digits))])

@@ -1,0 +1,46 @@
+"""What `Responses` asks every block: counts, scores, the answers themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.responses.block import Block, Floats, Ints
+
+
+def n_persons(block: Block) -> int:
+    return block.n_users
+
+
+def n_responses(block: Block) -> int:
+    return block.n_responses
+
+
+def counts(block: Block) -> Ints:
+    return block.counts
+
+
+def scores(block: Block) -> Ints:
+    return block.scores
+
+
+def item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:
+    """Answers to each item, and how many of them right."""
+    return (
+        np.bincount(block.items, minlength=n_items),
+        np.bincount(block.items[block.right()], minlength=n_items),
+    )
+
+
+def item_bytes(block: Block) -> bytes:
+    return np.ascontiguousarray(block.items).tobytes()
+
+
+def answers(block: Block, person: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.bool_]]:
+    return np.repeat(person, block.counts), np.asarray(block.items), block.right()
+
+
+def dense(block: Block, n_items: int) -> Floats:
+    table = np.full((block.n_users, n_items), np.nan)
+    table[block.user_of_response(), block.items] = block.right()
+    return table

@@ -1,0 +1,359 @@
+"""`fit --report FILE` and `report DIR`: one page, complete or not at all, and clear words when it cannot be made."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spectral_irt as si
+from hostile import HOSTILE, hostile_table
+from spectral_irt.report import pictures
+from undrawn import without_pictures
+
+Cli = Callable[..., Any]
+
+
+class Page(HTMLParser):
+    """The tags, texts and data of a page."""
+
+    def __init__(self, path: str | Path) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.scripts: list[str] = []
+        self._inside = ""
+        self.source = Path(path).read_text(encoding="utf-8")
+        self.feed(self.source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._inside = tag
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "script":
+            self.scripts[-1] += data
+        elif self._inside != "style":
+            self.texts.append(data)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.texts).split())
+
+    @property
+    def data(self) -> dict[str, Any]:
+        return json.loads(self.scripts[0])
+
+    def titles(self) -> list[str]:
+        return re.findall(r"<h2[^>]*>([^<]*)</h2>", self.source)
+
+
+@pytest.fixture
+def fitted(cli: Cli, lsat: Path) -> Path:
+    """A folder of results, without pictures to draw."""
+    assert cli("fit", lsat, "-o", "results").code == 0
+    return Path("results")
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages without pictures."""
+    without_pictures(monkeypatch)
+
+
+# ---------------------------------------------------------------------------------------------- what is in it
+
+
+@pytest.mark.slow
+def test_fit_writes_a_page_that_needs_nothing_else(cli: Cli, lsat: Path) -> None:
+    done = cli("fit", lsat, "--report", "deep/report.html")
+    assert done.code == 0
+    assert "Written: deep/report.html." in done.out
+    page = Page("deep/report.html")
+    assert page.titles() == [
+        *("What was fitted", "Findings", "Summary", "People and items on one scale", "Items", "People"),
+        *("From score to ability", "Does the model fit?", "Dimensionality", "Methods", "Not in this report"),
+    ]
+    for tag, attributes in page.tags:
+        for name in ("src", "href", "action", "data", "poster", "srcset"):
+            value = attributes.get(name)
+            assert value is None or value.startswith(("#", "data:image/svg+xml;base64,")), (tag, value)
+        assert not [name for name in attributes if name.startswith("on") or name == "style"], (tag, attributes)
+        assert tag != "img" or len(attributes["alt"] or "") > 20
+    policy = next(a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    first = Path("deep/report.html").read_bytes()
+    assert cli("fit", lsat, "--report", "deep/report.html").code == 0  # over the old one
+    assert Path("deep/report.html").read_bytes() == first  # and the same each time
+
+
+def test_numbers_are_those_of_the_tables(cli: Cli, fitted: Path, lsat: Path, quick: None) -> None:
+    assert cli("fit", lsat, "--report", "report.html").code == 0
+    page = Page("report.html")
+    with (fitted / "items.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    columns = {column["name"]: column["values"] for column in page.data["items"]["columns"]}
+    assert columns["item"] == [row["item"] for row in rows]
+    assert columns["difficulty"] == [round(float(row["difficulty"]), 3) for row in rows]
+    assert columns["n"] == [int(row["n"]) for row in rows]
+    answers = si.read(str(lsat))
+    study = si.SpectralRasch().fit(answers).analyse(answers)
+    strata = page.data["items"]["details"]["strata"]
+    for row, item in enumerate(columns["item"]):
+        found = study.plot.icc(item).columns()
+        flat = np.stack([found["n"], 1000 * found["observed"], 100 * found["place"]], axis=1)
+        assert strata[str(row)] == pytest.approx(flat.ravel(), abs=0.5001)
+    scores = {column["name"]: column["values"] for column in page.data["scores"]["columns"]}
+    expected = study.calibration.score_table()
+    assert scores["ability"] == expected["ability"].round(2).to_list()
+
+
+def test_python_and_the_shell_make_the_same_page(cli: Cli, lsat: Path, quick: None) -> None:
+    assert cli("fit", lsat, "--report", "shell.html").code == 0
+    answers = si.read(str(lsat))
+    study = si.SpectralRasch().fit(answers).analyse(answers)
+    assert study.report("python.html") == Path("python.html")
+    shell, python = (Path(name).read_text(encoding="utf-8") for name in ("shell.html", "python.html"))
+    assert shell.replace("lsat.csv", "answers.csv") == python.replace("lsat.csv", "answers.csv")
+
+
+@pytest.mark.slow
+def test_the_commands_in_the_page_do_what_was_done(cli: Cli, lsat: Path, quick: None) -> None:
+    text = lsat.read_text().splitlines()
+    text = [f"{line},{'sex' if k == 0 else 'fm'[k % 2]}" for k, line in enumerate(text)]
+    Path("a b.csv").write_text("\n".join(text) + "\n")
+    options = ["--group", "sex", "--estimator", "cml", "--ability", "eap", "--scale", "500,100"]
+    assert cli("fit", Path("a b.csv").resolve(), *options, "-o", "results", "--report", "report.html").code == 0
+    page = Page("report.html")
+    said = "spectral-irt fit 'a b.csv' --estimator cml --group sex --ability eap --scale 500,100 -o results"
+    assert said in page.text
+    assert "fit = si.ConditionalRasch().fit(answers) study = fit.analyse(answers, ability='eap')" in page.text
+    assert str(Path.cwd()) not in page.source  # where files lie is nobody's business
+    Path("results").rename("old")
+    assert cli(*shlex.split(said)[1:]).code == 0
+    for name in ("items.csv", "persons.csv", "item_fit.csv", "dif.csv"):
+        assert Path("results", name).read_bytes() == Path("old", name).read_bytes()
+
+
+def test_nobody_is_named_unless_asked(cli: Cli, fitted: Path, lsat: Path, quick: None) -> None:
+    text = lsat.read_text().splitlines()
+    Path("named.csv").write_text("\n".join([text[0], *(f"Zebedee{line}" for line in text[1:])]) + "\n")
+    assert cli("fit", "named.csv", "-o", "named", "--report", "report.html").code == 0
+    assert cli("report", "named").code == 0
+    for path in ("report.html", "named/report.html"):
+        assert "Zebedee" not in Path(path).read_text(encoding="utf-8")
+    assert cli("fit", "named.csv", "--report", "report.html", "--list-persons").code == 0
+    assert cli("report", "named", "--list-persons").code == 0
+    for path in ("report.html", "named/report.html"):
+        people = {column["name"]: column["values"] for column in Page(path).data["persons"]["columns"]}
+        assert len(people["person"]) == 1000
+        assert people["person"][0].startswith("Zebedee")
+
+
+# ------------------------------------------------------------------------------------------ hostile labels
+
+
+@pytest.mark.slow
+def test_hostile_labels_are_text(cli: Cli) -> None:
+    hostile_table(Path("hostile.csv"))
+    options = ["--group", "<u>sex</u>", "--list-persons"]
+    done = cli("fit", "hostile.csv", "-o", "results", "--report", "report.html", *options)
+    assert done.code == 0
+    assert cli("report", "results", "--list-persons").code == 0
+    for path in ("report.html", "results/report.html"):
+        page = Page(path)
+        assert [tag for tag, _ in page.tags].count("script") == 2
+        assert not [tag for tag, _ in page.tags if tag in ("b", "i", "u")]
+        assert all((attributes["src"] or "").startswith("data:") for tag, attributes in page.tags if tag == "img")
+        labels = page.data["items"]["columns"][0]
+        assert labels["values"] == HOSTILE  # as they are, for those who download them
+        shown = [labels["shown"].get(str(k), label) for k, label in enumerate(HOSTILE)]
+        assert all(text.isprintable() and len(text) <= 90 for text in shown)
+        assert shown[5] == "two\\nlines"
+        assert shown[4] == "a\\u202egnp.exe"
+        assert labels["cells"] == {"7": '\'=HYPERLINK("http://evil")'}
+        assert "\u202e" not in page.text
+        assert "<script>alert(1)</script>" in page.text  # as text
+        assert "{{ 7 * 7 }}" in page.text
+
+
+# --------------------------------------------------------------------------------------------- bad input
+
+
+def contents() -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("how", ["fit", "report"])
+def test_what_we_did_not_write_is_not_replaced(cli: Cli, fitted: Path, lsat: Path, how: str) -> None:
+    Path("mine.html").write_text("<p>about spectral-irt</p>")
+    before = contents()
+    command = ("fit", lsat, "--report") if how == "fit" else ("report", fitted, "-o")
+    done = cli(*command, "mine.html")
+    assert done.code == 2
+    assert "'mine.html' exists, and spectral-irt did not make it" in done.err
+    done = cli(*command, "report.csv")
+    assert done.code == 2
+    assert "'report.csv' does not end in .html" in done.err
+    Path("folder.html").mkdir()
+    done = cli(*command, "folder.html")
+    assert done.code == 2
+    assert "it is a directory" in done.err
+    done = cli(*command, "mine.html/report.html")
+    assert done.code == 2
+    assert "a part of the path is a file" in done.err
+    assert contents() == before
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc, where nobody may write")
+def test_a_place_that_cannot_be_written(cli: Cli, fitted: Path, quick: None) -> None:
+    done = cli("report", fitted, "-o", "/proc/report.html")
+    assert done.code == 2
+    assert "'/proc/report.html' cannot be written" in done.err
+
+
+def test_nothing_is_left_when_the_disk_is_full(
+    cli: Cli, lsat: Path, quick: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, os.strerror(28))
+
+    before = contents()
+    monkeypatch.setattr(Path, "write_text", full)
+    done = cli("fit", lsat, "-o", "results", "--report", "out/report.html")
+    assert done.code == 2
+    assert "the disk is full" in done.err
+    assert contents() == before
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--list-persons"], "--list-persons lists people in a report; say where with --report FILE."),
+        (["--report", "r.html", "--list-persons", "--no-persons"], "leave out --no-persons"),
+        (["--report", "bank/r.html", "--bank", "bank"], "a bank has a folder of its own"),
+    ],
+)
+def test_options_that_do_not_go_together(cli: Cli, lsat: Path, options: list[str], said: str) -> None:
+    done = cli("fit", lsat, *options)
+    assert done.code == 2
+    assert said in done.err
+    assert not Path("r.html").exists()
+
+
+def test_parts_that_were_left_out_are_said(cli: Cli, lsat: Path, quick: None) -> None:
+    assert cli("fit", lsat, "--no-persons", "--no-fit", "--se", "none", "-o", "results", "--report", "r.html").code == 0
+    assert cli("report", "results").code == 0
+    for path in ("r.html", "results/report.html"):
+        page = Page(path)
+        assert page.titles() == [
+            *("What was fitted", "Findings", "Summary", "Items", "From score to ability", "Methods"),
+            "Not in this report",
+        ]
+        for part in ("People and items on one scale", "People", "Does the model fit?", "Dimensionality"):
+            assert f"{part}: " in page.text
+        assert "No groups of people were compared; --group COLUMN does." in page.text
+
+
+def test_a_folder_says_what_it_lacks(cli: Cli, fitted: Path, quick: None) -> None:
+    assert cli("report", fitted).code == 0
+    page = Page(fitted / "report.html")
+    assert "Curves need the answers, which the folder does not have" in page.text
+    (fitted / "persons.csv").unlink()
+    assert cli("report", fitted).code == 0
+    assert (
+        "persons.csv is not in the folder, though fit.json says that it was written."
+        in Page(fitted / "report.html").text
+    )
+
+
+def _changed(fitted: Path, **changes: Any) -> None:
+    path = fitted / "fit.json"
+    record = {**json.loads(path.read_text(encoding="utf-8")), **changes}
+    path.write_text(json.dumps({name: value for name, value in record.items() if value != "gone"}), encoding="utf-8")
+
+
+def _without(name: str) -> Callable[[Path], None]:
+    return lambda folder: (folder / name).unlink()
+
+
+def _rewritten(name: str, old: str, new: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        text = (folder / name).read_text(encoding="utf-8")
+        assert old in text
+        (folder / name).write_text(text.replace(old, new, 1), encoding="utf-8")
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (_without("fit.json"), "has no fit.json; a report is made of a folder that 'spectral-irt fit -o DIR' wrote"),
+        (_without("items.csv"), "has no items.csv, which fit.json says was written with it"),
+        (lambda folder: (folder / "fit.json").write_text("{"), "fit.json' is not JSON"),
+        (lambda folder: (folder / "fit.json").write_text("[1]"), "was not written by spectral-irt"),
+        (lambda folder: _changed(folder, program="other"), "was not written by spectral-irt"),
+        (
+            lambda folder: _changed(folder, findings="gone", versions={"spectral_irt": "9.9"}),
+            "lacks 'findings', which a report needs: it was written by version 9.9",
+        ),
+        (lambda folder: _changed(folder, counts=[]), "lacks 'counts'"),
+        (lambda folder: _changed(folder, counts={"items": 7}), "has 5 rows, and fit.json tells of 7 items"),
+        (_rewritten("items.csv", "difficulty", "b"), "has no column 'difficulty'"),
+        (_rewritten("items.csv", ",1000,", ",many,"), "column 'n' of 'results/items.csv' holds 'many'"),
+        (_rewritten("item_fit.csv", "item1", "item9"), "have not the same items"),
+        (lambda folder: (folder / "items.csv").write_bytes(b""), "items.csv' cannot be read"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_is_none_of_ours(cli: Cli, fitted: Path, spoil: Callable[[Path], Any], said: str) -> None:
+    spoil(fitted)
+    before = contents()
+    done = cli("report", fitted)
+    assert done.code == 2
+    assert said in done.err
+    assert done.err.count("\n") == 1
+    assert contents() == before
+
+
+def test_no_folder(cli: Cli, lsat: Path) -> None:
+    done = cli("report", "nowhere")
+    assert done.code == 2
+    assert "'nowhere' does not exist" in done.err
+    done = cli("report", lsat)
+    assert done.code == 2
+    assert "is a file, not a folder" in done.err
+
+
+def test_an_analysis_without_people(tmp_path: Path, quick: None) -> None:
+    answers = si.datasets.load_lsat()
+    calibration = si.SpectralRasch().fit(answers).calibration_
+    nobody = si.Analysis(calibration, answers.take_users(np.empty(0, dtype=np.int64)))
+    nobody.report(tmp_path / "report.html")
+    page = Page(tmp_path / "report.html")
+    assert "0 people gave 0 answers to 5 items" in page.text
+    assert "Curves need answers, and the analysis has none." in page.text
+
+
+def test_pictures_are_small_and_words_in_them_are_words() -> None:
+    answers = si.datasets.load_lsat()
+    study = si.SpectralRasch().fit(answers).analyse(answers)
+    found = pictures.picture(study.plot.scores(), "alt")
+    assert found.address.startswith("data:image/svg+xml;base64,")
+    assert len(found.address) < 60_000

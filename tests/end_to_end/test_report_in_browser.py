@@ -1,0 +1,284 @@
+"""The report as its reader has it: in a browser, without a network, by mouse and keyboard, on any screen, on paper."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from browser import Browser, axe, chromium
+from hostile import HOSTILE, hostile_table
+from spectral_irt.cli.main import main
+from spectral_irt.spreadsheet import guarded
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(chromium() is None, reason="NO CHROMIUM: the report was NOT tested in a browser"),
+]
+SOON = 3.0  # seconds until a page with 5,000 items can be worked with
+LARGEST = 2_000_000  # bytes of that page
+TABLE = "document.querySelector('#table-items')"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with reports: of items with hostile names, of an ordinary test, and of 5,000 items."""
+    folder = tmp_path_factory.mktemp("pages")
+    hostile_table(folder / "hostile.csv")
+    options = ["--group", "<u>sex</u>", "--list-persons"]
+    assert main(["fit", str(folder / "hostile.csv"), *options, "--report", str(folder / "hostile.html")]) == 0
+    rng = np.random.default_rng(1)
+    ability, difficulty, slope = rng.normal(size=400), np.linspace(-2, 2, 20), np.ones(20)
+    slope[4] = 0.0  # one that misfits
+    right = rng.random((400, 20)) < 1 / (1 + np.exp(-slope * (ability[:, None] - difficulty)))
+    names = [f"q{k}" for k in range(1, 21)]
+    rows = [names, *right.astype(int).tolist()]
+    (folder / "small.csv").write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n", encoding="utf-8")
+    where = ["-o", str(folder / "small"), "--report", str(folder / "small.html")]
+    assert main(["fit", str(folder / "small.csv"), *where]) == 0
+    who = np.repeat(np.arange(1500), 60)
+    what = np.concatenate([rng.choice(5000, 60, replace=False) for _ in range(1500)])
+    chance = 1 / (1 + np.exp(-(rng.normal(size=1500)[who] - rng.normal(size=5000)[what])))
+    lines = zip(who.tolist(), what.tolist(), (rng.random(len(who)) < chance).astype(int).tolist(), strict=True)
+    with (folder / "large.csv").open("w", encoding="utf-8") as file:
+        file.write("user,item,response\n" + "".join(f"{a},item number {b},{c}\n" for a, b, c in lines))
+    assert main(["fit", str(folder / "large.csv"), "--report", str(folder / "large.html")]) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser")) as one:
+        yield one
+
+
+@pytest.fixture
+def page(browser: Browser, pages: Path) -> Iterator[Browser]:
+    """The browser with the report of the small test; nothing may be complained of, and nothing fetched."""
+    browser.complaints.clear()
+    browser.requests.clear()
+    browser.look()
+    browser.open(pages / "small.html")
+    yield browser
+    assert browser.complaints == []
+    assert [url[:200] for url in browser.requests if not url.startswith(("file:", "data:", "blob:"))] == []
+
+
+def labels(page: Browser) -> list[str]:
+    return page.run(f"[...{TABLE}.querySelectorAll('tbody tr:not(.opened) th')].map((e) => e.textContent)")
+
+
+def column(page: Browser, place: int) -> list[str]:
+    return page.run(f"[...{TABLE}.querySelectorAll('tbody tr:not(.opened)')].map((e) => e.cells[{place}].textContent)")
+
+
+def click_head(page: Browser, name: str) -> None:
+    page.run(f"[...{TABLE}.querySelectorAll('thead button')].find((e) => e.textContent === {json.dumps(name)}).click()")
+
+
+def type_in(page: Browser, text: str) -> None:
+    page.run(
+        f"{{ const field = {TABLE}.querySelector('[type=search]'); field.value = {json.dumps(text)};"
+        " field.dispatchEvent(new Event('input')); }"
+    )
+
+
+def choose(page: Browser, selector: str, text: str) -> None:
+    page.run(
+        f"{{ const one = {TABLE}.querySelector('{selector}'); one.selectedIndex = [...one.options].findIndex("
+        f"(o) => o.text === {json.dumps(text)}); one.dispatchEvent(new Event('change')); }}"
+    )
+
+
+def items_of(pages: Path) -> list[dict[str, str]]:
+    with (pages / "small" / "items.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+# ---------------------------------------------------------------------------------------- the table of items
+
+
+def test_items_are_sorted_by_numbers_and_by_names(page: Browser, pages: Path) -> None:
+    items = items_of(pages)
+    assert labels(page) == [row["item"] for row in items]
+    click_head(page, "Difficulty")
+    by_difficulty = sorted(items, key=lambda row: round(float(row["difficulty"]), 3))  # ties in the order of the data
+    assert labels(page) == [row["item"] for row in by_difficulty]
+    assert page.run(f"{TABLE}.querySelector('th[aria-sort]').textContent") == "Difficulty"
+    click_head(page, "Difficulty")
+    by_difficulty = sorted(items, key=lambda row: -round(float(row["difficulty"]), 3))
+    assert labels(page) == [row["item"] for row in by_difficulty]
+    assert page.run(f"{TABLE}.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "descending"
+    click_head(page, "Item")
+    assert labels(page) == [f"q{k}" for k in range(1, 21)]  # q2 before q10
+    assert column(page, 1) == [f"{float(row['difficulty']):z.3f}" for row in items]
+
+
+def test_items_are_searched_and_filtered(page: Browser) -> None:
+    type_in(page, "Q1")
+    assert labels(page) == ["q1", *(f"q{k}" for k in range(10, 20))]
+    assert page.run(f"{TABLE}.querySelector('[role=status]').textContent") == "11 of 20 items"
+    type_in(page, "no such item")
+    assert labels(page) == []
+    type_in(page, "")
+    choose(page, ".filter", "Misfit: underfit")
+    assert labels(page) == ["q5"]
+    choose(page, ".filter", "all items")
+    assert len(labels(page)) == 20
+
+
+def test_a_row_opens_by_keyboard_and_shows_the_curve(page: Browser) -> None:
+    page.run(f"{TABLE}.querySelectorAll('tbody th button')[4].focus()")
+    page.press("Enter", 13)
+    page.wait(f"{TABLE}.querySelector('.opened svg') !== null", 5)
+    assert page.run("document.activeElement.getAttribute('aria-expanded')") == "true"
+    said = page.run(f"{TABLE}.querySelector('.opened svg').getAttribute('aria-label')")
+    marks = page.run(f"{TABLE}.querySelectorAll('.opened circle').length")
+    assert marks >= 3
+    assert said.startswith("Curve of q5: an even chance at ability ")
+    assert said.count("% of ") == marks
+    text = page.run(f"{TABLE}.querySelector('.opened').textContent")
+    assert "Infit z" in text
+    click_head(page, "Difficulty")  # it stays open where its row goes
+    assert page.run(f"{TABLE}.querySelector('.opened').previousElementSibling.cells[0].textContent") == "q5"
+    page.run(f"{TABLE}.querySelector('[aria-expanded=true]').click()")
+    assert page.run(f"{TABLE}.querySelector('.opened')") is None
+
+
+def test_everything_can_be_reached_by_tab(page: Browser) -> None:
+    seen = []
+    page.run("document.body.focus()")
+    for _ in range(120):
+        page.press("Tab", 9)
+        seen.append(page.run("document.activeElement.className + document.activeElement.textContent.slice(0, 20)"))
+        if seen[-1] == "q3":
+            break
+    assert "q3" in seen
+    assert "downloadDownload CSV" in seen
+    assert "What was fitted" in seen
+
+
+def downloaded(page: Browser, name: str) -> list[list[str]]:
+    path = page.folder / name
+    path.unlink(missing_ok=True)
+    page.run(f"document.querySelector('#table-{name.removesuffix('.csv')} .download').click()")
+    page.until(lambda: path.exists() and path.stat().st_size, "the download", 20)
+    return list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
+
+
+def test_what_is_shown_can_be_downloaded(page: Browser, pages: Path) -> None:
+    head, *rows = downloaded(page, "items.csv")
+    items = items_of(pages)
+    assert head[:3] == ["item", "difficulty", "se"]
+    assert [row[0] for row in rows] == [row["item"] for row in items]
+    assert [float(row[1]) for row in rows] == [round(float(row["difficulty"]), 3) for row in items]
+    assert all(len(row) == len(head) for row in rows)
+    type_in(page, "q20")
+    assert [row[0] for row in downloaded(page, "items.csv")] == ["item", "q20"]
+
+
+# ------------------------------------------------------------------------------------------ hostile, large
+
+
+def test_hostile_names_stay_text(page: Browser, pages: Path) -> None:
+    page.open(pages / "hostile.html")
+    page.run(f"{TABLE}.querySelectorAll('tbody th button').forEach((button) => button.click())")
+    shown = labels(page)
+    assert shown[:4] == HOSTILE[:4]
+    assert all(text.isprintable() for text in shown)
+    assert page.run("document.scripts.length") == 2
+    assert page.run("[...document.images].every((image) => image.src.startsWith('data:') && image.naturalWidth > 0)")
+    for tag in ("b", "i", "u"):
+        assert page.run(f"document.getElementsByTagName('{tag}').length") == 0
+    wholes = page.run(f"[...{TABLE}.querySelectorAll('.full')].map((e) => e.textContent)")
+    assert "x" * 10_000 in wholes
+    _, *rows = downloaded(page, "items.csv")
+    assert [row[0] for row in rows] == [guarded(label) for label in HOSTILE]
+    for width in (1200, 390):
+        page.look(width=width)
+        assert page.run("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_five_thousand_items_are_there_at_once(page: Browser, pages: Path) -> None:
+    assert (pages / "large.html").stat().st_size < LARGEST
+    page.open(pages / "small.html")
+    seconds = page.open(pages / "large.html")
+    click_head(page, "Difficulty")
+    page.run(f"{TABLE}.querySelector('tbody th button').click()")
+    spent = page.run("performance.now() / 1000")
+    assert page.run(f"{TABLE}.querySelector('.opened circle') !== null")
+    assert seconds < SOON
+    assert spent < SOON
+    values = [float(value) for value in column(page, 1)]
+    assert len(values) == 100
+    assert values == sorted(values)
+    page.run(f"{TABLE}.querySelector('.next').click()")
+    assert "rows 101 to 200 are shown" in page.run(f"{TABLE}.querySelector('[role=status]').textContent")
+    assert float(column(page, 1)[0]) >= values[-1]
+    choose(page, ".size", "all 5,000")
+    assert len(labels(page)) == 5000
+    assert len(downloaded(page, "items.csv")) == 5001
+
+
+# ------------------------------------------------------------------------- every reader, every screen, paper
+
+
+@pytest.mark.skipif(axe() is None, reason="NO AXE-CORE: the accessibility of the report was NOT checked")
+@pytest.mark.parametrize(
+    ("name", "look"),
+    [
+        ("small", {}),
+        ("small", {"dark": True}),
+        ("small", {"width": 390, "height": 800}),
+        ("hostile", {}),
+        ("large", {"dark": True}),
+    ],
+    ids=["light", "dark", "phone", "hostile", "large"],
+)
+def test_no_serious_obstacle_for_anybody(page: Browser, pages: Path, name: str, look: dict[str, Any]) -> None:
+    page.look(**look)
+    page.open(pages / f"{name}.html")
+    page.run(f"{TABLE}.querySelectorAll('tbody th button')[1].click()")
+    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    program = axe()
+    assert program is not None
+    page.run(program.read_text(encoding="utf-8") + "; 0")
+    found = page.run("axe.run().then((found) => found.violations.map((v) => [v.impact, v.id, v.nodes[0].html]))")
+    assert [one for one in found if one[0] in ("serious", "critical")] == []
+
+
+def test_a_phone_needs_no_sideways_scrolling(page: Browser) -> None:
+    page.look(width=390, height=800)
+    assert page.run("document.documentElement.scrollWidth") <= 390
+
+
+def test_paper_is_white_and_has_no_controls(page: Browser, pages: Path) -> None:
+    page.look(dark=True)
+    dark = page.run("getComputedStyle(document.body).backgroundColor")
+    scheme = [{"name": "prefers-color-scheme", "value": "dark"}]
+    page.ask("Emulation.setEmulatedMedia", media="print", features=scheme)
+    assert page.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)" != dark
+    assert page.run("getComputedStyle(document.querySelector('.controls')).display") == "none"
+    assert page.run("getComputedStyle(document.querySelector('figure img')).filter") == "none"
+    page.ask("Emulation.setEmulatedMedia", media="", features=[])
+    page.print(pages / "small.pdf")
+    assert (pages / "small.pdf").read_bytes().startswith(b"%PDF")
+    click_head(page, "Difficulty")  # the buttons, which are text on paper, are there again
+
+
+def test_without_javascript_the_first_rows_are_there(page: Browser, pages: Path) -> None:
+    page.ask("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        page.ask("Page.navigate", url=(pages / "large.html").resolve().as_uri())
+        page.wait("document.readyState === 'complete' && document.querySelector('#methods') !== null")
+        assert page.run(f"{TABLE}.querySelectorAll('tbody tr').length") == 50
+        assert "the first 50 are shown" in page.run(f"{TABLE}.querySelector('.status').textContent")
+        assert page.run("getComputedStyle(document.querySelector('.controls')).display") == "none"
+    finally:
+        page.ask("Emulation.setScriptExecutionDisabled", value=False)

@@ -1,0 +1,198 @@
+"""Equated scores against root finding, their gradients against differences, their errors against simulation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+import spectral_irt as si
+from spectral_irt.errors import BankError, OptionError
+from spectral_irt.inference.equating import equate_forms, equated
+from spectral_irt.inference.joint_errors import JointErrors
+
+sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
+
+
+def by_roots(first, second, shift=0.0, slope=1.0):
+    """The equated scores between nothing and everything right."""
+    theta = [brentq(lambda t, s=s: sigmoid(t - first).sum() - s, -40, 40, xtol=1e-13) for s in range(1, len(first))]
+    return np.array([sigmoid(shift + slope * t - second).sum() for t in theta])
+
+
+COMMON, ONLY_A, ONLY_B = 8, 10, 14
+RNG = np.random.default_rng(1)
+A = RNG.normal(size=COMMON + ONLY_A)
+B = np.concatenate([A[:COMMON], RNG.normal(0.5, 1, ONLY_B)])
+NAMES_A = [f"c{k}" for k in range(COMMON)] + [f"a{k}" for k in range(ONLY_A)]
+NAMES_B = [f"c{k}" for k in range(COMMON)] + [f"b{k}" for k in range(ONLY_B)]
+
+
+def answers(beta, names, mean, people, rng):
+    theta = rng.normal(mean, 1, people)
+    return si.Responses.from_wide((rng.random((people, len(beta))) < sigmoid(theta[:, None] - beta)) * 1.0, items=names)
+
+
+def two_fits(seed, people=600):
+    rng = np.random.default_rng(seed)
+    data = answers(A, NAMES_A, 0.0, people, rng), answers(B, NAMES_B, 0.6, people, rng)
+    return data, tuple(si.SpectralRasch().fit(each) for each in data)
+
+
+def test_scores_are_those_of_root_finding():
+    found = equated(A, B, -0.3, 1.2)
+    np.testing.assert_allclose(found.equated[1:-1], by_roots(A, B, -0.3, 1.2), atol=1e-6)
+    assert (found.equated[0], found.equated[-1]) == (0, len(B))
+    assert (np.diff(found.equated) > 0).all()
+
+
+def test_there_and_back_is_where_it_began():
+    forth, back = equated(A, B, -0.3, 1.0), equated(B, A, 0.3, 1.0)
+    at = np.interp(forth.equated, np.arange(len(B) + 1), back.equated)  # between whole scores, nearly
+    np.testing.assert_allclose(at, np.arange(len(A) + 1), atol=0.05)
+    np.testing.assert_allclose(equated(A, A).equated, np.arange(len(A) + 1), atol=1e-6)
+
+
+def test_gradients_are_differences():
+    found, h = equated(A, B, -0.3, 1.2), 1e-5
+    for which, gradient in ((0, found.by_first), (1, found.by_second)):
+        for k in (0, 5, -1):
+            sides = []
+            for sign in (1, -1):
+                forms = [A.copy(), B.copy()]
+                forms[which][k] += sign * h
+                sides.append(by_roots(*forms, -0.3, 1.2))
+            np.testing.assert_allclose(gradient[1:-1, k], (sides[0] - sides[1]) / (2 * h), atol=1e-5)
+
+
+def test_two_banks_agree_with_root_finding_on_the_linked_scale():
+    data, (a, b) = two_fits(5)
+    for method in ("mean", "robust", "mean-sigma"):
+        link = si.link(a, b, method)
+        found = si.equate(a, b, method)
+        on_a = link.shift + link.slope * b.difficulty_
+        if method != "mean-sigma":
+            np.testing.assert_allclose(found.equated[0][1:-1], by_roots(a.difficulty_, on_a), atol=1e-6)
+            np.testing.assert_allclose(found.equated[1][1:-1], by_roots(on_a, a.difficulty_), atol=1e-6)
+        np.testing.assert_allclose(
+            found.equated[0][1:-1],
+            by_roots(a.difficulty_, b.difficulty_, -link.shift / link.slope, 1 / link.slope),
+            atol=1e-6,
+        )
+    banks = [fit.analyse(each).to_bank() for fit, each in zip((a, b), data, strict=True)]
+    kept, whole = si.equate(*banks), si.equate(a, b)
+    np.testing.assert_allclose(kept.equated[0], whole.equated[0], atol=1e-6)
+    np.testing.assert_allclose(kept.se[0][1:-1] / whole.se[0][1:-1], 1, atol=0.15)  # under the model, and robust
+
+
+def test_errors_are_the_delta_method_over_both_calibrations():
+    """The variance by brute force: the whole chain of link and equating, differentiated item by item."""
+    _, (a, b) = two_fits(6)
+    found, h = si.equate(a, b, "mean"), 1e-4
+    link = si.link(a, b, "mean")
+    common_a = [NAMES_A.index(name) for name in link.item]
+    common_b = [NAMES_B.index(name) for name in link.item]
+
+    def whole(x, y):
+        return by_roots(x, y + (x[common_a] - y[common_b]).mean())
+
+    x, y = a.difficulty_, b.difficulty_
+    variance = link.excess**2 / len(common_a) * (equated(x, y, -link.shift).by_ability[1:-1]) ** 2
+    for which, covariance in ((0, a.covariance()), (1, b.covariance())):
+        gradient = []
+        for k in range(len((x, y)[which])):
+            sides = []
+            for sign in (1, -1):
+                moved = [x.copy(), y.copy()]
+                moved[which][k] += sign * h
+                sides.append(whole(*moved))
+            gradient.append((sides[0] - sides[1]) / (2 * h))
+        g = np.array(gradient)
+        variance += np.einsum("is,ij,js->s", g, covariance, g)
+    np.testing.assert_allclose(found.se[0][1:-1], np.sqrt(variance), rtol=1e-3)
+
+
+def test_equated_scores_are_within_their_errors_of_the_truth():
+    _, (a, b) = two_fits(7, people=3000)
+    found = si.equate(a, b)
+    for k, truth in enumerate((by_roots(A, B), by_roots(B, A))):
+        assert (np.abs(found.equated[k][1:-1] - truth) < 2 * found.se[k][1:-1]).all()
+
+
+@pytest.mark.slow
+def test_errors_are_those_of_repeated_samples():
+    """200 pairs of samples. The scores of a table are off together, so that the ratio of standard deviations has the
+    error of a single one, 5%, and coverage 1.5%: three of each. Where the common items seem to differ by chance, as in
+    one sample of twenty, that goes into the errors too; here it is left out."""
+    truth, estimates, errors = by_roots(A, B), [], []
+    for seed in range(200):
+        a, b = two_fits([9, seed], people=500)[1]
+        found = si.equate(a, b, linked=replace(si.link(a, b, "mean"), excess=0.0))
+        estimates.append(found.equated[0][1:-1])
+        errors.append(found.se[0][1:-1])
+    ratio = np.mean(errors, axis=0) / np.std(estimates, axis=0, ddof=1)
+    assert ratio.mean() == pytest.approx(1, abs=0.15)
+    inside = np.abs(np.array(estimates) - truth) < 1.96 * np.array(errors)
+    assert inside.mean() == pytest.approx(0.95, abs=0.045)
+
+
+def test_ends_are_by_convention_and_have_no_error():
+    _, (a, b) = two_fits(8)
+    columns = si.equate(a, b).columns()
+    n, m = len(A), len(B)
+    assert columns["score"].tolist() == [*range(n + 1), *range(m + 1)]
+    assert columns["from"].tolist() == ["A"] * (n + 1) + ["B"] * (m + 1)
+    for k, expected in ((0, 0), (n, m), (n + 1, 0), (n + m + 1, n)):
+        assert columns["equated"][k] == expected
+        assert np.isnan(columns["se"][k])
+        assert np.isinf(columns["ability"][k])
+    assert np.isfinite(columns["se"]).sum() == n + m - 2
+
+
+def test_forms_may_be_some_of_the_items():
+    _, (a, b) = two_fits(8)
+    shift = si.link(a, b).shift
+    some_a, some_b = NAMES_A[5:15], NAMES_B[:12]
+    found = si.equate(a, b, items_a=some_a, items_b=some_b)
+    expected = by_roots(a.difficulty_[5:15], shift + b.difficulty_[:12])
+    np.testing.assert_allclose(found.equated[0][1:-1], expected, atol=1e-6)
+    with pytest.raises(OptionError, match="'zz'"):
+        si.equate(a, b, items_a=["zz"])
+    with pytest.raises(OptionError, match="more than once"):
+        si.equate(a, b, items_b=["c0", "c0"])
+    with pytest.raises(BankError, match="share 0 items"):
+        si.equate(a, si.SpectralRasch().fit(np.random.default_rng(0).integers(0, 2, (50, 5))))
+
+
+def test_without_standard_errors_there_are_scores_all_the_same():
+    rng = np.random.default_rng(3)
+    fits = [si.SpectralRasch(se="none").fit(answers(*each, 0.0, 300, rng)) for each in ((A, NAMES_A), (B, NAMES_B))]
+    found = si.equate(*fits)
+    assert np.isnan(found.se[0]).all()
+    assert np.isfinite(found.equated[0]).all()
+
+
+def test_forms_of_one_calibration_share_its_errors():
+    """Booklets of one analysis: the joint covariance, by differences; a form is itself without any error."""
+    rng = np.random.default_rng(2)
+    table = (rng.random((300, 12)) < sigmoid(rng.normal(size=300)[:, None] - np.linspace(-1, 1, 12))) * 1.0
+    table[:150, 8:], table[150:, :4] = np.nan, np.nan
+    study = si.SpectralRasch().fit(table).analyse(table)
+    found = study.equate("form 1", "form 2")
+    beta, covariance, h = study.calibration.difficulty, study.covariance(), 1e-4
+    np.testing.assert_allclose(found.equated[0][1:-1], by_roots(beta[:8], beta[4:]), atol=1e-6)
+    gradient = []
+    for k in range(12):
+        up, down = (beta + sign * h * np.eye(12)[k] for sign in (1, -1))
+        gradient.append((by_roots(up[:8], up[4:]) - by_roots(down[:8], down[4:])) / (2 * h))
+    g = np.array(gradient)
+    np.testing.assert_allclose(found.se[0][1:-1], np.sqrt(np.einsum("is,ij,js->s", g, covariance, g)), rtol=1e-3)
+    by_labels = study.equate(range(8), range(4, 12))
+    np.testing.assert_allclose(by_labels.se[0][1:-1], found.se[0][1:-1])
+    assert found.table().columns == ["from", "to", "score", "equated", "se", "ability"]
+    same = equate_forms(beta, JointErrors.dense(covariance), np.arange(8), np.arange(8))
+    assert np.nan_to_num(same.se[0]).max() < 1e-6
+    with pytest.raises(OptionError, match="there is no 'form 3'"):
+        study.equate("form 1", "form 3")

@@ -1,0 +1,221 @@
+"""Sections of a report: what they say of a record and of tables, and what they leave out."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spectral_irt as si
+from spectral_irt.estimators.by_name import METHODS, make_estimator
+from spectral_irt.report import blocks, material, methods, people, sections
+from spectral_irt.report.blocks import Column, DataTable, How, Missing, Table
+from spectral_irt.report.commands import fit_command, python_lines
+from spectral_irt.report.items import item_table
+from spectral_irt.report.material import Material, curved, of_study
+from spectral_irt.report.page import data_text
+from undrawn import without_pictures
+
+
+def objects(*values: Any) -> np.ndarray:
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+@pytest.fixture(scope="module")
+def lsat() -> Material:
+    answers = si.datasets.load_lsat()
+    study = si.SpectralRasch().fit(answers).analyse(answers)
+    return of_study(study, study.parts(writing=True))
+
+
+def with_tables(one: Material, **tables: Any) -> Material:
+    return replace(one, tables={**one.tables, **tables})
+
+
+# ------------------------------------------------------------------------------------------------- tables
+
+
+def test_options_of_an_item_are_in_its_row(lsat: Material) -> None:
+    chosen = {
+        "item": objects("item2", "item2", "item5"),
+        "option": objects("A", "<b>B</b>", "C"),
+        "key": np.array([True, False, False]),
+        "n": np.array([709, 291, 10]),
+        "share": np.array([0.709, 0.291, 0.01]),
+        "mean_ability": np.array([0.5, -0.25, np.nan]),
+        "point_biserial": np.array([0.3, -0.3, 0.0]),
+    }
+    table = next(block for block in item_table(with_tables(lsat, distractors=chosen)).content if block.kind == "data")
+    found = table.data()["details"]["tables"][0]
+    assert found["rows"] == {
+        1: [["A (key)", "709", "70.9%", "0.50", "0.30"], ["<b>B</b>", "291", "29.1%", "-0.25", "-0.30"]],
+        4: [["C", "10", "1.0%", "–", "0.00"]],
+    }
+
+
+def test_classical_statistics_join_the_items(lsat: Material) -> None:
+    classical = {"item": lsat.tables["items"]["item"], "point_biserial": np.array([0.1, 0.2, 0.3, 0.4, 0.5])}
+    table = next(
+        block for block in item_table(with_tables(lsat, item_analysis=classical)).content if block.kind == "data"
+    )
+    columns = {column["name"]: column for column in table.data()["columns"]}
+    assert columns["point_biserial"]["values"] == [0.1, 0.2, 0.3, 0.4, 0.5]
+    assert columns["status"]["closed"]  # all of them are ok, which says nothing
+
+
+def test_scores_of_forms_come_before_those_of_all_items(lsat: Material) -> None:
+    section = people.scores(lsat)
+    assert not isinstance(section, Missing)
+    expected = (
+        "On the items that people answered" if "scores" in lsat.tables else "For somebody who answers all of the 5"
+    )
+    assert section.content[0].text.startswith(expected)
+    two = {
+        "form": objects("a", "a", "b", "b"),
+        "score": np.array([0, 1, 0, 1]),
+        "ability": np.array([-1.0, 1.0, -2.0, 2.0]),
+        "se": np.ones(4),
+        "n": np.array([3, 4, 5, 6]),
+        "percentile": np.array([25.0, 75.0, 25.0, 75.0]),
+    }
+    section = people.scores(with_tables(lsat, scores=two))
+    assert not isinstance(section, Missing)
+    assert section.content[0].text.startswith("On 2 forms that people answered")
+    assert section.content[1].data()["filters"] == [{"column": 1, "values": ["a", "b"]}]
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_groups_and_classes(lsat: Material, raw: bool) -> None:
+    only = replace(lsat, tables={name: lsat.tables[name] for name in ("items", "persons")})
+    assert people.groups_and_classes(only) is None
+    groups = {
+        "grouping": objects("sex", "sex"),
+        "group": objects("f", "m"),
+        **{name: np.array([1.0, 2.0]) for name in ("n", "mean", "se", "sd")},
+    }
+    cuts = {
+        "class": objects("1", "2", "all"),
+        "cut": np.array([np.nan, 3.0 if raw else 0.5, np.nan]),
+        "ability": np.array([np.nan, 0.5, np.nan]),
+        **{name: np.array([0.5, 0.5, 1.0]) for name in ("n", "share", "accuracy", "consistency")},
+    }
+    section = people.groups_and_classes(with_tables(only, groups=groups, cuts=cuts))
+    assert section is not None
+    means, classes = section.content
+    assert means.rows[1] == ("sex: m", "2", "2.00", "2.00", "2.00")
+    assert [row[0] for row in classes.rows] == ["class 1", "class 2", "all classes"]
+    said = ("--cut-score 3", "study.cuts([3], raw=True)") if raw else ("--cut 0.5", "study.cuts([0.5])")
+    assert said[0] in classes.how.command
+    assert classes.how.python == said[1]
+
+
+def test_every_table_says_how_it_is_had(lsat: Material, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_pictures(monkeypatch)
+    for section in sections.sections_of(lsat)[1:]:
+        for block in section.content:
+            if isinstance(block, Table | DataTable):
+                assert isinstance(block.how, How), (section.title, block.caption)
+                assert block.how.command.startswith("spectral-irt fit ")
+                assert block.how.python.startswith("study.")
+
+
+def test_the_python_of_every_table_runs(lsat: Material, monkeypatch: pytest.MonkeyPatch) -> None:
+    without_pictures(monkeypatch)
+    answers = si.datasets.load_lsat()
+    study = si.SpectralRasch().fit(answers).analyse(answers)
+    for section in sections.sections_of(lsat):
+        for block in section.content:
+            if getattr(block, "how", None) is not None:
+                assert eval(block.how.python, {"study": study}) is not None
+
+
+# ---------------------------------------------------------------------------------------------- commands
+
+
+@pytest.mark.parametrize("name", sorted(METHODS))
+def test_the_paragraph_names_the_method_and_cites_what_exists(name: str) -> None:
+    answers = si.datasets.load_lsat()
+    study = make_estimator(name, {}).fit(answers).analyse(answers)
+    record = {**study.record(study.parts(writing=True)), "estimator": name}
+    sentences, cited = methods.paragraph(record)
+    known = tomllib.loads(Path(methods.__file__).with_name("references.toml").read_text(encoding="utf-8"))
+    assert cited <= set(known)
+    text = " ".join(sentences)
+    for key in cited:  # who is listed is cited, by name and year
+        author = known[key].split(",")[0]
+        year = known[key].split("(")[-1 if key == "christensen" else 1][:4]
+        assert author.casefold() in text.casefold(), key
+        assert year in text, key
+    command = fit_command(record)
+    assert command == "spectral-irt fit answers.csv" + ("" if name == "spectral" else f" --estimator {name}")
+    assert f"si.{METHODS[name].where.partition(':')[2]}()" in python_lines(record)[-2]
+
+
+def test_settings_that_were_said_are_in_the_command() -> None:
+    answers = si.datasets.load_lsat()
+    study = si.SpectralRasch(regularization=0.0, refine=False, weighting="persons").fit(answers).analyse(answers)
+    record = study.record(study.parts(writing=True))
+    said = "spectral-irt fit answers.csv --weighting persons --regularization 0.0 --no-refine"
+    assert fit_command(record) == said
+    assert "si.SpectralRasch(weighting='persons', regularization=0.0, refine=False)" in python_lines(record)[-2]
+
+
+def test_names_that_a_shell_would_take_apart_are_quoted(lsat: Material) -> None:
+    source = {"files": ["/secret/place/my answers; rm -rf.csv"], "reading": {"missing": ["9", "$x"], "user": "who"}}
+    record = {**lsat.record, "input": source}
+    expected = "spectral-irt fit 'my answers; rm -rf.csv' --missing 9 --missing '$x' --person who"
+    assert fit_command(record) == expected
+    assert python_lines(record)[1] == "answers = si.read('my answers; rm -rf.csv', missing=['9', '$x'], user='who')"
+
+
+def test_columns_of_people_are_in_the_python(lsat: Material) -> None:
+    source = {"files": ["a.csv"], "population_by": "grade", "clustered_by": "class", "reading": {"ignore": ["grade"]}}
+    record = {**lsat.record, "input": source, "estimator": "mml", "design": "adaptive", "settings": {}}
+    assert fit_command(record) == "spectral-irt fit a.csv --design adaptive --population-by grade --clustered-by class"
+    assert python_lines(record)[1:] == (
+        "answers = si.read('a.csv', ignore=['grade'])",
+        "populations = ...  # a value for each person: 'grade'",
+        "clusters = ...  # a value for each person: 'class'",
+        "fit = si.MarginalRasch().fit(answers, groups=populations, design='adaptive')",
+        "study = fit.analyse(answers).clustered(clusters, populations)",
+    )
+
+
+# ------------------------------------------------------------------------------------------------ limits
+
+
+def test_long_tables_are_cut_and_say_so(monkeypatch: pytest.MonkeyPatch, lsat: Material) -> None:
+    monkeypatch.setattr(blocks, "MOST", 3)
+    monkeypatch.setattr("spectral_irt.report.items.MOST", 3)
+    section = item_table(lsat)
+    assert "These are the first 3 items of 5; items.csv has all." in [getattr(b, "text", "") for b in section.content]
+    table = next(block for block in section.content if block.kind == "data")
+    assert len(table.data()["columns"][0]["values"]) == 3
+    assert set(table.data()["details"]["strata"]) == {0, 1, 2}
+
+
+def test_of_very_many_items_those_that_fit_worst_have_curves(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = si.datasets.load_lsat()
+    study = si.SpectralRasch().fit(answers).analyse(answers)
+    fit = study.item_fit_columns()
+    assert curved(study.calibration, fit).tolist() == [0, 1, 2, 3, 4]
+    monkeypatch.setattr(material, "CURVES", 2)
+    worst = np.sort(np.argsort(-np.abs(fit["infit_conditional_z"]))[:2])
+    assert curved(study.calibration, fit).tolist() == worst.tolist()
+
+
+def test_numbers_that_are_none(lsat: Material) -> None:
+    values = {"item": objects("a", "b", "c"), "se": np.array([np.inf, np.nan, 0.12345])}
+    table = DataTable("t", "t", (Column("item", "Item"), Column("se", "s.e.", 3)), values, How("", ""))
+    assert table.data()["columns"][1]["values"] == ["∞", None, 0.123]
+    assert table.first() == [["a", "∞"], ["b", "–"], ["c", "0.123"]]
+    hostile = {"a": ["</script>", "<!--", "\u2028", "&amp;"]}
+    assert json.loads(data_text(hostile)) == hostile
+    assert not set("<>&\u2028") & set(data_text(hostile))

@@ -1,0 +1,198 @@
+"""Forms, tables of raw scores, and unexpected answers, against slow and obvious versions."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from spectral_irt import ConditionalRasch, Responses, SpectralRasch
+from spectral_irt.errors import OptionError
+from spectral_irt.persons import forms as forms_module
+from spectral_irt.persons.forms import find_forms, form_columns
+from spectral_irt.persons.scores import percentiles
+
+REFERENCE = Path(__file__).parent.parent / "reference"
+
+
+@pytest.fixture(scope="module")
+def booklets():
+    """Three booklets of 8 of 14 items, some people with a few answers of their own, one with none."""
+    rng = np.random.default_rng(5)
+    beta, theta = np.linspace(-1.5, 1.5, 14), rng.normal(size=303)
+    table = (rng.random((303, 14)) < 1 / (1 + np.exp(beta - theta[:, None]))).astype(float)
+    for k in range(300):
+        table[k, [j for j in range(14) if not 3 * (k % 3) <= j < 3 * (k % 3) + 8]] = np.nan
+    table[300:302, 5:] = np.nan
+    table[302] = np.nan
+    return Responses.from_wide(table, items=[f"q{j}" for j in range(14)])
+
+
+def test_forms_are_the_sets_that_many_share(booklets):
+    difficulty = np.zeros(14)
+    difficulty[4] = np.nan  # answers to it do not count
+    found = find_forms(booklets, difficulty)
+    dense = booklets.to_dense()
+    sets = [tuple(j for j in np.flatnonzero(~np.isnan(row)) if j != 4) for row in dense]
+    shared = sorted(items for items, n in Counter(sets).items() if n >= 10 and items)
+    assert [tuple(items) for items in found.items] == shared
+    assert found.form.tolist() == [shared.index(one) if one in shared else -1 for one in sets]
+    assert (found.n_people, found.n_sets) == (302, 4)
+    assert found.sizes.tolist() == [100, 100, 100]
+    columns = form_columns(found, booklets.items, difficulty)
+    assert columns["item"].tolist() == [f"q{j}" for items in shared for j in items]
+
+
+def test_what_everybody_answered_is_a_form_however_few():
+    answers = Responses.from_wide([[1, 0], [0, 1], [1, 1]])
+    assert [items.tolist() for items in find_forms(answers, np.zeros(2)).items] == [[0, 1]]
+    one_without = Responses.from_wide([[1, 0], [0, None], [1, 1]])
+    assert not len(find_forms(one_without, np.zeros(2)))
+
+
+def test_the_whole_test_comes_before_its_parts():
+    table = np.ones((45, 7))
+    table[15:30, 6], table[30:, 0] = np.nan, np.nan
+    found = find_forms(Responses.from_wide(table), np.zeros(7))
+    assert [len(items) for items in found.items] == [7, 6, 6]
+    assert [items[0] for items in found.items] == [0, 0, 1]
+
+
+def test_many_sets_make_no_form_and_a_sentence_says_why():
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 2, (300, 40)).astype(float)
+    table[rng.random(table.shape) < 0.7] = np.nan
+    study = SpectralRasch().fit(table).analyse(table)
+    assert study.scores().shape == (0, 7)
+    (finding,) = study.forms().findings
+    assert finding.code == "no_forms"
+    assert "300 people answered 300 different sets of items" in finding.sentence
+    assert finding in study.findings(study.parts(writing=True))
+    assert finding not in study.findings(study.parts())
+    assert not {"scores", "forms"} & set(study.tables())
+
+
+def test_forms_too_long_for_a_table_are_left_out(booklets, monkeypatch):
+    monkeypatch.setattr(forms_module, "CELLS", 8 * 9)
+    found = find_forms(booklets, np.zeros(14))
+    assert (len(found), found.n_long) == (1, 2)
+    assert "too long for a table" in found.findings[0].sentence
+    monkeypatch.setattr(forms_module, "CELLS", 10)
+    assert "There is no table" in find_forms(booklets, np.zeros(14)).findings[0].sentence
+
+
+@pytest.mark.parametrize("method", ["wle", "ml", "eap"])
+def test_the_table_gives_everybody_the_ability_that_they_have(booklets, method):
+    study = SpectralRasch().fit(booklets).analyse(booklets, ability=method)
+    table, forms, found = study.scores(), study.forms(), study.abilities()
+    rows = {(form, score): row for form, score, *row in table.select("form", "score", "ability", "se").iter_rows()}
+    for person in np.flatnonzero(forms.form >= 0):
+        ability, se = rows[forms.names[forms.form[person]], found.score[person]]
+        assert ability == pytest.approx(found.ability[person], abs=1e-6)
+        assert se == pytest.approx(found.se[person], abs=1e-6)
+    for k, name in enumerate(forms.names):
+        mine = table.filter(pl.col("form") == name)
+        scores = found.score[forms.form == k]
+        assert mine["n"].to_list() == [int(np.sum(scores == s)) for s in range(9)]
+        middle = [100 * (np.mean(scores < s) + np.mean(scores == s) / 2) for s in range(9)]
+        np.testing.assert_allclose(mine["percentile"], middle)
+    assert set(table["n_items"]) == {8}
+
+
+def test_percentiles_average_fifty_and_need_people():
+    n = np.array([3, 0, 5, 9, 1])
+    assert n @ percentiles(n) / n.sum() == pytest.approx(50)
+    assert np.isnan(percentiles(np.zeros(3, dtype=int))).all()
+
+
+def test_scores_come_on_the_scale_of_report(booklets):
+    study = SpectralRasch().fit(booklets).analyse(booklets)
+    plain = study.scores()
+    scaled = study.rescale(500, 100)
+    table, scale = scaled.scores(), scaled.calibration.scale
+    np.testing.assert_allclose(table["measure"], scale.mean + scale.unit * table["ability"].to_numpy())
+    np.testing.assert_allclose(table["measure_se"], scale.unit * table["se"].to_numpy())
+    assert "measure" not in plain.columns
+    assert "measure" not in study.scores().columns
+
+
+@pytest.mark.parametrize("name", ["lsat6", "test15", "booklets24"])
+def test_maximum_likelihood_by_score_is_that_of_erm(name):
+    """eRm's table for each booklet; its extreme scores are extrapolated, and its optimizer stops 1e-5 away."""
+    answers = Responses.from_wide(pl.read_csv(REFERENCE / f"{name}.csv"))
+    theirs = pl.read_csv(REFERENCE / f"{name}_erm_score_theta.csv")
+    study = ConditionalRasch(se="none").fit(answers).analyse(answers, ability="ml")
+    table = study.scores().filter(pl.col("ability").is_finite())
+    lengths = [len(items) for items in study.forms().items]
+    # Its groups of missing answers are in an order of its own: the tables are compared as sets of tables.
+    ours = sorted(tuple(part["ability"].round(3)) for _, part in table.group_by("form", maintain_order=True))
+    inner = theirs.filter(pl.col("raw_score").is_between(1, lengths[0] - 1)).sort("na_group", "raw_score")
+    erm = sorted(tuple(part["theta"].round(3)) for _, part in inner.group_by("na_group", maintain_order=True))
+    assert len(ours) == len(erm) == len(lengths)
+    for mine, other in zip(ours, erm, strict=True):
+        np.testing.assert_allclose(mine, other, rtol=0, atol=1.1e-3)
+
+
+def test_warm_estimates_by_score_are_gold():
+    gold = json.loads((REFERENCE / "cml_gold.json").read_text())["test15"]
+    answers = Responses.from_wide(pl.read_csv(REFERENCE / "test15.csv"))
+    table = ConditionalRasch(se="none").fit(answers).analyse(answers).scores()
+    np.testing.assert_allclose(table["ability"], gold["theta_wle"], atol=1e-6)
+    np.testing.assert_allclose(table["se"], gold["se_information_at_wle"], atol=1e-6)
+
+
+# --------------------------------------------------------------------------------------- unexpected answers
+
+
+@pytest.fixture(scope="module")
+def careless():
+    """People who follow the model, and five who know the hard items only."""
+    rng = np.random.default_rng(2)
+    beta, theta = np.linspace(-2.5, 2.5, 16), rng.normal(size=200)
+    table = (rng.random((200, 16)) < 1 / (1 + np.exp(beta - theta[:, None]))).astype(float)
+    table[rng.random(table.shape) < 0.05] = np.nan
+    table[:5] = np.r_[np.zeros(8), np.ones(8)]
+    answers = Responses.from_wide(table, items=[f"q{j}" for j in range(16)])
+    return table, SpectralRasch().fit(answers).analyse(answers)
+
+
+def test_unexpected_answers_are_those_of_the_worst_people(careless):
+    dense, study = careless
+    found = study.unexpected_answers()
+    theta, beta = study.abilities().ability, study.calibration.difficulty
+    p = 1 / (1 + np.exp(beta - theta[:, None]))
+    z = (dense - p) / np.sqrt(p * (1 - p))
+    fits = study.person_fit()
+    worst = np.fmax(fits.infit_z, fits.outfit_z)
+    expected = []
+    for person in sorted(np.flatnonzero(worst > 2), key=lambda k: -worst[k]):
+        order = np.argsort(-np.nan_to_num(np.abs(z[person])), kind="stable")[:3]
+        expected += [(person, f"q{j}", z[person, j]) for j in order if abs(z[person, j]) > 1]
+    assert set(found["person"][:15]) == {0, 1, 2, 3, 4}
+    ours = list(zip(found["person"], found["item"], found["z"], strict=True))
+    assert sorted((a, b) for a, b, _ in ours) == sorted((a, b) for a, b, _ in expected)
+    np.testing.assert_allclose(sorted(c for *_, c in ours), sorted(c for *_, c in expected))
+    assert (np.diff(found["misfit_z"]) <= 1e-12).all()
+    np.testing.assert_allclose(found["expected"], 1 / (1 + np.exp(found["difficulty"] - found["ability"])))
+    assert ((found["response"].to_numpy() == 1) == (found["z"].to_numpy() > 0)).all()
+
+
+def test_unexpected_answers_are_bounded_and_can_be_asked_for(careless):
+    _, study = careless
+    assert len(study.unexpected_answers(limit=4)) == 4
+    assert study.unexpected_answers(per_person=1)["person"].is_unique().all()
+    asked = study.unexpected_answers([9, 0], per_person=2)
+    assert asked["person"].unique(maintain_order=True).to_list() in ([9, 0], [0])
+    with pytest.raises(OptionError, match="unknown people 'nobody'"):
+        study.unexpected_answers(["nobody"])
+
+
+def test_extreme_scores_surprise_nobody():
+    answers = Responses.from_wide([[1, 1, 1], [0, 0, 0], [1, 0, 1], [0, 1, 1]])
+    study = SpectralRasch().fit(answers).analyse(answers, ability="ml")
+    assert len(study.unexpected_answers([0, 1])) == 0
+    assert study.unexpected_answers([0, 1]).columns[:3] == ["person", "misfit_z", "item"]
