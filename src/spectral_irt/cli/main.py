@@ -22,6 +22,7 @@ from spectral_irt.cli.report import report as make_report
 from spectral_irt.cli.reporting import BAD_INPUT, OK, complain, quiet_warnings, report
 from spectral_irt.cli.reproduce import reproduce
 from spectral_irt.cli.score import score
+from spectral_irt.cli.shortlist import shortlist
 from spectral_irt.cli.simulate import simulate
 from spectral_irt.cli.update import update
 from spectral_irt.writing import written
@@ -37,7 +38,20 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, check, make_report, score, link, update, compare, simulate, demo, reproduce, leaderboard):
+for command in (
+    fit,
+    check,
+    make_report,
+    score,
+    link,
+    update,
+    compare,
+    simulate,
+    demo,
+    reproduce,
+    leaderboard,
+    shortlist,
+):
     app.command(cls=Command)(command)
 app.add_typer(data)
 

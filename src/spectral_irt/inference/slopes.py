@@ -76,9 +76,10 @@ class Slopes:
         if not known.any():
             return f"None of the {self.word} has enough answers for a slope of its own."
         share = float(np.mean(self.slope[known] < 0))
+        chance = "p < 0.0001" if self.p < 1e-4 else f"p = {self.p:.4f}"
         said = (
             f"Slopes differ by a standard deviation of {self.spread:.2f} around {np.median(self.slope[known]):.2f} "
-            f"(is one slope enough: chi2 = {self.chi2:,.0f}, df = {self.df:,}, p = {self.p:.2g}); {share:.1%} are "
+            f"(is one slope enough: chi2 = {self.chi2:,.0f}, df = {self.df:,}, {chance}); {share:.1%} are "
             "estimated "
             f"below zero, {int(self.negative.sum()):,} of {int(known.sum()):,} {self.word} surely so."
         )

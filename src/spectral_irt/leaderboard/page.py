@@ -47,8 +47,8 @@ CONTRASTS = (
     Column("difference", "difference", 3),
     Column("se", "se", 3),
     Column("p_adjusted", "p, all pairs", 4, p=True),
-    Column("model_only", "only model right", 0),
-    Column("other_only", "only other right", 0),
+    Column("model_only", "wins", 0),
+    Column("other_only", "losses", 0),
     Column("mcnemar_p_holm", "McNemar p, Holm", 4, p=True),
     Column("more_prompts", "more prompts needed", 0),
 )
