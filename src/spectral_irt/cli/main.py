@@ -24,6 +24,7 @@ from spectral_irt.cli.reproduce import reproduce
 from spectral_irt.cli.score import score
 from spectral_irt.cli.shortlist import shortlist
 from spectral_irt.cli.simulate import simulate
+from spectral_irt.cli.simulate_cat import simulate_cat
 from spectral_irt.cli.update import update
 from spectral_irt.writing import written
 
@@ -51,6 +52,7 @@ for command in (
     reproduce,
     leaderboard,
     shortlist,
+    simulate_cat,
 ):
     app.command(cls=Command)(command)
 app.add_typer(data)
