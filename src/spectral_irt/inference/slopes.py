@@ -37,8 +37,8 @@ class Slopes:
     slope, se, intercept : float arrays
         NaN where too few people answered, or all alike.
     z : float array
-        How much steeper (positive) or flatter (negative) than the Rasch model's slope of 1: the score test, which
-        needs no fit.
+        How much steeper (positive) or flatter (negative) than the slope that all items have in common: the score test,
+        which needs no fit.
     p_negative : float array
         Of a slope of zero or more, one-sided: the score test again, which an item that separates perfectly passes too.
     negative : bool array
@@ -120,7 +120,7 @@ def slopes(responses: Responses, ability: Floats, word: str = "items") -> Slopes
     p_negative[usable] = ndtr(_against_zero(n[usable], r[usable], theta))
     negative = np.zeros(m, dtype=bool)
     negative[usable] = (benjamini_hochberg(p_negative[usable]) < LEVEL) & (slope[usable] < 0)
-    chi2, df = float(np.nansum(z**2)), int(usable.sum())
+    chi2, df = float(np.nansum(z**2)), max(int(usable.sum()) - 1, 0)
     spread = np.nan
     if df > 1:
         spread = float(np.sqrt(max(np.var(slope[usable], ddof=1) - np.mean(se[usable] ** 2), 0.0)))
@@ -188,13 +188,22 @@ def _intercepts(n: Floats, r: Floats, theta: Floats) -> Floats:
 
 
 def _score_test(n: Floats, r: Floats, theta: Floats) -> Floats:
+    """z of each item, at the slope that all have in common: abilities of short tests are stretched a little."""
+    common = 1.0
+    for _ in range(4):
+        score, variance = _scores(n, r, common * theta)
+        common *= 1 + float(score.sum() / max(variance.sum(), 1e-12))
+    score, variance = _scores(n, r, common * theta)
+    return np.divide(score, np.sqrt(variance), out=np.full(len(score), np.nan), where=variance > 0)
+
+
+def _scores(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats]:
+    """The score of each item's slope at 1, and its variance, with the difficulty estimated."""
     p = sigmoid(theta - _intercepts(n, r, theta)[:, None])
     w = n * p * (1 - p)
     mean = (w @ theta) / w.sum(axis=1)
     apart = theta - mean[:, None]
-    variance = (w * apart**2).sum(axis=1)
-    score = ((r - n * p) * apart).sum(axis=1)
-    return np.divide(score, np.sqrt(variance), out=np.full(len(score), np.nan), where=variance > 0)
+    return ((r - n * p) * apart).sum(axis=1), (w * apart**2).sum(axis=1)
 
 
 def _against_zero(n: Floats, r: Floats, theta: Floats) -> Floats:
