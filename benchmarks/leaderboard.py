@@ -1,4 +1,4 @@
-"""Leaderboards and short lists: do ranks hold, do errors and tests agree with others, do predictions hold, and how long.
+"""Leaderboards and short lists: do ranks hold, do tests and errors agree with others, do predictions hold; cost.
 
     python benchmarks/leaderboard.py [--parts ranks,mcnemar,bootstrap,shortlist,size] [--replicates 40] [--data DIR]
 
@@ -7,11 +7,11 @@ clusters of prompts whose models have abilities of their own (passages of five p
 ranks are in their intervals, and the mean width as a share of the models: of the intervals with the learned spread, and
 of those that are sure. mcnemar: share of pairs that abilities and McNemar's test with Holm's correction decide alike,
 under the Rasch model. bootstrap: standard errors of differences between models over those of a bootstrap of prompts, on
-tables of real models. shortlist: models left out of real tables; how often the interval of the whole score holds, and the
-errors of the list and of random ones. size: seconds of CPU and memory from files to page for so many models and
+tables of real models. shortlist: models left out of real tables; how often the interval of the whole score holds, and
+the errors of the list and of random ones. size: seconds of CPU and memory from files to page for so many models and
 prompts (--models, --prompts), logs in lighteval's layout.
 
-Real tables are Parquet files with the columns user, item and response, named in --data: helm_lite.parquet (30 models) and
+Real tables are Parquet files with the columns user, item and response in --data: helm_lite.parquet (30 models) and
 metabench_gsm8k.parquet (5,041 models); parts that need them are left out without --data.
 """
 
@@ -69,7 +69,7 @@ def ranks(options: argparse.Namespace) -> Iterator[str]:
 
 
 def mcnemar(options: argparse.Namespace) -> Iterator[str]:
-    yield "| prompts | pairs decided alike | by ability alone | by McNemar alone | in opposite directions | same tiers |"
+    yield "| prompts | pairs decided alike | by ability alone | by McNemar alone | opposite directions | same tiers |"
     yield "|---" * 6 + "|"
     from spectral_irt.leaderboard.contrasts import tiers
 
@@ -115,7 +115,7 @@ def bootstrap(options: argparse.Namespace) -> Iterator[str]:
 
 
 def shortlist(options: argparse.Namespace) -> Iterator[str]:
-    yield "| table | prompts in the list | models predicted | interval holds | mean width | error, points | random list, points |"
+    yield "| table | prompts in the list | models | interval holds | mean width | error, points | random, points |"
     yield "|---" * 7 + "|"
     from spectral_irt.leaderboard.shortlist import calibrated, predictor_of
 

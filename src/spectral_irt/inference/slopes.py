@@ -17,7 +17,7 @@ import numpy as np
 
 from spectral_irt.inference.mcnemar import benjamini_hochberg
 from spectral_irt.model import sigmoid
-from spectral_irt.responses import Block, Finding, Responses
+from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
@@ -126,23 +126,6 @@ def slopes(responses: Responses, ability: Floats, word: str = "items") -> Slopes
         spread = float(np.sqrt(max(np.var(slope[usable], ddof=1) - np.mean(se[usable] ** 2), 0.0)))
     p = float(chdtrc(df, chi2)) if df else np.nan
     return Slopes(slope, se, intercept, z, p_negative, negative, chi2, df, p, spread, word)
-
-
-def slope_findings(found: Slopes, labels: np.ndarray, word: str = "items") -> list[Finding]:
-    """A word about items that fall with ability."""
-    if not found.negative.any():
-        return []
-    which = np.flatnonzero(found.negative)
-    which = which[np.argsort(found.slope[which])]
-    return [
-        Finding(
-            "negative_slopes",
-            "warning",
-            f"{len(which):,} {word} are answered right less often the greater the ability.",
-            "Look at their keys and texts.",
-            tuple(labels[which].tolist()),
-        )
-    ]
 
 
 def by_ability(responses: Responses, ability: Floats) -> tuple[Floats, Floats, Floats]:
