@@ -19,7 +19,7 @@ from spectral_irt.bank.naming import readable
 from spectral_irt.errors import BankError, OptionError, listed, option
 from spectral_irt.model import sigmoid
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.labels import positions
+from spectral_irt.responses.labels import index_of, positions
 from spectral_irt.spreadsheet import guarded
 from spectral_irt.tables import Columns
 
@@ -71,7 +71,7 @@ def _index(bank: Bank) -> tuple[dict[Any, int], NDArray[np.bool_]]:
     """Where each item is, and which can be asked; made once for a bank, which never changes."""
     found: tuple[dict[Any, int], NDArray[np.bool_]] | None = bank.__dict__.get("_asked_by")
     if found is None:
-        found = {label: k for k, label in enumerate(bank.items.tolist())}, bank.measured
+        found = index_of(bank.items), bank.measured
         object.__setattr__(bank, "_asked_by", found)
     return found
 

@@ -144,7 +144,7 @@ class _Pool:
     seen_in: list[Log] = field(default_factory=list)
     known: dict[str, list[str | None]] = field(default_factory=dict)
     models: dict[str, int] = field(default_factory=dict)
-    parts: list[tuple[int, NDArray[np.int32], NDArray[np.bool_]]] = field(default_factory=list)
+    pieces: list[tuple[int, NDArray[np.int32], NDArray[np.bool_]]] = field(default_factory=list)
     logs: dict[tuple[str, str], list[tuple[Log, NDArray[np.int32]]]] = field(default_factory=dict)
     kept: dict[str, _Kept] = field(default_factory=dict)
     notes: list[Finding] = field(default_factory=list)
@@ -158,7 +158,7 @@ class _Pool:
         if not there.all():
             self.unscored[log.model] = self.unscored.get(log.model, 0) + int((~there).sum())
         model = self.models.setdefault(log.model, len(self.models))
-        self.parts.append((model, codes[there], is_right.fill_null(0).to_numpy()[there] > 0))
+        self.pieces.append((model, codes[there], is_right.fill_null(0).to_numpy()[there] > 0))
         self.notes.extend(log.notes)
         self.metrics[metric] = None
 
@@ -240,11 +240,11 @@ class _Pool:
         models = np.array(list(self.models), dtype=object)
         items = np.array(list(self.code), dtype=object)
         user = np.repeat(
-            np.array([model for model, _, _ in self.parts], dtype=np.int32), [len(codes) for _, codes, _ in self.parts]
+            np.array([model for model, _, _ in self.pieces], dtype=np.int32), [len(codes) for _, codes, _ in self.pieces]
         )
-        item = np.concatenate([codes for _, codes, _ in self.parts])
-        is_right = np.concatenate([part for _, _, part in self.parts])
-        self.parts.clear()
+        item = np.concatenate([codes for _, codes, _ in self.pieces])
+        is_right = np.concatenate([part for _, _, part in self.pieces])
+        self.pieces.clear()
         made = Responses.from_codes(user, item, is_right, users=models, items=items, duplicates=duplicates)  # type: ignore[arg-type]
         count = len(self.logs)
         attributes = {BENCHMARK: np.array(self.benchmark, dtype=object)}

@@ -91,7 +91,7 @@ def model_of(path: Path, date: str) -> str:
     >>> model_of(Path("out/details/org/name/2025-01-01T00-00-00/details_gsm8k|5_x.parquet"), "2025-01-01T00-00-00")
     'org/name'
     """
-    parts = list(path.parent.parts)
+    parts = path.parent.as_posix().split("/")
     if parts and re.fullmatch(DATE, parts[-1]):
         parts.pop()
     if "details" in parts:
