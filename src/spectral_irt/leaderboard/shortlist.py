@@ -13,7 +13,7 @@ done with random lists of the same size.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -46,6 +46,7 @@ REACH = 5.0
 ENOUGH = 0.9  # of the list that a model has to have answered for an interval
 
 Tell = Callable[[str], None]
+Chooser = Callable[[Floats, Floats, Floats], Ints]  # answers, abilities, difficulties -> positions of prompts
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,36 +164,21 @@ class ShortList:
         subject = None if by is None else source.attribute(by)
         rng = np.random.default_rng(seed)
 
-        def listed_by(some: Floats, method: str) -> Predictor:
-            ability, difficulty = calibrated(some)
-            usable = (some.min(axis=0) < some.max(axis=0)) if method == "information" else np.full(some.shape[1], True)
-            chosen = (
-                choose(difficulty, ability, items, usable=usable, subject=subject)
-                if method == "information"
-                else spread_out(difficulty, items, subject=subject)
-            )
-            return predictor_of(some, chosen, ability, difficulty)
-
-        def random_list(some: Floats) -> Predictor:
-            ability, difficulty = calibrated(some)
-            return predictor_of(some, rng.choice(some.shape[1], items, replace=False), ability, difficulty)
-
+        names = METHODS[1:] if method == "auto" else (method,)
+        choosers: dict[str, Chooser] = {
+            name: partial(_chosen, n=items, method=name, subject=subject, rng=rng)
+            for name in (*names, *(f"random {k}" for k in range(RANDOM)))
+        }
         looked = table if len(table) <= MOST else table[np.sort(rng.choice(len(table), MOST, replace=False))]
         tell("errors of models left out")
-        tried = {
-            name: left_out(looked, partial(listed_by, method=name), rng)
-            for name in (METHODS[1:] if method == "auto" else (method,))
-        }
-        method = min(tried, key=lambda name: _root_mean_square(tried[name][1] - tried[name][0]))
-        truth, guess = tried[method]
-        tell("random lists of the same size")
-        chance = [
-            left_out(looked, random_list, rng, folds=2 if len(looked) > 2 * LEAST else FOLDS) for _ in range(RANDOM)
-        ]
-        error = _root_mean_square(guess - truth)
-        error_random = float(np.sqrt(np.mean([_root_mean_square(g - t) ** 2 for t, g in chance])))
+        truth, tried = looked.mean(axis=1), left_out(looked, choosers, rng)
+        errors = {name: _root_mean_square(guess - truth) for name, guess in tried.items()}
+        method = min(names, key=lambda name: errors[name])
+        guess, error = tried[method], errors[method]
+        error_random = _root_mean_square(np.array([errors[name] for name in tried if name not in names]))
         some = table if len(table) <= 5 * MOST else table[rng.choice(len(table), 5 * MOST, replace=False)]
-        made = listed_by(some, method)
+        ability, difficulty = calibrated(some)
+        made = predictor_of(some, choosers[method](some, ability, difficulty), ability, difficulty)
         return cls(
             answers.items[made.chosen],
             None if subject is None else subject[made.chosen],
@@ -208,7 +194,7 @@ class ShortList:
     # ------------------------------------------------------------------------------------- what it says
 
     def score_columns(self, answers: Responses) -> Columns:
-        """Each model: `model, n, right, ability, se, score, score_low, score_high`; the score is that of all "
+        """Each model: `model, n, right, ability, se, score, score_low, score_high`; the score is that on all "
         "prompts."""
         place = positions(self.prompts.tolist(), answers.items.tolist())
         missing = self.prompts[place < 0]
@@ -358,17 +344,36 @@ def predictor_of(table: Floats, chosen: Ints, ability: Floats, difficulty: Float
     return Predictor(made.chosen, made.difficulty, made.grid, made.log_prior, made.rest, made.n_all, line)
 
 
-def left_out(
-    table: Floats, make: Callable[[Floats], Predictor], rng: np.random.Generator, folds: int = FOLDS
-) -> tuple[Floats, Floats]:
-    """True and predicted scores of all models, each predicted without it."""
-    truth, guess = table.mean(axis=1), np.empty(len(table))
-    for some in np.array_split(rng.permutation(len(table)), folds):
+def left_out(table: Floats, choosers: Mapping[str, Chooser], rng: np.random.Generator) -> dict[str, Floats]:
+    """Predicted scores of all models by every way to choose a list, each predicted without the model."""
+    guess = {name: np.empty(len(table)) for name in choosers}
+    for some in np.array_split(rng.permutation(len(table)), FOLDS):
         rest = np.full(len(table), True)
         rest[some] = False
-        made = make(table[rest])
-        guess[some] = made.score(table[some][:, made.chosen])
-    return truth, guess
+        ability, difficulty = calibrated(table[rest])
+        for name, chooser in choosers.items():
+            made = predictor_of(table[rest], chooser(table[rest], ability, difficulty), ability, difficulty)
+            guess[name][some] = made.score(table[some][:, made.chosen])
+    return guess
+
+
+def _chosen(
+    table: Floats,
+    ability: Floats,
+    difficulty: Floats,
+    *,
+    n: int,
+    method: str,
+    subject: NDArray[np.object_] | None,
+    rng: np.random.Generator,
+) -> Ints:
+    """Positions of the prompts of a list."""
+    if method == "information":
+        usable = table.min(axis=0) < table.max(axis=0)
+        return choose(difficulty, ability, n, usable=usable, subject=subject)
+    if method == "spread":
+        return spread_out(difficulty, n, subject=subject)
+    return rng.choice(len(difficulty), n, replace=False)
 
 
 def conformal(sizes: Floats, level: float = LEVEL) -> float:

@@ -240,7 +240,8 @@ class _Pool:
         models = np.array(list(self.models), dtype=object)
         items = np.array(list(self.code), dtype=object)
         user = np.repeat(
-            np.array([model for model, _, _ in self.pieces], dtype=np.int32), [len(codes) for _, codes, _ in self.pieces]
+            np.array([model for model, _, _ in self.pieces], dtype=np.int32),
+            [len(codes) for _, codes, _ in self.pieces],
         )
         item = np.concatenate([codes for _, codes, _ in self.pieces])
         is_right = np.concatenate([part for _, _, part in self.pieces])
