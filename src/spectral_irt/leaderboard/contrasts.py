@@ -73,8 +73,7 @@ def compare_pairs(z: Floats, p: Floats, by_prompt: Responses) -> Contrasts:
 
 
 def differing(by_prompt: Responses) -> Floats:
-    """For every two models, prompts that the row has right and the column wrong: McNemar's counts of all pairs at "
-    "once."""
+    """For every two models, prompts that the row has right and the column wrong: McNemar's counts of all pairs."""
     m = by_prompt.n_items
     if by_prompt.n_responses < FULL * m * by_prompt.n_users:
         return np.asarray(pair_counts(by_prompt, dense=True), dtype=float)

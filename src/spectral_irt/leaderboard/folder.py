@@ -115,8 +115,7 @@ def write_board(board: Leaderboard, folder: Path, *, inputs: Iterable[str | Path
 
 
 def _stale(folder: Path, targets: list[Path]) -> list[Path]:
-    """Files of an earlier leaderboard that the new one has not; an error where a file of somebody else is in the "
-    "way."""
+    """Files of an earlier leaderboard that the new one has not; an error where somebody else's file is in the way."""
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{str(folder)!r} is a file, not a directory; choose another place. Nothing was written.")
     ours = written_with(folder / RECORD)
