@@ -11,6 +11,10 @@ import numpy as np
 
 Rows = list[dict[str, Any]]
 
+# What `fit -o` writes of a complete test without a key.
+TABLES = ["items", "persons", "scores", "unexpected", "item_fit", "item_analysis"]
+WRITTEN = [*(f"{table}.csv" for table in TABLES), "fit.json"]
+
 
 def read_csv(path: str | Path) -> Rows:
     with Path(path).open(newline="", encoding="utf-8") as file:

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 import spectral_irt
-from end_to_end.tables import rows_of, strict_json
+from end_to_end.tables import WRITTEN, rows_of, strict_json
 from spectral_irt import Finding, SpectralRasch, datasets, simulate
 from spectral_irt.analysis.record import NAMED_ITEMS, finding_record
 from spectral_irt.cli.main import main
@@ -20,15 +20,6 @@ from spectral_irt.cli.main import main
 pytestmark = pytest.mark.slow  # whole runs of commands
 
 Cli = Callable[..., Any]
-WRITTEN = [
-    "items.csv",
-    "persons.csv",
-    "scores.csv",
-    "unexpected.csv",
-    "item_fit.csv",
-    "item_analysis.csv",
-    "fit.json",
-]  # with -o
 
 HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_correct", "status"]
 

@@ -16,21 +16,12 @@ import pytest
 
 import spectral_irt
 from end_to_end.odd_labels import odd_labels
-from end_to_end.tables import rows_of
+from end_to_end.tables import WRITTEN, rows_of
 from spectral_irt import simulate
 
 pytestmark = pytest.mark.slow  # whole runs of commands
 
 Cli = Callable[..., Any]
-WRITTEN = [
-    "items.csv",
-    "persons.csv",
-    "scores.csv",
-    "unexpected.csv",
-    "item_fit.csv",
-    "item_analysis.csv",
-    "fit.json",
-]  # with -o
 
 HEADER = ["item", "difficulty", "se", "ci_low", "ci_high", "n", "score", "p_correct", "status"]
 

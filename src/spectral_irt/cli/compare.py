@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectral_irt.cli.options import Files, Reading, offered, with_options
+from spectral_irt.cli.options import Files, Reading, offered
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import OptionError, check_option, for_shell
 from spectral_irt.estimators.by_name import METHODS, make_estimator
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted, with_options
+from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted
 from spectral_irt.cli.populations import by_design, design_columns, design_of, is_compared, is_described
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
@@ -244,13 +245,8 @@ class Job:
                 self.left_out = write_workbook(draft, tables, self._record(study, parts))
                 self.written = [name for name in tables if name not in self.left_out]
                 return
-            if target in (self.wanted.ifile, self.wanted.pfile, self.wanted.catsim):
+            if target in (self.wanted.ifile, self.wanted.pfile, self.wanted.catsim, self.wanted.report):
                 draft.write_text(self._export(target, study), encoding="utf-8", newline="")
-                return
-            if target == self.wanted.report:
-                from spectral_irt.report.page import write_page
-
-                write_page(draft, self.page)
                 return
             if self.pictures is not None and target in self.pictures_at:
                 self.pictures.write(draft, target)
@@ -277,7 +273,9 @@ class Job:
         return {**record, "seconds": {name: round(value, 4) for name, value in self.seconds.items()}}
 
     def _export(self, target: Path, study: Analysis) -> str:
-        """A file for another program."""
+        """The report, or a file for another program."""
+        if target == self.wanted.report:
+            return self.page
         from spectral_irt.bank.exports import catsim_text, ifile, pfile, winsteps_text
 
         scale = study.calibration.scale

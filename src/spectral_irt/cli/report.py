@@ -44,7 +44,7 @@ def report(
     """
     from spectral_irt.errors import printable
     from spectral_irt.report.folder import of_folder
-    from spectral_irt.report.page import check_place, page, write_page
+    from spectral_irt.report.page import check_place, page
     from spectral_irt.writing import all_or_nothing, naming
 
     target = output or folder / NAME
@@ -53,7 +53,7 @@ def report(
     with all_or_nothing([target], inputs=_read(folder)) as (draft,):
         text = page(material)
         with naming(target):
-            write_page(draft, text)
+            draft.write_text(text, encoding="utf-8", newline="\n")
     typer.echo(f"The report is in {printable(target)}.")
 
 

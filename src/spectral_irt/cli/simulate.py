@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectral_irt.cli.options import offered, with_options
+from spectral_irt.cli.options import offered
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import OptionError, printable
 
 if TYPE_CHECKING:

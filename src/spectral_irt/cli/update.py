@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spectral_irt.cli.options import Files, Reading, offered, with_options
+from spectral_irt.cli.options import Files, Reading, offered
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import StaleBankError, check_option
 
 if TYPE_CHECKING:

@@ -206,13 +206,13 @@ def reliability(
     setting                          truth    EAP  KR-20  WLE, without  WLE, with
                                                           extremes      extremes
     ===============================  =====  =====  =====  ============  =============
-    5 items                           .473   .474   .471         -.264          .264
+    5 items                           .473   .473   .471         -.266          .262
     5 items, able people (mean 1.5)   .401   .404   .412         -.785         -.111
     10 items                          .635   .636   .638          .490          .568
     20 items                          .781   .779   .781          .749          .758
     60 items                          .912   .913   .915          .910          .910
     10 items, abilities with sd 2     .822   .822   .850          .643          .730
-    60 items, a fifth of them seen    .670   .665      -          .543          .591
+    60 items, a fifth of them seen    .670   .665      -          .544          .591
     10 items, exponential abilities   .570   .587   .586          .421          .529
     10 items, two classes of people   .813   .810   .844          .680          .724
     ===============================  =====  =====  =====  ============  =============

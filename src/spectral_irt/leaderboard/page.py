@@ -13,7 +13,6 @@ from spectral_irt.errors import for_shell, printable
 from spectral_irt.leaderboard.words import headline_text, how_to_read
 from spectral_irt.report.blocks import MOST, Column, DataTable, FindingList, How, Lines, Section, Text, short
 from spectral_irt.report.page import check_place, rendered
-from spectral_irt.report.page import write_page as write_text
 from spectral_irt.report.pictures import picture
 from spectral_irt.tables import Columns
 from spectral_irt.writing import all_or_nothing, naming
@@ -76,7 +75,7 @@ def write_page(board: Leaderboard, path: Path, *, inputs: Iterable[str | Path] =
     """The page as an HTML file, complete or not at all."""
     check_place(path)
     with all_or_nothing([path], inputs=inputs) as (draft,), naming(path):
-        write_text(draft, page(board))
+        draft.write_text(page(board), encoding="utf-8", newline="\n")
     return path
 
 

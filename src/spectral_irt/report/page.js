@@ -137,6 +137,9 @@
       const rows = more.rows[row];
       if (rows) {
         const frame = make("div", undefined, "scroll");
+        frame.tabIndex = 0;
+        frame.setAttribute("role", "region");
+        frame.setAttribute("aria-label", `${more.caption} of ${cell(first, row)}`);
         frame.append(small(more.caption, more.head, rows));
         box.append(frame);
       }

@@ -34,7 +34,7 @@ def write_report(study: Analysis, path: Path, parts: Parts, *, list_persons: boo
     with all_or_nothing([path]) as (draft,):
         text = page_of(study, parts, list_persons=list_persons)
         with naming(path):
-            write_page(draft, text)
+            draft.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
@@ -63,11 +63,6 @@ def is_ours(path: Path) -> bool:
         return MARK.encode() in file.read(4_000)
 
 
-def write_page(draft: Path, text: str) -> None:
-    """Write the page; what no file can hold (half a character) is replaced."""
-    draft.write_text(text, encoding="utf-8", errors="replace", newline="\n")
-
-
 def page(material: Material) -> str:
     """The report as HTML."""
     title = f"Report: {printable(within(material.record, 'input', 'source') or 'a calibration')}"
@@ -75,10 +70,10 @@ def page(material: Material) -> str:
 
 
 def rendered(title: str, sections: Sequence[Section], version: str) -> str:
-    """Sections as a whole page."""
+    """Sections as a whole page; what no file can hold (half a character) is replaced."""
     tables = {block.name: block.data() for one in sections for block in one.content if isinstance(block, DataTable)}
     program, style = _text("page.js"), _text("page.css")
-    return (
+    text = (
         _template()
         .render(
             mark=MARK,
@@ -92,8 +87,8 @@ def rendered(title: str, sections: Sequence[Section], version: str) -> str:
             version=version,
         )
         .strip()
-        + "\n"
     )
+    return text.encode("utf-8", "replace").decode("utf-8") + "\n"
 
 
 def data_text(tables: Any) -> str:

@@ -36,7 +36,7 @@ FORMATS = {
     "arrow": Format((".arrow", ".ipc", ".feather"), "columnar", b"ARROW1"),
     "json": Format((".jsonl", ".jsonlines", ".ndjson", ".json"), "json_lines"),
     "eval": Format((".eval",), "json_lines"),  # always a log of inspect_ai
-    "workbook": Format((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "workbook"),
+    "workbook": Format((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "workbooks"),
     "spss": Format((".sav", ".zsav"), "statistics", b"$FL"),
     "stata": Format((".dta",), "statistics", b"<stata_d"),
 }
