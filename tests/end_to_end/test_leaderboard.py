@@ -77,3 +77,23 @@ def test_errors_are_one_line_in_the_words_of_the_shell(tmp_path: Path, capsys: p
     logs(tmp_path / "logs")
     assert main(["leaderboard", str(tmp_path / "logs"), "-o", str(tmp_path / "taken")]) == 2
     assert (tmp_path / "taken" / "models.csv").read_text() == "mine"
+
+
+def test_one_page_without_network_whose_labels_are_text(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    names = ["<script>alert(1)</script>", "=1+1", "plain"]
+    for name, ability in zip(("a", "b", "c"), (-0.5, 0.0, 0.8), strict=True):
+        right = rng.random(80) < 1 / (1 + np.exp(-ability))
+        path = make.lm_eval(tmp_path / "logs", name, {"acc": right.astype(float).tolist()})
+        (path.parent / f"results_{make.DATE}.json").write_text(json.dumps({"model_name": names["abc".index(name)]}))
+    page = tmp_path / "board.html"
+    assert main(["leaderboard", str(tmp_path / "logs"), "--report", str(page)]) == 0
+    text = page.read_text()
+    assert "<script>alert" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    assert "http://" not in text.replace("http://www.w3.org", "")
+    for title in ("Models", "How sure the ranks are", "Pairs of models", "Prompts"):
+        assert f">{title}</h2>" in text
+    page.write_text("mine")
+    assert main(["leaderboard", str(tmp_path / "logs"), "--report", str(page)]) == 2
+    assert page.read_text() == "mine"
