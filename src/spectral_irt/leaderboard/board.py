@@ -20,8 +20,8 @@ from spectral_irt.inference.ranks_together import order_p, ranks_together, sure_
 from spectral_irt.inference.slopes import Slopes, slopes
 from spectral_irt.inference.spread import LEAST_SE, likely
 from spectral_irt.leaderboard.contrasts import Contrasts, compare_pairs, contrast_columns, tiers
-from spectral_irt.leaderboard.findings import of_models, of_the_fit
 from spectral_irt.leaderboard.prompts import alike_prompts, model_families, prompt_columns, prompt_findings
+from spectral_irt.leaderboard.remarks import of_models, of_the_fit
 from spectral_irt.leaderboard.source import BENCHMARK, Source, read_source
 from spectral_irt.leaderboard.subjects import subject_columns
 from spectral_irt.persons.abilities import abilities
