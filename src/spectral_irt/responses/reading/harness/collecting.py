@@ -127,9 +127,17 @@ def collect(
 class _Kept:
     """The last log of a benchmark: most logs have the same samples in the same order, and need no look at each."""
 
-    items: pl.Series
+    log: Log
     codes: NDArray[np.int32]
-    hashes: pl.Series | None
+
+    def has_same_samples(self, log: Log) -> bool:
+        """Whether the other log has the same samples in the same order, with the same hashes where both have some."""
+        mine = self.log
+        if (mine.repeat is None) != (log.repeat is None) or not mine.sample.equals(log.sample):
+            return False
+        if mine.repeat is not None and log.repeat is not None and not mine.repeat.equals(log.repeat):
+            return False
+        return mine.hash is None or log.hash is None or mine.hash.equals(log.hash)
 
 
 @dataclass
@@ -171,10 +179,9 @@ class _Pool:
             )
         last = self.kept.get(log.benchmark)
         if self.prompts_by == "id":
+            if last is not None and not self.attributes and last.has_same_samples(log):
+                return last.codes
             items, prompts = log.items(), None
-            same = last is not None and items.equals(last.items) and not self.attributes
-            if same and (log.hash is None or last.hashes is None or log.hash.equals(last.hashes)):  # type: ignore[union-attr]
-                return last.codes  # type: ignore[union-attr]
         else:
             assert log.hash is not None
             changed = replace(log, sample=log.hash.str.slice(0, 16))
@@ -211,7 +218,7 @@ class _Pool:
                 " to compare models on the prompts that have the same hash.",
             )
         if self.prompts_by == "id":
-            self.kept[log.benchmark] = _Kept(items, codes, log.hash)
+            self.kept[log.benchmark] = _Kept(log, codes)
         return codes
 
     def _check_repeated(self, log: Log, codes: NDArray[np.int32], duplicates: str) -> None:
