@@ -156,6 +156,7 @@ class _Pool:
     logs: dict[tuple[str, str], list[tuple[Log, NDArray[np.int32]]]] = field(default_factory=dict)
     kept: dict[str, _Kept] = field(default_factory=dict)
     notes: list[Finding] = field(default_factory=list)
+    checked: NDArray[np.int32] | None = None  # the last codes without repeats
     metrics: dict[str, None] = field(default_factory=dict)
     unscored: dict[str, int] = field(default_factory=dict)
 
@@ -224,14 +225,16 @@ class _Pool:
     def _check_repeated(self, log: Log, codes: NDArray[np.int32], duplicates: str) -> None:
         before = self.logs.setdefault((log.model, log.benchmark), [])
         if duplicates == "error":
-            if len(np.unique(codes)) < len(codes):
+            extra = 0 if self.checked is codes else len(codes) - len(np.unique(codes))
+            if extra:
                 raise DuplicateResponseError(
-                    f"{log.file.name} has {len(codes) - len(np.unique(codes)):,} samples of {log.benchmark} more "
+                    f"{log.file.name} has {extra:,} samples of {log.benchmark} more "
                     "than once: the "
                     "run was probably repeated into the same file. Say ",
                     option("duplicates", "first", "last"),
                     " to keep one answer of each.",
                 )
+            self.checked = codes
             for other, there in before:
                 if twice := int(np.isin(codes, there).sum()):
                     raise DuplicateResponseError(
