@@ -16,7 +16,15 @@ LEAST_MODELS = 100  # with fewer, prompts are alike by chance too often to say
 LEAST_EACH = 10  # models that have a prompt right, and wrong
 SHOWN = 200  # pairs of prompts listed at most
 ALIKE = 0.05
-FAMILY = 0.3  # correlation of residuals beyond the average of all pairs that makes two models relatives
+LIMITS = (
+    0.3,
+    0.4,
+    0.5,
+    0.6,
+    0.7,
+    0.8,
+)  # of residuals, beyond their average correlation, that make two models relatives
+LARGEST = 0.2  # of all models, in one family
 STRIP = 2_000
 PRODUCTS = 1e10  # multiplications for the correlations of all models: a second or so
 
@@ -137,7 +145,7 @@ def _residuals(block: Block, slope: Floats, intercept: Floats, ability: Floats, 
 
 
 def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> list[list[int]]:
-    """Groups of models whose answers go together beyond their abilities: residuals correlate by 0.3 above average."""
+    """Groups of models whose answers go together beyond their abilities: residuals correlate by 0.3 above average, or more."""
     from scipy import sparse
     from scipy.sparse.csgraph import connected_components
 
@@ -155,10 +163,16 @@ def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> l
     size = np.sqrt(np.maximum(np.diag(gram), 1e-12))
     correlation = gram / np.outer(size, size)
     np.fill_diagonal(correlation, np.nan)
-    near = np.nan_to_num(correlation - np.nanmean(correlation), nan=-1.0) > FAMILY
-    count, label = connected_components(sparse.csr_array(near), directed=False)
-    groups = [np.flatnonzero(label == k).tolist() for k in range(count)]
-    return sorted((group for group in groups if len(group) > 1), key=len, reverse=True)
+    beyond = np.nan_to_num(correlation - np.nanmean(correlation), nan=-1.0)
+    groups: list[list[int]] = []
+    for limit in LIMITS:  # of very many models, weaker ties would chain most of them together
+        count, label = connected_components(sparse.csr_array(beyond > limit), directed=False)
+        order = np.argsort(label, kind="stable")
+        parts_of = np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1])
+        groups = sorted((part.tolist() for part in parts_of if len(part) > 1), key=len, reverse=True)
+        if not groups or len(groups[0]) <= max(LARGEST * m, 10):
+            break
+    return groups
 
 
 def _residual_gram(block: Block, easiness: Floats, ability: Floats, m: int) -> Floats:
