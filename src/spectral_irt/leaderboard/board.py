@@ -203,6 +203,7 @@ class Leaderboard:
             found = self.contrasts_found
             some = np.ix_(known, known)
             low[1, known], high[1, known] = sure_ranks(found.z[some], found.p[some])
+            low[0], high[0] = np.maximum(low[0], low[1]), np.minimum(high[0], high[1])  # what is sure is sure
             high[:, known] += unknown
         return low[0], high[0], low[1], high[1]
 

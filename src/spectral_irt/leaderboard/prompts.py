@@ -145,7 +145,7 @@ def _residuals(block: Block, slope: Floats, intercept: Floats, ability: Floats, 
 
 
 def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> list[list[int]]:
-    """Groups of models whose answers go together beyond their abilities: residuals correlate by 0.3 above average, or more."""
+    """Groups of models whose answers go together beyond their abilities: residuals correlate 0.3 above average."""
     from scipy import sparse
     from scipy.sparse.csgraph import connected_components
 
