@@ -106,7 +106,7 @@ def bootstrap(options: argparse.Namespace) -> Iterator[str]:
         draws = []
         for _ in range(options.replicates):
             again = x[:, rng.integers(0, x.shape[1], x.shape[1])]
-            draws.append(-si.SpectralRasch(se="none").fit(again.T).difficulty_)
+            draws.append(-si.SpectralRasch(se="none", regularization=0).fit(again.T).difficulty_)
         first, second = np.triu_indices(len(x), 1)
         a, b = board.order[first], board.order[second]
         apart = np.array(draws)[:, a] - np.array(draws)[:, b]

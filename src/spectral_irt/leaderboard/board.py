@@ -139,7 +139,7 @@ class Leaderboard:
     def _fitted(self) -> tuple[Calibration, Floats | None]:
         self.tell("abilities of the models")
         dense = self.answers.n_users <= KEEP_COVARIANCE
-        fit = SpectralRasch(se="dense" if dense else "auto").fit(self.by_prompt)
+        fit = _fit(self.by_prompt, "dense" if dense else "auto")
         made, covariance = fit.calibration_, fit.covariance() if dense else None
         labels = self._clusters
         name = f"clusters ({self.cluster_word})"
@@ -353,3 +353,14 @@ class Leaderboard:
         from spectral_irt.leaderboard.page import write_page
 
         return write_page(self, Path(path))
+
+
+def _fit(by_prompt: Responses, se: str) -> SpectralRasch:
+    """Without a prior where every model has an estimate of its own: a prior draws models with few prompts together."""
+    try:
+        fit = SpectralRasch(se=se, regularization=0).fit(by_prompt)
+        if np.all(fit.status_ == "ok"):
+            return fit
+    except DesignError:
+        pass
+    return SpectralRasch(se=se).fit(by_prompt)
