@@ -73,6 +73,7 @@ bench: $(VENV)/.dev $(PEERS)/.made
 	@$(BIN)/python benchmarks/rivals.py
 	@$(BIN)/python benchmarks/efficiency.py
 	@$(BIN)/python benchmarks/ranks.py
+	@$(BIN)/python benchmarks/ordered.py
 	@$(BIN)/python benchmarks/what_fits.py --replicates 50
 	@$(PEERS)/bin/python benchmarks/against_peers.py
 

@@ -1,5 +1,7 @@
 """The Rasch model in two functions: how likely a right answer is, and the ability that a score stands for.
 
+And the partial credit model in one: how likely each of several ordered categories is.
+
 P(right) = sigmoid(ability - difficulty). Kernels that walk over packed answers form 1 / (1 + exp(difficulty) /
 exp(ability)) in place instead, which is the same; everything else comes here.
 """
@@ -42,3 +44,23 @@ def prox(mean: Any, variance: Any, logit: Any) -> Any:
     Cohen (1979), British Journal of Mathematical and Statistical Psychology 32, 113-120.
     """
     return mean + np.sqrt(1 + variance / LOGISTIC_VARIANCE) * logit
+
+
+def category_probabilities(theta: Floats, cumulated: Floats) -> Floats:
+    """P(X = k) ~ exp(k theta - sum_{v <= k} beta_v) for k = 0 to K, along the last axis: the partial credit model.
+
+    Parameters
+    ----------
+    theta : float array
+    cumulated : float array
+        Sums of the thresholds up to each category, 0 for the lowest; +inf for a category that the item does not have.
+        Its axes before the last go with those of `theta`.
+
+    >>> category_probabilities(np.zeros(1), np.array([[0.0, 0.0, 0.0, np.inf]])).round(3).tolist()
+    [[0.333, 0.333, 0.333, 0.0]]
+    """
+    x = np.asarray(theta)[..., None] * np.arange(cumulated.shape[-1]) - cumulated
+    x -= x.max(axis=-1, keepdims=True)
+    np.exp(x, out=x)
+    x /= x.sum(axis=-1, keepdims=True)
+    return x

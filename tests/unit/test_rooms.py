@@ -21,8 +21,10 @@ ROOMS = [
     "responses",
     "display",
     "ability",
+    "ordered_ability",
     "chain",
     "calibration",
+    "ordered_calibration",
     "estimators",
     "persons",
     "inference",
@@ -47,6 +49,7 @@ MODULES = sorted(path for path in ROOT.rglob("*.py") if path not in ABOVE_ALL)
 # Doors: a method that hands its object to a lower room, which is imported when the method is called.
 DOORS = {
     "estimators/base.py": {"analysis"},
+    "estimators/ordered_base.py": {"analysis"},
     "analysis/analysis.py": {"bank", "plots", "report"},
     "calibration.py": {"bank"},
 }

@@ -11,7 +11,9 @@ import numpy as np
 
 from spectral_irt.analysis.assembled import with_measures
 from spectral_irt.calibration import Calibration
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.person_ranks import person_ranks
+from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.align import align
 from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
@@ -40,6 +42,10 @@ class OfPeople:
         progress: Tell | None = None,
         estimator: RaschEstimator | None = None,
     ) -> None:
+        if isinstance(calibration, OrderedCalibration):
+            raise OptionError(
+                "these items have several thresholds; OrderedAnalysis, or the estimator's analyse(), is for them."
+            )
         self.calibration = calibration
         given = as_responses(responses, threshold=calibration.provenance.settings.get("threshold"))
         self.responses = align(calibration.labels, given, ignore_unknown)

@@ -19,6 +19,7 @@ from spectral_irt.calibration import LOGITS, Z95, Calibration, Provenance, Scale
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.numerics import fixed
+from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.responses import Labels
@@ -402,12 +403,17 @@ def without_data(made: Calibration) -> Bank:
 
 def calibration_of(given: Any) -> Calibration:
     """The calibration itself, or that of a bank or a fitted estimator."""
+    if isinstance(given, RaschEstimator):
+        given = given._learned
+    if isinstance(given, OrderedCalibration):
+        raise BankError(
+            "items with several thresholds cannot be kept in a bank, linked, or used as anchors; these are for items "
+            "that are right or wrong."
+        )
     if isinstance(given, Calibration):
         return given
     if isinstance(given, Bank):
         return given.calibration
-    if isinstance(given, RaschEstimator):
-        return given._learned
     raise OptionError(f"a calibration, a bank or a fitted estimator is needed here, not a {type(given).__name__}.")
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -95,6 +96,7 @@ def solve_grounded(
     max_passes: int = 10_000,
     renew: Callable[[Floats, Floats, Known], Known] | None = None,
     tell: Callable[[str], None] = lambda text: None,
+    chain_at: Callable[[Floats, Any], Any] | None = None,
 ) -> Grounded:
     """Rounds of ability weights at the difficulties of the round before, until none moves.
 
@@ -105,14 +107,16 @@ def solve_grounded(
         ones, or a prior of its own.
     renew : callable, optional
         `renew(beta, information, known)` gives what is known for the next round: empirical Bayes.
+    chain_at : callable, optional
+        `chain_at(beta, old)` gives the chain at these difficulties; by default that on items under ability weights.
     """
     beta = np.where(known.fixed, known.mean, beta)
     free = ~known.fixed
-    data: ItemChain | None = None
+    data: Any = None
     found: Stationary | None = None
     passes = 0
     for k in range(1, MOST_ROUNDS + 1):
-        data = ItemChain.under(responses, ABILITY, beta, data)
+        data = ItemChain.under(responses, ABILITY, beta, data) if chain_at is None else chain_at(beta, data)
         if not free.any():
             break
         before = beta

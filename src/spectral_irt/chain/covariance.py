@@ -137,7 +137,15 @@ class Balance:
         jacobian[np.diag_indices(m)] = self.diagonal
         if alpha.any():
             jacobian -= np.outer(alpha, alpha) / alpha.sum()
-        return Dense(centered_inverse(jacobian), self.data.parts.sum(_omega, self.pi))
+        return Dense(centered_inverse(jacobian), self.omega())
+
+    def omega(self) -> Floats:
+        """sum_l g_l g_l^T."""
+        return self.data.parts.sum(_omega, self.pi)
+
+    def signed(self, seed: int) -> Floats:
+        """sum_l xi_l g_l for vectors of random signs xi."""
+        return self.data.parts.sum(_signed_sums, self.pi, each=[self.data.parts.seeds(seed)])
 
     def prior_meat(self, omega: Floats) -> Floats:
         """What is added to the diagonal `omega` of Omega under a prior.
@@ -195,8 +203,7 @@ def _one_pass(balance: Balance) -> Floats:
 def _correction(balance: Balance, seed: int) -> Floats:
     """What one pass leaves out: mean over probes of delta^2 - delta_0^2, J delta = b and delta_0 its rough solution."""
     rng = np.random.default_rng(seed)
-    parts = balance.data.parts
-    b = parts.sum(_signed_sums, balance.pi, each=[parts.seeds(seed)])
+    b = balance.signed(seed)
     b += np.sqrt(balance.prior_meat(balance.spread[0]))[:, None] * rng.standard_normal(b.shape)
     zero = balance.roughly(b)
     b -= b.mean(axis=0)  # what J can reach

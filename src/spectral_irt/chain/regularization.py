@@ -63,9 +63,9 @@ class Regularization:
 
 
 def plan_regularization(
-    design: Design, regularization: str | float, nu: float, rule: str, weighting: str
+    design: Design, regularization: str | float, nu: float, rule: str, weighting: str, noun: str = "item"
 ) -> Regularization:
-    """Decide what to add to the data, and say why."""
+    """Decide what to add to the data, and say why; a `noun` is what has a number each."""
     check_regularization(regularization, nu, rule, weighting)
     if nu > 0:
         return Regularization("pairs", "as asked", nu=float(nu), rule=rule)
@@ -74,14 +74,14 @@ def plan_regularization(
             return Regularization("virtual item", "as asked", alpha=float(regularization))
         return Regularization("none", "as asked")
     if not design.connected:
-        return Regularization("virtual item", "the data alone do not tie all items together", 1.0, True)
+        return Regularization("virtual item", f"the data alone do not tie all {noun}s together", 1.0, True)
     information = design.information[design.answered]
     thin = int(np.sum(information <= ENOUGH_INFORMATION))
     if thin:
-        noun = "item carries" if thin == 1 else "items carry"
-        reason = f"{thin:,} {noun} information of {ENOUGH_INFORMATION:g} or less"
+        verb = f"{noun} carries" if thin == 1 else f"{noun}s carry"
+        reason = f"{thin:,} {verb} information of {ENOUGH_INFORMATION:g} or less"
         return Regularization("virtual item", reason, 1.0, True)
-    reason = f"all items are connected and each carries information above {ENOUGH_INFORMATION:g}"
+    reason = f"all {noun}s are connected and each carries information above {ENOUGH_INFORMATION:g}"
     return Regularization("none", f"{reason}; the least is {information.min():.0f}")
 
 

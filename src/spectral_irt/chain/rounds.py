@@ -40,6 +40,8 @@ class Rounds:
         One round of weights will do: the result is a place to start from.
     """
 
+    balanced: type[Balance] = Balance
+
     def __init__(
         self,
         responses: Responses,
@@ -137,7 +139,7 @@ class Rounds:
         """The solved chain, ready for its standard errors."""
         alpha = self.plan.alpha if self.plan.kind == "virtual item" else 0.0
         pull = self._unit() * self.current.slope(self.beta)
-        return Balance(
+        return self.balanced(
             self.data,
             self.chain,
             np.exp(self.beta),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spectral_irt.cli.options import Reading, Wanted
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, OutputError, listed
 
@@ -40,3 +42,11 @@ def save_bank(bank: Bank, folder: Path) -> None:
     """Write the bank there; who has to wait for another writer is told so."""
     with Progress() as progress:
         bank.save(folder, tell=progress.say)
+
+
+def inputs_of(files: Sequence[str], reading: Reading, wanted: Wanted) -> tuple[str, ...]:
+    """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""
+    inputs = [*reading.inputs(files), wanted.group_file]
+    if wanted.bank is None or wanted.anchors is None or Path(wanted.anchors).resolve() != wanted.bank.resolve():
+        inputs.append(wanted.anchors)
+    return tuple(str(path) for path in inputs if path is not None)

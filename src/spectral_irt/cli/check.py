@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 
-from spectral_irt.cli.fit import job_of
+from spectral_irt.cli.categories import Categories, OrderedJob, either
+from spectral_irt.cli.fit import Job, job_of
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted
 from spectral_irt.cli.progress import Progress
@@ -14,10 +15,11 @@ from spectral_irt.cli.spread import with_options
 ROUGH = 1e-6
 
 
-@with_options(Reading, Fitting, Wanted)
+@with_options(Reading, Categories, Fitting, Wanted)
 def check(
     files: Files,
     reading: Reading,
+    categories: Categories,
     fitting: Fitting,
     wanted: Wanted,
     output: Output = None,
@@ -33,19 +35,23 @@ def check(
       spectral-irt check answers.csv
       spectral-irt check log/*.parquet --item task --response correct
     """
+    ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
+    either(lambda: _look(job_of(files, reading, fitting, wanted, output, parquet)), ordered, ordered.look)
+
+
+def _look(job: Job) -> None:
     from spectral_irt.display import console, show_findings
     from spectral_irt.engines import LocalEngine
     from spectral_irt.estimators.spectral import spectral_difficulty
     from spectral_irt.inference.hausman import quick_hausman
 
-    job = job_of(files, reading, fitting, wanted, output, parquet)
     job.checked()
     with Progress() as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         groups = [] if job.read_groups is None else job.read_groups()
         responses = job.read(progress)
-        if fitting.threads is not None:
-            responses = responses.using(LocalEngine(fitting.threads))
+        if job.fitting.threads is not None:
+            responses = responses.using(LocalEngine(job.fitting.threads))
         # Weak links show in how slowly the chain mixes, so a rough solution belongs to the look.
         found = spectral_difficulty(responses, weighting="persons", se="none", tol=ROUGH, progress=progress.say)
         test = None

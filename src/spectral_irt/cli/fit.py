@@ -11,6 +11,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spectral_irt.cli.bank_places import inputs_of
+from spectral_irt.cli.categories import Categories, OrderedJob, either
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted
 from spectral_irt.cli.populations import by_design, design_columns, design_of, is_compared, is_described
@@ -313,10 +315,11 @@ class Job:
         return Bank.load(target) if Path(anchors).samefile(target) else None
 
 
-@with_options(Reading, Fitting, Wanted)
+@with_options(Reading, Categories, Fitting, Wanted)
 def fit(
     files: Files,
     reading: Reading,
+    categories: Categories,
     fitting: Fitting,
     wanted: Wanted,
     output: Output = None,
@@ -353,13 +356,17 @@ def fit(
       spectral-irt fit log.csv --design adaptive --population-by grade -o results
     Pictures: people and items on one scale, fit, curves, scores:
       spectral-irt fit answers.csv --plots pictures
+    A questionnaire, never to always; q3 asks the other way round:
+      spectral-irt fit survey.csv --recode never,sometimes,always --reverse q3
     One page to hand on, with everything in it:
       spectral-irt fit answers.csv --report report.html
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
+
     job = job_of(files, reading, fitting, wanted, output, parquet)
-    show(*job.run(), job)
+    ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
+    either(lambda: show(*job.run(), job), ordered, ordered.calibrate)
 
 
 def job_of(
@@ -385,7 +392,7 @@ def job_of(
         output=output,
         parquet=parquet,
         files=tuple(files),
-        inputs=_inputs(files, reading, wanted),
+        inputs=inputs_of(files, reading, wanted),
         reading=reading.said(),
     )
 
@@ -395,14 +402,6 @@ def _draw(study: Analysis, progress: Progress) -> Pictures:
 
     progress.say("pictures")
     return Pictures.of(study)
-
-
-def _inputs(files: Sequence[str], reading: Reading, wanted: Wanted) -> tuple[str, ...]:
-    """What is read, and may not be replaced; a bank that gives the anchors may grow (`--anchors A --bank A`)."""
-    inputs = [*reading.inputs(files), wanted.group_file]
-    if wanted.bank is None or wanted.anchors is None or Path(wanted.anchors).resolve() != wanted.bank.resolve():
-        inputs.append(wanted.anchors)
-    return tuple(str(path) for path in inputs if path is not None)
 
 
 def show(study: Analysis, parts: Parts, job: Job) -> None:

@@ -189,9 +189,7 @@ class RaschEstimator:
 
     def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Self:
         """`fit`, and what only some methods are told about the design, which goes to their `_estimate`."""
-        responses = as_responses(data, threshold=self.threshold)
-        if self.threads is not None:
-            responses = responses.using(LocalEngine(self.threads))
+        responses = self._threaded(as_responses(data, threshold=self.threshold))
         check_usable(responses)
         with one_blas_thread() if responses.n_items <= SMALL_ALGEBRA else nullcontext():
             found = self._estimate(responses, progress or (lambda text: None), **design)
@@ -201,6 +199,9 @@ class RaschEstimator:
         for name, value in found.extra.items():
             setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
         return self
+
+    def _threaded(self, responses: Responses) -> Responses:
+        return responses if self.threads is None else responses.using(LocalEngine(self.threads))
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         raise NotImplementedError
@@ -340,9 +341,7 @@ class RaschEstimator:
         from spectral_irt.analysis import Analysis
 
         calibration = self._learned
-        answers = as_responses(responses, threshold=self.threshold)
-        if self.threads is not None:
-            answers = answers.using(LocalEngine(self.threads))
+        answers = self._threaded(as_responses(responses, threshold=self.threshold))
         return Analysis(calibration, answers, estimator=self, **options)
 
 

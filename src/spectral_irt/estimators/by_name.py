@@ -54,6 +54,29 @@ METHODS = {
     "eigenvector": Method("reciprocal:EigenvectorRasch", "max_iter threads"),
 }
 
+# For answers in ordered categories, by model.
+ORDERED = {
+    "pcm": {
+        "spectral": Method(
+            "partial_credit:SpectralPartialCredit", "weighting regularization se max_iter threads unused"
+        ),
+        "cml": Method("conditional_ordered:ConditionalPartialCredit", "max_iter threads unused"),
+        "mml": Method("marginal_ordered:MarginalPartialCredit", "max_iter threads unused"),
+    },
+    "rsm": {
+        "spectral": Method("rating_scale:SpectralRatingScale", "weighting max_iter threads unused"),
+        "cml": Method("rating_scale:ConditionalRatingScale", "max_iter threads unused"),
+    },
+}
+MODELS = ("rasch", *ORDERED)
+
+
+def make_ordered(model: str, name: str, parameters: dict[str, Any]) -> RaschEstimator:
+    """An estimator of ordered answers by model and name, for instance `make_ordered("rsm", "cml", {})`."""
+    check_option("model", model, ORDERED)
+    check_option("estimator", name, ORDERED[model])
+    return ORDERED[model][name].make(name, parameters)
+
 
 def make_estimator(name: str, parameters: dict[str, Any]) -> RaschEstimator:
     """An estimator by name, for instance `make_estimator("spectral", {"weighting": "users"})`."""

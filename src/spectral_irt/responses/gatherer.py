@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from spectral_irt.errors import OptionError, listed, option
 from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.labels import Labels, positions
+from spectral_irt.responses.ordered import in_order
+from spectral_irt.responses.ordered_scoring import WIDTH, OrderedScoring
 from spectral_irt.responses.pack import Duplicates
 from spectral_irt.responses.raw_answers import BLANK, BlankCounter, OptionCoder, RawAnswers
 from spectral_irt.responses.responses import Responses
@@ -85,6 +87,9 @@ class Gatherer:
             person, item = recode(person, item)
         answers, scoring = _joined(self._answers), self.scoring
         self._forget()
+        if isinstance(scoring, OrderedScoring):
+            codes = scoring.codes(answers, item, items, self.source)
+            return coded_responses(person, codes, users, items, self.duplicates, self.source)
         means = means_of(person, answers, len(users)) if scoring.above_mean else None
         keys = scoring.keys_of(items)
         n = len(answers)
@@ -157,6 +162,16 @@ def refuse_blanks(scoring: Scoring, where: str) -> None:
             " goes by the order of the cells in a table with a row for each person and a column for each item; "
             f"{where}. Leave it out, or give such a table.",
         )
+
+
+def coded_responses(
+    person: Codes, codes: Codes, users: Labels, items: Labels, duplicates: Duplicates, source: str
+) -> Responses:
+    """Ordered answers under one code each, WIDTH times the item plus the category; see `read_ordered.decoded`."""
+    item, category = codes // WIDTH, codes % WIDTH
+    person, item, category = in_order(person, item, category, duplicates, users, items, source)
+    codes = item * WIDTH + category
+    return Responses.from_codes(person, codes, np.ones(len(codes), dtype=bool), users=users, items=items, source=source)
 
 
 def _joined(parts: list[Any]) -> Any:

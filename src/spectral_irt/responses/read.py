@@ -126,23 +126,37 @@ def read_responses(
     >>> read_responses(file)
     Responses(2 persons x 2 items, 3 responses, 66.7% right)
     """
+    check_option("duplicates", duplicates, DUPLICATES)
+    scored = {"missing": missing, "correct": correct, "threshold": threshold, "above_mean": above_mean}
+    scored |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
+    how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **scored)
+    asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items)
+    return read_files(path, how, asked, duplicates, progress, sheet=sheet, encoding=encoding)
+
+
+def read_files(
+    path: Any,
+    how: Scoring,
+    asked: Asked,
+    duplicates: Duplicates,
+    progress: Progress | None,
+    *,
+    sheet: str | int | None = None,
+    encoding: str | None = None,
+) -> Responses:
+    """Responses from files, whose answers are scored in this way."""
     from spectral_irt.responses.reading.files import File, check_encoded, find_files, open_table, source_name
     from spectral_irt.responses.reading.request import Request
     from spectral_irt.responses.reading.tabular import polars_errors_named
     from spectral_irt.responses.reading.text_encodings import read_as_written
 
-    check_option("duplicates", duplicates, DUPLICATES)
-    scored = {"missing": missing, "correct": correct, "threshold": threshold, "above_mean": above_mean}
-    scored |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
-    how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **scored)
-    asked = _asked(format, user if person is None else person, item, response, orient, ignore, items)
     files = find_files(path, sheet=sheet, encoding=encoding)
     check_encoded(files)
     source = source_name(files)
 
     def read(files: list[File]) -> Responses:
         tables = [open_table(file) for file in files]
-        return _from_tables(tables, Request(how, asked, duplicates, source, None, progress))
+        return from_tables(tables, Request(how, asked, duplicates, source, None, progress))
 
     with polars_errors_named(source):
         return read_as_written(files, read)
@@ -197,10 +211,10 @@ def responses_from_frame(
         not_reached=not_reached,
         not_presented=not_presented,
     )
-    asked = _asked(format, user if person is None else person, item, response, orient, ignore, items)
+    asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items)
     with polars_errors_named("the dataframe"):
         table, kind = table_of_any_frame(frame)
-        return _from_tables([table], Request(how, asked, duplicates, "the data", kind, progress))
+        return from_tables([table], Request(how, asked, duplicates, "the data", kind, progress))
 
 
 def responses_from_wide_frame(
@@ -221,7 +235,7 @@ def responses_from_wide_frame(
             return responses_of_rows([rows], Request(how, Asked(orient=orient), frame_kind=kind))
 
 
-def _asked(format: str, user: Any, item: Any, response: Any, orient: str, ignore: Any, items: Any) -> Asked:
+def asked_for(format: str, user: Any, item: Any, response: Any, orient: str, ignore: Any, items: Any) -> Asked:
     from spectral_irt.responses.reading.request import Asked
 
     check_option("format", format, ("auto", "wide", "long"))
@@ -285,7 +299,7 @@ def options_going_to(where: str) -> Iterator[None]:
         raise type(error)(f"{error} Such options go to {where}.") from None
 
 
-def _from_tables(tables: Sequence[Table], request: Request) -> Responses:
+def from_tables(tables: Sequence[Table], request: Request) -> Responses:
     responses = _read_tables(tables, request)
     notes = [note for table in tables for note in table.notes]
     return replace(responses, notes=(*notes, *responses.notes)) if notes else responses

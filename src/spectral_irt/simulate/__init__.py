@@ -14,6 +14,7 @@ from spectral_irt.simulate.designs import (
     Sampled,
 )
 from spectral_irt.simulate.drawing import Simulated, rasch
+from spectral_irt.simulate.ordered_answers import SimulatedOrdered, partial_credit, rating_scale
 from spectral_irt.simulate.responsive import Adaptive, Stopping, TwoStage
 
 __all__ = [
@@ -26,7 +27,10 @@ __all__ = [
     "Popularity",
     "Sampled",
     "Simulated",
+    "SimulatedOrdered",
     "Stopping",
     "TwoStage",
+    "partial_credit",
     "rasch",
+    "rating_scale",
 ]

@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import ReadError
 from spectral_irt.responses.block import Ints
-from spectral_irt.responses.gatherer import raw_answers, refuse_blanks
+from spectral_irt.responses.gatherer import coded_responses, raw_answers, refuse_blanks
+from spectral_irt.responses.labels import Labels
+from spectral_irt.responses.ordered_scoring import OrderedScoring
 from spectral_irt.responses.pack import in_user_order
 from spectral_irt.responses.raw_answers import OptionCoder
 from spectral_irt.responses.reading.layout import Long
@@ -186,12 +188,17 @@ def long_responses(data: LongTables, request: Request) -> Responses:
     survey.check_key(items)
     indptr = np.concatenate([[0], np.cumsum(census.counts)]).astype(np.int64)
     coder = None if request.scoring.key is None else OptionCoder()
-    slots, options = _slots(data, census, indptr, request.scoring.keys_of(items.tolist()), coder, request)
+    slots, options = _slots(data, census, indptr, request.scoring.keys_of(items.tolist()), coder, request, items)
+    users = labels_of(census.users.labels, loose=data.is_loose("user"))
+    if isinstance(request.scoring, OrderedScoring):
+        person = np.repeat(np.arange(len(users)), np.diff(indptr))
+        ordered = coded_responses(person, slots >> 1, users, items, request.duplicates, request.source)
+        return replace(ordered, frame_kind=request.frame_kind)
     responses = Responses.from_slots(
         indptr,
         slots,
         options,
-        users=labels_of(census.users.labels, loose=data.is_loose("user")),
+        users=users,
         items=items,
         duplicates=request.duplicates,
         frame_kind=request.frame_kind,
@@ -260,7 +267,13 @@ def _coder(data: LongTables, role: str, source: str) -> Coder:
 
 
 def _slots(
-    data: LongTables, census: Census, indptr: Ints, keys: pl.Series | None, coder: OptionCoder | None, request: Request
+    data: LongTables,
+    census: Census,
+    indptr: Ints,
+    keys: pl.Series | None,
+    coder: OptionCoder | None,
+    request: Request,
+    items: Labels,
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8] | None]:
     """Every answer as `2 * item + wrong` in the slots of its person, in order of arrival; likewise what was chosen."""
     scoring = request.scoring
@@ -274,6 +287,11 @@ def _slots(
     for piece, user, item in one_ahead(coded):
         answers = scoring.clean(piece.values)
         user, item = answers.of(user), answers.of(item)
+        if isinstance(scoring, OrderedScoring):
+            codes = scoring.codes(answers.values, item, items, request.source)
+            if not _put([(slots, 2 * codes.astype(np.int32))], free, indptr, user):
+                raise changed(piece.name)
+            continue
         right = scoring.right(answers.values, items=item, users=user, keys=keys, means=census.means)
         pairs: list[tuple[NDArray[Any], NDArray[Any]]] = [(slots, 2 * item + ~right)]
         if coder is not None and options is not None:

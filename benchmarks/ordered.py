@@ -1,0 +1,177 @@
+"""Ordered answers: error of the chain on thresholds against its rivals, its intervals, and its speed.
+
+    python benchmarks/ordered.py [--replicates 40] [--parts rate,efficiency,coverage,fit,speed]
+
+Thresholds are standard normal and independent ("normal") or a logit apart around a normal location ("steps"), drawn
+once for a setting; people and answers are new in every replicate. Errors in brackets are standard errors over
+replicates. The speed part takes five million answers of either kind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+
+import numpy as np
+
+from measure import cost
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.errors import DesignError
+from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
+from spectral_irt.estimators.partial_credit import SpectralPartialCredit
+from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
+
+RATE = {
+    "10 items, 4 categories, complete": (10, 3, {}, (500, 2000, 8000)),
+    "20 items, 5 categories, 40% seen": (20, 4, {"design": "sampled", "p": 0.4}, (2000, 8000)),
+}
+EFFICIENCY = {"8 items, 3 categories": (8, 2), "8 items, 4 categories": (8, 3), "10 items, 5 categories": (10, 4)}
+PEOPLE = 800  # of the efficiency and coverage settings
+
+CHAINS = {
+    "joint, ability": lambda: SpectralPartialCredit(regularization=0, se="none"),
+    "joint, persons": lambda: SpectralPartialCredit(weighting="persons", regularization=0, se="none"),
+    "two-phase": lambda: SpectralPartialCredit(method="two-phase"),
+}
+
+
+def truth(kind: str, items: int, k: int) -> list[np.ndarray]:
+    rng = np.random.default_rng(items * 10 + k)
+    if kind == "normal":
+        return list(rng.normal(size=(items, k)))
+    return list(rng.normal(size=(items, 1)) + np.arange(k) - (k - 1) / 2 + 0.3 * rng.normal(size=(items, k)))
+
+
+def fitted(make, responses):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return make().fit(responses)
+
+
+def rate(replicates: int) -> None:
+    print("\nl2 error of the thresholds")
+    for kind in ("normal", "steps"):
+        for name, (items, k, design, sizes) in RATE.items():
+            thresholds = truth(kind, items, k)
+            for n in sizes:
+                squares: dict[str, list[float]] = {one: [] for one in CHAINS}
+                for seed in range(replicates):
+                    data = simulate.partial_credit(n, thresholds=thresholds, seed=seed, **design)
+                    found = {one: fitted(make, data.responses).thresholds_ for one, make in CHAINS.items()}
+                    there = np.all([np.isfinite(beta) for beta in found.values()], axis=0)
+                    for one, beta in found.items():
+                        squares[one].append(float(np.sum((beta - data.thresholds)[there] ** 2)))
+                shown = ", ".join(f"{one} {np.sqrt(np.mean(v)):.3f}" for one, v in squares.items())
+                gain = np.mean(squares["two-phase"]) / np.mean(squares["joint, ability"])
+                rest = np.mean(squares["two-phase"]) / np.mean(squares["joint, persons"])
+                print(f"{kind}, {name}, {n:,} people: {shown}; two-phase / joint {gain:.2f} (persons {rest:.2f})")
+
+
+def efficiency(replicates: int) -> None:
+    print(f"\nefficiency: mean squared error of CML over that of the estimator ({PEOPLE} people, complete)")
+    for kind in ("normal", "steps"):
+        for name, (items, k) in EFFICIENCY.items():
+            thresholds = truth(kind, items, k)
+            cml, squares = [], {one: [] for one in CHAINS}
+            for seed in range(replicates):
+                data = simulate.partial_credit(PEOPLE, thresholds=thresholds, seed=seed)
+                best = fitted(lambda: ConditionalPartialCredit(se="none"), data.responses).thresholds_
+                cml.append(np.nansum((best - data.thresholds) ** 2))
+                for one, make in CHAINS.items():
+                    try:
+                        found = fitted(make, data.responses).thresholds_
+                    except DesignError:  # a level by itself need not be connected where all levels together are
+                        found = np.full(items * k, np.nan)
+                    squares[one].append(np.sum((found - data.thresholds) ** 2))
+            shown = ", ".join(f"{one} {ratio(cml, v)}" for one, v in squares.items())
+            print(f"{kind}, {name}: {shown}")
+
+
+def ratio(top: list[float], bottom: list[float]) -> str:
+    """A ratio of means with its jackknife standard error."""
+    a, b = np.array(top), np.array(bottom)
+    a, b = a[np.isfinite(b)], b[np.isfinite(b)]
+    n = len(a)
+    each = (a.sum() - a) / (b.sum() - b)
+    return f"{a.sum() / b.sum():.3f} ({np.sqrt((n - 1) / n * np.sum((each - each.mean()) ** 2)):.3f})"
+
+
+def coverage(replicates: int) -> None:
+    print(f"\ncoverage of 95% intervals: thresholds, locations ({PEOPLE} people, complete)")
+    estimators = {
+        "spectral": SpectralPartialCredit,
+        "spectral, no prior": lambda: SpectralPartialCredit(regularization=0),
+        "conditional": ConditionalPartialCredit,
+    }
+    for name, (items, k) in EFFICIENCY.items():
+        thresholds = truth("steps", items, k)
+        hits: dict[str, list[tuple[float, float]]] = {one: [] for one in estimators}
+        for seed in range(replicates):
+            data = simulate.partial_credit(PEOPLE, thresholds=thresholds, seed=seed)
+            location = data.responses.steps.mean(data.thresholds)
+            for one, make in estimators.items():
+                fit = fitted(make, data.responses)
+                ok, zero = fit.status_ == "ok", location[np.isfinite(fit.difficulty_)].mean()
+                each = ok[data.responses.steps.item]
+                away, moved = fit.thresholds_ - data.thresholds + zero, fit.difficulty_ - location + zero
+                hits[one].append(
+                    (
+                        np.mean(np.abs(away[each]) < 1.96 * fit.threshold_se_[each]),
+                        np.mean(np.abs(moved[ok]) < 1.96 * fit.se_[ok]),
+                    )
+                )
+        shown = "; ".join(f"{one} {np.mean(v, axis=0).round(3).tolist()}" for one, v in hits.items())
+        print(f"{name}: {shown}")
+    print("rating scale, 8 items, 5 categories, 400 people: coverage, and efficiency against CML")
+    squares: dict[str, list[float]] = {}
+    inside: dict[str, list[float]] = {}
+    scales = {
+        "conditional": ConditionalRatingScale,
+        "tied": SpectralRatingScale,
+        "least squares": lambda: SpectralRatingScale(method="least squares"),
+    }
+    for seed in range(replicates):
+        data = simulate.rating_scale(400, difficulty=np.linspace(-1.2, 1.2, 8), categories=5, seed=seed)
+        for one, make in scales.items():
+            fit = fitted(make, data.responses)
+            if not np.isfinite(fit.thresholds_).all():
+                continue
+            squares.setdefault(one, []).append(float(np.sum((fit.thresholds_ - data.thresholds) ** 2)))
+            inside.setdefault(one, []).append(
+                float(np.mean(np.abs(fit.thresholds_ - data.thresholds) < 1.96 * fit.threshold_se_))
+            )
+    for one in scales:
+        share = np.mean(squares["conditional"]) / np.mean(squares[one])
+        print(f"  {one}: coverage {np.mean(inside[one]):.3f}, efficiency {share:.3f}")
+
+
+def speed() -> None:
+    print("\nfive million answers, 2,000 items")
+    people, items = 50_000, 2000
+    design = {"design": "sampled", "p": 0.05}
+    binary = simulate.rasch(people, items, seed=1, **design).responses
+    ordered = simulate.partial_credit(people, items, categories=5, seed=1, **design).responses
+    print(f"{binary.n_responses:,} right or wrong, {ordered.n_responses:,} in five categories")
+    one = cost(lambda: SpectralRasch(refine=False).fit(binary))
+    landed = cost(lambda: SpectralRasch().fit(binary))
+    many = cost(lambda: SpectralPartialCredit().fit(ordered))
+    print(f"chain, right or wrong: {one.wall:.2f} s ({one.cpu:.2f} CPU)")
+    print(f"chain and landing, right or wrong: {landed.wall:.2f} s ({landed.cpu:.2f} CPU)")
+    print(f"chain, five categories: {many.wall:.2f} s ({many.cpu:.2f} CPU)")
+    print(f"five categories / two, CPU: {many.cpu / one.cpu:.1f}; two with the landing: {many.cpu / landed.cpu:.1f}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--replicates", type=int, default=40)
+    parser.add_argument("--parts", default="rate,efficiency,coverage,speed")
+    chosen = parser.parse_args()
+    for part in chosen.parts.split(","):
+        if part == "speed":
+            speed()
+        else:
+            {"rate": rate, "efficiency": efficiency, "coverage": coverage}[part](chosen.replicates)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""An analysis of ordered answers as text: items with their thresholds, people, fit, how it was done, what is odd."""
+
+from __future__ import annotations
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+from spectral_irt.display import plain_table, say, show_findings, show_lines
+from spectral_irt.errors import printable
+
+MOST_ITEMS = 60  # shown on a terminal; of more, the hardest and the easiest
+ENDS = 10
+SAID = ("regularization", "misfitting_items")
+MODELS = {"PartialCredit": "Partial credit model", "RatingScale": "Rating scale model"}
+METHODS = {"Spectral": "spectral estimate", "Conditional": "CML", "Marginal": "MML"}
+
+
+def show_ordered(out: Console, study: OrderedAnalysis, *, persons: bool, fit: bool, times: str = "") -> None:
+    """The items, a line for each part of the analysis, how it was done, and the findings."""
+    responses, calibration = study.responses, study.calibration
+    head = Text(printable(responses.source), style="bold")
+    head.append(
+        f"  {responses.n_users:,} {responses.words[0]}, {responses.n_items:,} {responses.words[1]}, "
+        f"{responses.n_responses:,} responses in up to {responses.steps.widest + 1} categories",
+        style="not bold",
+    )
+    say(out, head)
+    say(out)
+    say(out, _items(study, out.width, fit=fit))
+    if calibration.n_items > MOST_ITEMS:
+        say(out, Text(f"The {ENDS} hardest and the {ENDS} easiest of {calibration.n_items:,} items.", style="dim"))
+    say(out)
+    lines = []
+    if persons:
+        lines.append(("people", _people(study)))
+    if fit:
+        columns = study.item_fit_columns()
+        bad = int(np.sum(columns["misfit"] != ""))
+        known = int(np.isfinite(columns["infit_conditional"]).sum())
+        lines.append(("fit", f"{bad:,} of {known:,} items misfit beyond chance (conditional infit)"))
+    if lines:
+        show_lines(out, lines)
+        say(out)
+    say(out, Text(printable(" ".join([_how(study), *([times] if times else [])]))))
+    shown = [finding for finding in study.findings(fit=fit) if finding.code not in SAID]
+    if shown:
+        say(out)
+        show_findings(out, shown)
+
+
+def _items(study: OrderedAnalysis, width: int, *, fit: bool) -> Table:
+    calibration, steps = study.calibration, study.calibration.steps
+    difficulty = calibration.difficulty
+    order = np.argsort(np.where(np.isfinite(difficulty), -difficulty, np.inf), kind="stable")
+    if len(order) > MOST_ITEMS:
+        known = order[np.isfinite(difficulty[order])]
+        order = np.concatenate([known[:ENDS], known[-ENDS:]])
+    columns = calibration.item_columns()
+    heads = ["item", "difficulty", "se", "n", "mean", "thresholds"]
+    texts = [
+        [str(calibration.labels[i]) for i in order],
+        [_number(difficulty[i]) for i in order],
+        [_number(calibration.se[i]) for i in order],
+        [f"{calibration.n[i]:,}" for i in order],
+        [_number(columns["mean_score"][i]) for i in order],
+        [
+            " ".join(_number(beta, 1) for beta in calibration.thresholds[steps.first[i] :][: steps.counts[i]])
+            for i in order
+        ],
+    ]
+    if fit:
+        heads.insert(5, "infit")
+        infit = study.conditional_statistics().infit
+        texts.insert(5, [_number(infit[i]) for i in order])
+    if np.any(calibration.status != "ok"):
+        heads.append("")
+        texts.append([" " if calibration.status[i] == "ok" else str(calibration.status[i]) for i in order])
+    return plain_table(heads, texts, width)
+
+
+def _number(value: float, digits: int = 2) -> str:
+    return f"{value:z.{digits}f}" if np.isfinite(value) else "-"
+
+
+def _people(study: OrderedAnalysis) -> str:
+    found = study.abilities()
+    known = found.ability[np.isfinite(found.ability)]
+    parts = [f"EAP reliability {study.eap_reliability():.2f}"]
+    if np.isfinite(study.alpha()):
+        parts.append(f"alpha {study.alpha():.2f}")
+    if len(known) > 1:
+        parts.append(f"mean ability {known.mean():z.2f}, sd {known.std(ddof=1):.2f}")
+    extreme = int(found.extreme.sum())
+    parts.append(f"{extreme:,} extreme score{'' if extreme == 1 else 's'}")
+    return "; ".join(parts)
+
+
+def _how(study: OrderedAnalysis) -> str:
+    made = study.calibration.provenance
+    model = next((text for name, text in MODELS.items() if made.estimator.endswith(name)), made.estimator)
+    method = next((text for name, text in METHODS.items() if made.estimator.startswith(name)), "")
+    weighting = made.settings.get("weighting")
+    weights = f", {weighting} weights" if weighting else ""
+    text = f"{model}, {method}{weights}: {made.iterations:,} passes over the data, residual {made.residual:.0e}."
+    if study.calibration.prior is not None:
+        text += f" Regularization: {study.calibration.prior}."
+    return text

@@ -1,0 +1,242 @@
+"""`spectral-irt fit` for answers in ordered categories: partial credit and rating scale."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from spectral_irt.cli.fitting import Fitting
+from spectral_irt.cli.options import Reading, Wanted, panel
+from spectral_irt.cli.progress import Progress
+from spectral_irt.errors import OptionError, ResponseValueError, Words, check_option
+from spectral_irt.estimators.by_name import MODELS, make_ordered
+
+if TYPE_CHECKING:
+    from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+    from spectral_irt.responses.ordered import OrderedResponses
+
+_categories = panel("Answers in more than two categories")
+# What is done for ordered answers too; every other option is for right and wrong ones.
+READ = ("format", "user", "item", "response", "orient", "duplicates", "ignore", "items", "sheet", "encoding", "missing")
+FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads")
+COMPUTED = ("persons", "fit", "ability")
+
+
+@dataclass(frozen=True)
+class Categories:
+    """How answers in ordered categories are read and modeled."""
+
+    model: Annotated[
+        str | None,
+        _categories(
+            metavar="|".join(MODELS),
+            help="rasch: right and wrong. pcm: the partial credit model, thresholds for each item. rsm: the rating "
+            "scale model, thresholds at the same distances in all items. By default rasch, or pcm where the answers "
+            "are whole numbers in more than two categories.",
+        ),
+    ] = None
+    recode: Annotated[
+        str | None,
+        _categories(
+            metavar="LABEL,...",
+            help="Labels from the lowest category to the highest, as in 'never,sometimes,often'; labels that mean the "
+            "same are joined by =.",
+        ),
+    ] = None
+    reverse: Annotated[
+        list[str], _categories(metavar="ITEM,...", help="Items to turn round: their highest category is the lowest.")
+    ] = field(default_factory=list)
+    unused: Annotated[
+        str | None,
+        _categories(
+            metavar="collapse|error|keep",
+            help="Categories of an item that nobody used: number the answers without them (default), complain, or "
+            "keep those that other items have (the default of rsm).",
+        ),
+    ] = None
+
+    @property
+    def said(self) -> bool:
+        """Whether the options say that answers are in ordered categories."""
+        return self.model in ("pcm", "rsm") or self.recode is not None or bool(self.reverse) or self.unused is not None
+
+    def check(self) -> None:
+        check_option("model", self.model, (None, *MODELS))
+        if self.model == "rasch" and (self.recode is not None or self.reverse or self.unused is not None):
+            raise OptionError("--recode, --reverse and --unused are for ordered categories; leave out --model rasch.")
+
+
+@dataclass
+class OrderedJob:
+    """A calibration of ordered answers to be done."""
+
+    files: Sequence[str]
+    reading: Reading
+    fitting: Fitting
+    wanted: Wanted
+    categories: Categories
+    output: Path | None
+    parquet: bool
+    notes: list[Any] = field(default_factory=list)
+    written: list[Path] = field(default_factory=list)
+    times: str = ""
+    persons: bool = True
+    fit: bool = True
+
+    def check(self) -> None:
+        """Refuse at once what could only fail after the work, and what would do nothing."""
+        from spectral_irt.workbook import is_workbook
+
+        groups = ((self.reading, READ), (self.fitting, FITTED), (self.wanted, COMPUTED))
+        foreign = [name for group, known in groups for name in changed(group) if name not in known]
+        said = [f"--{name.replace('_', '-')}" for name in foreign]
+        said += ["--ability pv"] if self.wanted.ability == "pv" else []
+        if said:
+            verb = "is" if len(said) == 1 else "are"
+            raise OptionError(
+                f"these answers are in ordered categories, and {', '.join(said)} {verb} for right and wrong answers "
+                "only; leave it out, or say --threshold to make them right and wrong."
+            )
+        self.wanted.check(self.output)
+        if self.parquet and self.output is None:
+            raise OptionError("--parquet is about the tables that are written; say where with -o DIR.")
+        if self.output is not None and is_workbook(self.output):
+            raise OptionError("results of ordered answers are written to a folder; say -o DIR instead of a workbook.")
+
+    def read(self, progress: Progress) -> OrderedResponses:
+        from spectral_irt.responses.read_ordered import read_ordered
+
+        how: dict[str, Any] = {name: getattr(self.reading, name) for name in READ}
+        unused = self.categories.unused or ("keep" if self.model == "rsm" else "collapse")
+        reverse = [name for names in self.categories.reverse for name in names.split(",")]
+        return read_ordered(
+            list(self.files),
+            progress=progress.reading,
+            recode=self.categories.recode,
+            reverse=reverse,
+            unused=unused,
+            **how,
+        )
+
+    @property
+    def model(self) -> str:
+        return self.categories.model or "pcm"
+
+    def run(self) -> OrderedAnalysis:
+        """Read, fit, analyse, and write the results where a place was named."""
+        from spectral_irt.analysis.parts import QUICK
+
+        self.check()
+        estimator = make_ordered(self.model, self.fitting.estimator, self.fitting.parameters())
+        start = time.perf_counter()
+        with Progress() as progress:
+            responses = self.read(progress)
+            read = time.perf_counter()
+            estimator.fit(responses, progress=progress.say)
+            fitted = time.perf_counter()
+            study: Any = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
+            if self.notes:
+                study.calibration = study.calibration.replace(findings=(*self.notes, *study.calibration.findings))
+            by_default = self.output is not None or responses.n_responses <= QUICK
+            self.persons = by_default if self.wanted.persons is None else self.wanted.persons
+            self.fit = by_default if self.wanted.fit is None else self.wanted.fit
+            if self.output is not None:
+                further = {"model": self.model, "input": {"source": responses.source, "files": list(self.files)}}
+                self.written = study.write(
+                    self.output,
+                    persons=self.persons,
+                    fit=self.fit,
+                    parquet=self.parquet,
+                    inputs=self.reading.inputs(self.files),
+                    further=further,
+                )
+        end = time.perf_counter()
+        self.times = f"Read in {read - start:.2f} s, fitted in {fitted - read:.2f} s, analyzed in {end - fitted:.2f} s."
+        return study
+
+    def calibrate(self) -> None:
+        """All of it, with the summary on the terminal."""
+        self.show(self.run())
+
+    def look(self) -> None:
+        """What is odd in the design of the data, and nothing else."""
+        from spectral_irt.display import console, show_findings
+        from spectral_irt.responses.step_design import examine_ordered
+
+        self.check()
+        make_ordered(self.model, self.fitting.estimator, self.fitting.parameters())
+        with Progress() as progress:
+            responses = self.read(progress)
+            found = [*self.notes, *responses.notes, *examine_ordered(responses).findings]
+        out = console()
+        show_findings(out, found)
+        if not any(one.code not in ("items_taken", "partial_credit") for one in found):
+            out.print("Nothing odd.")
+
+    def show(self, study: OrderedAnalysis) -> None:
+        """The summary, and where the results are."""
+        from rich.text import Text
+
+        from spectral_irt.analysis.ordered_summary import show_ordered
+        from spectral_irt.display import console, say
+        from spectral_irt.errors import printable
+
+        out = console()
+        show_ordered(out, study, persons=self.persons, fit=self.fit, times=self.times)
+        say(out)
+        if self.output is None:
+            say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
+            return
+        names = ", ".join(path.name for path in self.written)
+        say(out, Text("Results are in ").append(printable(self.output), style="bold").append(f": {names}."))
+
+
+def either(binary: Callable[[], None], job: OrderedJob, ordered: Callable[[], None]) -> None:
+    """Do what is done with right and wrong answers, or with ordered ones, if the options or the answers say so."""
+    job.categories.check()
+    if not job.categories.said:
+        try:
+            return binary()
+        except ResponseValueError:
+            if not seen_as_ordered(job):
+                raise
+    return ordered()
+
+
+def changed(group: Any) -> list[str]:
+    """Options of a group that differ from their defaults."""
+    default = type(group)()
+    return [one.name for one in fields(group) if getattr(group, one.name) != getattr(default, one.name)]
+
+
+def seen_as_ordered(job: OrderedJob) -> bool:
+    """Whether answers that are not 0 and 1 are ordered categories, although nobody said so; then it is noted."""
+    from spectral_irt.errors import SpectralIrtError
+    from spectral_irt.responses import Finding
+    from spectral_irt.responses.read_ordered import looks_ordered
+
+    if set(changed(job.reading)) - set(READ) or job.categories.model is not None:
+        return False
+    try:
+        with Progress() as progress:
+            found = job.read(progress)
+    except SpectralIrtError:
+        return False
+    if not looks_ordered(found):
+        return False
+    job.notes.append(
+        Finding(
+            "partial_credit",
+            "note",
+            f"The answers are in up to {found.steps.widest + 1} ordered categories, so a partial credit model was "
+            "fitted.",
+            Words(
+                "Fit a rating scale for items that share their categories, or say threshold= for right and wrong.",
+                "Say --model rsm for items that share their categories, or --threshold for right and wrong.",
+            ),
+        )
+    )
+    return True

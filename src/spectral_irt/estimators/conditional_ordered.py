@@ -1,0 +1,215 @@
+"""ConditionalPartialCredit and ConditionalRatingScale: conditional maximum likelihood for ordered answers, exact."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, option, stopped
+from spectral_irt.estimators.base import Tell, convergence
+from spectral_irt.estimators.conditional import LONGEST_STEP, ON_THE_EDGE, SHORTEST_STEP
+from spectral_irt.estimators.ordered_anchors import spread, spread_matrix
+from spectral_irt.estimators.ordered_base import OrderedEstimator, StepEstimate, centered, location_errors
+from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood, OrderedPoint
+from spectral_irt.estimators.partial_credit import SpectralPartialCredit
+from spectral_irt.responses.block import Floats
+from spectral_irt.responses.ordered import OrderedResponses, Steps
+from spectral_irt.responses.step_design import estimable_items, examine_ordered
+
+STANDARD_ERRORS = ("information", "none")
+MOST_STEPS = 3000  # thresholds: the information is a matrix
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedFit:
+    """What `conditional_thresholds` found; `eta` are the parameters of the design, thresholds = A eta."""
+
+    thresholds: Floats
+    covariance: Floats | None
+    eta: Floats
+    loglik: float
+    gradient: Floats
+    n_iter: int
+    n_patterns: int
+    se_method: str
+    converged: bool
+
+
+def conditional_thresholds(
+    responses: OrderedResponses,
+    design: Floats | None = None,
+    *,
+    start: Floats | None = None,
+    se: str = "information",
+    tol: float = 1e-9,
+    max_iter: int = 100,
+    progress: Callable[[str], None] | None = None,
+) -> OrderedFit:
+    """Thresholds by conditional maximum likelihood, beta = A eta with a known matrix A (the identity by default).
+
+    Newton steps on the exact information where that is affordable, else on that of independent answers. All thresholds
+    must have a finite estimate.
+    """
+    check_option("se", se, STANDARD_ERRORS)
+    if not tol > 0:
+        raise OptionError(f"tol is {tol}; it must be above zero.")
+    if max_iter < 1:
+        raise OptionError(option("max_iter"), f" is {max_iter}; it must be at least 1.")
+    n = responses.steps.n_steps
+    if n > MOST_STEPS:
+        raise OptionError(
+            f"conditional maximum likelihood is for up to {MOST_STEPS:,} thresholds; there are {n:,}. "
+            "SpectralPartialCredit takes any number."
+        )
+    tell = progress or (lambda text: None)
+    a = np.eye(n) if design is None else design
+    likelihood = OrderedLikelihood(responses)
+    exact = likelihood.exact_is_affordable()
+    beta = start_thresholds(responses) if start is None else np.asarray(start, dtype=float)
+    eta = beta if design is None else np.linalg.lstsq(a, beta, rcond=None)[0]
+    shift = np.linalg.lstsq(a, np.ones(n), rcond=None)[0]  # moves every threshold alike: not identified
+
+    def inverse(beta: Floats) -> Floats:
+        h = a.T @ likelihood.information(beta, exact=exact) @ a
+        c = np.trace(h) / len(h) or 1.0
+        return np.linalg.inv(h + c * np.outer(shift, shift) / (shift @ shift))
+
+    here, passes = likelihood.at(a @ eta), 1
+    goal = max(tol, likelihood.rounding * np.abs(a).sum(axis=0).max())
+    while (size := float(np.max(np.abs(a.T @ here.gradient)))) > goal and passes < max_iter:
+        tell(f"pass {passes + 1}: log-likelihood {here.loglik:,.2f}, gradient {size:.1e}")
+        step = np.clip(inverse(here.beta) @ (a.T @ here.gradient), -LONGEST_STEP, LONGEST_STEP)
+        there, eta_there, passes = _uphill(likelihood, a, eta, step, here, passes, max_iter)
+        if there is None:
+            break
+        here, eta = there, eta_there
+    converged = size <= goal
+    if not converged:
+        warnings.warn(
+            stopped("the conditional likelihood", passes, "passes", "a gradient of", size, tol) + " " + ON_THE_EDGE,
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+    matrix = None
+    if se != "none":
+        tell("standard errors")
+        matrix = a @ inverse(here.beta) @ a.T
+    thresholds, matrix = centered(responses.steps, here.beta, matrix)
+    method = "none" if se == "none" else ("exact information" if exact else "matched information")
+    return OrderedFit(
+        thresholds, matrix, eta, here.loglik, a.T @ here.gradient, passes, likelihood.n_patterns, method, converged
+    )
+
+
+def _uphill(
+    likelihood: OrderedLikelihood, a: Floats, eta: Floats, step: Floats, here: OrderedPoint, passes: int, most: int
+) -> tuple[OrderedPoint | None, Floats, int]:
+    """The step, halved while it leads down."""
+    length, slack = 1.0, 1e-12 * abs(here.loglik)
+    while passes < most and length >= SHORTEST_STEP:
+        there = likelihood.at(a @ (eta + length * step))
+        passes += 1
+        if there.loglik >= here.loglik - slack:
+            return there, eta + length * step, passes
+        length /= 2
+    return None, eta, passes
+
+
+def start_thresholds(responses: OrderedResponses) -> Floats:
+    """Where iterations start: what the chain gives, regularized as needed."""
+    found = SpectralPartialCredit(weighting="persons", se="none", tol=1e-6).fit(responses).thresholds_
+    return np.where(np.isfinite(found), found, 0.0)
+
+
+# ------------------------------------------------------------------------------------ partial credit
+
+
+class ConditionalPartialCredit(OrderedEstimator):
+    """Thresholds of the partial credit model with standard errors by conditional maximum likelihood (CML).
+
+    P(x_l | s_l) = exp(-sum_i sum_{v <= x_li} beta_iv) / gamma_{s_l}: given the total score, abilities drop out. Exact
+    for any pattern of missing answers. The most accurate estimator, and the reference for the others.
+
+    Parameters
+    ----------
+    se : "information" or "none"
+    unused : "collapse", "error" or "keep"
+        As for `SpectralPartialCredit`.
+    tol : float
+        Largest derivative of the log-likelihood at which to stop.
+    max_iter : int
+        Most passes over the answers; five to ten are usual.
+    threads : int, optional
+
+    Attributes
+    ----------
+    thresholds_, threshold_se_, difficulty_, se_, loglik_, n_patterns_
+
+    References
+    ----------
+    Andersen (1995) in Fischer & Molenaar, Rasch Models, ch. 15; Masters (1982), Psychometrika 47.
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> fit = ConditionalPartialCredit().fit(simulate.partial_credit(300, 4, categories=3, seed=1).responses)
+    >>> fit.thresholds_.shape
+    (8,)
+    """
+
+    def __init__(
+        self,
+        *,
+        se: str = "information",
+        unused: str = "collapse",
+        tol: float = 1e-9,
+        max_iter: int = 100,
+        threads: int | None = None,
+    ) -> None:
+        self.se = se
+        self.unused = unused
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threads = threads
+
+    def _estimate_steps(self, responses: OrderedResponses, tell: Tell, **design: Any) -> StepEstimate:
+        rest, kept, findings = estimable_items(responses)
+        fit = conditional_thresholds(rest, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell)
+        mask = kept[responses.steps.item]
+        found = examine_ordered(responses)
+        silent = tuple(f for f in found.findings if f.code == "silent_users")
+        return conditional_estimate(fit, rest.steps, kept, mask, found.item_status(), findings + silent, self.tol)
+
+
+def conditional_estimate(
+    fit: OrderedFit, steps: Steps, kept: Any, mask: Any, status: Any, findings: tuple[Any, ...], tol: float
+) -> StepEstimate:
+    """What a conditional fit of some of the items says about all."""
+    size = float(np.max(np.abs(fit.gradient)))
+    if not fit.converged:
+        what = "the conditional likelihood"
+        findings += tuple(
+            convergence(what, fit.n_iter, "passes", "a gradient of", size, tol, remedy=ON_THE_EDGE, warn=False)
+        )
+    if fit.covariance is None:
+        se, location = np.full(steps.n_steps, np.nan), np.full(steps.n_items, np.nan)
+    else:
+        se = np.sqrt(np.maximum(np.diag(fit.covariance), 0))
+        location = location_errors(steps, fit.covariance)
+    return StepEstimate(
+        spread(fit.thresholds, mask),
+        spread(se, mask),
+        spread(location, kept),
+        status,
+        fit.n_iter,
+        size,
+        covariance=None if fit.covariance is None else spread_matrix(fit.covariance, mask),
+        loglik=fit.loglik,
+        findings=findings,
+        se_method=fit.se_method,
+        extra={"n_patterns": fit.n_patterns, "kept": kept},
+    )

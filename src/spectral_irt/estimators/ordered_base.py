@@ -1,0 +1,239 @@
+"""What the estimators of ordered answers share: `fit`, and the calibration it leaves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt import __version__
+from spectral_irt.calibration import Provenance
+from spectral_irt.chain.regularization import Regularization
+from spectral_irt.engines import one_blas_thread
+from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.estimators.base import KEEP_COVARIANCE, SMALL_ALGEBRA, RaschEstimator, Tell, _plain
+from spectral_irt.numerics import fixed
+from spectral_irt.ordered_calibration import OrderedCalibration
+from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.block import Floats
+from spectral_irt.responses.ordered import OrderedResponses, Steps
+from spectral_irt.responses.ordered_arrays import ordered_from_wide
+
+OUT_OF_ORDER = 1.96  # standard errors beyond which a threshold below the one before is more than chance
+
+
+@dataclass(frozen=True, eq=False)
+class StepEstimate:
+    """What a method found, one number per threshold, in the order of the responses.
+
+    Attributes
+    ----------
+    thresholds, se, location_se : float arrays
+        Per threshold, and per item; NaN without an estimate.
+    covariance : float array, optional
+        Of the thresholds; NaN without an estimate.
+    status : array of str
+        A word about each item.
+    The others are as in `Estimate`.
+    """
+
+    thresholds: Floats
+    se: Floats
+    location_se: Floats
+    status: NDArray[Any]
+    n_iter: int
+    residual: float
+    covariance: Floats | None = None
+    loglik: float | None = None
+    findings: tuple[Finding, ...] = ()
+    regularization: Regularization | None = None
+    se_method: str | None = None
+    solver: str | None = None
+    contraction: float | None = None
+    further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+def centered(steps: Steps, thresholds: Floats, covariance: Floats | None) -> tuple[Floats, Floats | None]:
+    """Thresholds whose items have the mean location zero, and their covariance."""
+    weight = steps.averaging()
+    beta = thresholds - weight @ thresholds
+    if covariance is None:
+        return beta, None
+    cross = covariance @ weight
+    return beta, covariance - cross[:, None] - cross[None, :] + weight @ cross
+
+
+def location_errors(steps: Steps, covariance: Floats) -> Floats:
+    """Standard error of the mean of each item's thresholds."""
+    out = np.empty(steps.n_items)
+    for k, (first, count) in enumerate(zip(steps.first.tolist(), steps.counts.tolist(), strict=True)):
+        out[k] = covariance[first : first + count, first : first + count].sum() / count**2
+    return np.sqrt(np.maximum(out, 0))
+
+
+def as_ordered(data: Any, unused: str = "collapse") -> OrderedResponses:
+    """What the `fit` of an estimator of ordered answers makes of its argument."""
+    if isinstance(data, OrderedResponses):
+        return data
+    if isinstance(data, Responses):  # right and wrong: one threshold for each item
+        counts = np.ones(data.n_items, dtype=np.int64)
+        return OrderedResponses(**{one.name: getattr(data, one.name) for one in fields(Responses)}, n_thresholds=counts)
+    return ordered_from_wide(data, unused=unused)
+
+
+def check_ordered(responses: OrderedResponses) -> None:
+    """Nothing when the responses can say which threshold is higher; otherwise an error that says why not."""
+    if responses.n_responses == 0:
+        raise DesignError(f"{responses.source}: there is no response at all, only missing ones.")
+    if responses.n_items == 1:
+        raise DesignError(
+            f"{responses.source}: there is a single item, {listed(responses.items)}, and nothing to compare it with. A "
+            "calibration needs two items or more."
+        )
+    mixed = (responses.scores > 0) & (responses.scores < responses.most) & (responses.counts > 1)
+    if not mixed.any():
+        raise DesignError(
+            f"{responses.source}: nobody answered two items with a score between the lowest and the highest, so no "
+            "threshold is higher than another. Check how the answers were scored."
+        )
+
+
+class OrderedEstimator(RaschEstimator):
+    """Base of the estimators of ordered answers; see `SpectralPartialCredit` for the one to use."""
+
+    calibration_: OrderedCalibration
+    unused: str
+
+    def fit(self, data: Any, y: object = None, *, progress: Tell | None = None) -> Self:
+        """Calibrate the items.
+
+        Parameters
+        ----------
+        data : OrderedResponses, 2-D array, sparse matrix or dataframe
+            One row per person, one column per item; whole numbers from 0, NaN or None not answered. Right and wrong
+            answers (`Responses`) are items with one threshold.
+        y : ignored
+        progress : callable, optional
+            Told in a few words what is going on.
+        """
+        return self._fitted(data, progress)
+
+    def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Self:
+        responses = self._threaded(as_ordered(data, self.unused))
+        assert isinstance(responses, OrderedResponses)
+        check_ordered(responses)
+        with one_blas_thread() if responses.steps.n_steps <= SMALL_ALGEBRA else nullcontext():
+            found = self._estimate_steps(responses, progress or (lambda text: None), **design)
+        for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
+            delattr(self, name)
+        self.calibration_ = self._ordered_calibration(responses, found)
+        self.covariance_ = None
+        if found.covariance is not None and len(found.covariance) <= KEEP_COVARIANCE:
+            self.covariance_ = fixed(found.covariance)
+        for name, value in found.extra.items():
+            setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
+        return self
+
+    def _estimate_steps(self, responses: OrderedResponses, tell: Tell, **design: Any) -> StepEstimate:
+        raise NotImplementedError
+
+    def _ordered_calibration(self, responses: OrderedResponses, found: StepEstimate) -> OrderedCalibration:
+        with np.errstate(divide="ignore"):
+            information = np.nan_to_num(1 / found.location_se**2, posinf=0.0)
+        return OrderedCalibration(
+            labels=responses.items,
+            thresholds=found.thresholds,
+            threshold_se=found.se,
+            location_se=found.location_se,
+            n_thresholds=responses.steps.counts,
+            category_n=responses.category_counts,
+            codes=responses.category_codes(),
+            status=found.status,
+            n=responses.item_counts,
+            score=responses.item_scores,
+            item_information=information,
+            prior=found.regularization,
+            findings=responses.notes + tuple(found.findings) + out_of_order(responses, found),
+            provenance=Provenance(
+                estimator=type(self).__name__,
+                settings=_plain(self.get_params()),
+                iterations=found.n_iter,
+                residual=found.residual,
+                loglik=found.loglik,
+                se_method=found.se_method,
+                solver=found.solver,
+                contraction=found.contraction,
+                version=__version__,
+            ),
+            further=found.further,
+            frame_kind=responses.frame_kind,
+        )
+
+    @property
+    def thresholds_(self) -> Floats:
+        """Item after item; larger = harder; NaN without an estimate."""
+        return self._learned.thresholds
+
+    @property
+    def threshold_se_(self) -> Floats:
+        return self._learned.threshold_se
+
+    @property
+    def n_thresholds_(self) -> Any:
+        return self._learned.n_thresholds
+
+    def covariance(self) -> Floats:
+        """Covariance matrix of the thresholds, on the scale whose mean location is zero; NaN without an estimate."""
+        matrix: Floats | None = self.covariance_ if self._learned is not None else None
+        if matrix is None:
+            raise OptionError(
+                f"this fit kept no covariance matrix (standard errors: {self.se_method_}); use se_ instead."
+            )
+        return matrix
+
+    def analyse(self, responses: Any, **options: Any) -> Any:
+        """The calibration together with responses, those it was fitted to or others: people, fit, files."""
+        from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+
+        answers = responses if isinstance(responses, Responses) else as_ordered(responses, "keep")
+        self._learned  # noqa: B018  # or the error that nothing was fitted
+        return OrderedAnalysis(self.calibration_, self._threaded(answers), **options)
+
+    def predict_proba(self, abilities: Any, items: Any = None) -> Any:
+        """The expected answer, abilities x items; see `OrderedCalibration.category_probability` for each category."""
+        return self.calibration_.expected_score(abilities, items)
+
+
+def out_of_order(responses: OrderedResponses, found: StepEstimate) -> tuple[Finding, ...]:
+    """The finding that a threshold lies below the one before it, if any does."""
+    steps, beta = responses.steps, found.thresholds
+    upper = np.flatnonzero(steps.below)
+    step = beta[upper] - beta[upper - 1]
+    disordered = step < 0
+    if not disordered.any():
+        return ()
+    if found.covariance is not None:
+        c = found.covariance
+        variance = c[upper, upper] + c[upper - 1, upper - 1] - 2 * c[upper, upper - 1]
+    else:
+        variance = found.se[upper] ** 2 + found.se[upper - 1] ** 2
+    beyond = step < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
+    items = responses.items[np.unique(steps.item[upper[disordered]])]
+    sure = responses.items[np.unique(steps.item[upper[beyond]])]
+    many = f"{len(items):,} items have" if len(items) != 1 else "1 item has"
+    chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
+    return (
+        Finding(
+            "thresholds_out_of_order",
+            "warning" if len(sure) else "note",
+            f"{many} a threshold below the one before it: {listed(items)}{chance}.",
+            "A category between them is nowhere the most likely answer. The model allows that; look at whether people "
+            "use the category as meant, or join it with a neighbor.",
+            tuple(items.tolist()),
+        ),
+    )

@@ -1,0 +1,217 @@
+"""SpectralPartialCredit: thresholds as the log of the stationary distribution of a Markov chain on thresholds."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from spectral_irt.chain.covariance import PROBES, covariance
+from spectral_irt.chain.regularization import Regularization, check_regularization, plan_regularization
+from spectral_irt.chain.steps import FEW_PROBES, StepBalance, StepRounds, step_errors
+from spectral_irt.chain.two_phase import two_phase
+from spectral_irt.chain.weights import weighting_named
+from spectral_irt.errors import OptionError, check_option, option
+from spectral_irt.estimators.base import Tell
+from spectral_irt.estimators.chain_alone import chain_convergence
+from spectral_irt.estimators.ordered_anchors import Anchors, anchored_steps, spread, spread_matrix
+from spectral_irt.estimators.ordered_base import OrderedEstimator, StepEstimate, centered, location_errors
+from spectral_irt.responses import Finding
+from spectral_irt.responses.design import Mask
+from spectral_irt.responses.ordered import OrderedResponses
+from spectral_irt.responses.step_design import StepDesign, estimable_items, examine_ordered
+
+METHODS = ("joint", "two-phase")
+SE_METHODS = ("auto", "dense", "one-pass", "multiplier", "none")
+QUICK_STEPS = 1000  # thresholds up to which the dense sandwich costs little
+MIXING = 0.5  # contraction up to which one pass is near the dense value: a per cent above it at 0.3 to 0.4, measured
+FAST = 0.6  # contraction below which the multipliers' correction is small
+FEW = 20  # thresholds
+
+
+class SpectralPartialCredit(OrderedEstimator):
+    """Thresholds of the partial credit model with standard errors by the spectral method.
+
+    P(X_li = k) ~ exp(k theta_l - sum_{v <= k} beta_iv); exp(beta) is the stationary distribution of a Markov chain
+    whose states are the thresholds of all items, without moves between thresholds of one item. Items may have different
+    numbers of categories; where all are right or wrong it is the chain of `SpectralRasch(refine=False)`.
+
+    Parameters
+    ----------
+    weighting : "ability", "persons" or "pairs"
+        How much each person counts. "ability" (default): 83 to 95% as efficient as conditional maximum likelihood.
+        "persons": every person counts once. "pairs": every pair of answers does.
+    regularization : "auto" or float
+        "auto" (default): nothing when all thresholds are connected and each carries information above 25; else a
+        normal prior around the mean of all thresholds, whose precision is chosen by empirical Bayes. A number is that
+        precision; 0 forbids it, and then items with a threshold that has no finite estimate are left out.
+    method : "joint" or "two-phase"
+        One chain on all thresholds (default), or the published algorithm, a chain for each level and a shift between
+        levels; the latter has no standard errors, and is there for comparison.
+    se : "auto", "dense", "one-pass", "multiplier" or "none"
+        How standard errors are computed, all by the sandwich; `se_method_` says which was used.
+    unused : "collapse", "error" or "keep"
+        What becomes of categories that nobody used, where `fit` is given a table; see `ordered_from_wide`.
+    tol, max_iter, threads, random_state
+        As for `SpectralRasch`.
+
+    Attributes
+    ----------
+    thresholds_, threshold_se_ : float arrays
+        Item after item (`n_thresholds_` of each); larger = harder. NaN without an estimate.
+    difficulty_, se_ : float arrays
+        The location of each item, the mean of its thresholds; the mean of all locations is zero.
+    findings_ : tuple of Finding
+        Thresholds out of order among them.
+
+    References
+    ----------
+    Nguyen & Zhang, ICML 2024 (two phases); docs/explanation/ordered.md has the joint chain.
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> data = simulate.partial_credit(500, 6, categories=4, seed=1)
+    >>> fit = SpectralPartialCredit().fit(data.responses)
+    >>> fit.thresholds_.shape, bool(np.corrcoef(fit.thresholds_, data.thresholds)[0, 1] > 0.9)
+    ((18,), True)
+    """
+
+    def __init__(
+        self,
+        *,
+        weighting: str = "ability",
+        regularization: str | float = "auto",
+        method: str = "joint",
+        se: str = "auto",
+        unused: str = "collapse",
+        tol: float = 1e-10,
+        max_iter: int = 10_000,
+        threads: int | None = None,
+        random_state: int = 0,
+    ) -> None:
+        self.weighting = weighting
+        self.regularization = regularization
+        self.method = method
+        self.se = se
+        self.unused = unused
+        self.tol = tol
+        self.max_iter = max_iter
+        self.threads = threads
+        self.random_state = random_state
+
+    def fit(self, data: Any, y: object = None, *, anchors: Anchors | None = None, progress: Tell | None = None) -> Self:
+        """Calibrate the items; `data`, `y` and `progress` as for every estimator of ordered answers.
+
+        Parameters
+        ----------
+        anchors : mapping from item to thresholds, or OrderedCalibration, optional
+            Items that stay where they are known to be; the others are put on their scale.
+        """
+        return self._fitted(data, progress, anchors=anchors)
+
+    def _check(self) -> None:
+        weighting_named(self.weighting)
+        check_option("method", self.method, METHODS)
+        check_option("se", self.se, SE_METHODS)
+        check_regularization(self.regularization, 0.0, "differed", self.weighting)
+        if not 0 < self.tol < 1:
+            raise OptionError(f"tol is {self.tol}; it must lie between 0 and 1.")
+        if self.max_iter < 1:
+            raise OptionError(option("max_iter"), f" is {self.max_iter}; it must be at least 1.")
+
+    def _estimate_steps(
+        self, responses: OrderedResponses, tell: Tell, anchors: Anchors | None = None, **design: Any
+    ) -> StepEstimate:
+        self._check()
+        if anchors is not None:
+            if self.method != "joint":
+                raise OptionError("anchors go with ", option("method", "joint"), ".")
+            return anchored_steps(responses, anchors, self.weighting, self.tol, self.max_iter, tell)
+        tell("looking at the design")
+        found = examine_ordered(responses)
+        if self.method == "two-phase":
+            return self._two_phase(responses, found)
+        plan = plan_regularization(found, self.regularization, 0.0, "differed", self.weighting, "threshold")
+        rest, kept, findings = kept_ordered(found, plan)
+        mask = kept[responses.steps.item]
+        tell("solving the chain")
+        rounds = StepRounds(
+            rest,
+            self.weighting,
+            plan,
+            found.information[mask],
+            tol=self.tol,
+            max_passes=self.max_iter,
+            tell=tell,
+        )
+        solved = rounds.solve()
+        method = self._se_method(rest, solved.contraction)
+        if method != "none":
+            tell(f"standard errors ({method})")
+        balance = rounds.balance()
+        assert isinstance(balance, StepBalance)
+        matrix = covariance(balance) if method == "dense" else None
+        beta, matrix = centered(rest.steps, rounds.beta, matrix)
+        if matrix is not None:
+            se, location = np.sqrt(np.maximum(np.diag(matrix), 0)), location_errors(rest.steps, matrix)
+        elif method == "none":
+            se, location = np.full(len(beta), np.nan), np.full(rest.n_items, np.nan)
+        else:
+            probes = FEW_PROBES if solved.contraction < FAST else PROBES
+            se, location = step_errors(balance, method, self.random_state, probes)
+        findings.append(Finding("regularization", "note", f"Regularization: {rounds.plan}."))
+        findings += chain_convergence(solved, self.tol)
+        return StepEstimate(
+            spread(beta, mask),
+            spread(se, mask),
+            spread(location, kept),
+            found.item_status(),
+            rounds.passes,
+            solved.residual,
+            covariance=None if matrix is None else spread_matrix(matrix, mask),
+            findings=tuple(findings),
+            regularization=rounds.plan,
+            se_method=method,
+            solver=solved.method,
+            contraction=solved.contraction,
+            extra={"kept": kept},
+        )
+
+    def _se_method(self, rest: OrderedResponses, contraction: float) -> str:
+        if self.se != "auto":
+            return self.se
+        n = rest.steps.n_steps
+        if n <= QUICK_STEPS:
+            return "dense"
+        return "one-pass" if contraction < MIXING and n >= FEW else "multiplier"
+
+    def _two_phase(self, responses: OrderedResponses, found: StepDesign) -> StepEstimate:
+        rest, kept, findings = estimable_items(responses)
+        beta, passes = two_phase(rest, tol=self.tol, max_passes=self.max_iter)
+        beta, _ = centered(rest.steps, beta, None)
+        mask = kept[responses.steps.item]
+        nothing = np.full(responses.steps.n_steps, np.nan)
+        return StepEstimate(
+            spread(beta, mask),
+            nothing,
+            np.full(responses.n_items, np.nan),
+            found.item_status(),
+            passes,
+            0.0,
+            findings=tuple(findings),
+            regularization=Regularization("none", "the published algorithm has none"),
+            se_method="none",
+            extra={"kept": kept},
+        )
+
+
+def kept_ordered(design: StepDesign, plan: Regularization) -> tuple[OrderedResponses, Mask, list[Finding]]:
+    """The items that take part, which they are, and the findings on the design."""
+    responses, findings = design.ordered, list(design.findings)
+    if plan.kind == "none" and not (design.connected and design.answered.all()):
+        rest, kept, left_out = estimable_items(responses)
+        said = ("extreme_items", "uninformed_items", "empty_categories")
+        return rest, kept, [f for f in findings if f.code not in said] + list(left_out)
+    kept = responses.item_counts > 0
+    return responses if kept.all() else responses.take_items(kept), kept, findings

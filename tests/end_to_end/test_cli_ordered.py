@@ -1,0 +1,81 @@
+"""`spectral-irt fit` on answers in ordered categories."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+REFERENCE = Path(__file__).parents[1] / "reference"
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def fit(cli):
+    def run(*arguments, code=0):
+        done = cli("fit", *arguments)
+        assert done.code == code, done.err
+        return done.out + done.err
+
+    return run
+
+
+def test_categories_are_seen(fit, tmp_path):
+    said = " ".join(fit(REFERENCE / "scale8.csv", "-o", tmp_path / "out").split())
+    assert "in up to 5 ordered categories, so a partial credit model was fitted" in said
+    record = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert record["model"] == "pcm"
+    assert record["estimator"] == "SpectralPartialCredit"
+    assert len(pl.read_csv(tmp_path / "out" / "items.csv")) == 8
+    assert len(pl.read_csv(tmp_path / "out" / "thresholds.csv")) == 32
+
+
+def test_models_and_estimators(fit, tmp_path):
+    for model, estimator, name in (
+        ("pcm", "cml", "ConditionalPartialCredit"),
+        ("rsm", "cml", "ConditionalRatingScale"),
+        ("rsm", "spectral", "SpectralRatingScale"),
+        ("pcm", "mml", "MarginalPartialCredit"),
+    ):
+        fit(REFERENCE / "scale8.csv", "--model", model, "--estimator", estimator, "-o", tmp_path / "out")
+        assert json.loads((tmp_path / "out" / "fit.json").read_text())["estimator"] == name
+    theirs = json.loads((REFERENCE / "scale8_pcm.json").read_text())["psychotools"]["itempar_sum0"]
+    fit(REFERENCE / "scale8.csv", "--model", "pcm", "--estimator", "cml", "-o", tmp_path / "out")
+    items = pl.read_csv(tmp_path / "out" / "items.csv")
+    assert all(abs(d - theirs[i]) < 1e-5 for i, d in zip(items["item"], items["difficulty"], strict=True))
+
+
+def test_labels_and_reversed_items(fit, tmp_path):
+    answers = pl.read_csv(REFERENCE / "credit6.csv")
+    words = {0: "never", 1: "sometimes", 2: "often", 3: "always"}
+    labels = answers.with_columns((3 - pl.col("q2")).alias("q2")).select(
+        pl.col(name).replace_strict(words) for name in answers.columns
+    )
+    labels.write_csv(tmp_path / "survey.csv")
+    fit(tmp_path / "survey.csv", "--recode", "never,sometimes,often,always", "--reverse", "q2", "-o", tmp_path / "a")
+    fit(REFERENCE / "credit6.csv", "--model", "pcm", "-o", tmp_path / "b")
+    for name in ("items.csv", "thresholds.csv", "persons.csv"):
+        assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
+    assert "does not cover: 'always'" in fit(tmp_path / "survey.csv", "--recode", "never,sometimes,often", code=2)
+
+
+def test_what_is_not_for_ordered_answers_is_said(fit, tmp_path):
+    for options, words in (
+        (["--plots", tmp_path / "p"], "--plots is for right and wrong answers"),
+        (["--bank", tmp_path / "b"], "--bank is"),
+        (["--design", "adaptive"], "--design is for right and wrong answers"),
+        (["--model", "pcm", "--threshold", "1"], "--threshold"),
+        (["--model", "pcm", "--estimator", "jml"], "estimator is 'jml'"),
+        (["--model", "2pl"], "--model is '2pl'"),
+        (["--model", "rasch"], "neither 0/1 nor missing"),
+    ):
+        assert words in " ".join(fit(REFERENCE / "scale8.csv", *options, code=2).split())
+    assert not list(tmp_path.iterdir())
+
+
+def test_codes_for_missing_answers_are_not_categories(fit, tmp_path):
+    """9 among 0 and 1 leaves a gap: an error, as before."""
+    (tmp_path / "a.csv").write_text("q1,q2,q3\n0,1,9\n1,0,9\n9,1,1\n0,9,1\n")
+    assert "--missing 9" in fit(tmp_path / "a.csv", code=2)

@@ -1,0 +1,133 @@
+"""The chain on thresholds against its definition, and against the binary chain."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dense import gth
+from dense_ordered import dense_rates, draw
+from spectral_irt import simulate
+from spectral_irt.chain.covariance import covariance
+from spectral_irt.chain.regularization import Regularization
+from spectral_irt.chain.rounds import Rounds
+from spectral_irt.chain.step_weights import Moments, step_abilities, step_weighting
+from spectral_irt.chain.steps import StepChain, StepRounds, contributions
+from spectral_irt.responses.ordered import OrderedResponses, rows_of
+from spectral_irt.responses.ordered_arrays import ordered_from_wide
+
+THRESHOLDS = [[-0.5, 0.7], [0.2], [-1.0, -0.2, 1.1], [0.0, 0.4], [-0.3, 0.6, 0.2]]
+NONE = Regularization("none", "as asked")
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(3)
+    X = draw(rng, rng.normal(size=150), THRESHOLDS, missing=0.2)
+    X[0], X[1], X[2], X[3] = np.nan, [2, 1, 3, 2, 3], [0, np.nan, 0, 0, 0], [1, *[np.nan] * 4]
+    return X
+
+
+@pytest.fixture(scope="module")
+def responses(table):
+    return ordered_from_wide(table)
+
+
+def flat():
+    return np.concatenate(THRESHOLDS)
+
+
+@pytest.mark.parametrize("name", ["pairs", "persons", "ability"])
+def test_the_rates_are_those_of_the_definition(table, responses, name):
+    beta, K = flat(), responses.n_thresholds
+    weighting = step_weighting(name, responses.steps)
+    chain = StepChain.of(responses, weighting, beta)
+    part = chain.parts.parts[0]
+
+    def factor(person, i, k):
+        if name != "ability":
+            return 1.0
+        return 1 / (1 + np.exp(THRESHOLDS[i][k - 1]) * part.inverse_t[person])
+
+    Y = dense_rates(table, K, weight=lambda person: part.weight[person], factor=factor)
+    np.testing.assert_allclose(chain.matrix(), Y, atol=1e-12)
+    np.testing.assert_allclose(chain.rates, Y.sum(axis=1), atol=1e-12)
+    v = np.random.default_rng(0).random((len(beta), 2))
+    np.testing.assert_allclose(chain.inflow(v), Y.T @ v, atol=1e-12)
+    np.testing.assert_allclose(chain.inflow(v[:, 0]), Y.T @ v[:, 0], atol=1e-12)
+    np.testing.assert_allclose(chain.outflow(v), Y @ v, atol=1e-12)
+
+
+def test_weights_of_persons_are_one_over_answers_not_entries(table, responses):
+    chain = StepChain.of(responses, step_weighting("persons", responses.steps), flat())
+    n = (~np.isnan(table)).sum(axis=1)
+    weight = chain.parts.parts[0].weight
+    assert weight[:4].tolist() == [0, 0, 0, 0]  # no answers, all at the top, all at the bottom, a single item
+    np.testing.assert_allclose(weight[4:][weight[4:] > 0], (1 / n[4:])[weight[4:] > 0])
+
+
+def test_ability_depends_on_items_and_total_score_alone(table, responses):
+    rows = rows_of(responses.blocks[0], responses.steps)
+    theta, variance = step_abilities(rows, responses.steps, flat(), Moments.at(responses.steps, flat()))
+    seen = {}
+    for person, row in enumerate(table):
+        key = (tuple(np.isnan(row)), np.nansum(row))
+        found = (theta[person], variance[person])
+        np.testing.assert_allclose(seen.setdefault(key, found), found, rtol=1e-12)
+
+
+def test_contributions_add_to_the_balance(table, responses):
+    beta = flat()
+    chain = StepChain.of(responses, step_weighting("ability", responses.steps), beta)
+    g = contributions(chain.parts.parts[0], np.exp(beta), responses.steps)
+    pi = np.exp(beta)
+    np.testing.assert_allclose(g.sum(axis=0), chain.inflow(pi) - pi * chain.rates, atol=1e-12)
+    np.testing.assert_allclose(g.sum(axis=1), 0, atol=1e-12)  # every pair is antisymmetric
+
+
+@pytest.mark.parametrize("name", ["pairs", "persons"])
+def test_the_solution_is_the_stationary_distribution(table, responses, name):
+    rounds = solve(responses, name)
+    part = rounds.data.parts.parts[0]
+    pi = gth(dense_rates(table, responses.n_thresholds, weight=lambda person: part.weight[person]))
+    expected = np.log(pi) - np.log(pi).mean()
+    np.testing.assert_allclose(rounds.beta, expected, atol=1e-9)
+
+
+def solve(responses, name):
+    rounds = StepRounds(
+        responses, name, NONE, np.ones(responses.steps.n_steps), tol=1e-12, max_passes=1000, tell=lambda text: None
+    )
+    rounds.solve()
+    return rounds
+
+
+@pytest.mark.parametrize("name", ["pairs", "persons", "ability"])
+@pytest.mark.parametrize("n_items", [12, 60])  # by elimination, by iteration
+def test_right_and_wrong_answers_give_the_binary_chain(name, n_items):
+    data = simulate.rasch(400, n_items, design="sampled", p=0.6, seed=4).responses
+    ordered = OrderedResponses(data.blocks, data.items, data.users, n_thresholds=np.ones(n_items, dtype=np.int64))
+    ours = solve(ordered, name)
+    theirs = Rounds(data, name, NONE, np.ones(n_items), tol=1e-12, max_passes=1000, tell=lambda text: None)
+    theirs.solve()
+    np.testing.assert_allclose(ours.beta, theirs.beta, atol=1e-10)
+    np.testing.assert_allclose(covariance(ours.balance()), covariance(theirs.balance()), atol=1e-10)
+
+
+def test_the_estimate_is_unbiased_given_the_score():
+    """Every person's expected contribution, over all patterns of a total score, is zero at the truth: any weights."""
+    from dense_ordered import conditional
+
+    thresholds = THRESHOLDS[:4]
+    beta = np.concatenate(thresholds)
+    K = np.array([len(own) for own in thresholds])
+    for score in range(1, int(K.sum())):
+        X, p = conditional(thresholds, score)
+        answers = ordered_from_wide(
+            np.vstack([X, np.zeros(4), K, np.eye(4) * 0 + 1, [2, 1, 2, 2]])
+        )  # the last rows only so that every category is used
+        answers = answers.take_users(np.arange(len(X)))
+        for name in ("persons", "ability"):
+            chain = StepChain.of(answers, step_weighting(name, answers.steps), beta)
+            g = contributions(chain.parts.parts[0], np.exp(beta), answers.steps).toarray()
+            np.testing.assert_allclose(p @ g, 0, atol=1e-13)

@@ -1,0 +1,350 @@
+"""The estimators of ordered answers: identities, reference by enumeration, accuracy by simulation."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import optimize
+
+from dense_ordered import conditional_loglik, draw
+from spectral_irt import ConditionalRasch, MarginalRasch, SpectralRasch, simulate
+from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError, ResponseValueError
+from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit, conditional_thresholds
+from spectral_irt.estimators.marginal_ordered import MarginalPartialCredit
+from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood
+from spectral_irt.estimators.partial_credit import SpectralPartialCredit
+from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
+from spectral_irt.responses.ordered_arrays import ordered_from_wide
+
+ESTIMATORS = {
+    "spectral": SpectralPartialCredit(regularization=0),
+    "spectral persons": SpectralPartialCredit(weighting="persons", regularization=0),
+    "two-phase": SpectralPartialCredit(method="two-phase"),
+    "conditional": ConditionalPartialCredit(),
+    "marginal": MarginalPartialCredit(),
+    "scale": SpectralRatingScale(),
+    "scale, least squares": SpectralRatingScale(method="least squares"),
+    "conditional scale": ConditionalRatingScale(),
+}
+
+
+@pytest.fixture(scope="module")
+def data():
+    return simulate.rating_scale(600, 6, categories=4, seed=5)
+
+
+# ------------------------------------------------------------------------------------- contract
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_contract(name, data):
+    """Order of people and items, halves of the data, threads, missing = absent, pickles, parameters."""
+    import pickle
+
+    estimator = ESTIMATORS[name]
+    table = data.responses.to_dense()
+    table[np.random.default_rng(3).random(table.shape) < 0.15] = np.nan
+    fit = estimator.fit(table)
+    beta = fit.thresholds_.reshape(6, 3)
+    assert abs(fit.difficulty_.mean()) < 1e-12
+    assert np.all(fit.status_ == "ok")
+    np.testing.assert_allclose(fit.difficulty_, beta.mean(axis=1), atol=1e-12)
+    close = {"atol": 2e-5 if name in ("marginal", "scale") else 1e-7}
+    order = np.random.default_rng(4).permutation(600)
+    first = beta.copy()
+    np.testing.assert_allclose(estimator.fit(table[order]).thresholds_.reshape(6, 3), first, **close)
+    items = [3, 0, 5, 1, 4, 2]
+    np.testing.assert_allclose(estimator.fit(table[:, items]).thresholds_.reshape(6, 3), first[items], **close)
+    twice = estimator.fit(np.vstack([table, table]))
+    np.testing.assert_allclose(twice.thresholds_.reshape(6, 3), first, **close)
+    if name != "two-phase":
+        np.testing.assert_allclose(twice.threshold_se_, estimator.fit(table).threshold_se_ / np.sqrt(2), rtol=2e-3)
+    with_nobody = np.vstack([table, np.full((3, 6), np.nan), np.zeros((2, 6)), np.full((2, 6), 3.0)])
+    if name != "marginal":  # the population of the marginal likelihood does look at everybody
+        np.testing.assert_allclose(estimator.fit(with_nobody).thresholds_.reshape(6, 3), first, **close)
+    again = pickle.loads(pickle.dumps(estimator.fit(table)))
+    np.testing.assert_array_equal(again.thresholds_.reshape(6, 3), first)
+    assert type(estimator)(**estimator.get_params()).get_params() == estimator.get_params()
+    one = type(estimator)(**{**estimator.get_params(), "threads": 1}).fit(table)
+    np.testing.assert_array_equal(one.thresholds_.reshape(6, 3), first)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_accuracy(name, data):
+    """Within four standard errors everywhere, and by chi-square on average."""
+    fit = ESTIMATORS[name].fit(data.responses)
+    away = fit.thresholds_ - data.thresholds
+    if name == "two-phase":
+        assert np.sqrt(np.mean(away**2)) < 0.3
+        return
+    z = away / fit.threshold_se_
+    assert np.max(np.abs(z)) < 4
+    assert 0.3 < np.mean(z**2) < 2.2
+    np.testing.assert_allclose(np.sqrt(np.diag(fit.covariance())), fit.threshold_se_, rtol=1e-10)
+    average = np.kron(np.eye(6), np.full(3, 1 / 3))
+    np.testing.assert_allclose(np.sqrt(np.diag(average @ fit.covariance() @ average.T)), fit.se_, rtol=1e-8)
+
+
+# -------------------------------------------------------------------------------- right and wrong
+
+
+@pytest.mark.parametrize("weighting", ["ability", "persons", "pairs"])
+@pytest.mark.parametrize("regularization", [0, "auto", 2.0])
+@pytest.mark.parametrize("shape", [(500, 12), (400, 50)])
+def test_right_and_wrong_answers_give_the_binary_estimate(weighting, regularization, shape):
+    data = simulate.rasch(*shape, design="sampled", p=0.7, seed=2).responses
+    theirs = SpectralRasch(weighting=weighting, regularization=regularization, refine=False).fit(data)
+    ours = SpectralPartialCredit(weighting=weighting, regularization=regularization).fit(data)
+    shift = theirs.difficulty_.mean()
+    np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_ - shift, atol=1e-10)
+    np.testing.assert_allclose(ours.se_, theirs.se_, atol=1e-10)
+    assert abs(ours.regularization_.alpha - theirs.regularization_.alpha) < 1e-9
+
+
+def test_conditional_and_marginal_give_the_binary_estimate():
+    data = simulate.rasch(400, 9, design="sampled", p=0.7, seed=3).responses
+    ours, theirs = ConditionalPartialCredit().fit(data), ConditionalRasch().fit(data)
+    np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_, atol=1e-9)
+    np.testing.assert_allclose(ours.se_, theirs.se_, atol=1e-9)
+    assert abs(ours.loglik_ - theirs.loglik_) < 1e-8
+    ours, theirs = MarginalPartialCredit().fit(data), MarginalRasch().fit(data)
+    np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_, atol=1e-5)
+    assert abs(ours.ability_sd_ - theirs.sigma_) < 1e-5
+    assert abs(ours.loglik_ - theirs.loglik_) < 1e-6
+
+
+# ------------------------------------------------------------------------------------ likelihoods
+
+SMALL = [[-0.5, 0.7], [0.2], [-0.4, 0.1, 0.9], [0.0, 0.4]]
+
+
+@pytest.fixture(scope="module")
+def small():
+    rng = np.random.default_rng(1)
+    return draw(rng, rng.normal(size=80), SMALL, missing=0.25)
+
+
+def test_the_conditional_likelihood_is_that_of_the_definition(small):
+    answers = ordered_from_wide(small)
+    likelihood = OrderedLikelihood(answers)
+    beta = np.concatenate(SMALL)
+
+    def loglik(x):
+        cuts = np.cumsum(answers.n_thresholds)[:-1]
+        return conditional_loglik(small, [own.tolist() for own in np.split(x, cuts)])
+
+    here = likelihood.at(beta)
+    assert abs(here.loglik - loglik(beta)) < 1e-9
+    numeric = optimize.approx_fprime(beta, loglik, 1e-6)
+    np.testing.assert_allclose(here.gradient, numeric, atol=1e-4)
+    exact = likelihood.information(beta, exact=True)
+    steps = np.eye(len(beta)) * 1e-5
+    slope = [(likelihood.at(beta - d).gradient - likelihood.at(beta + d).gradient) / 2e-5 for d in steps]
+    np.testing.assert_allclose(exact, np.array(slope), atol=1e-6)
+    matched = likelihood.information(beta, exact=False)
+    assert np.abs(matched - exact).max() < 0.35 * np.diag(exact).max()  # near enough to climb by
+    np.testing.assert_allclose(matched.sum(axis=0), 0, atol=1e-9)
+
+
+def test_the_conditional_estimate_does_not_depend_on_the_information(small, monkeypatch):
+    answers = ordered_from_wide(small)
+    exact = conditional_thresholds(answers)
+    monkeypatch.setattr("spectral_irt.estimators.ordered_likelihood.EXACT_WORK", 0)
+    matched = conditional_thresholds(answers)
+    assert matched.se_method == "matched information"
+    np.testing.assert_allclose(matched.thresholds, exact.thresholds, atol=1e-8)
+
+
+# ------------------------------------------------------------------------------------- the spectral one
+
+
+def test_standard_errors_without_the_matrix():
+    data = simulate.partial_credit(1500, 60, categories=3, design="sampled", p=0.4, seed=1).responses
+    dense = SpectralPartialCredit(se="dense", regularization=0).fit(data)
+    one = SpectralPartialCredit(se="one-pass", regularization=0).fit(data)
+    many = SpectralPartialCredit(se="multiplier", regularization=0).fit(data)
+    assert dense.contraction_ < 0.3
+    for name in ("threshold_se_", "se_"):
+        ratio = getattr(one, name) / getattr(dense, name)
+        assert abs(np.median(ratio) - 1) < 0.04
+        assert np.all(np.abs(ratio - 1) < 0.12)
+        ratio = getattr(many, name) / getattr(dense, name)
+        assert abs(np.median(ratio) - 1) < 0.02
+        assert np.all(np.abs(ratio - 1) < 0.1)
+
+
+def test_thin_thresholds_get_a_prior_and_it_is_said():
+    data = simulate.partial_credit(80, 8, categories=4, seed=3)
+    fit = SpectralPartialCredit().fit(data.responses)
+    assert fit.regularization_.kind == "virtual item"
+    assert fit.regularization_.estimated
+    assert any(f.code == "regularization" and "thresholds carry" in f.sentence for f in fit.findings_)
+    loose = SpectralPartialCredit(regularization=0).fit(data.responses)
+    rmse = [np.sqrt(np.nanmean((f.thresholds_ - data.thresholds) ** 2)) for f in (fit, loose)]
+    assert rmse[0] < rmse[1]
+
+
+def test_extreme_items_and_empty_categories():
+    table = simulate.partial_credit(300, 5, categories=3, seed=3).responses.to_dense()
+    table = np.column_stack([table, np.zeros(300), np.full(300, 2.0), np.full(300, np.nan)])
+    fit = SpectralPartialCredit().fit(table)
+    assert fit.status_.tolist()[5:] == ["all wrong", "all right", "no responses"]
+    assert fit.difficulty_[5] > fit.difficulty_[:5].max()
+    assert fit.difficulty_[6] < fit.difficulty_[:5].min()
+    assert np.isnan(fit.difficulty_[7])
+    assert {"extreme_items", "no_responses"} <= {f.code for f in fit.findings_}
+    without = SpectralPartialCredit(regularization=0).fit(table)
+    assert np.isnan(without.difficulty_[5:]).all()
+    assert np.isfinite(without.difficulty_[:5]).all()
+    assert any(f.code == "items_left_out" and len(f.items) == 3 for f in without.findings_)
+    kept = SpectralPartialCredit(unused="keep").fit(np.column_stack([table[:, :5], np.minimum(table[:, 0], 1)]))
+    assert kept.status_[5] == "empty category"
+    assert np.isfinite(kept.thresholds_).all()
+
+
+def test_groups_without_a_link():
+    table = np.full((400, 6), np.nan)
+    table[:200, :3] = simulate.partial_credit(200, 3, categories=3, seed=3).responses.to_dense()
+    table[200:, 3:] = simulate.partial_credit(200, 3, categories=3, seed=4).responses.to_dense()
+    with pytest.raises(DisconnectedDesignError, match="2 groups"):
+        ConditionalPartialCredit().fit(table)
+    fit = SpectralPartialCredit().fit(table)
+    assert any(f.code == "disconnected" for f in fit.findings_)
+    assert sorted(set(fit.status_)) == ["apart", "ok"]
+
+
+def test_moves_inside_an_item_do_not_connect():
+    """Two items; nobody passed a threshold of one while standing below the top of the other, but for its own."""
+    table = np.array([[1, 0], [1, 0], [2, 0], [0, 0], [2, 1]])
+    with pytest.raises((DisconnectedDesignError, DesignError)):
+        SpectralPartialCredit(regularization=0).fit(table)
+
+
+def test_thresholds_out_of_order_are_said():
+    data = simulate.partial_credit(3000, thresholds=[[1.0, -1.0], [-0.5, 0.5], [-1.0, 1.0], [0.0, 0.3]], seed=1)
+    (found,) = [f for f in SpectralPartialCredit().fit(data.responses).findings_ if f.code == "thresholds_out_of_order"]
+    assert found.severity == "warning"
+    assert 0 in found.items
+    assert "more than chance (0)" in found.sentence
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"weighting": "best"}, "weighting"),
+        ({"method": "one"}, "method"),
+        ({"se": "big"}, "se"),
+        ({"regularization": -1.0}, "regularization"),
+        ({"tol": 2.0}, "tol"),
+        ({"unused": "drop"}, "unused"),
+    ],
+)
+def test_options(options, words):
+    with pytest.raises(OptionError, match=words):
+        SpectralPartialCredit(**options).fit([[0, 1, 2], [2, 1, 0], [1, 2, 1]])
+
+
+@pytest.mark.parametrize(
+    ("table", "words"),
+    [
+        ([[0], [1], [2]], "single item"),
+        ([[0, 0], [2, 2]], "nobody answered two items with a score between"),
+        ([[np.nan, np.nan]], "no response at all"),
+        ([[0, 1.5], [1, 2]], "not a whole number"),
+    ],
+)
+def test_bad_data(table, words):
+    with pytest.raises((DesignError, ResponseValueError), match=words):
+        SpectralPartialCredit().fit(np.array(table, dtype=float))
+
+
+# ---------------------------------------------------------------------------------------- rating scales
+
+
+def test_groups_of_items_with_a_scale_of_their_own():
+    rng = np.random.default_rng(0)
+    scales = {"a": [-1.0, 0.0, 1.0], "b": [-0.3, 0.3]}
+    thresholds = [np.array(scales["a"]) + d for d in (-0.5, 0.0, 0.6)] + [
+        np.array(scales["b"]) + d for d in (-0.4, 0.3)
+    ]
+    data = simulate.partial_credit(4000, thresholds=thresholds, ability=rng.normal(size=4000), seed=1)
+    groups = ["a", "a", "a", "b", "b"]
+    for estimator in (SpectralRatingScale(groups=groups), ConditionalRatingScale(groups=groups)):
+        fit = estimator.fit(data.responses)
+        steps = fit.steps_
+        assert steps["group"].tolist() == ["a", "a", "a", "b", "b"]
+        assert steps["category"].tolist() == [1, 2, 3, 1, 2]
+        expected = np.concatenate([scales["a"], scales["b"]])
+        assert np.all(np.abs(steps["step"] - expected) < 4 * steps["se"])
+        assert np.all(steps["se"] < 0.1)
+        from_table = estimator.fit(data.responses.to_dense())
+        np.testing.assert_allclose(from_table.thresholds_, fit.thresholds_, atol=1e-6)
+    with pytest.raises(OptionError, match="same categories"):
+        SpectralRatingScale().fit(data.responses)
+    with pytest.raises(OptionError, match="5 items"):
+        SpectralRatingScale(groups=["a"]).fit(data.responses)
+
+
+def test_a_category_that_one_item_never_saw():
+    data = simulate.rating_scale(500, 6, categories=4, seed=7)
+    table = data.responses.to_dense()
+    table[table[:, 5] == 3, 5] = np.nan
+    for estimator in (SpectralRatingScale(), ConditionalRatingScale()):
+        fit = estimator.fit(table)
+        assert fit.n_thresholds_.tolist() == [3] * 6
+        assert np.isfinite(fit.thresholds_).all()
+    with pytest.raises(DesignError, match="tied"):
+        SpectralRatingScale(method="least squares").fit(table)
+
+
+@pytest.mark.slow
+def test_the_distance_from_a_rating_scale_is_chi_square():
+    far = []
+    for seed in range(60):
+        data = simulate.rating_scale(1500, 6, categories=3, seed=seed)
+        fit = SpectralRatingScale(method="least squares").fit(data.responses)
+        far.append(fit.chi2_)
+    assert fit.df_ == 12 - 6 - 1
+    se = np.sqrt(2 * fit.df_ / 60)
+    assert abs(np.mean(far) - fit.df_) < 4 * se
+
+
+# ---------------------------------------------------------------------------------------------- anchors
+
+
+def test_anchored_to_all_but_a_shift_gives_the_free_estimate():
+    """One item held where the free estimate has it, moved by 0.7: everything moves by 0.7."""
+    data = simulate.partial_credit(1500, 8, categories=3, seed=1).responses
+    free = SpectralPartialCredit(regularization=0).fit(data)
+    held = free.thresholds_[:2] + 0.7
+    anchored = SpectralPartialCredit().fit(data, anchors={0: held})
+    np.testing.assert_allclose(anchored.thresholds_, free.thresholds_ + 0.7, atol=5e-3)  # weights end a round apart
+    assert anchored.status_.tolist() == ["anchored"] + ["ok"] * 7
+    np.testing.assert_allclose(anchored.thresholds_[:2], held, atol=1e-12)
+
+
+def test_anchored_thresholds_are_covered():
+    hits = []
+    for seed in range(12):
+        data = simulate.partial_credit(800, 8, categories=4, seed=seed)
+        truth = data.thresholds.reshape(8, 3)
+        fit = SpectralPartialCredit().fit(data.responses, anchors={0: truth[0], 3: truth[3], 5: truth[5]})
+        free = fit.threshold_se_ > 0
+        assert free.sum() == 15
+        hits.append(np.mean(np.abs(fit.thresholds_ - data.thresholds)[free] < 1.96 * fit.threshold_se_[free]))
+    assert abs(np.mean(hits) - 0.95) < 4 * np.sqrt(0.95 * 0.05 / (12 * 5))
+
+
+def test_anchors_from_a_calibration_and_bad_ones():
+    first = simulate.partial_credit(1000, 6, categories=3, seed=1)
+    made = SpectralPartialCredit().fit(first.responses).calibration_
+    table = first.responses.to_dense()[:500, 2:]
+    again = ordered_from_wide(table, items=[2, 3, 4, 5])
+    fit = SpectralPartialCredit().fit(again, anchors=made)
+    np.testing.assert_allclose(fit.thresholds_, made.thresholds[4:], atol=1e-12)
+    with pytest.raises(OptionError, match="has 1 thresholds"):
+        SpectralPartialCredit().fit(again, anchors={2: [0.5]})
+    with pytest.raises(OptionError, match="none of the anchors"):
+        SpectralPartialCredit().fit(again, anchors={"x": [0.5, 1.0]})
+    with pytest.raises(OptionError, match="weighting='ability'"):
+        SpectralPartialCredit(weighting="persons").fit(again, anchors={2: [0.5, 1.0]})

@@ -1,0 +1,127 @@
+"""Files of ordered answers, read by the same readers."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from spectral_irt import simulate
+from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError
+from spectral_irt.responses.read_ordered import looks_ordered, read_ordered
+
+NAMES = ["a", "b", "c", "d"]
+LABELS = ["never", "sometimes", "often"]
+
+
+@pytest.fixture(scope="module")
+def table():
+    table = simulate.partial_credit(80, 4, categories=3, seed=1).responses.to_dense()
+    table[np.random.default_rng(0).random(table.shape) < 0.1] = np.nan
+    return table
+
+
+def wide(table):
+    frame = pl.DataFrame(table, schema=NAMES).cast(pl.Int64, strict=False)
+    return frame.with_columns(pl.Series("person", [f"p{k:03}" for k in range(len(frame))])).select("person", *NAMES)
+
+
+def long(table):
+    rows = wide(table).unpivot(index="person", variable_name="item", value_name="response").drop_nulls()
+    return rows.sample(fraction=1, shuffle=True, seed=3)
+
+
+def same(a, b):
+    return np.array_equal(a, b, equal_nan=True)
+
+
+def nan_free(table):
+    return pl.DataFrame(np.where(np.isnan(table), -9, table), schema=NAMES).cast(pl.Int64)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "frame"])
+@pytest.mark.parametrize("shape", [wide, long])
+def test_ways_in(table, tmp_path, kind, shape):
+    frame = shape(np.where(np.isnan(table), np.nan, table)).fill_nan(None) if shape is wide else shape(table)
+    if kind == "csv":
+        path = tmp_path / "answers.csv"
+        frame.write_csv(path)
+    elif kind == "parquet":
+        path = tmp_path / "answers.parquet"
+        frame.write_parquet(path)
+    else:
+        path = frame
+    answers = read_ordered(path)
+    assert answers.items.tolist() == NAMES
+    place = [int(str(name)[1:]) for name in answers.users]
+    assert same(answers.to_dense(), table[place])
+
+
+def test_missing_codes_and_the_largest_files(table, tmp_path):
+    path = tmp_path / "coded.csv"
+    nan_free(table).write_csv(path)
+    assert same(read_ordered(path, missing=-9).to_dense(), table)
+    with pytest.raises(ResponseValueError, match=r"-9, which is negative.*missing"):
+        read_ordered(path)
+
+
+def test_labels(table, tmp_path):
+    path = tmp_path / "labels.csv"
+    texts = [["" if np.isnan(x) else LABELS[int(x)] for x in row] for row in table]
+    pl.DataFrame(texts, schema=NAMES, orient="row").write_csv(path)
+    assert same(read_ordered(path, recode="never,sometimes,often").to_dense(), table)
+    assert same(read_ordered(path, recode=LABELS).to_dense(), table)
+    assert same(read_ordered(path, recode={"never": 0, "sometimes": 1, "often": 2}).to_dense(), table)
+    joined = read_ordered(path, recode="never,sometimes=often").to_dense()
+    assert same(joined, np.minimum(table, 1))
+    turned = read_ordered(path, recode="never,sometimes,often", reverse=["b", "d"]).to_dense()
+    assert same(turned[:, [0, 2]], table[:, [0, 2]])
+    assert same(turned[:, [1, 3]], 2 - table[:, [1, 3]])
+    with pytest.raises(ResponseValueError, match=r"'often'.*recode"):
+        read_ordered(path, recode="never,sometimes")
+    with pytest.raises(OptionError, match="twice"):
+        read_ordered(path, recode="never,never")
+    with pytest.raises(OptionError, match="two labels or more"):
+        read_ordered(path, recode="never")
+    with pytest.raises(OptionError, match="'q9'"):
+        read_ordered(path, recode="never,sometimes,often", reverse="q9")
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [("x", "not a finite number"), ("0.5", "not a whole number"), ("300", "at most 101"), ("-1", "negative")],
+)
+@pytest.mark.parametrize("shape", ["wide", "long"])
+def test_bad_values(value, words, shape, tmp_path):
+    path = tmp_path / "bad.csv"
+    if shape == "wide":
+        path.write_text(f"who,a,b\nann,0,{value}\nbob,1,2\ncy,2,0\n")
+    else:
+        path.write_text(f"person,item,response\nann,a,0\nann,b,{value}\nbob,a,1\nbob,b,2\ncy,a,2\ncy,b,0\n")
+    with pytest.raises((ResponseValueError, ReadError), match=words):
+        read_ordered(path)
+
+
+def test_repeated_answers(tmp_path):
+    path = tmp_path / "twice.csv"
+    path.write_text("person,item,response\nann,a,0\nann,b,1\nbob,a,1\nbob,b,2\nann,a,2\ncy,a,1\ncy,b,0\n")
+    with pytest.raises(DuplicateResponseError, match=r"1 .person, item. pair"):
+        read_ordered(path)
+    assert read_ordered(path, duplicates="first").to_dense()[0, 0] == 0
+    assert read_ordered(path, duplicates="last", unused="keep").to_dense()[0, 0] == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        ({"a": [0, 1, 2], "b": [2, 1, 0], "c": [0, 1, 0]}, True),
+        ({"a": [1, 2, 3], "b": [3, 1, 2], "c": [1, 3, 2]}, True),
+        ({"a": [0, 1, 9], "b": [1, 0, 9], "c": [0, 1, 1]}, False),  # 9: not answered
+        ({"a": [0, 1, 0], "b": [1, 0, 1], "age": [0, 1, 2]}, False),  # one column
+        ({"a": list(range(12)), "b": list(range(12))}, False),  # many categories
+        ({"a": [2, 3, 4], "b": [4, 3, 2]}, False),  # where are 0 and 1?
+    ],
+)
+def test_what_looks_ordered(columns, expected):
+    answers = read_ordered(pl.DataFrame({**columns}), items=list(columns), unused="keep")
+    assert looks_ordered(answers) is expected

@@ -1,0 +1,229 @@
+"""People, score tables, fit and files of ordered answers: definitions, the binary case, simulation."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import optimize
+
+from dense_ordered import categories, conditional
+from spectral_irt import (
+    Analysis,
+    ConditionalPartialCredit,
+    ConditionalRasch,
+    SpectralPartialCredit,
+    datasets,
+    ordered_from_wide,
+    simulate,
+)
+from spectral_irt.bank import to_bank
+from spectral_irt.errors import BankError, OptionError, ResponseValueError
+
+THRESHOLDS = [[-0.5, 0.7], [0.2], [-1.0, -0.2, 1.1], [0.0, 0.4], [-0.3, 0.6, 0.2]]
+
+
+@pytest.fixture(scope="module")
+def study():
+    data = simulate.partial_credit(300, thresholds=THRESHOLDS, design="sampled", p=0.8, seed=2)
+    return SpectralPartialCredit().fit(data.responses).analyse(data.responses)
+
+
+def moments(theta, seen, beta):
+    mean = var = third = 0.0
+    for i in seen:
+        p = categories(theta, beta[i])
+        k = np.arange(len(p))
+        e = p @ k
+        mean, var, third = mean + e, var + p @ (k - e) ** 2, third + p @ (k - e) ** 3
+    return mean, var, third
+
+
+def test_abilities_solve_their_equations(study):
+    beta = np.split(study.calibration.thresholds, np.cumsum(study.calibration.n_thresholds)[:-1])
+    table = study.responses.to_dense()
+    wle, ml = study.abilities("wle"), study.abilities("ml")
+    eap = study.people.abilities("eap", (0.3, 1.2))
+    for person in (0, 5, 17, 100, 250):
+        seen = np.flatnonzero(~np.isnan(table[person]))
+        score = table[person, seen].sum()
+        mean, var, third = moments(wle.ability[person], seen, beta)
+        assert abs(score - mean + third / (2 * var)) < 1e-6
+        assert abs(wle.se[person] - var**-0.5) < 1e-6
+        if np.isfinite(ml.ability[person]):
+            assert abs(score - moments(ml.ability[person], seen, beta)[0]) < 1e-6
+        grid = np.linspace(-8, 8, 401)
+        like = [
+            np.prod([categories(t, beta[i])[int(table[person, i])] for i in seen])
+            * np.exp(-(((t - 0.3) / 1.2) ** 2) / 2)
+            for t in grid
+        ]
+        assert abs(eap.ability[person] - np.average(grid, weights=like)) < 1e-6
+    lowest = np.flatnonzero((table == 0).sum(axis=1) == (~np.isnan(table)).sum(axis=1))
+    assert np.all(np.isneginf(ml.ability[lowest]))
+    assert np.isfinite(wle.ability[lowest]).all()
+    assert np.all(wle.extreme[lowest])
+
+
+def test_right_and_wrong_answers_give_the_binary_analysis():
+    answers = datasets.load_lsat()
+    ours = ConditionalPartialCredit().fit(answers).analyse(answers)
+    theirs = ConditionalRasch().fit(answers).analyse(answers)
+    for name in ("infit", "outfit", "infit_z", "outfit_z"):
+        for mine, other in (
+            (ours.item_statistics(), theirs.item_statistics().mean_squares),
+            (ours.conditional_statistics(), theirs.conditional_statistics().mean_squares),
+            (ours.person_fit(), theirs.person_fit()),
+        ):
+            np.testing.assert_allclose(getattr(mine, name), getattr(other, name), atol=1e-8)
+    for method in ("wle", "ml", "eap"):
+        a, b = ours.abilities(method), theirs.abilities(method)
+        np.testing.assert_allclose(a.ability, b.ability, atol=1e-5)
+        np.testing.assert_allclose(a.se, b.se, atol=1e-5)
+    assert abs(ours.alpha() - theirs.reliability().kr20) < 1e-12
+    np.testing.assert_allclose(ours.score_table()["ability"], theirs.calibration.score_table()["ability"], atol=1e-7)
+    grid = [-1.0, 0.0, 2.0]
+    np.testing.assert_allclose(
+        ours.calibration.information(grid)["information"], theirs.calibration.information(grid)["information"]
+    )
+
+
+def test_conditional_fit_is_that_of_the_definition():
+    rng = np.random.default_rng(0)
+    data = simulate.partial_credit(60, thresholds=THRESHOLDS[:4], ability=rng.normal(size=60), seed=3)
+    study = ConditionalPartialCredit().fit(data.responses).analyse(data.responses)
+    beta = np.split(study.calibration.thresholds, np.cumsum(study.calibration.n_thresholds)[:-1])
+    square, variance, z = np.zeros(4), np.zeros(4), np.zeros(4)
+    n = 0
+    for row in data.responses.to_dense():
+        score = int(row.sum())
+        if score in (0, 8):
+            continue
+        x, p = conditional(beta, score)
+        mean = p @ x
+        v = p @ (x - mean) ** 2
+        square, variance, z, n = square + (row - mean) ** 2, variance + v, z + (row - mean) ** 2 / v, n + 1
+    found = study.conditional_statistics()
+    np.testing.assert_allclose(found.infit, square / variance, rtol=1e-10)
+    np.testing.assert_allclose(found.outfit, z / n, rtol=1e-10)
+
+
+@pytest.mark.slow
+def test_conditional_infit_under_the_model():
+    """Mean 1.00, standardized form standard normal."""
+    infit, z = [], []
+    for seed in range(60):
+        data = simulate.partial_credit(400, 7, categories=[3, 4, 2, 5, 4, 3, 4], seed=seed)
+        found = ConditionalPartialCredit().fit(data.responses).analyse(data.responses).conditional_statistics()
+        infit.append(found.infit)
+        z.append(found.infit_z)
+    assert abs(np.nanmean(infit) - 1) < 0.01
+    n = 60 * 7
+    assert abs(np.nanmean(z)) < 4 / np.sqrt(n)
+    assert abs(np.nanstd(z) - 1) < 4 / np.sqrt(2 * n)
+
+
+def test_alpha_is_that_of_the_definition(study):
+    data = simulate.partial_credit(200, 6, categories=4, seed=2)
+    table = data.responses.to_dense()
+    found = SpectralPartialCredit().fit(table).analyse(table).alpha()
+    expected = 6 / 5 * (1 - table.var(axis=0, ddof=1).sum() / table.sum(axis=1).var(ddof=1))
+    assert abs(found - expected) < 1e-12
+    table[:, 0] = np.nan
+    assert np.isnan(SpectralPartialCredit().fit(table[:, 1:]).analyse(table[:, 1:]).alpha()) is np.False_
+
+
+def test_a_misfitting_item_is_found():
+    data = simulate.partial_credit(1500, 8, categories=4, seed=3)
+    table = data.responses.to_dense()
+    table[:, 3] = np.random.default_rng(1).permutation(table[:, 3])
+    found = SpectralPartialCredit().fit(table).analyse(table)
+    columns = found.item_fit_columns()
+    assert columns["misfit"][3] == "underfit"
+    assert any(f.code == "misfitting_items" for f in found.findings())
+
+
+def test_score_table_and_model(study):
+    made = study.calibration
+    table = made.score_table()
+    assert table["score"].to_list() == list(range(12))
+    assert np.all(np.diff(table["ability"].to_numpy()) > 0)
+    p = made.category_probability([0.4], 2)[0]
+    np.testing.assert_allclose(p, categories(0.4, made.thresholds[3:6]), atol=1e-12)
+    assert abs(made.expected_score([0.4])[0, 2] - p @ np.arange(4)) < 1e-12
+    here = made.information([0.4])["information"][0]
+    slope = optimize.approx_fprime([0.4], lambda t: made.expected_score(t).sum(), 1e-6)[0]
+    assert abs(here - slope) < 1e-4
+    columns = made.threshold_columns()
+    assert columns["item"].tolist() == [0, 0, 1, 2, 2, 2, 3, 3, 4, 4, 4]
+    assert columns["n"].sum() + made.category_n[:, 0].sum() == study.responses.n_responses
+    assert made.items().columns[:3] == ["item", "difficulty", "se"]
+
+
+# -------------------------------------------------------------------------------------- other responses
+
+
+def test_others_are_scored_by_labels_and_codes():
+    rng = np.random.default_rng(0)
+    table = simulate.partial_credit(400, 4, categories=[4, 3, 3, 2], seed=3).responses.to_dense()
+    names = ["a", "b", "c", "d"]
+    coded = table + 1  # 1 to 4, 1 to 3, ...
+    fit = ConditionalPartialCredit().fit(pl.DataFrame(coded, schema=names))
+    everyone = fit.analyse(pl.DataFrame(coded, schema=names))
+    some = rng.permutation(400)[:7]
+    few = pl.DataFrame(coded[some][:, [2, 0, 3, 1]], schema=["c", "a", "d", "b"])
+    again = fit.analyse(few)  # hardly any category is used by all of them, and the items stand in another order
+    np.testing.assert_allclose(again.abilities().ability, everyone.abilities().ability[some], atol=1e-9)
+    with pytest.raises(ResponseValueError, match="nobody used when they were calibrated"):
+        fit.analyse(pl.DataFrame({"a": [1, 6], "b": [1, 2], "c": [1, 2], "d": [1, 2]}))
+    with pytest.raises(OptionError, match="not in the calibration"):
+        fit.analyse(pl.DataFrame({"a": [1, 2], "z": [1, 2]}))
+    assert fit.analyse(pl.DataFrame({"a": [1, 2], "z": [1, 2]}), ignore_unknown=True).responses.n_responses == 2
+
+
+# ------------------------------------------------------------------------------ what is not for ordered answers
+
+
+def test_what_is_for_right_and_wrong_answers_refuses(study):
+    for name in ("model_test", "dif", "plot", "to_bank", "ranking", "plausible_values", "report"):
+        if hasattr(Analysis, name):
+            with pytest.raises(OptionError, match=f"{name} is for right and wrong answers"):
+                getattr(study, name)
+    with pytest.raises(AttributeError):
+        study.nothing_of_the_kind  # noqa: B018
+    with pytest.raises(OptionError, match="several thresholds"):
+        Analysis(study.calibration, study.responses)
+    with pytest.raises(BankError, match="several thresholds"):
+        to_bank(study.calibration, study.responses)
+    with pytest.raises(OptionError, match="right or wrong"):
+        study.calibration.save("anywhere")
+    with pytest.raises(OptionError, match="category_probability"):
+        study.calibration.probability([0.0])
+
+
+def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(tmp_path):
+    answers = simulate.rasch(300, 4, seed=1).responses
+    bank = to_bank(ConditionalRasch().fit(answers), answers)
+    ordered = ordered_from_wide(simulate.partial_credit(50, 4, categories=3, seed=1).responses.to_dense())
+    with pytest.raises(ResponseValueError, match="more than two categories"):
+        bank.score(ordered)
+    with pytest.raises(ResponseValueError, match="more than two categories"):
+        ConditionalRasch().fit(answers).analyse(ordered).persons()
+
+
+# ----------------------------------------------------------------------------------------------- files
+
+
+def test_files(study, tmp_path):
+    written = study.write(tmp_path / "out")
+    assert [path.name for path in written] == ["items.csv", "thresholds.csv", "persons.csv", "item_fit.csv", "fit.json"]
+    assert len(pl.read_csv(tmp_path / "out" / "thresholds.csv")) == 11
+    assert len(pl.read_csv(tmp_path / "out" / "items.csv")) == 5
+    assert len(pl.read_csv(tmp_path / "out" / "persons.csv")) == 300
+    record = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert record["counts"]["thresholds"] == 11
+    assert record["reliability"]["eap"] > 0
+    study.write(tmp_path / "out", persons=False, fit=False)  # what is no longer true goes
+    assert not (tmp_path / "out" / "persons.csv").exists()
