@@ -10,7 +10,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # Each of the two test workers computes on one core; BLAS threads of both would only wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
 
-.PHONY: demo test test-quick test-lowest lint format bench reproduce clean help
+.PHONY: screenshots demo test test-quick test-lowest lint format bench reproduce clean help
 
 help:
 	@echo "make demo        calibrate the bundled quiz and show the result"
@@ -18,6 +18,7 @@ help:
 	@echo "make test-lowest the fast ones with the oldest versions that pyproject.toml allows"
 	@echo "make lint        ruff and mypy;         make format: let ruff rewrite"
 	@echo "make bench       the benchmarks: scale, the paper's program, efficiency, ranks, other packages"
+	@echo "make screenshots the pictures of the report and of the app in docs"
 	@echo "make reproduce   the paper's figures and tables, and docs/reproduction.md from them (an hour or two)"
 
 $(VENV)/.core: pyproject.toml
@@ -90,6 +91,10 @@ $(PEERS)/.made: pyproject.toml
 reproduce: $(VENV)/.dev
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/spectral-irt reproduce all -o build/reproduction
 	@PYTHONPATH=docs $(BIN)/python -m reproduction_page build/reproduction docs
+
+# Of the bundled quiz, in a browser; SPECTRAL_IRT_CHROMIUM names another one.
+screenshots: $(VENV)/.dev $(VENV)/.browser
+	@$(BIN)/python scripts/screenshots.py
 
 clean:
 	rm -rf $(VENV) $(LOWEST) $(PEERS) demo-results .pytest_cache .mypy_cache .ruff_cache build dist

@@ -70,10 +70,7 @@ class Browser:
         os.close(to_read[1])
         self._in, self._out = to_read[0], to_write[1]
         self._session: str | None = None
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Runtime", "Log", "Network"):
-            self.ask(f"{domain}.enable")
+        self.tab()
         if not network:
             self.ask("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0,
                      uploadThroughput=0)  # fmt: skip
@@ -131,10 +128,30 @@ class Browser:
 
     # ---------------------------------------------------------------------------------------- the page
 
-    def open(self, path: Path) -> float:
-        """Open a file; the seconds until its program has run to its end."""
+    def tab(self, session: str | None = None) -> str:
+        """Another tab, or the one of a session; what is asked from now on is about it. Its session."""
+        if session is None:
+            target = self.ask("Target.createTarget", url="about:blank")["targetId"]
+            session = str(self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"])
+        self._session = session
+        for domain in ("Page", "Runtime", "Log", "Network", "DOM"):
+            self.ask(f"{domain}.enable")
+        return session
+
+    def close_tab(self) -> None:
+        """Close the tab that is asked now."""
+        self.ask("Page.close")
+
+    def choose_files(self, selector: str, *paths: Path) -> None:
+        """Choose files in a field of the page, as by its button."""
+        root = self.ask("DOM.getDocument")["root"]["nodeId"]
+        node = self.ask("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
+        self.ask("DOM.setFileInputFiles", nodeId=node, files=[str(path.resolve()) for path in paths])
+
+    def open(self, path: Path | str) -> float:
+        """Open a file or an address; the seconds until its program has run to its end."""
         start = time.monotonic()
-        self.ask("Page.navigate", url=path.resolve().as_uri())
+        self.ask("Page.navigate", url=path if isinstance(path, str) else path.resolve().as_uri())
         self.wait("document.documentElement?.dataset.ready === 'yes' && document.readyState === 'complete'")
         return time.monotonic() - start
 
@@ -146,8 +163,17 @@ class Browser:
         return done["result"].get("value")
 
     def wait(self, condition: str, seconds: float = PATIENCE) -> None:
-        """Until a condition of the page holds."""
-        self.until(lambda: self.run(condition), condition, seconds)
+        """Until a condition of the page holds; a page that is just leaving is asked again."""
+
+        def holds() -> Any:
+            try:
+                return self.run(condition)
+            except RuntimeError as error:
+                if "navigated" in str(error) or "context" in str(error):
+                    return False
+                raise
+
+        self.until(holds, condition, seconds)
 
     def until(self, holds: Callable[[], Any], what: str, seconds: float = PATIENCE) -> None:
         end = time.monotonic() + seconds

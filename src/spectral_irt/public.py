@@ -4,6 +4,7 @@ from spectral_irt import datasets, persons, simulate
 from spectral_irt.analysis import Analysis
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit, equate, link
+from spectral_irt.bank.cat import next_item, simulate_cat
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
@@ -17,6 +18,8 @@ from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch, spectral_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
 from spectral_irt.inference.model_tests import andersen, martin_loef, wald_by_item
+from spectral_irt.leaderboard import Leaderboard
+from spectral_irt.leaderboard.shortlist import ShortList
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding, Responses, read_responses, responses_from_frame
 from spectral_irt.responses.ordered import OrderedResponses
@@ -38,6 +41,7 @@ __all__ = [
     "EigenvectorRasch",
     "Finding",
     "JointRasch",
+    "Leaderboard",
     "MarginalPartialCredit",
     "MarginalRasch",
     "OrderedAnalysis",
@@ -46,6 +50,7 @@ __all__ = [
     "PairwiseRasch",
     "Responses",
     "Scale",
+    "ShortList",
     "SpectralPartialCredit",
     "SpectralRasch",
     "SpectralRatingScale",
@@ -57,6 +62,7 @@ __all__ = [
     "link",
     "load",
     "martin_loef",
+    "next_item",
     "ordered_from_long",
     "ordered_from_wide",
     "persons",
@@ -65,6 +71,7 @@ __all__ = [
     "read_responses",
     "responses_from_frame",
     "simulate",
+    "simulate_cat",
     "spectral_difficulty",
     "wald_by_item",
 ]

@@ -78,7 +78,7 @@ IDLE = {
     "--rank": ("fit a.csv --rank 3", "-o DIR"),
     "--rank-by": ("fit a.csv --rank-by lower -o out", "say --rank too"),
     "--rank-by without errors": ("fit a.csv --rank 3 --rank-by lower --se none -o out", "leave out --se none"),
-    "--scale": ("fit a.csv --scale 500,100", "-o DIR, --ifile, --pfile or --bank"),
+    "--scale": ("fit a.csv --scale 500,100", "-o DIR, --ifile, --pfile, --report or --bank"),
     "--ability": ("fit a.csv --no-persons --ability eap", "--no-persons"),
     "--trials": ("reproduce list --trials 3", "list runs no experiment"),
     "--datasets": ("reproduce figure1a --datasets lsat", "reads no dataset"),
@@ -114,13 +114,17 @@ def test_the_paper_has_pairs_to_which_its_rule_applies(cli: Cli, tmp_path: Path)
 
 def test_check_takes_every_option_of_fit(cli: Cli, tmp_path: Path) -> None:
     names = {name: {flag for one in command_named(name).params for flag in one.opts} for name in ("fit", "check")}
-    assert names["fit"] == names["check"]
+    assert names["check"] - names["fit"] == {"--json"}
+    assert names["fit"] <= names["check"]
     (tmp_path / "a.csv").write_text("user,sex,q1,q2,q3\na,f,1,0,0\nb,m,0,1,0\nc,f,1,1,0\nd,m,0,0,1\ne,f,1,0,1\n")
     line = "check a.csv --group sex --estimator cml --threads 1 --no-fit --pfile p.csv -o out --parquet --rank 3"
     before = sorted(tmp_path.rglob("*"))
     done = cli(*line.split())
     assert (done.code, done.err) == (0, "")
     assert sorted(tmp_path.rglob("*")) == before
+    found = json.loads(cli(*line.split(), "--json").out)
+    assert found["counts"] == {"users": 5, "items": 3, "responses": 15, "right": 7}
+    assert found["findings"][0]["code"] == "items_taken"
     for bad in ("--group none", "--estimator magic", "--threads 0", "--parquet"):
         again = cli("check", "a.csv", *bad.split())
         assert again.code == 2, bad
@@ -198,7 +202,7 @@ def test_bash_completes_options_and_their_values(tmp_path: Path) -> None:
     script = shell("spectral-irt --show-completion; true")  # the shell must be there to be recognized
     assert "complete -o default -F" in script.stdout, script.stderr
     cases = {
-        "spectral-irt re": {"reproduce"},
+        "spectral-irt re": {"report", "reproduce"},
         "spectral-irt fit --weig": {"--weight", "--weighting"},
         "spectral-irt fit --weighting ": {"ability", "persons", "pairs"},
         "spectral-irt fit a.csv --estimator c": {"cml", "choppin"},

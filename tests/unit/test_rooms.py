@@ -35,6 +35,7 @@ ROOMS = [
     "experiments",
     "plots",
     "report",
+    "leaderboard",
     "app",
     "cli",
 ]

@@ -77,7 +77,7 @@ def result_paths(
     """
     if directory.exists() and not directory.is_dir():
         raise OutputError(f"{str(directory)!r} is a file, not a directory; choose another place. Nothing was written.")
-    ours = _written_with(directory / record)
+    ours = written_with(directory / record)
     possible = (*(name for name in RESULTS if name != RECORD), record)
     present = [directory / name for name in possible if (directory / name).exists()]
     foreign = [path.name for path in present if path.name not in ours]
@@ -91,7 +91,7 @@ def result_paths(
     return targets, [path for path in present if path not in targets]
 
 
-def _written_with(record: Path) -> set[str]:
+def written_with(record: Path) -> set[str]:
     """Names of the files that a run wrote with this record; none if it is not one of ours."""
     try:
         found = json.loads(record.read_text(encoding="utf-8"))

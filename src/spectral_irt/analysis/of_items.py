@@ -14,6 +14,7 @@ from spectral_irt.inference.item_analysis import (
     item_analysis_columns,
     reversed_findings,
 )
+from spectral_irt.inference.slopes import Slopes, slopes
 from spectral_irt.responses import Finding
 from spectral_irt.tables import Columns
 
@@ -33,6 +34,10 @@ class OfItems(OfPeople):
             lambda: item_statistics(self.responses, self.calibration.difficulty, ml),
             say="fit of the items",
         )
+
+    def slopes(self) -> Slopes:
+        """How steeply each item rises with ability, and whether one slope is enough: see `inference.slopes`."""
+        return self._once("slopes", lambda: slopes(self.responses, self.abilities("wle").ability), say="slopes")
 
     def classical(self) -> ItemAnalysis:
         """The classical statistics of every item as arrays."""

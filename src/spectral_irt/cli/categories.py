@@ -16,6 +16,7 @@ from spectral_irt.estimators.by_name import MODELS, make_ordered
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+    from spectral_irt.responses import Finding
     from spectral_irt.responses.ordered import OrderedResponses
 
 _categories = panel("Answers in more than two categories")
@@ -195,20 +196,15 @@ class OrderedJob:
         """All of it, with the summary on the terminal."""
         self.show(self.run())
 
-    def look(self) -> None:
-        """What is odd in the design of the data, and nothing else."""
-        from spectral_irt.display import console, show_findings
+    def look(self) -> tuple[OrderedResponses, list[Finding]]:
+        """The answers, and what is odd in their design; nothing is fitted."""
         from spectral_irt.responses.step_design import examine_ordered
 
         self.check()
         make_ordered(self.model, self.fitting.estimator, self.fitting.parameters())
         with Progress() as progress:
             responses = self.read(progress)
-            found = [*self.notes, *responses.notes, *examine_ordered(responses).findings]
-        out = console()
-        show_findings(out, found)
-        if not any(one.code not in ("items_taken", "partial_credit") for one in found):
-            out.print("Nothing odd.")
+        return responses, [*self.notes, *responses.notes, *examine_ordered(responses).findings]
 
     def show(self, study: OrderedAnalysis) -> None:
         """The summary, and where the results are."""

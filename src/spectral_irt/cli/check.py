@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from spectral_irt.cli.categories import Categories, OrderedJob, either
 from spectral_irt.cli.fit import Job, job_of
@@ -10,6 +13,11 @@ from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.spread import with_options
+
+if TYPE_CHECKING:
+    from spectral_irt.responses import Finding, Responses
+
+    Looked = tuple[Responses, list[Finding]]
 
 # Enough to measure how well the items are connected; no difficulty is reported.
 ROUGH = 1e-6
@@ -24,6 +32,7 @@ def check(
     wanted: Wanted,
     output: Output = None,
     parquet: Parquet = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Counts and findings as JSON, for programs.")] = False,
 ) -> None:
     """Look at the data before a fit: is a common scale possible, and what is odd?
 
@@ -36,11 +45,16 @@ def check(
       spectral-irt check log/*.parquet --item task --response correct
     """
     ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
-    either(lambda: _look(job_of(files, reading, fitting, wanted, output, parquet)), ordered, ordered.look)
+    found: list[Looked] = []
+    either(
+        lambda: found.append(_look(job_of(files, reading, fitting, wanted, output, parquet))),
+        ordered,
+        lambda: found.append(ordered.look()),
+    )
+    (_tell_json if as_json else _show)(*found[0])
 
 
-def _look(job: Job) -> None:
-    from spectral_irt.display import console, show_findings
+def _look(job: Job) -> Looked:
     from spectral_irt.engines import LocalEngine
     from spectral_irt.estimators.spectral import spectral_difficulty
     from spectral_irt.inference.hausman import quick_hausman
@@ -61,7 +75,27 @@ def _look(job: Job) -> None:
             test = quick_hausman(responses, found.difficulty, *populations)
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     about_the_data += [] if test is None else test.findings
+    return responses, [*responses.notes, *about_the_data]
+
+
+def _show(responses: Responses, findings: list[Finding]) -> None:
+    from spectral_irt.display import console, show_findings
+
     out = console()
-    show_findings(out, [*responses.notes, *about_the_data])
-    if not any(finding.code != "items_taken" for finding in (*responses.notes, *about_the_data)):
+    show_findings(out, findings)
+    if not any(finding.code not in ("items_taken", "partial_credit") for finding in findings):
         out.print("Nothing odd.")
+
+
+def _tell_json(responses: Responses, findings: list[Finding]) -> None:
+    """What was found, in the words of `fit.json`."""
+    import json
+
+    from spectral_irt.analysis.record import counts_of, finding_record
+    from spectral_irt.responses.ordered import OrderedResponses
+
+    counts = counts_of(responses)
+    if isinstance(responses, OrderedResponses):
+        del counts["right"]  # there is more than right and wrong
+    found = [finding_record(finding) for finding in findings]
+    typer.echo(json.dumps({"source": responses.source, "counts": counts, "findings": found}, default=str))

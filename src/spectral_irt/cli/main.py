@@ -10,18 +10,22 @@ from typing import Annotated, Any
 
 import typer
 
+from spectral_irt.cli.app import app as open_page
 from spectral_irt.cli.check import check
 from spectral_irt.cli.compare import compare
 from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
 from spectral_irt.cli.fit import fit
 from spectral_irt.cli.help import Command, Group
+from spectral_irt.cli.leaderboard import leaderboard
 from spectral_irt.cli.link import link
 from spectral_irt.cli.report import report as make_report
 from spectral_irt.cli.reporting import BAD_INPUT, OK, complain, quiet_warnings, report
 from spectral_irt.cli.reproduce import reproduce
 from spectral_irt.cli.score import score
+from spectral_irt.cli.shortlist import shortlist
 from spectral_irt.cli.simulate import simulate
+from spectral_irt.cli.simulate_cat import simulate_cat
 from spectral_irt.cli.update import update
 from spectral_irt.writing import written
 
@@ -36,7 +40,22 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (fit, check, make_report, score, link, update, compare, simulate, demo, reproduce):
+for command in (
+    fit,
+    check,
+    make_report,
+    open_page,
+    score,
+    link,
+    update,
+    compare,
+    simulate,
+    demo,
+    reproduce,
+    leaderboard,
+    shortlist,
+    simulate_cat,
+):
     app.command(cls=Command)(command)
 app.add_typer(data)
 
@@ -58,6 +77,7 @@ def about(
       spectral-irt fit answers.csv -o results    your own answers
       spectral-irt check answers.csv             what is odd in them
       spectral-irt score new.csv --bank mybank   people who came later
+      spectral-irt app                           all that on a page
     """
     if version:
         from spectral_irt import __version__

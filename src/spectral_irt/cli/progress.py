@@ -1,7 +1,13 @@
-"""What goes on, on a terminal, once it takes longer than a second; nothing on short work, nothing when piped."""
+"""What goes on, on a terminal, once it takes longer than a second; nothing on short work, nothing when piped.
+
+A program that runs a command can ask to be told: with SPECTRAL_IRT_PROGRESS=json in its environment, the command writes
+lines such as {"doing": "reading", "share": 0.5} to stderr.
+"""
 
 from __future__ import annotations
 
+import json
+import os
 import sys
 import threading
 import time
@@ -13,6 +19,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress as Display
 
 PATIENCE = 1.0  # seconds of silence
+PAUSE = 0.1  # seconds between two lines for a program, unless something new is being done
 ALMOST = 0.999  # rich stops a task's clock and pulse for good when it is complete, and there is more to come
 
 
@@ -31,6 +38,8 @@ class Progress:
         self._task: Any = None
         self._timer: threading.Timer | None = None
         self._start = time.monotonic()
+        self._to_program = os.environ.get("SPECTRAL_IRT_PROGRESS") == "json"
+        self._told = ("", float("-inf"))
 
     def __enter__(self) -> Progress:
         if sys.stderr.isatty():
@@ -53,10 +62,18 @@ class Progress:
         with self._lock:
             self._text, self._share = printable(text), share
             self._update()
+            if self._to_program:
+                self._tell_program()
 
     def reading(self, share: float, text: str) -> None:
         """`say`, as `read_responses` calls it."""
         self.say(text, share)
+
+    def _tell_program(self) -> None:
+        now, (last, at) = time.monotonic(), self._told
+        if self._text != last or now > at + PAUSE:
+            self._told = (self._text, now)
+            print(json.dumps({"doing": self._text, "share": self._share}), file=sys.stderr, flush=True)
 
     def _show(self) -> None:
         from rich.console import Console

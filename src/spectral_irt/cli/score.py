@@ -11,6 +11,7 @@ import typer
 from spectral_irt.cli.options import ABILITIES, Ability, Draws, Files, Reading, Seed, check_draws
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.shortlist import SHORTLIST, score_models
 from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import OptionError, check_option
 
@@ -30,7 +31,11 @@ def score(
     bank: Annotated[
         Path,
         typer.Option(
-            "--bank", parser=place, metavar="DIR", show_default=False, help="The bank, as fit --bank made it."
+            "--bank",
+            parser=place,
+            metavar="DIR",
+            show_default=False,
+            help="The bank, as fit --bank made it; or the folder of a short list.",
         ),
     ],
     output: Annotated[
@@ -71,6 +76,12 @@ def score(
       spectral-irt fit answers.csv --bank mybank
       spectral-irt score new.csv --bank mybank -o scores.csv
     """
+    if (bank / SHORTLIST).is_file():
+        refused = {"--draws": draws, "--population": population, "--ignore-unknown": ignore_unknown or None}
+        if unfit := [name for name, value in refused.items() if value is not None]:
+            raise OptionError(f"{unfit[0]} is for a bank, and {str(bank)!r} is a short list of prompts; leave it out.")
+        score_models(files, reading, bank / SHORTLIST, output)
+        return
     from spectral_irt.analysis.folder import result_paths
     from spectral_irt.bank import Bank
     from spectral_irt.bank.scoring import score as scored

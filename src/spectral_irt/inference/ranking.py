@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.calibration import Z95, Calibration
 from spectral_irt.errors import OptionError, check_option
@@ -149,7 +150,7 @@ def rank_items(
     return Ranking(order, lower, low[0], high[0], low[1], high[1], p_top, int(top), among is not None)
 
 
-def covariance_among(covariance: Floats | None, items: Floats) -> Floats | None:
+def covariance_among(covariance: Floats | None, items: NDArray[np.bool_]) -> Floats | None:
     """The covariance of some items; None where it is not known of all of them."""
     among = None if covariance is None else covariance[np.ix_(items, items)]
     if among is None or not np.all(np.isfinite(among)):

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import OptionError, OutputError, printable
-from spectral_irt.report.blocks import DataTable
+from spectral_irt.report.blocks import DataTable, Section
 from spectral_irt.report.material import Material, of_study
 from spectral_irt.report.sections import sections_of
 from spectral_irt.report.words import within
@@ -64,22 +64,27 @@ def is_ours(path: Path) -> bool:
 
 
 def page(material: Material) -> str:
-    """The report as HTML; what no file can hold (half a character) is replaced."""
-    sections = sections_of(material)
+    """The report as HTML."""
+    title = f"Report: {printable(within(material.record, 'input', 'source') or 'a calibration')}"
+    return rendered(title, sections_of(material), within(material.record, "versions", "spectral_irt") or "")
+
+
+def rendered(title: str, sections: Sequence[Section], version: str) -> str:
+    """Sections as a whole page; what no file can hold (half a character) is replaced."""
     tables = {block.name: block.data() for one in sections for block in one.content if isinstance(block, DataTable)}
     program, style = _text("page.js"), _text("page.css")
     text = (
         _template()
         .render(
             mark=MARK,
-            title=f"Report: {printable(within(material.record, 'input', 'source') or 'a calibration')}",
+            title=title,
             policy=f"default-src 'none'; script-src {_hash(program)}; style-src {_hash(style)}; img-src data:; "
             "base-uri 'none'; form-action 'none'",
             style=style,
             program=program,
             data=data_text(tables),
             sections=sections,
-            version=within(material.record, "versions", "spectral_irt") or "",
+            version=version,
         )
         .strip()
     )

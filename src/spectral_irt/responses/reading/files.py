@@ -35,6 +35,7 @@ FORMATS = {
     "parquet": Format((".parquet", ".pq"), "columnar", b"PAR1"),
     "arrow": Format((".arrow", ".ipc", ".feather"), "columnar", b"ARROW1"),
     "json": Format((".jsonl", ".jsonlines", ".ndjson", ".json"), "json_lines"),
+    "eval": Format((".eval",), "json_lines"),  # always a log of inspect_ai
     "workbook": Format((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "workbooks"),
     "spss": Format((".sav", ".zsav"), "statistics", b"$FL"),
     "stata": Format((".dta",), "statistics", b"<stata_d"),
@@ -118,7 +119,11 @@ def check_encoded(files: list[File]) -> None:
 
 
 def open_table(file: File) -> Table:
-    """The file as a table, by the module for its kind."""
+    """The file as a table, by the module for its kind, or by that for the harness that wrote it."""
+    from spectral_irt.responses.reading.harness.recognizing import table_of_logs, written_by
+
+    if (harness := written_by(file)) is not None:
+        return table_of_logs(file, harness.read(file))
     module = importlib.import_module(f"{__package__}.{FORMATS[file.family].module}")
     table: Table = module.open_table(file)
     return table
@@ -162,6 +167,8 @@ def recognize(path: Path) -> File:
     begins = [family for family, kind in FORMATS.items() if kind.magic is not None and start.startswith(kind.magic)]
     if begins:
         return File(path, begins[0], None)
+    if suffix in FORMATS["eval"].endings:
+        return File(path, "eval", None)
     if compression and suffix in (ending for family in BINARY for ending in FORMATS[family].endings):
         raise ReadError(f"{path.name} is packed, and files of this kind are read as they are. {_UNPACK}")
     if suffix in FORMATS["workbook"].endings or (suffix not in REMEDIES and _holds_workbook(path, start)):

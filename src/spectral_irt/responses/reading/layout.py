@@ -48,8 +48,8 @@ ID_NAMES = frozenset({
     "index", "unnamed0", "code",
 })
 RESPONSE_NAMES = frozenset({
-    "response", "responses", "correct", "iscorrect", "correctness", "score", "scores", "answer", "answers", "rating",
-    "ratings", "value", "values", "result", "outcome", "mark", "grade",
+    "response", "responses", "resp", "correct", "iscorrect", "correctness", "score", "scores", "answer", "answers",
+    "rating", "ratings", "value", "values", "result", "outcome", "mark", "grade",
 })
 KEY_NAMES = frozenset({
     "key", "keys", "correct", "correctanswer", "correctoption", "correctresponse", "answer", "answers", "answerkey",

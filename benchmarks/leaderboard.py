@@ -1,0 +1,206 @@
+"""Leaderboards and short lists: do ranks hold, do tests and errors agree with others, do predictions hold; cost.
+
+    python benchmarks/leaderboard.py [--parts ranks,mcnemar,bootstrap,shortlist,size] [--replicates 40] [--data DIR]
+
+ranks: simulated leaderboards of 30 models (abilities normal with the given standard deviation), with and without
+clusters of prompts whose models have abilities of their own (passages of five prompts); the share in which all true
+ranks are in their intervals, and the mean width as a share of the models: of the intervals with the learned spread, and
+of those that are sure. mcnemar: share of pairs that abilities and McNemar's test with Holm's correction decide alike,
+under the Rasch model. bootstrap: standard errors of differences between models over those of a bootstrap of prompts, on
+tables of real models. shortlist: models left out of real tables; how often the interval of the whole score holds, and
+the errors of the list and of random ones. size: seconds of CPU and memory from files to page for so many models and
+prompts (--models, --prompts), logs in lighteval's layout.
+
+Real tables are Parquet files with the columns user, item and response in --data: helm_lite.parquet (30 models) and
+metabench_gsm8k.parquet (5,041 models); parts that need them are left out without --data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+import spectral_irt as si
+from spectral_irt.responses import Responses
+
+REAL = ("helm_lite", "metabench_gsm8k")
+
+
+def table(ability: np.ndarray, n: int, rng: np.random.Generator, passages: int = 0) -> np.ndarray:
+    """Models x prompts; with passages, models differ in how they do on each."""
+    logit = ability[:, None] - rng.normal(0, 1.5, n)
+    if passages:
+        logit = logit + rng.normal(0, 0.7, (len(ability), passages))[:, np.arange(n) * passages // n]
+    return (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(float)
+
+
+def ranks(options: argparse.Namespace) -> Iterator[str]:
+    yield "| prompts | sd of abilities | clusters | learned: hold | width | sure: hold | width |"
+    yield "|---" * 7 + "|"
+    m = 30
+    for n in options.sizes:
+        for sd in (1.0, 0.3):
+            for passages in (0, n // 5):
+                rows = []
+                for seed in range(options.replicates):
+                    rng = np.random.default_rng([11, seed])
+                    ability = rng.normal(0, sd, m)
+                    x = table(ability, n, rng, passages)
+                    clusters = (np.arange(n) * passages // n).tolist() if passages else None
+                    board = si.Leaderboard(x, clustered_by=clusters)
+                    found = board.model_columns()
+                    true = (m - np.argsort(np.argsort(ability)))[found["model"].astype(int)]
+                    row = []
+                    for low, high in (("rank_low", "rank_high"), ("rank_low_sure", "rank_high_sure")):
+                        inside = (found[low] <= true) & (true <= found[high])
+                        row += [inside.all(), np.mean(found[high] - found[low] + 1) / m]
+                    rows.append(row)
+                cells = " | ".join(f"{value:.3f}" for value in np.mean(rows, axis=0))
+                yield f"| {n:,} | {sd} | {'yes' if passages else 'no'} | {cells} |"
+
+
+def mcnemar(options: argparse.Namespace) -> Iterator[str]:
+    yield "| prompts | pairs decided alike | by ability alone | by McNemar alone | opposite directions | same tiers |"
+    yield "|---" * 6 + "|"
+    from spectral_irt.leaderboard.contrasts import tiers
+
+    for n in options.sizes:
+        rows = []
+        for seed in range(max(options.replicates // 4, 3)):
+            rng = np.random.default_rng([12, seed])
+            board = si.Leaderboard(table(rng.normal(size=30), n, rng))
+            ours, theirs, opposite = board.contrasts_found.disagreements()
+            same = np.mean(tiers(board.order, board.contrasts_found.sure_mcnemar) == board.tier)
+            rows.append([1 - (ours + theirs + opposite) / 435, ours / 435, theirs / 435, opposite / 435, same])
+        yield f"| {n:,} | " + " | ".join(f"{value:.4f}" for value in np.mean(rows, axis=0)) + " |"
+
+
+def real(folder: Path, name: str) -> np.ndarray:
+    frame = pl.read_parquet(folder / f"{name}.parquet")
+    user, row = np.unique(frame["user"].to_numpy(), return_inverse=True)
+    item, column = np.unique(frame["item"].to_numpy(), return_inverse=True)
+    x = np.full((len(user), len(item)), np.nan)
+    x[row, column] = frame["response"].to_numpy()
+    return x
+
+
+def bootstrap(options: argparse.Namespace) -> Iterator[str]:
+    yield "| table | models | prompts | bootstrap samples | mean ratio of standard errors | middle 90% of pairs |"
+    yield "|---" * 6 + "|"
+    for name in REAL:
+        x = real(options.data, name)
+        share = x.mean(axis=1)
+        x = x[(share > 0.05) & (share < 0.95)]  # errors of models with nothing right are those of a prior
+        x = x[:: max(1, len(x) // 30)][:30]  # of very many models, thirty
+        rng = np.random.default_rng(0)
+        board = si.Leaderboard(x)
+        draws = []
+        for _ in range(options.replicates):
+            again = x[:, rng.integers(0, x.shape[1], x.shape[1])]
+            draws.append(-si.SpectralRasch(se="none", regularization=0).fit(again.T).difficulty_)
+        first, second = np.triu_indices(len(x), 1)
+        a, b = board.order[first], board.order[second]
+        apart = np.array(draws)[:, a] - np.array(draws)[:, b]
+        ratio = board.contrast_columns()["se"] / apart.std(axis=0, ddof=1)
+        low, high = np.quantile(ratio, [0.05, 0.95])
+        numbers = f"{len(x)} | {x.shape[1]:,} | {options.replicates} | {np.mean(ratio):.3f} | {low:.3f} to {high:.3f}"
+        yield f"| {name} | {numbers} |"
+
+
+def shortlist(options: argparse.Namespace) -> Iterator[str]:
+    yield "| table | prompts in the list | models | interval holds | mean width | error, points | random, points |"
+    yield "|---" * 7 + "|"
+    from spectral_irt.leaderboard.shortlist import calibrated, predictor_of
+
+    for name in REAL:
+        x = real(options.data, name)
+        for n in (30, 100, 300):
+            if n >= x.shape[1]:
+                continue
+            rng = np.random.default_rng(1)
+            inside, width, error, chance = [], [], [], []
+            if len(x) < 100:  # each model in turn
+                splits = [(np.delete(np.arange(len(x)), k), np.array([k])) for k in range(len(x))]
+            else:
+                drawn = [rng.permutation(len(x)) for _ in range(options.splits)]
+                splits = [(order[:300], order[300:2300]) for order in drawn]
+            for train, test in splits:
+                made = si.ShortList.choose(Responses.from_wide(x[train]), n)
+                found = made.score_columns(Responses.from_wide(x[test]))
+                whole = x[test].mean(axis=1)
+                inside.append((found["score_low"] <= whole) & (whole <= found["score_high"]))
+                width.append(found["score_high"] - found["score_low"])
+                error.append(found["score"] - whole)
+                ability, difficulty = calibrated(x[train])
+                for _ in range(3):
+                    list_ = rng.choice(x.shape[1], n, replace=False)
+                    other = predictor_of(x[train], list_, ability, difficulty)
+                    chance.append(other.score(x[test][:, list_]) - whole)
+            cells = [np.mean(np.concatenate(inside)), np.mean(np.concatenate(width))]
+            errors = [100 * np.sqrt(np.mean(np.concatenate(part) ** 2)) for part in (error, chance)]
+            total = sum(map(len, inside))
+            yield f"| {name} | {n} | {total:,} | {cells[0]:.3f} | {cells[1]:.3f} | {errors[0]:.2f} | {errors[1]:.2f} |"
+
+
+def size(options: argparse.Namespace) -> Iterator[str]:
+    m, n = options.models, options.prompts
+    rng = np.random.default_rng(0)
+    ability, difficulty = rng.normal(size=m), rng.normal(0, 1.3, n)
+    date = "2025-11-05T14-43-47.148527"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        docs = pl.DataFrame({"query": [f"What is {k}?" for k in range(n)], "id": [str(k) for k in range(n)]}).to_struct(
+            "doc"
+        )
+        for k in range(m):
+            right = (rng.random(n) < 1 / (1 + np.exp(difficulty - ability[k]))).astype(float)
+            place = folder / "details" / f"org/model{k}" / date
+            place.mkdir(parents=True)
+            score = pl.DataFrame({"em": right}).to_struct("metric")
+            pl.DataFrame([docs, score]).write_parquet(place / f"details_mmlu_pro|5_{date}.parquet")
+        yield "| models | prompts | reading, s of CPU | reading, s | all, s of CPU | all, s | peak GB |"
+        yield "|---" * 7 + "|"
+        cpu, wall = time.process_time(), time.perf_counter()
+        board = si.Leaderboard.read(folder)
+        read = time.process_time() - cpu, time.perf_counter() - wall
+        board.write(folder / "board")
+        board.report(folder / "board.html")
+        total = time.process_time() - cpu, time.perf_counter() - wall
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1e9 if sys.platform == "darwin" else 1e6)
+        yield f"| {m:,} | {n:,} | {read[0]:.1f} | {read[1]:.1f} | {total[0]:.1f} | {total[1]:.1f} | {peak:.1f} |"
+
+
+PARTS = {"ranks": ranks, "mcnemar": mcnemar, "bootstrap": bootstrap, "shortlist": shortlist, "size": size}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", default="ranks,mcnemar")
+    parser.add_argument("--replicates", type=int, default=40)
+    parser.add_argument("--sizes", type=lambda text: [int(part) for part in text.split(",")], default=[500])
+    parser.add_argument("--splits", type=int, default=3)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--models", type=int, default=200)
+    parser.add_argument("--prompts", type=int, default=2000)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore")
+    for part in options.parts.split(","):
+        if part in ("bootstrap", "shortlist") and options.data is None:
+            print(f"\n{part}: needs --data")
+            continue
+        print(f"\n{part}")
+        for line in PARTS[part](options):
+            print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()

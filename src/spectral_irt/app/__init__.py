@@ -1,0 +1,1 @@
+"""The commands on a local page, for people without a terminal: they do the work, in processes of their own."""

@@ -1,0 +1,208 @@
+"""What a file seems to hold: its columns, and what each was taken for. Run in a process of its own.
+
+    echo '{"file": "answers.csv"}' | python -m spectral_irt.app.look
+
+The recognition is that of `read_responses`; nothing is decided here but which attributes are offered as groups.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spectral_irt.errors import ReadError, SpectralIrtError, printable
+
+if TYPE_CHECKING:
+    from spectral_irt.responses.reading.files import File
+    from spectral_irt.responses.reading.layout import Long, Wide
+    from spectral_irt.responses.reading.tabular import Table
+
+ITEM, PERSON, GROUP, RESPONSE, UNUSED = "item", "person", "group", "response", "unused"
+SHOWN_VALUES = 4  # of a column
+LONGEST_VALUE = 40  # characters of it
+MOST_SHOWN = 300  # columns with their values; of the others only the role is told
+MOST_GROUPS = 6  # an attribute with more values is not offered as groups
+FEWEST_PEOPLE = 30  # in each group, below which no comparison is made
+BOOKLETS = {"form", "booklet"}  # attributes of the test: people of different forms met different items
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstandard: what they unpack to cannot be told beforehand
+DEFLATED = 1032  # a byte cannot be unpacked to more than so many
+CHUNK = 1 << 20
+
+
+def look(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns of a file and their roles; where these are not clear, an error beside the columns."""
+    from spectral_irt.responses.reading.files import find_files
+    from spectral_irt.responses.reading.tabular import polars_errors_named
+    from spectral_irt.responses.reading.text_encodings import read_as_written
+
+    path = Path(asked["file"])
+    check_packing(path, asked.get("unpacked", float("inf")))
+    files = find_files(path, encoding=asked.get("encoding"))
+    if files[0].family == "json":
+        raise ReadError(f"{path.name} is JSON, which this page does not take; 'spectral-irt fit' in a terminal does.")
+    sheets = _sheets(files[0])
+    if asked.get("sheet") in sheets:
+        files = find_files(path, sheet=asked["sheet"])
+    with polars_errors_named(path.name):
+        try:
+            found: dict[str, Any] = read_as_written(files, lambda files: _found(files[0], asked))
+        except SpectralIrtError as error:
+            if len(sheets) < 2:
+                raise
+            found = {"error": error.for_shell(), "columns": [], "format": ""}
+    return {**found, "sheets": sheets}
+
+
+def check_packing(path: Path, most: float) -> None:
+    """Refuse what would unpack to more than so many bytes, or cannot say how much."""
+    with path.open("rb") as file:
+        start = file.read(4)
+    if start.startswith(PACKED):
+        raise ReadError(f"{path.name} is packed; unpack it first, or use 'spectral-irt fit' in a terminal.")
+    if start == b"PK\x03\x04" and path.stat().st_size * DEFLATED > most and _unpacked(path, most) > most:
+        raise ReadError(
+            f"{path.name} would unpack to more than {most / 1e9:.3g} GB; it was not opened. If it is what you mean, "
+            "save the sheet as CSV, or use 'spectral-irt fit' in a terminal."
+        )
+
+
+def _unpacked(path: Path, most: float) -> int:
+    """What an archive holds, counted by unpacking it, since its directory may lie; no more than a bit beyond `most`."""
+    count = 0
+    try:
+        with zipfile.ZipFile(path) as archive:
+            parts = archive.infolist()
+            if sum(part.file_size for part in parts) > most:
+                return sum(part.file_size for part in parts)
+        with path.open("rb") as file:
+            for part in parts:
+                file.seek(part.header_offset + 26)
+                name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
+                file.seek(name + extra, 1)
+                unpack, left = zlib.decompressobj(-zlib.MAX_WBITS), part.compress_size
+                while part.compress_type == zipfile.ZIP_DEFLATED and left > 0 and count <= most and not unpack.eof:
+                    data = file.read(min(CHUNK >> 6, left))
+                    left -= len(data) or left
+                    count += len(unpack.decompress(data))
+    except (zipfile.BadZipFile, zlib.error, OSError, ValueError):
+        pass  # the reader has words for it
+    return count
+
+
+def _sheets(file: File) -> list[str]:
+    if file.family != "workbook":
+        return []
+    from spectral_irt.responses.reading.workbooks import sheet_names
+
+    return [str(name) for name in sheet_names(file)]
+
+
+def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
+    from spectral_irt.responses.read import scoring_of
+    from spectral_irt.responses.reading.files import open_table
+    from spectral_irt.responses.reading.layout import Long, find_layout
+    from spectral_irt.responses.reading.request import Asked
+
+    table = open_table(file)
+    how = Asked(format=asked.get("format") or "auto", orient=asked.get("orient") or "users")
+    roles, error, layout = [UNUSED] * len(table.columns), "", None
+    try:
+        key = scoring_of(key=asked.get("key")).key or ()
+        layout = find_layout(table, how, key)
+        roles = _roles(table, layout)
+    except SpectralIrtError as problem:
+        error = problem.for_shell()
+    columns = [
+        {"name": str(name), "values": _values(table, k) if k < MOST_SHOWN else [], "role": role}
+        for k, (name, role) in enumerate(zip(table.columns, roles, strict=True))
+    ]
+    kind = how.format if layout is None else "long" if isinstance(layout, Long) else "wide"
+    return {"format": kind, "columns": columns, "error": error}
+
+
+def _roles(table: Table, layout: Long | Wide) -> list[str]:
+    """What each column was taken for."""
+    from spectral_irt.responses.reading.columns import CATEGORIES, says_attribute, words_of
+    from spectral_irt.responses.reading.layout import Long
+
+    roles = [UNUSED] * len(table.columns)
+    if isinstance(layout, Long):
+        people: int | None = layout.user
+        roles[layout.item], roles[layout.response] = ITEM, RESPONSE
+    else:
+        people = layout.label
+        for k in layout.columns:
+            roles[k] = ITEM
+    if people is not None:
+        roles[people] = PERSON
+    for k, name in enumerate(table.columns):
+        words = set(words_of(name))
+        category = says_attribute(name) and words & CATEGORIES
+        likely = roles[k] == UNUSED and not words & BOOKLETS and (category or _is_text(table, k))
+        if likely and _makes_groups(table, k, people, isinstance(layout, Long)):
+            roles[k] = GROUP
+    return roles
+
+
+def _is_text(table: Table, column: int) -> bool:
+    import polars as pl
+
+    from spectral_irt.responses.scorer import one_spelling
+
+    return one_spelling(table.head(column)).cast(pl.Float64, strict=False).count() == 0
+
+
+def _makes_groups(table: Table, column: int, people: int | None, long: bool) -> bool:
+    """Whether the people fall into a few groups by this column, all large enough to be compared."""
+    import polars as pl
+
+    from spectral_irt.responses.scorer import one_spelling
+
+    positions = [column, people] if long and people is not None else [column]
+    counts: dict[str, int] = {}
+    seen: set[tuple[Any, ...]] = set()
+    for piece, _ in table.pieces(positions):
+        piece = piece.with_columns(one_spelling(piece.to_series(0)).alias("0")).filter(pl.col("0").is_not_null())
+        if len(positions) == 2:  # a row is an answer: each person counts once
+            new = [row for row in piece.unique().iter_rows() if row not in seen]
+            seen.update(new)
+            values = pl.Series([row[0] for row in new], dtype=pl.String)
+        else:
+            values = piece.to_series(0)
+        for value, count in values.value_counts().iter_rows():
+            counts[value] = counts.get(value, 0) + count
+        if len(counts) > MOST_GROUPS:
+            return False
+    return len(counts) >= 2 and min(counts.values()) >= FEWEST_PEOPLE
+
+
+def _values(table: Table, column: int) -> list[str]:
+    """The first values that differ."""
+    values = table.head(column).drop_nulls().to_list()
+    texts = dict.fromkeys(str(value) for value in values)
+    return [printable(text[:LONGEST_VALUE]) for text in list(texts)[:SHOWN_VALUES]]
+
+
+def main() -> int:
+    """The answer goes to stdout; an error to stderr, in one line."""
+    asked = json.load(sys.stdin)
+    try:
+        answer = look(asked)
+    except SpectralIrtError as error:
+        print(f"error: {printable(error.for_shell())}", file=sys.stderr)
+        return 2
+    except Exception as error:
+        first, *_ = str(error).strip().splitlines() or [""]
+        print(f"internal error: {type(error).__name__}: {printable(first)}", file=sys.stderr)
+        return 1
+    json.dump(answer, sys.stdout)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,49 @@
+"""`spectral-irt app`: the commands on a local page."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from spectral_irt.errors import OptionError
+
+
+def app(
+    port: Annotated[
+        int,
+        typer.Option(metavar="NUMBER", min=0, max=65535, show_default=False, help="A free one by default."),
+    ] = 0,
+    limit: Annotated[str, typer.Option(metavar="SIZE", help="The largest file to take.")] = "200MB",
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", show_default=False, help="Open the page in a browser (default).")
+    ] = True,
+) -> None:
+    """A page on this machine that does the work of check, fit, report and score, without a terminal.
+
+    Drop a CSV file or a workbook, see what was recognized in it and correct
+    that, read what is odd, run, read the report, download tables, workbook and
+    bank, and score further people with the bank. Several files can be open, each
+    in its tab.
+
+    The page is for this machine alone and asks for the address that is shown
+    here, with its token. Nothing is sent anywhere, and when the command ends
+    nothing is kept.
+
+    \b
+    Examples
+      spectral-irt app
+      spectral-irt app --port 8050 --no-browser --limit 1GB
+    """
+    try:
+        import python_multipart  # noqa: F401
+        import starlette  # noqa: F401
+        import uvicorn  # noqa: F401
+    except ImportError as error:
+        raise OptionError(
+            f'the page needs {error.name}, which is not installed: pip install "spectral-irt[app]"'
+        ) from None
+    from spectral_irt.app.serve import serve
+    from spectral_irt.app.uploads import bytes_of
+
+    serve(port=port, limit=bytes_of(limit), browser=browser, say=lambda text: print(text, flush=True))

@@ -1,0 +1,366 @@
+"""Leaderboard: models ranked by what they answered, with how sure that ranking is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.calibration import Z95, Calibration
+from spectral_irt.errors import DesignError, OptionError, option
+from spectral_irt.estimators.base import KEEP_COVARIANCE
+from spectral_irt.estimators.spectral import SpectralRasch
+from spectral_irt.inference.clusters import clustered
+from spectral_irt.inference.ranking import covariance_among, drawn_ranks
+from spectral_irt.inference.ranks_together import order_p, ranks_together, sure_ranks
+from spectral_irt.inference.slopes import Slopes, slopes
+from spectral_irt.inference.spread import LEAST_SE, likely
+from spectral_irt.leaderboard.contrasts import Contrasts, compare_pairs, contrast_columns, tiers
+from spectral_irt.leaderboard.prompts import alike_prompts, model_families, prompt_columns, prompt_findings
+from spectral_irt.leaderboard.remarks import of_models, of_the_fit
+from spectral_irt.leaderboard.source import BENCHMARK, Source, read_source
+from spectral_irt.leaderboard.subjects import subject_columns
+from spectral_irt.persons.abilities import abilities
+from spectral_irt.responses import Finding, Responses, as_responses
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.turning import turned
+from spectral_irt.tables import Columns, make_table
+
+if TYPE_CHECKING:
+    from spectral_irt.leaderboard.plot import RankPlot
+
+Tell = Callable[[str], None]
+FEW, MORE_DRAWS = 100, 5  # of so few models, so many times the usual draws: the ends of intervals are far out
+
+
+class Leaderboard:
+    """Models with abilities, intervals, ranks and tiers, from who answered which prompt right.
+
+    The table is turned round: models are the items of a Rasch model and prompts its people, so that models are compared
+    on the prompts they share and errors are over the sampling of prompts.
+
+    Parameters
+    ----------
+    answers : Source, Responses, array or dataframe
+        Models are rows (people), prompts columns (items).
+    clustered_by : str or labels, optional
+        Prompts of the same cluster (passage, subject) may be answered alike: an attribute of the prompts, or a label
+        for each. Runs of the same prompt are a cluster by themselves.
+    by : str or labels, optional
+        Subjects for tables of their own; by default the benchmarks where there are several.
+    seed : int
+        Of the draws behind ranks and adjusted p-values.
+    progress : callable, optional
+        Told in a few words what is being computed.
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> data = simulate.rasch(6, 300, seed=1)  # six models, 300 prompts
+    >>> board = Leaderboard(data.responses)
+    >>> board
+    <Leaderboard: 6 models, 300 prompts, 1,800 answers>
+    >>> best = board.models()["model"][0]
+    >>> bool(best == data.responses.users[data.ability.argmax()])
+    True
+    """
+
+    def __init__(
+        self, answers: Any, *, clustered_by: Any = None, by: Any = None, seed: int = 0, progress: Tell | None = None
+    ) -> None:
+        self.source = answers if isinstance(answers, Source) else Source.of(as_responses(answers))
+        self.answers: Responses = self.source.answers
+        self.seed = seed
+        self.tell: Tell = progress or (lambda text: None)
+        if self.answers.n_users < 2:
+            raise DesignError(
+                f"{self.answers.source}: a leaderboard compares models, and there is "
+                f"{self.answers.n_users or 'none'}. Read the "
+                "answers of two models or more."
+            )
+        self._clusters = self._labels("clustered_by", clustered_by)
+        benchmarks = self.source.attributes.get(BENCHMARK)
+        if by is None and benchmarks is not None and len(set(benchmarks.tolist())) > 1:
+            by = BENCHMARK
+        self._subjects = self._labels("by", by)
+        self.cluster_word = clustered_by if isinstance(clustered_by, str) else "cluster"
+        self.subject_word = by if isinstance(by, str) else "subject"
+
+    @classmethod
+    def read(
+        cls,
+        paths: Any,
+        *,
+        clustered_by: str | None = None,
+        by: str | None = None,
+        seed: int = 0,
+        progress: Callable[[float, str], None] | None = None,
+        **options: Any,
+    ) -> Leaderboard:
+        """A leaderboard from logs of a harness, from folders of them, or from a table of models and prompts.
+
+        The options are those of `leaderboard.source.read_source`: `metric`, `threshold`, `duplicates`, `prompts` and
+        more.
+        """
+        wanted = [name for name in dict.fromkeys((clustered_by, by)) if name is not None]
+        source = read_source(paths, wanted=wanted, progress=progress, **options)
+        tell = None if progress is None else (lambda text: progress(0.0, text))
+        return cls(source, clustered_by=clustered_by, by=by, seed=seed, progress=tell)
+
+    def _labels(self, name: str, given: Any) -> NDArray[Any] | None:
+        if given is None:
+            return None
+        if isinstance(given, str):
+            return self.source.attribute(given)
+        labels = np.array(list(given), dtype=object)
+        if len(labels) != self.answers.n_items:
+            raise OptionError(
+                option(name),
+                f" has {len(labels):,} labels, and there are {self.answers.n_items:,} prompts; give one for each.",
+            )
+        return labels
+
+    def __repr__(self) -> str:
+        n = self.answers
+        return f"<Leaderboard: {n.n_users:,} models, {n.n_items:,} prompts, {n.n_responses:,} answers>"
+
+    # ---------------------------------------------------------------------------------------- what is fitted
+
+    @cached_property
+    def by_prompt(self) -> Responses:
+        """The same answers with prompts as people and models as items."""
+        return turned(self.answers)
+
+    @cached_property
+    def _fitted(self) -> tuple[Calibration, Floats | None]:
+        self.tell("abilities of the models")
+        dense = self.answers.n_users <= KEEP_COVARIANCE
+        fit = _fit(self.by_prompt, "dense" if dense else "auto")
+        made, covariance = fit.calibration_, fit.covariance() if dense else None
+        labels = self._clusters
+        name = f"clusters ({self.cluster_word})"
+        if labels is None and self.source.repeated:
+            labels, name = self.source.prompt, "prompts, some of them run several times"
+        if labels is None:
+            return made, covariance
+        self.tell("errors for clusters of prompts")
+        whole = np.array([None if label == "" else label for label in labels.tolist()], dtype=object)
+        made, found = clustered(made, self.by_prompt, whole, name=name)
+        return made, found.covariance
+
+    @property
+    def calibration(self) -> Calibration:
+        """The models as items: difficulty is minus ability."""
+        return self._fitted[0]
+
+    @property
+    def ability(self) -> Floats:
+        """Of each model, in the order of the answers; their mean is zero."""
+        return -self.calibration.difficulty
+
+    @property
+    def se(self) -> Floats:
+        return self.calibration.se
+
+    @cached_property
+    def _known(self) -> NDArray[np.bool_]:
+        return np.isfinite(self.ability) & np.isfinite(self.se)
+
+    @cached_property
+    def order(self) -> Ints:
+        """Models from the best to the last; those without an estimate last."""
+        return np.argsort(-np.where(np.isfinite(self.ability), self.ability, -np.inf), kind="stable")
+
+    @cached_property
+    def contrasts_found(self) -> Contrasts:
+        """All pairs of models: differences in ability with p adjusted for all, and exact McNemar."""
+        self.tell("pairs of models")
+        m, known = len(self.ability), self._known
+        z, p = np.zeros((m, m)), np.ones((m, m))
+        if known.any():
+            rng = np.random.default_rng([1, self.seed])
+            among = covariance_among(self._fitted[1], known)
+            some = order_p(self.ability[known], np.maximum(self.se[known], LEAST_SE), covariance=among, rng=rng)
+            z[np.ix_(known, known)], p[np.ix_(known, known)] = some
+        return compare_pairs(z, p, self.by_prompt)
+
+    @cached_property
+    def _ranks(self) -> tuple[Ints, Ints, Ints, Ints]:
+        """Intervals of the ranks: learned, and sure."""
+        m, known = len(self.ability), self._known
+        unknown = m - int(known.sum())  # they may be anywhere
+        low, high = np.ones((2, m), dtype=np.int64), np.full((2, m), m, dtype=np.int64)
+        if known.any():
+            rng = np.random.default_rng([2, self.seed])
+            places, among = likely(self.calibration), covariance_among(self._fitted[1], known)
+            rounds = MORE_DRAWS if m <= FEW else 1
+            drawn = np.concatenate([drawn_ranks(places, covariance=among, rng=rng) for _ in range(rounds)])
+            low[0, known], high[0, known] = ranks_together(m - unknown + 1 - drawn)
+            found = self.contrasts_found
+            some = np.ix_(known, known)
+            low[1, known], high[1, known] = sure_ranks(found.z[some], found.p[some])
+            low[0], high[0] = np.maximum(low[0], low[1]), np.minimum(high[0], high[1])  # what is sure is sure
+            high[:, known] += unknown
+        return low[0], high[0], low[1], high[1]
+
+    @cached_property
+    def tier(self) -> Ints:
+        """Of each model: models of a tier are not surely worse than its first."""
+        return tiers(self.order, self.contrasts_found.sure)
+
+    @cached_property
+    def easiness(self) -> Floats:
+        """Of each prompt, on the scale of the abilities."""
+        return abilities(self.by_prompt, self.calibration.difficulty, "wle").ability
+
+    @cached_property
+    def slopes(self) -> Slopes:
+        """How steeply each prompt rises with the ability of models; see `inference.slopes`."""
+        self.tell("slopes of the prompts")
+        return slopes(self.answers, self.ability, "prompts")
+
+    # ---------------------------------------------------------------------------------------------- tables
+
+    def model_columns(self) -> Columns:
+        """Models from the best down; see docs/reference/files.md."""
+        order = self.order
+        n, right = self.answers.counts, self.answers.scores
+        accuracy = np.divide(right, n, out=np.full(len(n), np.nan), where=n > 0)
+        low, high, sure_low, sure_high = self._ranks
+        columns = {
+            "model": self.answers.users,
+            "ability": self.ability,
+            "se": self.se,
+            "ci_low": self.ability - Z95 * self.se,
+            "ci_high": self.ability + Z95 * self.se,
+            "rank_low": low,
+            "rank_high": high,
+            "rank_low_sure": sure_low,
+            "rank_high_sure": sure_high,
+            "tier": self.tier,
+            "n": n,
+            "right": right,
+            "accuracy": accuracy,
+            "status": self.calibration.status,
+        }
+        return {"rank": np.arange(1, len(order) + 1), **{name: values[order] for name, values in columns.items()}}
+
+    def contrast_columns(self) -> Columns:
+        """Pairs of models, the better first; see docs/reference/files.md."""
+        from scipy.special import ndtri
+
+        m = len(self.order)
+        critical = float(-ndtri(0.025 / (m * (m - 1) / 2)))
+        n = self.answers.n_items
+        return contrast_columns(self.contrasts_found, self.order, self.answers.users, self.ability, critical, n)
+
+    @cached_property
+    def _prompt_columns(self) -> Columns:
+        known = {name: values for name, values in self.source.attributes.items() if name != BENCHMARK}
+        columns = prompt_columns(self.answers, -self.easiness, self.slopes)
+        first = {"prompt": columns.pop("prompt")}
+        if BENCHMARK in self.source.attributes:
+            first[BENCHMARK] = self.source.attributes[BENCHMARK]
+        return {**first, **known, **columns}
+
+    def prompt_columns(self) -> Columns:
+        """Every prompt; see docs/reference/files.md."""
+        return self._prompt_columns
+
+    @cached_property
+    def _subject_columns(self) -> Columns | None:
+        if self._subjects is None:
+            return None
+        self.tell(f"tables by {self.subject_word}")
+        return subject_columns(self.by_prompt, self._subjects, self.answers.users)
+
+    def subject_columns(self) -> Columns | None:
+        """Every subject and model, or None where there are no subjects."""
+        return self._subject_columns
+
+    @cached_property
+    def alike(self) -> tuple[Columns | None, str]:
+        """Pairs of prompts that behave alike, and a sentence; see `leaderboard.prompts.alike_prompts`."""
+        self.tell("prompts that behave alike")
+        return alike_prompts(self.by_prompt, self.ability, self.slopes)
+
+    @cached_property
+    def families(self) -> list[list[int]]:
+        """Groups of models whose answers go together beyond their abilities."""
+        self.tell("families of models")
+        return model_families(self.by_prompt, self.ability, self.easiness)
+
+    @cached_property
+    def findings(self) -> tuple[Finding, ...]:
+        """What is odd, in the logs, the models and the prompts."""
+        return (
+            *self.answers.notes,
+            *of_the_fit(self.calibration.findings),
+            *of_models(self),
+            *prompt_findings(self._prompt_columns),
+        )
+
+    def models(self) -> Any:
+        """The models as a dataframe."""
+        return make_table(self.model_columns(), self.answers.frame_kind)
+
+    def contrasts(self) -> Any:
+        """The pairs as a dataframe."""
+        return make_table(self.contrast_columns(), self.answers.frame_kind)
+
+    def prompts(self) -> Any:
+        """The prompts as a dataframe."""
+        return make_table(self.prompt_columns(), self.answers.frame_kind)
+
+    def subjects(self) -> Any:
+        """Subjects and models as a dataframe, or None."""
+        columns = self.subject_columns()
+        return None if columns is None else make_table(columns, self.answers.frame_kind)
+
+    # ------------------------------------------------------------------------------------------- ways out
+
+    @property
+    def plot(self) -> RankPlot:
+        """The models with the intervals of their ranks: `board.plot.save("ranks.svg")`."""
+        from spectral_irt.leaderboard.plot import RankPlot
+
+        return RankPlot.of(self)
+
+    def markdown(self, most: int | None = None) -> str:
+        """The leaderboard as a Markdown table with what is to be said about it."""
+        from spectral_irt.leaderboard.words import markdown
+
+        return markdown(self, most)
+
+    def record(self) -> dict[str, Any]:
+        """All of it as data: the content of `leaderboard.json`."""
+        from spectral_irt.leaderboard.folder import record
+
+        return record(self)
+
+    def write(self, folder: str | Path) -> list[Path]:
+        """Write tables, Markdown, JSON and the plot to a folder, complete or not at all; their paths."""
+        from spectral_irt.leaderboard.folder import write_board
+
+        return write_board(self, Path(folder))
+
+    def report(self, path: str | Path) -> Path:
+        """Write one HTML page that needs no network."""
+        from spectral_irt.leaderboard.page import write_page
+
+        return write_page(self, Path(path))
+
+
+def _fit(by_prompt: Responses, se: str) -> SpectralRasch:
+    """Without a prior where every model has an estimate of its own: a prior draws models with few prompts together."""
+    try:
+        fit = SpectralRasch(se=se, regularization=0).fit(by_prompt)
+        if np.all(fit.status_ == "ok"):
+            return fit
+    except DesignError:
+        pass
+    return SpectralRasch(se=se).fit(by_prompt)

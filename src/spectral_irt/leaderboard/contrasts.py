@@ -1,0 +1,153 @@
+"""Every two models compared on the prompts they share: difference in ability, and exact McNemar beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.chain.pairs import pair_counts
+from spectral_irt.inference.mcnemar import holm, mcnemar
+from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.tables import Columns
+
+LEVEL = 0.05
+POWER = 0.8416  # standard normal quantile of 80%: the chance with which a difference is to be found
+FULL = 0.05  # share of cells with an answer from which dense products are faster than sparse ones
+ROWS = 4_000  # prompts multiplied at a time; counts below 16 million are exact in single precision
+ALL = 450  # models up to which every pair is listed (100,000 rows); beyond, neighbors and the first against all
+
+
+@dataclass(frozen=True, eq=False)
+class Contrasts:
+    """All pairs of models, in the order of the ranking.
+
+    Attributes
+    ----------
+    z, p : models x models
+        Of the difference in ability, row minus column; p adjusted for all pairs.
+    wins : models x models
+        Prompts that the row has right and the column wrong.
+    p_mcnemar : models x models
+        Exact, adjusted by Holm.
+    """
+
+    z: Floats
+    p: Floats
+    wins: Floats
+    p_mcnemar: Floats
+
+    @property
+    def sure(self) -> NDArray[np.bool_]:
+        """Row surely above column."""
+        found: NDArray[np.bool_] = (self.p < LEVEL) & (self.z > 0)
+        return found
+
+    @property
+    def sure_mcnemar(self) -> NDArray[np.bool_]:
+        """Row surely more often right than column, by McNemar and Holm."""
+        found: NDArray[np.bool_] = (self.p_mcnemar < LEVEL) & (self.wins > self.wins.T)
+        return found
+
+    def disagreements(self) -> tuple[int, int, int]:
+        """Pairs told apart by ability alone, by McNemar alone, and by both in opposite directions."""
+        ours, theirs = self.sure, self.sure_mcnemar
+        mine, other = ours | ours.T, theirs | theirs.T
+        return (
+            int((mine & ~other).sum()) // 2,
+            int((other & ~mine).sum()) // 2,
+            int((ours & theirs.T).sum()),
+        )
+
+
+def compare_pairs(z: Floats, p: Floats, by_prompt: Responses) -> Contrasts:
+    """Contrasts from the differences in ability and the answers (prompts as people, models as items)."""
+    wins = differing(by_prompt)
+    first, second = np.triu_indices(len(wins), 1)
+    adjusted = np.ones_like(wins)
+    adjusted[first, second] = holm(mcnemar(wins[first, second], wins[second, first]))
+    adjusted[second, first] = adjusted[first, second]
+    return Contrasts(z, p, wins, adjusted)
+
+
+def differing(by_prompt: Responses) -> Floats:
+    """For every two models, prompts that the row has right and the column wrong: McNemar's counts of all pairs."""
+    m = by_prompt.n_items
+    if by_prompt.n_responses < FULL * m * by_prompt.n_users:
+        return np.asarray(pair_counts(by_prompt, dense=True), dtype=float)
+    found: Floats = by_prompt.sum(_wins, m)
+    return found
+
+
+def _wins(block: Block, m: int) -> Floats:
+    """The same of a block, by products of dense strips of prompts: many times faster where most cells are filled."""
+    total = np.zeros((m, m))
+    halves = block.halves(m)
+    for start in range(0, block.n_users, ROWS):
+        right, wrong = (half[start : start + ROWS].toarray().astype(np.float32) for half in halves)
+        total += right.T @ wrong
+    return total
+
+
+def listed_pairs(m: int) -> tuple[Ints, Ints]:
+    """Pairs of places in the ranking that are listed: all, or of many models neighbors and the first against all."""
+    if m <= ALL:
+        return np.triu_indices(m, 1)
+    first = np.concatenate([np.zeros(m - 1, dtype=int), np.arange(1, m - 1)])
+    return first, np.concatenate([np.arange(1, m), np.arange(2, m)])
+
+
+def contrast_columns(
+    found: Contrasts, order: Ints, labels: NDArray[np.object_], ability: Floats, critical: float, n_prompts: int
+) -> Columns:
+    """The pairs as a table, better model first."""
+    i, j = listed_pairs(len(order))
+    a, b = order[i], order[j]
+    z = found.z[a, b]
+    difference = ability[a] - ability[b]
+    from scipy.special import ndtr
+
+    more = prompts_needed(z, critical, n_prompts) - n_prompts
+    return {
+        "model": labels[a],
+        "other": labels[b],
+        "difference": difference,
+        "se": np.divide(difference, z, out=np.full(len(z), np.nan), where=z != 0),
+        "z": z,
+        "p": 2 * ndtr(-np.abs(z)),
+        "p_adjusted": found.p[a, b],
+        "model_only": found.wins[a, b].astype(np.int64),
+        "other_only": found.wins[b, a].astype(np.int64),
+        "mcnemar_p": mcnemar(found.wins[a, b], found.wins[b, a]),
+        "mcnemar_p_holm": found.p_mcnemar[a, b],
+        "more_prompts": np.maximum(more, 0),
+    }
+
+
+def prompts_needed(z: Floats, critical: float, n_prompts: int) -> Floats:
+    """Prompts like these with which a difference of this size would be found with a chance of 80%.
+
+    |z| grows with the square root of the number of prompts, and has to pass the critical value by 0.84.
+
+    >>> prompts_needed(np.array([3.8416]), 3.0, 500).tolist()
+    [500.0]
+    """
+    with np.errstate(divide="ignore"):
+        return np.ceil(n_prompts * ((critical + POWER) / np.abs(z)) ** 2 - 1e-6)
+
+
+def tiers(order: Ints, sure: NDArray[np.bool_]) -> Ints:
+    """The tier of each model: down the ranking, a new one begins with a model surely below the first of the current.
+
+    >>> tiers(np.array([2, 0, 1]), np.array([[0, 0, 0], [0, 0, 0], [0, 1, 0]], dtype=bool)).tolist()
+    [1, 2, 1]
+    """
+    out = np.ones(len(order), dtype=np.int64)
+    leader, tier = order[0], 1
+    for model in order[1:]:
+        if sure[leader, model]:
+            leader, tier = model, tier + 1
+        out[model] = tier
+    return out

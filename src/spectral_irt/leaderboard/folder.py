@@ -1,0 +1,128 @@
+"""The leaderboard as files: tables, Markdown, JSON and the plot; complete or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectral_irt.analysis.folder import PROGRAM, written_with
+from spectral_irt.analysis.record import versions
+from spectral_irt.errors import OutputError, for_shell, listed
+from spectral_irt.leaderboard.words import markdown
+from spectral_irt.plots.saving import write_figure
+from spectral_irt.tables import Columns, write_csv, write_json
+from spectral_irt.writing import all_or_nothing, naming
+
+if TYPE_CHECKING:
+    from spectral_irt.leaderboard.board import Leaderboard
+
+COMMAND = "leaderboard"
+RECORD, TEXT, PICTURE = "leaderboard.json", "leaderboard.md", "ranks.svg"
+NAMED = 1000  # labels that a finding lists in the record
+
+
+def tables_of(board: Leaderboard) -> dict[str, Columns]:
+    """The tables that are written, by the names of their files."""
+    tables = {"models": board.model_columns(), "contrasts": board.contrast_columns(), "prompts": board.prompt_columns()}
+    subjects = board.subject_columns()
+    if subjects is not None:
+        tables["subjects"] = subjects
+    alike, _ = board.alike
+    if alike is not None and len(alike["prompt"]):
+        tables["alike_prompts"] = alike
+    return tables
+
+
+def record(board: Leaderboard) -> dict[str, Any]:
+    """What was compared, how, and what came of it."""
+    ours, theirs, opposite = board.contrasts_found.disagreements()
+    slopes = board.slopes
+    models = board.model_columns()
+    return {
+        "program": PROGRAM,
+        "command": COMMAND,
+        "outputs": [],
+        "versions": versions(),
+        "input": {
+            "source": board.answers.source,
+            "metrics": list(board.source.metrics),
+            "clustered_by": None if board._clusters is None else board.cluster_word,
+            "by": None if board._subjects is None else board.subject_word,
+            "repeated_prompts": board.source.repeated,
+            "seed": board.seed,
+        },
+        "counts": {
+            "models": board.answers.n_users,
+            "prompts": board.answers.n_items,
+            "answers": board.answers.n_responses,
+            "tiers": int(board.tier.max()),
+        },
+        "data_digest": board.answers.digest(),
+        "se_method": board.calibration.provenance.se_method,
+        "models": [
+            dict(zip(models, row, strict=True)) for row in zip(*(_plain(v) for v in models.values()), strict=True)
+        ],
+        "mcnemar": {"ability_alone": ours, "mcnemar_alone": theirs, "opposite": opposite},
+        "slopes": {
+            "chi2": slopes.chi2,
+            "df": slopes.df,
+            "p": slopes.p,
+            "spread": slopes.spread,
+            "share_below_zero": float(np.nanmean(slopes.slope < 0)) if np.isfinite(slopes.slope).any() else None,
+            "surely_below_zero": int(slopes.negative.sum()),
+            "sentence": slopes.sentence,
+        },
+        "alike_prompts": board.alike[1],
+        "families": [[board.answers.users[k] for k in group] for group in board.families],
+        "findings": [
+            {
+                **one.to_dict(),
+                "sentence": for_shell(one.sentence),
+                "remedy": for_shell(one.remedy),
+                "items": one.items[:NAMED],
+            }
+            for one in board.findings
+        ],
+    }
+
+
+def _plain(values: Any) -> Iterable[Any]:
+    found: Iterable[Any] = values.tolist()
+    return found
+
+
+def write_board(board: Leaderboard, folder: Path, *, inputs: Iterable[str | Path] = ()) -> list[Path]:
+    """All files of a leaderboard."""
+    tables = tables_of(board)
+    targets = [folder / f"{name}.csv" for name in tables] + [folder / name for name in (RECORD, TEXT, PICTURE)]
+    stale = _stale(folder, targets)
+    with all_or_nothing(targets, inputs=inputs, stale=stale) as drafts:
+        for draft, target in zip(drafts, targets, strict=True):
+            with naming(target):
+                if target.suffix == ".csv":
+                    write_csv(draft, tables[target.stem])
+                elif target.name == RECORD:
+                    write_json(draft, {**record(board), "outputs": [path.name for path in targets]})
+                elif target.name == TEXT:
+                    draft.write_text(markdown(board), encoding="utf-8", newline="\n")
+                else:
+                    figure: Any = board.plot.plot().figure
+                    write_figure(figure, draft, target)
+    return targets
+
+
+def _stale(folder: Path, targets: list[Path]) -> list[Path]:
+    """Files of an earlier leaderboard that the new one has not; an error where somebody else's file is in the way."""
+    if folder.exists() and not folder.is_dir():
+        raise OutputError(f"{str(folder)!r} is a file, not a directory; choose another place. Nothing was written.")
+    ours = written_with(folder / RECORD)
+    foreign = [path.name for path in targets if path.exists() and path.name not in ours]
+    if foreign:
+        raise OutputError(
+            f"{str(folder)!r} holds {listed(foreign)}, which no leaderboard wrote there with {RECORD}; choose another "
+            "directory, or move it away. Nothing was written."
+        )
+    return [folder / name for name in sorted(ours) if (folder / name).is_file() and folder / name not in targets]

@@ -1,0 +1,192 @@
+"""The leaderboard as one HTML page, in the look of the report and as safe as it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectral_irt import __version__
+from spectral_irt.errors import for_shell, printable
+from spectral_irt.leaderboard.words import headline_text, how_to_read
+from spectral_irt.report.blocks import MOST, Column, DataTable, FindingList, How, Lines, Section, Text, short
+from spectral_irt.report.page import check_place, rendered
+from spectral_irt.report.pictures import picture
+from spectral_irt.tables import Columns
+from spectral_irt.writing import all_or_nothing, naming
+
+if TYPE_CHECKING:
+    from spectral_irt.leaderboard.board import Leaderboard
+
+COMMAND = "spectral-irt leaderboard ... -o board"
+NAMED = 200  # labels of a finding that the page lists
+PAIRS, PROMPTS, SUBJECTS = 5_000, 10_000, 5_000  # rows in the page; the files have all
+
+MODELS = (
+    Column("rank", "rank", 0),
+    Column("model", "model"),
+    Column("ability", "ability", 2),
+    Column("se", "se", 3),
+    Column("rank_low", "ranks from", 0),
+    Column("rank_high", "to", 0),
+    Column("tier", "tier", 0),
+    Column("accuracy", "accuracy", 3),
+    Column("n", "prompts", 0),
+    Column("ci_low", "95% from", 2, closed=True),
+    Column("ci_high", "95% to", 2, closed=True),
+    Column("rank_low_sure", "surely from rank", 0, closed=True),
+    Column("rank_high_sure", "surely to rank", 0, closed=True),
+    Column("status", "status", closed=True),
+)
+CONTRASTS = (
+    Column("model", "model"),
+    Column("other", "other model"),
+    Column("difference", "difference", 3),
+    Column("se", "se", 3),
+    Column("p_adjusted", "p, all pairs", 4, p=True),
+    Column("model_only", "wins", 0),
+    Column("other_only", "losses", 0),
+    Column("mcnemar_p_holm", "McNemar p, Holm", 4, p=True),
+    Column("more_prompts", "more prompts needed", 0),
+)
+OF_PROMPTS = (
+    Column("prompt", "prompt"),
+    Column("right", "models right", 0),
+    Column("n", "of", 0),
+    Column("difficulty", "difficulty", 2),
+    Column("slope", "slope", 2),
+    Column("slope_se", "se of slope", 2),
+    Column("flag", "flag"),
+)
+OF_SUBJECTS = (
+    Column("subject", "subject"),
+    Column("model", "model"),
+    Column("n", "prompts", 0),
+    Column("accuracy", "accuracy", 3),
+    Column("ability", "ability", 2),
+    Column("se", "se", 2),
+    Column("rank", "rank", 0),
+)
+
+
+def write_page(board: Leaderboard, path: Path, *, inputs: Iterable[str | Path] = ()) -> Path:
+    """The page as an HTML file, complete or not at all."""
+    check_place(path)
+    with all_or_nothing([path], inputs=inputs) as (draft,), naming(path):
+        draft.write_text(page(board), encoding="utf-8", newline="\n")
+    return path
+
+
+def page(board: Leaderboard) -> str:
+    """The page as HTML."""
+    return rendered(f"Leaderboard: {printable(board.answers.source)}", sections(board), __version__)
+
+
+def sections(board: Leaderboard) -> list[Section]:
+    """Models, findings, ranks, pairs, subjects, prompts."""
+    found = [_models(board), _ranks(board), _findings(board), _pairs(board)]
+    subjects = board.subject_columns()
+    if subjects is not None:
+        table = _table(
+            "subjects", f"Models by {board.subject_word}", OF_SUBJECTS, subjects, SUBJECTS, "board.subjects()"
+        )
+        found.append(Section("subjects", f"By {board.subject_word}", table))
+    return [*found, _prompts(board)]
+
+
+def _models(board: Leaderboard) -> Section:
+    table = DataTable(
+        "models",
+        "Models from the best down; ability in logits",
+        MODELS[1:2] + MODELS[:1] + MODELS[2:],
+        board.model_columns(),
+        How(COMMAND, "board.models()", "models.csv"),
+        filters=("tier",),
+        noun="models",
+    )
+    return Section("models", "Models", (Text(headline_text(board)), table, Lines(tuple(how_to_read(board)))))
+
+
+def _ranks(board: Leaderboard) -> Section:
+    models = board.model_columns()
+    spans = models["rank_high"] - models["rank_low"] + 1
+    alt = (
+        f"Ranks of the models with intervals. First: {short(models['model'][0], 40)}, ranks {models['rank_low'][0]} to "
+        f"{models['rank_high'][0]}. An interval has {np.median(spans):.0f} ranks in the middle of all. The table of "
+        "models "
+        "has the numbers."
+    )
+    return Section("ranks", "How sure the ranks are", (picture(board.plot, alt),))
+
+
+def _findings(board: Leaderboard) -> Section:
+    rows = tuple(
+        {
+            "severity": one.severity,
+            "sentence": for_shell(one.sentence),
+            "remedy": for_shell(one.remedy),
+            "items": [short(item) for item in one.items[:NAMED]],
+            "more": max(len(one.items) - NAMED, 0),
+        }
+        for one in board.findings
+    )
+    return Section("findings", "Findings", (FindingList(rows),) if rows else (Text("Nothing odd."),))
+
+
+def _pairs(board: Leaderboard) -> Section:
+    ours, theirs, opposite = board.contrasts_found.disagreements()
+    said = (
+        "Every two models on the prompts both answered. The difference in ability has p adjusted for all pairs (the "
+        "largest error among those not yet told apart); McNemar's exact test of accuracies, adjusted by Holm, stands "
+        f"beside it. They disagree in {ours + theirs + opposite:,} pairs. The last column says how many more prompts "
+        "of "
+        "this kind would show a difference of this size with a chance of 80%."
+    )
+    table = _table(
+        "contrasts",
+        "Pairs of models, the better first",
+        CONTRASTS,
+        board.contrast_columns(),
+        PAIRS,
+        "board.contrasts()",
+    )
+    return Section("pairs", "Pairs of models", (Text(said), *table))
+
+
+def _prompts(board: Leaderboard) -> Section:
+    columns = board.prompt_columns()
+    # What is odd comes first, then the flattest.
+    slope = np.where(np.isfinite(columns["slope"]), columns["slope"], np.inf)
+    order = np.lexsort((slope, columns["flag"] != "better models fail"))
+    values = {name: column[order] for name, column in columns.items()}
+    table = _table(
+        "prompts", "Prompts, the most suspicious first", OF_PROMPTS, values, PROMPTS, "board.prompts()", ("flag",)
+    )
+    blocks: list[Any] = [Text(board.slopes.sentence), *table]
+    alike, said = board.alike
+    blocks.append(Text(said))
+    if alike is not None and len(alike["prompt"]):
+        heads = (Column("prompt", "prompt"), Column("other", "other prompt"), Column("correlation", "correlation", 2))
+        blocks += _table("alike_prompts", "Prompts that behave alike", heads, alike, PAIRS, "board.alike")
+    return Section("prompts", "Prompts", tuple(blocks))
+
+
+def _table(
+    name: str,
+    caption: str,
+    columns: tuple[Column, ...],
+    values: Columns,
+    most: int,
+    python: str,
+    filters: tuple[str, ...] = (),
+) -> tuple[Any, ...]:
+    """A table of the first rows, and a word where there are more."""
+    rows = len(next(iter(values.values())))
+    most = min(most, MOST)
+    some = {key: column[:most] for key, column in values.items()}
+    table = DataTable(name, caption, columns, some, How(COMMAND, python, f"{name}.csv"), filters=filters)
+    if rows <= most:
+        return (table,)
+    return (Text(f"The first {most:,} rows of {rows:,}; {name}.csv has all."), table)

@@ -1,0 +1,408 @@
+"""A short list of prompts, and the score on the whole benchmark that a model's answers to it predict.
+
+The model's ability comes from its answers to the list, at difficulties that other models gave the prompts; the whole
+score is what it got right on the list and what such an ability has right on the rest, on average. A line through
+the calibration models takes off what the Rasch model gets wrong.
+
+How far predictions err is measured, not derived: models are left out, a tenth at a time, with the choice of the list,
+the difficulties and the line all made without them. The interval takes the quantile of their errors that holds a new
+model in 95% of cases if it is one more of the same kind (conformal prediction, after Vovk). The same is
+done with random lists of the same size.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.errors import BankError, DesignError, OptionError, check_option, listed, option
+from spectral_irt.estimators.spectral import SpectralRasch
+from spectral_irt.leaderboard.choosing import choose, spread_out
+from spectral_irt.leaderboard.source import Source
+from spectral_irt.model import sigmoid
+from spectral_irt.persons.abilities import abilities
+from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.labels import positions
+from spectral_irt.tables import Columns
+
+METHODS = ("auto", "spread", "information")
+KIND = "spectral-irt short list"
+VERSION = 1
+LEVEL = 0.95
+FOLDS = 10
+LEAST = 20  # models: with fewer than 19 no quantile of their errors holds 95%
+MOST = 400  # models whose errors are looked at; a quantile needs no more
+RANDOM = 5  # random lists for comparison
+GRID = 81  # abilities, within five standard deviations
+REACH = 5.0
+ENOUGH = 0.9  # of the list that a model has to have answered for an interval
+
+Tell = Callable[[str], None]
+Chooser = Callable[[Floats, Floats, Floats], Ints]  # answers, abilities, difficulties -> positions of prompts
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor:
+    """From answers to a list to the score on everything.
+
+    Attributes
+    ----------
+    chosen : int array
+        Positions of the prompts.
+    difficulty : float array
+        Of the chosen ones.
+    grid, log_prior, rest : float arrays
+        Abilities, their distribution, and the mean chance of a right answer to the other prompts at each.
+    n_all : int
+    line : (float, float)
+        Slope and height of the line through the calibration models.
+    """
+
+    chosen: Ints
+    difficulty: Floats
+    grid: Floats
+    log_prior: Floats
+    rest: Floats
+    n_all: int
+    line: tuple[float, float] = (1.0, 0.0)
+
+    def ability(self, answers: Floats) -> tuple[Floats, Floats]:
+        """Posterior mean and standard deviation from answers to the list (models x prompts; NaN: not answered)."""
+        p = sigmoid(self.grid - self.difficulty[:, None])
+        there = np.isfinite(answers)
+        right, wrong = np.where(there, answers, 0.0), np.where(there, 1 - answers, 0.0)
+        log = right @ np.log(p) + wrong @ np.log1p(-p) + self.log_prior
+        weight = np.exp(log - log.max(axis=1, keepdims=True))
+        weight /= weight.sum(axis=1, keepdims=True)
+        mean = weight @ self.grid
+        return mean, np.sqrt(np.maximum(weight @ self.grid**2 - mean**2, 0))
+
+    def raw(self, answers: Floats) -> Floats:
+        """The score on everything, before the line."""
+        theta = self.ability(answers)[0]
+        at = sigmoid(theta[:, None] - self.difficulty)
+        on_list = np.where(np.isfinite(answers), answers, at).sum(axis=1)
+        others = self.n_all - len(self.chosen)
+        return (on_list + others * np.interp(theta, self.grid, self.rest)) / self.n_all
+
+    def score(self, answers: Floats) -> Floats:
+        slope, height = self.line
+        return np.clip(slope * self.raw(answers) + height, 0.0, 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ShortList:
+    """Prompts to ask, and what answers to them say of the whole; `ShortList.choose(source, 100)` makes one.
+
+    Attributes
+    ----------
+    prompts : labels
+        In the order in which they were chosen.
+    subject : labels or None
+    predictor : Predictor
+    reach : float
+        Half the width of the 95% interval is this times sqrt(score (1 - score)).
+    error, error_random : float
+        Root mean square error of the score of models that were left out: of this list, and of random ones of its size.
+    n_models : int
+        Models that were left out in turn.
+    method : str
+    """
+
+    prompts: NDArray[np.object_]
+    subject: NDArray[np.object_] | None
+    predictor: Predictor
+    reach: float
+    error: float
+    error_random: float
+    n_models: int
+    method: str
+    findings: tuple[Finding, ...] = field(default=())
+
+    @classmethod
+    def choose(
+        cls,
+        source: Source | Responses,
+        items: int = 100,
+        *,
+        method: str = "auto",
+        by: str | None = None,
+        seed: int = 0,
+        progress: Tell | None = None,
+    ) -> ShortList:
+        """A list of so many prompts.
+
+        Parameters
+        ----------
+        source : Source or Responses
+            Models as people, prompts as items. Only models that answered every prompt count.
+        method : "auto", "spread" or "information"
+            "information": prompts that measure ability best over the range of models, greedily; best where the Rasch
+            model holds. "spread": evenly over subjects and difficulties; best where it does not, since a list should
+            then be like the whole. "auto" (default): the one with the smaller error on models left out.
+        by : str, optional
+            Subjects that have their share of the list: an attribute of the prompts.
+        """
+        check_option("method", method, METHODS)
+        tell = progress or (lambda text: None)
+        source = source if isinstance(source, Source) else Source.of(source)
+        answers = source.answers
+        if isinstance(items, bool) or items != int(items) or not 2 <= items < answers.n_items:
+            raise OptionError(
+                option("n_items"),
+                f" is {items!r}; it is a number from 2 to {answers.n_items - 1:,}, all prompts but one.",
+            )
+        table = complete_models(answers)
+        subject = None if by is None else source.attribute(by)
+        rng = np.random.default_rng(seed)
+
+        names = METHODS[1:] if method == "auto" else (method,)
+        choosers: dict[str, Chooser] = {
+            name: partial(_chosen, n=items, method=name, subject=subject, rng=rng)
+            for name in (*names, *(f"random {k}" for k in range(RANDOM)))
+        }
+        looked = table if len(table) <= MOST else table[np.sort(rng.choice(len(table), MOST, replace=False))]
+        tell("errors of models left out")
+        truth, tried = looked.mean(axis=1), left_out(looked, choosers, rng)
+        errors = {name: _root_mean_square(guess - truth) for name, guess in tried.items()}
+        method = min(names, key=lambda name: errors[name])
+        guess, error = tried[method], errors[method]
+        error_random = _root_mean_square(np.array([errors[name] for name in tried if name not in names]))
+        some = table if len(table) <= 5 * MOST else table[rng.choice(len(table), 5 * MOST, replace=False)]
+        ability, difficulty = calibrated(some)
+        made = predictor_of(some, choosers[method](some, ability, difficulty), ability, difficulty)
+        return cls(
+            answers.items[made.chosen],
+            None if subject is None else subject[made.chosen],
+            made,
+            conformal(np.abs(guess - truth) / _scale(guess)),
+            error,
+            error_random,
+            len(looked),
+            method,
+            tuple(_findings(error, error_random)),
+        )
+
+    # ------------------------------------------------------------------------------------- what it says
+
+    def score_columns(self, answers: Responses) -> Columns:
+        """Each model: `model, n, right, ability, se, score, score_low, score_high`; the score is that on all "
+        "prompts."""
+        place = positions(self.prompts.tolist(), answers.items.tolist())
+        missing = self.prompts[place < 0]
+        if len(missing) == len(self.prompts):
+            raise BankError(
+                f"{answers.source}: none of the prompts of the short list is there, such as {listed(self.prompts[:3])}."
+            )
+        x = np.full((answers.n_users, len(self.prompts)), np.nan)
+        some = dense(answers.take_items(place[place >= 0]))
+        x[:, place >= 0] = some
+        n = np.isfinite(x).sum(axis=1)
+        ability, se = self.predictor.ability(x)
+        score = self.predictor.score(x)
+        half = np.where(n >= ENOUGH * len(self.prompts), self.reach * _scale(score), np.nan)
+        return {
+            "model": answers.users,
+            "n": n,
+            "right": np.nansum(x, axis=1).astype(np.int64),
+            "ability": ability,
+            "se": se,
+            "score": score,
+            "score_low": np.clip(score - half, 0, 1),
+            "score_high": np.clip(score + half, 0, 1),
+        }
+
+    @property
+    def sentence(self) -> str:
+        """How good it is, beside a random list."""
+        gain = 1 - self.error / self.error_random if self.error_random > 0 else 0.0
+        beside = f"{abs(gain):.0%} {'less' if gain > 0 else 'more'} than random lists of the same size"
+        return (
+            f"{len(self.prompts):,} of {self.predictor.n_all:,} prompts: the score on all of them is predicted with "
+            "a root mean "
+            f"square error of {100 * self.error:.1f} points, {beside} ({100 * self.error_random:.1f}); measured on "
+            f"{self.n_models:,} models left out."
+        )
+
+    def columns(self) -> Columns:
+        """The list."""
+        columns: Columns = {"place": np.arange(1, len(self.prompts) + 1), "prompt": self.prompts}
+        if self.subject is not None:
+            columns["subject"] = self.subject
+        return {**columns, "difficulty": self.predictor.difficulty}
+
+    def record(self) -> dict[str, Any]:
+        """All of it as data; `ShortList.of_record` makes it again."""
+        made = self.predictor
+        return {
+            "kind": KIND,
+            "version": VERSION,
+            "method": self.method,
+            "prompts": self.prompts.tolist(),
+            "subject": None if self.subject is None else self.subject.tolist(),
+            "difficulty": made.difficulty.tolist(),
+            "grid": made.grid.tolist(),
+            "log_prior": made.log_prior.tolist(),
+            "rest": made.rest.tolist(),
+            "n_all": made.n_all,
+            "line": list(made.line),
+            "reach": self.reach,
+            "error": self.error,
+            "error_random": self.error_random,
+            "n_models": self.n_models,
+            "sentence": self.sentence,
+        }
+
+    @classmethod
+    def load(cls, path: str | Path) -> ShortList:
+        """A list that was written."""
+        try:
+            return cls.of_record(json.loads(Path(path).read_text(encoding="utf-8")))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            if isinstance(error, BankError):
+                raise
+            raise BankError(f"{str(path)!r} is not a short list that can be read ({error}). Choose it anew.") from None
+
+    @classmethod
+    def of_record(cls, record: dict[str, Any]) -> ShortList:
+        if record.get("kind") != KIND or record.get("version") != VERSION:
+            raise BankError(
+                f"this is version {record.get('version')!r} of {record.get('kind')!r}; what is read is version "
+                f"{VERSION}."
+            )
+        arrays = {name: np.array(record[name], dtype=float) for name in ("difficulty", "grid", "log_prior", "rest")}
+        made = Predictor(
+            np.arange(len(record["prompts"])), **arrays, n_all=int(record["n_all"]), line=tuple(record["line"])
+        )
+        subject = record.get("subject")
+        return cls(
+            np.array(record["prompts"], dtype=object),
+            None if subject is None else np.array(subject, dtype=object),
+            made,
+            float(record["reach"]),
+            float(record["error"]),
+            float(record["error_random"]),
+            int(record["n_models"]),
+            str(record["method"]),
+        )
+
+
+# ------------------------------------------------------------------------------------------- how it is made
+
+
+def complete_models(answers: Responses) -> Floats:
+    """Models x prompts, of the models that answered every prompt."""
+    whole = np.flatnonzero(answers.counts == answers.n_items)
+    if len(whole) < LEAST:
+        raise DesignError(
+            f"{answers.source}: {len(whole):,} models answered every prompt, and a short list needs {LEAST} of them "
+            "or more: "
+            "how well it predicts is seen from models that are left out."
+        )
+    return dense(answers.take_users(whole))
+
+
+def dense(answers: Responses) -> Floats:
+    """People x items, NaN where there is no answer."""
+    out: Floats = answers.gather(_dense, answers.n_items)
+    return out
+
+
+def _dense(block: Any, m: int) -> Floats:
+    out = np.full((block.n_users, m), np.nan)
+    out[block.user_of_response(), np.asarray(block.items)] = block.right()
+    return out
+
+
+def calibrated(table: Floats) -> tuple[Floats, Floats]:
+    """Abilities of models (rows) and difficulties of prompts (columns), with models as items."""
+    by_prompt = Responses.from_wide(table.T)
+    made = SpectralRasch(se="none").fit(by_prompt).calibration_
+    return -made.difficulty, -abilities(by_prompt, made.difficulty, "wle").ability
+
+
+def predictor_of(table: Floats, chosen: Ints, ability: Floats, difficulty: Floats) -> Predictor:
+    """The predictor of a list, with the line through these models."""
+    mean, sd = float(np.nanmean(ability)), max(float(np.nanstd(ability)), 0.1)
+    grid = np.linspace(mean - REACH * sd, mean + REACH * sd, GRID)
+    others = np.full(len(difficulty), True)
+    others[chosen] = False
+    rest = sigmoid(grid[:, None] - difficulty[others]).mean(axis=1) if others.any() else np.zeros(GRID)
+    made = Predictor(chosen, difficulty[chosen], grid, -((grid - mean) ** 2) / (2 * sd**2), rest, len(difficulty))
+    raw, whole = made.raw(table[:, chosen]), table.mean(axis=1)
+    spread = float(np.var(raw))
+    slope = float(np.cov(raw, whole, bias=True)[0, 1] / spread) if spread > 0 else 1.0
+    line = (slope, float(whole.mean() - slope * raw.mean()))
+    return Predictor(made.chosen, made.difficulty, made.grid, made.log_prior, made.rest, made.n_all, line)
+
+
+def left_out(table: Floats, choosers: Mapping[str, Chooser], rng: np.random.Generator) -> dict[str, Floats]:
+    """Predicted scores of all models by every way to choose a list, each predicted without the model."""
+    guess = {name: np.empty(len(table)) for name in choosers}
+    for some in np.array_split(rng.permutation(len(table)), FOLDS):
+        rest = np.full(len(table), True)
+        rest[some] = False
+        ability, difficulty = calibrated(table[rest])
+        for name, chooser in choosers.items():
+            made = predictor_of(table[rest], chooser(table[rest], ability, difficulty), ability, difficulty)
+            guess[name][some] = made.score(table[some][:, made.chosen])
+    return guess
+
+
+def _chosen(
+    table: Floats,
+    ability: Floats,
+    difficulty: Floats,
+    *,
+    n: int,
+    method: str,
+    subject: NDArray[np.object_] | None,
+    rng: np.random.Generator,
+) -> Ints:
+    """Positions of the prompts of a list."""
+    if method == "information":
+        usable = table.min(axis=0) < table.max(axis=0)
+        return choose(difficulty, ability, n, usable=usable, subject=subject)
+    if method == "spread":
+        return spread_out(difficulty, n, subject=subject)
+    return rng.choice(len(difficulty), n, replace=False)
+
+
+def conformal(sizes: Floats, level: float = LEVEL) -> float:
+    """The size that a further one of the same kind does not exceed with this chance: the ceil((n + 1) level)-th.
+
+    >>> conformal(np.arange(1.0, 40.0))
+    38.0
+    """
+    rank = min(int(np.ceil((len(sizes) + 1) * level)), len(sizes))
+    return float(np.sort(sizes)[rank - 1])
+
+
+def _scale(score: Floats) -> Floats:
+    return np.sqrt(np.maximum(score * (1 - score), 0.01))
+
+
+def _root_mean_square(values: Floats) -> float:
+    return float(np.sqrt(np.mean(values**2)))
+
+
+def _findings(error: float, error_random: float) -> list[Finding]:
+    if error <= error_random:
+        return []
+    return [
+        Finding(
+            "random_is_better",
+            "warning",
+            f"Random lists of the same size predict better ({100 * error_random:.1f} points of error) than this one "
+            f"({100 * error:.1f}).",
+            "Take more prompts, give subjects their share, or draw the list at random.",
+        )
+    ]

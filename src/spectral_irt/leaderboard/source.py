@@ -1,0 +1,190 @@
+"""What a leaderboard is made of: answers of models to prompts, and what is known of the prompts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.errors import OptionError, ReadError, listed, option
+from spectral_irt.responses import Responses, read_responses
+from spectral_irt.responses.block import Ints
+from spectral_irt.responses.labels import positions
+from spectral_irt.responses.pack import Duplicates
+
+BENCHMARK = "benchmark"
+Progress = Callable[[float, str], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """Models and prompts.
+
+    Attributes
+    ----------
+    answers : Responses
+        Models are the people, prompts the items; each run of a prompt is an item of its own.
+    attributes : mapping of names to labels
+        Of each item; "" where nothing is known.
+    prompt : int array
+        Which prompt each item is a run of.
+    metrics : tuple of str
+        What said right or wrong, where logs were read.
+    """
+
+    answers: Responses
+    prompt: Ints
+    attributes: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    metrics: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, answers: Responses, attributes: Mapping[str, Any] | None = None) -> Source:
+        """Answers as they are; `attributes` have a label for each prompt, in order, or map prompts to labels."""
+        known = {name: labels_of(answers, name, values) for name, values in (attributes or {}).items()}
+        return cls(answers, np.arange(answers.n_items), known)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether some prompt was run more than once."""
+        return len(np.unique(self.prompt)) < len(self.prompt)
+
+    def attribute(self, name: str) -> NDArray[Any]:
+        """What is known of each item under this name."""
+        if name not in self.attributes:
+            known = f"known are {listed(self.attributes)}" if self.attributes else "nothing is known of them"
+            raise OptionError(f"{self.answers.source}: the prompts have no {name!r}; {known}.")
+        return self.attributes[name]
+
+
+def labels_of(answers: Responses, name: str, values: Any) -> NDArray[Any]:
+    """A label for each prompt, from labels in order or by prompt."""
+    if isinstance(values, Mapping):
+        place = positions(answers.items.tolist(), list(values))
+        given = list(values.values())
+        return np.array(["" if k < 0 or given[k] is None else given[k] for k in place], dtype=object)
+    out = np.array([("" if value is None else value) for value in values], dtype=object)
+    if len(out) != answers.n_items:
+        raise OptionError(
+            f"{name} has {len(out):,} labels, and there are {answers.n_items:,} prompts; give one for each."
+        )
+    return out
+
+
+def read_source(
+    paths: Iterable[Any] | Any,
+    *,
+    wanted: Sequence[str] = (),
+    prompts: Any = None,
+    metric: Sequence[str] = (),
+    threshold: float | None = None,
+    duplicates: Duplicates = "error",
+    prompts_by: str = "id",
+    perturbed: bool = False,
+    progress: Progress | None = None,
+    **reading: Any,
+) -> Source:
+    """Answers from logs of a harness, or from a table of models and prompts.
+
+    Parameters
+    ----------
+    wanted : names
+        What has to be known of the prompts: fields of their documents, or columns of the table.
+    prompts : path, optional
+        A table with a row for each prompt, matched by label: where the rest of what is wanted is found.
+    metric, prompts_by, perturbed
+        Of logs; see `responses.reading.harness.collecting.collect`.
+    reading
+        Of tables; options of `read_responses`.
+    """
+    from spectral_irt.responses.reading.harness.collecting import collect, find_logs
+
+    given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    files = find_logs(given)
+    of_file = {} if prompts is None else _columns_by_label(prompts, [name for name in wanted if name != BENCHMARK])
+    rest = [name for name in wanted if name not in of_file]
+    if files is not None:
+        if reading:
+            raise OptionError(
+                option(next(iter(reading)), ...), " is for tables, and these files are logs of a harness."
+            )
+        found = collect(
+            files,
+            metric=metric,
+            threshold=threshold,
+            duplicates=duplicates,
+            prompts_by=prompts_by,
+            attributes=rest,
+            perturbed=perturbed,
+            progress=progress,
+        )
+        source = Source(found.responses, found.prompt, dict(found.attributes), found.metrics)
+    else:
+        if metric:
+            raise OptionError(
+                option("metric", ...), " is for logs of a harness; of a table, say ", option("response", ...), "."
+            )
+        known = _columns_of_table(given, rest, reading) if rest else {}
+        reading["ignore"] = [*reading.get("ignore", ()), *known]
+        answers = read_responses(given, threshold=threshold, duplicates=duplicates, progress=progress, **reading)
+        source = Source.of(answers, known)
+    for name, values in of_file.items():
+        source.attributes[name] = labels_of(source.answers, name, values)  # type: ignore[index]
+        if not any(source.attributes[name]):
+            raise ReadError(
+                f"{prompts}: none of its labels is that of a prompt, such as {listed(source.answers.items[:3])}."
+            )
+    return source
+
+
+def _columns_by_label(path: Any, names: Sequence[str]) -> dict[str, dict[Any, Any]]:
+    """Columns of a table of prompts that are wanted, by the label in its first column, or the one called item."""
+    frame = _frame([path])
+    label = next(
+        (name for name in frame.columns if name.lower() in ("item", "prompt", "prompt_id", "item_id")), frame.columns[0]
+    )
+    return {
+        name: dict(zip(frame[label].to_list(), frame[name].to_list(), strict=True))
+        for name in names
+        if name in frame.columns
+    }
+
+
+def _columns_of_table(
+    paths: Sequence[Any], names: Sequence[str], reading: Mapping[str, Any]
+) -> dict[str, dict[Any, Any]]:
+    """Columns of a long table of answers: what stands beside each prompt, where it first appears."""
+    from spectral_irt.responses.reading.layout import ITEM_NAMES, plain
+
+    frame = _frame(paths)
+    item = reading.get("item") or next((name for name in frame.columns if plain(name) in ITEM_NAMES), None)
+    missing = [name for name in names if name not in frame.columns]
+    if missing or item is None:
+        raise OptionError(
+            f"the table has no column {listed(missing or ['item'])}; its columns are {listed(frame.columns)}. What "
+            "is known of "
+            "the prompts can also be in a table of its own: ",
+            option("prompts", ...),
+            ".",
+        )
+    first = frame.unique(item, keep="first", maintain_order=True)
+    return {name: dict(zip(first[item].to_list(), first[name].to_list(), strict=True)) for name in names}
+
+
+def _frame(paths: Sequence[Any]) -> Any:
+    """Whole tables in memory, by their kind."""
+    import polars as pl
+
+    from spectral_irt.responses.reading.files import find_files, open_table
+
+    frames = []
+    for file in find_files(paths):
+        table = open_table(file)
+        parts = [part for part, _ in table.pieces(range(len(table.columns)))]
+        frame = pl.concat(parts)
+        frame.columns = [str(name) for name in table.columns]
+        frames.append(frame)
+    return pl.concat(frames, how="diagonal_relaxed")

@@ -1,0 +1,362 @@
+"""The app over HTTP: what it lets in, what it does with a file, and that nothing is left of it."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import signal
+import socket
+import sys
+import zipfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openpyxl
+import pytest
+
+from app_server import App, form, said_on
+from spectral_irt import Bank
+from spectral_irt.cli.main import main
+
+pytestmark = pytest.mark.slow
+LIMIT = 1_000_000
+Cli = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    """An app for many tests; at its end nothing of them may be left, and nothing may have been complained of."""
+    with App(tmp_path_factory.mktemp("app") / "temporary", "--limit", "1MB") as one:
+        yield one
+        assert one.end() == (0, "")
+        assert list(one.folder.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def answers() -> bytes:
+    """A test of 12 items, with two columns about the people: a group, and one that looks like an item."""
+    rng = np.random.default_rng(5)
+    right = rng.random((200, 12)) < 1 / (1 + np.exp(-(rng.normal(size=(200, 1)) - np.linspace(-1.5, 1.5, 12))))
+    lines = ["student,sex,visits," + ",".join(f"q{k}" for k in range(1, 13))]
+    for k, row in enumerate(right.astype(int).tolist()):
+        lines.append(f"s{k},{'fm'[k % 2]},{rng.integers(0, 2)}," + ",".join(map(str, row)))
+    return ("\n".join(lines) + "\n").encode()
+
+
+# ------------------------------------------------------------------------------------------------ who may ask
+
+
+def test_only_who_knows_the_address_is_let_in(app: App, answers: bytes) -> None:
+    assert app.get().status == 200
+    wrong = "/" + "x" * len(app.token) + "/"
+    elsewhere = {"Host": f"evil.example:{app.port}"}
+    refused = [
+        app.get("/"),
+        app.get(wrong),
+        app.get("/" + app.token[:-1] + "/"),
+        app.get(**elsewhere),
+        app.get(Host="127.0.0.1"),
+        app.get(Host=None),
+        app.post("upload", {"answers": ("a.csv", answers)}, Origin="http://evil.example"),
+        app.post("upload", {"answers": ("a.csv", answers)}, Origin=f"http://127.0.0.1:{app.port + 1}"),
+        app.post("upload", {"answers": ("a.csv", answers)}, Origin="null"),
+        app.post("upload", {"answers": ("a.csv", answers)}, Origin=None),
+        app.post("upload", {"answers": ("a.csv", answers)}, Sec_Fetch_Site="cross-site"),
+        app.post("quit", {}, Origin="http://evil.example"),
+        app.post("quit", {}, Origin=app.origin, **elsewhere),
+    ]
+    assert {answer.status for answer in refused if answer.status != 400} == {403}  # without Host it is no HTTP at all
+    assert [answer.status for answer in refused].count(400) <= 1
+    assert not any(app.token in answer.text for answer in refused)
+    assert app.job_folders() == []
+    assert app.get(Host=f"localhost:{app.port}").status == 200
+
+
+def test_other_machines_cannot_reach_it(app: App) -> None:
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", app.port), timeout=5)
+
+
+def test_pages_forbid_what_they_do_not_need(app: App) -> None:
+    headers = app.get().headers
+    assert "default-src 'none'" in headers["content-security-policy"]
+    assert "frame-ancestors 'none'" in headers["content-security-policy"]
+    assert headers["cache-control"] == "no-store"
+    assert headers["referrer-policy"] == "same-origin"
+
+
+# ---------------------------------------------------------------------------------------------- the whole way
+
+
+def test_from_a_file_to_results_and_scores(app: App, answers: bytes, tmp_path: Path) -> None:
+    job = app.upload("class 5.csv", answers)
+    page = said_on(app.wait(job))
+    assert "200 people, 13 items, 2,600 answers" in page
+    assert '<option value="group" selected>' in app.get(job).text  # sex
+    done = app.post(job + "columns", {"role-2": "unused", "do": "fit"})
+    assert done.status == 303
+    page = said_on(app.wait(job))
+    assert "200 people, 12 items, 2,400 answers;" in page
+    command = "spectral-irt fit 'class 5.csv' --format wide --person student --items q1,q2,"
+    assert command in app.get(job).text.replace("&#39;", "'")
+
+    report = app.get(job + "report.html")
+    assert report.headers["content-type"].startswith("text/html")
+    assert "Differential item functioning" in report.text
+    assert "visits" not in report.text.split("<h2", 2)[2]  # but in the command
+
+    (tmp_path / "class 5.csv").write_bytes(answers)
+    same = ["--ignore", "visits", "--group", "sex", "-o", str(tmp_path / "results")]
+    assert main(["fit", str(tmp_path / "class 5.csv"), *same]) == 0
+    with zipfile.ZipFile(io.BytesIO(app.get(job + "tables.zip").body)) as archive:
+        names = {Path(name).name for name in archive.namelist() if not name.endswith("/")}
+        assert names == {path.name for path in (tmp_path / "results").iterdir()}
+        for table in sorted(names - {"fit.json"}):
+            assert archive.read(f"results/{table}") == (tmp_path / "results" / table).read_bytes()
+
+    book = openpyxl.load_workbook(io.BytesIO(app.get(job + "results.xlsx").body))
+    assert [cell.value for cell in book["items"]["A"]] == ["item", *(f"q{k}" for k in range(1, 13))]
+    assert book["items"]["B2"].value == pytest.approx(_items(tmp_path / "results")["q1"], rel=1e-12)
+
+    with zipfile.ZipFile(io.BytesIO(app.get(job + "bank.zip").body)) as archive:
+        archive.extractall(tmp_path)
+    assert Bank.load(tmp_path / "bank").n_items == 12
+
+    app.post(job + "score", {"answers": ("class 6.csv", b"\n".join(answers.splitlines()[:21]) + b"\n")})
+    assert "class 6.csv : 20 people scored." in said_on(app.wait(job))
+    rows = app.get(job + "scores.csv").text.splitlines()
+    assert len(rows) == 21
+    assert rows[1].startswith("s0,12,")
+
+    assert app.post(job + "close", {}).status == 303
+    assert app.get(job).status == 404
+    assert app.job_folders() == []
+
+
+def _items(folder: Path) -> dict[str, float]:
+    rows = [row.split(",") for row in (folder / "items.csv").read_text(encoding="utf-8").splitlines()[1:]]
+    return {row[0]: float(row[1]) for row in rows}
+
+
+def test_multiple_choice_with_a_key_that_comes_later(app: App) -> None:
+    rng = np.random.default_rng(2)
+    chosen = np.where(rng.random((60, 4)) < 0.6, "a", "b")
+    table = "\n".join(["q1,q2,q3,q4", *(",".join(row) for row in chosen)]) + "\n"
+    job = app.upload("choices.csv", table.encode())
+    page = said_on(app.wait(job))
+    assert "error" in page
+    assert "--key" in page
+    key = b"item,key\nq1,a\nq2,a\nq3,a\nq4,b\n"
+    app.post(job + "columns", {"do": "check", "key": ("choices.csv", key)})
+    page = said_on(app.wait(job))
+    assert "60 people, 4 items, 240 answers" in page
+    assert "Scored by the key key_choices.csv." in page
+    app.post(job + "close", {})
+
+
+def test_a_long_workbook(app: App) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    sheet.title = "Answers"
+    sheet.append(["who", "what", "points"])
+    rng = np.random.default_rng(3)
+    for person in range(40):
+        for item in range(5):
+            sheet.append([f"p{person}", f"i{item}", int(rng.random() < 0.5)])
+    stream = io.BytesIO()
+    book.save(stream)
+    job = app.upload("log.xlsx", stream.getvalue())
+    app.wait(job)
+    app.post(job + "columns", {"do": "check", "format": "long"})
+    page = app.wait(job)
+    assert "no column seems to hold the person" in said_on(page)
+    roles = {"role-0": "person", "role-1": "item", "role-2": "response", "format": "long"}
+    app.post(job + "columns", {"do": "check", **roles})
+    assert "40 people, 5 items, 200 answers" in said_on(app.wait(job))
+    app.post(job + "close", {})
+
+
+# -------------------------------------------------------------------------------------------------- bad input
+
+
+def bomb(size: int = 50_000_000, told: int | None = None) -> bytes:
+    """A workbook with a part that unpacks to so many bytes; its directory may tell another number."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/worksheets/sheet1.xml", bytes(size))
+    data = stream.getvalue()
+    return data if told is None else data.replace(size.to_bytes(4, "little"), told.to_bytes(4, "little"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "status", "said"),
+    [
+        ("bomb.xlsx", bomb(), 303, "would unpack to more than"),
+        ("lies.xlsx", bomb(told=1000), 303, "would unpack to more than"),
+        ("packed.csv", gzip.compress(bytes(1000)), 303, "is packed; unpack it first"),
+        ("large.csv", b"q1,q2\n" + b"1,0\n" * 300_000, 413, "larger than 1 MB"),
+        ("huge.csv", b"1" * 6_000_000, 413, "larger than 1 MB"),
+        ("picture.csv", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4, 303, "picture.csv"),
+        ("words.csv", b"Dear colleague,\nplease find the answers below.\n", 303, "words.csv"),
+        ("empty.csv", b"", 303, "empty.csv is empty"),
+        ("head.csv", b"q1,q2,q3\n", 303, "head.csv"),
+        ("broken.xlsx", b"PK\x03\x04 and nothing else", 303, "broken.xlsx"),
+        ("program.py", b"print(1)", 400, "is not a kind of file that this page takes"),
+        ("lines.json", b'{"a": 1}', 400, "is not a kind of file that this page takes"),
+        ("", b"", 400, "No file was chosen"),
+    ],
+)  # fmt: skip
+def test_a_bad_file_is_said_to_be(app: App, name: str, content: bytes, status: int, said: str) -> None:
+    answer = app.post("upload", {"answers": (name, content)})
+    assert answer.status == status
+    if status == 303:
+        job = answer.headers["location"]
+        page = app.wait(job)
+        app.post(job + "close", {})
+    else:
+        page = answer.text
+    assert said in said_on(page)
+    assert "Traceback" not in page
+    assert "Internal error" not in page
+    assert app.job_folders() == []
+
+
+def test_names_of_files_are_data(app: App, answers: bytes) -> None:
+    for name, shown in (("--bank=x.csv", "--bank=x.csv"), ("../<script>alert(1)</script>.csv", "script_.csv")):
+        job = app.upload(name, answers)
+        page = app.wait(job)
+        assert "200 people" in said_on(page)
+        assert f"<h1>{shown}</h1>" in page
+        app.post(job + "close", {})
+    assert app.job_folders() == []
+
+
+def test_labels_of_columns_are_data(app: App, answers: bytes) -> None:
+    odd = (
+        answers.replace(b"q1,", b"<script>alert(1)</script>,", 1).replace(b"q2,", b"q*,", 1).replace(b"q3,", b"-q3,", 1)
+    )
+    job = app.upload("odd.csv", odd)
+    page = app.wait(job)
+    assert "<script>alert" not in page
+    app.post(job + "columns", {"role-2": "unused", "do": "check"})
+    assert "200 people, 12 items" in said_on(app.wait(job))
+    app.post(job + "close", {})
+
+
+def test_roles_that_do_not_go_together(app: App, answers: bytes) -> None:
+    job = app.upload("answers.csv", answers)
+    app.wait(job)
+    app.post(job + "columns", {"role-1": "person", "do": "fit"})
+    assert "cannot both name the people" in said_on(app.wait(job))
+    app.post(job + "close", {})
+
+
+def test_what_is_not_there(app: App) -> None:
+    for path in ("nothing", "job/abc/", "job/abc/report.html", "job/abc/status"):
+        answer = app.get(path)
+        assert answer.status == 404
+        assert "Begin again" in answer.text
+    assert app.ask("POST", app.base).status == 405
+
+
+# --------------------------------------------------------------------------------------- several at once, and ends
+
+
+def test_two_files_at_once_do_not_meet(app: App, answers: bytes) -> None:
+    half = b"\n".join(answers.splitlines()[:101]) + b"\n"
+    jobs = [app.upload("answers.csv", content) for content in (answers, half)]
+    pages = [said_on(app.wait(job)) for job in jobs]
+    assert "200 people" in pages[0]
+    assert "100 people" in pages[1]
+    for job in jobs:
+        app.post(job + "columns", {"role-2": "unused", "do": "fit"})
+    busy = app.post(jobs[0] + "columns", {"do": "fit"})  # a second time while it runs
+    assert busy.status == 409
+    assert "is being worked on" in said_on(busy.text)
+    for job, people in zip(jobs, (200, 100), strict=True):
+        assert f"{people} people, 12 items" in said_on(app.wait(job))
+        assert app.post(job + "close", {}).status == 303
+
+
+def test_what_is_canceled_stops_and_leaves_nothing(app: App, answers: bytes) -> None:
+    job = app.upload("answers.csv", answers)
+    app.wait(job)
+    app.until(lambda: not app.children())
+    app.post(job + "columns", {"role-2": "unused", "do": "fit"})
+    app.until(app.children)
+    app.post(job + "cancel", {})
+    app.until(lambda: not app.children(), 5)
+    page = said_on(app.wait(job))
+    assert "Canceled; nothing came of it." in page
+    assert "Results" not in page
+    assert [path.name for path in app.files()] == ["answers.csv"]
+    app.post(job + "close", {})
+
+
+def test_a_tab_that_is_closed_while_it_sends_leaves_nothing(app: App, answers: bytes) -> None:
+    body, kind = form({"answers": ("answers.csv", answers)})
+    head = (
+        f"POST {app.base}upload HTTP/1.1\r\nHost: {app.host}\r\nOrigin: {app.origin}\r\n"
+        f"Content-Type: {kind}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", app.port)) as connection:
+        connection.sendall(head.encode() + body[: len(body) // 2])
+    assert app.get().status == 200
+    assert app.job_folders() == []
+    assert app.files() == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_ends_it_with_its_work(tmp_path: Path, answers: bytes, number: int) -> None:
+    with App(tmp_path / "temporary") as app:
+        app.upload("answers.csv", answers)
+        app.until(app.children)
+        children = app.children()
+        assert app.end(number) == (0, "")
+        assert list(app.folder.iterdir()) == []
+        assert not any(Path(f"/proc/{child}").exists() for child in children)
+
+
+def test_the_page_can_end_it(tmp_path: Path) -> None:
+    with App(tmp_path / "temporary") as app:
+        assert "Nothing was kept" in app.post("quit", {}).text
+        assert app.process.wait(30) == 0
+        assert list(app.folder.iterdir()) == []
+
+
+def test_a_port_in_use(cli: Cli) -> None:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        one.listen()
+        done = cli("app", "--no-browser", "--port", one.getsockname()[1])
+    assert done.code == 2
+    assert "is in use by another program. Choose another with --port" in done.err
+
+
+def test_what_is_said_without_the_extra(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    done = cli("app", "--no-browser")
+    assert done.code == 2
+    assert 'pip install "spectral-irt[app]"' in done.err
+
+
+@pytest.mark.parametrize("limit", ["much", "0", "-1MB", "5TB"])
+def test_a_limit_that_is_no_size(cli: Cli, limit: str) -> None:
+    done = cli("app", "--no-browser", f"--limit={limit}")
+    assert done.code == 2
+    assert "it is a size, as in --limit 200MB" in done.err
+
+
+def test_answers_in_ordered_categories_are_for_the_command(app: App) -> None:
+    rng = np.random.default_rng(4)
+    rows = [",".join(map(str, row)) for row in rng.integers(0, 4, (80, 4))]
+    job = app.upload("ratings.csv", ("\n".join(["q1,q2,q3,q4", *rows]) + "\n").encode())
+    page = said_on(app.wait(job))
+    assert "Say what counts as right with --key, --correct, --threshold" in page
+    app.post(job + "columns", {"do": "check", "threshold": "1"})
+    assert "80 people, 4 items, 320 answers" in said_on(app.wait(job))
+    app.post(job + "close", {})

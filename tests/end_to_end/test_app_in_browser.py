@@ -1,0 +1,208 @@
+"""The app as a person has it: in a browser, by mouse and keyboard, in two tabs, on any screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app_server import App
+from browser import Browser, axe, chromium
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(chromium() is None, reason="NO CHROMIUM: the app was NOT tested in a browser"),
+]
+READY = "document.documentElement?.dataset.ready === 'yes' && document.readyState === 'complete'"
+REST = f"{READY} && location.pathname.includes('/job/') && !document.querySelector('[data-busy]')"
+PATIENCE = 120.0
+SERIOUS = ("serious", "critical")
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[App]:
+    with App(tmp_path_factory.mktemp("app") / "temporary", "--limit", "1MB") as one:
+        yield one
+        assert one.end() == (0, "")
+        assert list(one.folder.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("browser"), network=True) as one:
+        yield one
+
+
+@pytest.fixture
+def browser(app: App, chrome: Browser) -> Iterator[Browser]:
+    """The browser at the start page; nothing may be complained of, and nothing asked of anybody else."""
+    chrome.complaints.clear()
+    chrome.requests.clear()
+    chrome.look()
+    chrome.open(app.address)
+    yield chrome
+    assert chrome.complaints == []
+    assert [url[:200] for url in chrome.requests if not url.startswith((app.address, "data:", "blob:"))] == []
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("answers") / "answers.csv"
+    rng = np.random.default_rng(6)
+    right = rng.random((150, 10)) < 1 / (1 + np.exp(-(rng.normal(size=(150, 1)) - np.linspace(-1.5, 1.5, 10))))
+    lines = ["student,sex,visits," + ",".join(f"q{k}" for k in range(1, 11))]
+    for k, row in enumerate(right.astype(int).tolist()):
+        lines.append(f"s{k},{'fm'[k % 2]},{rng.integers(0, 2)}," + ",".join(map(str, row)))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def upload(browser: Browser, path: Path) -> None:
+    browser.choose_files("#answers", path)
+    browser.run("document.querySelector('.drop-form button').click()")
+
+
+def rest(browser: Browser, also: str = "true") -> str:
+    """The words of the page when the work is done."""
+    browser.wait(f"{REST} && {also}", PATIENCE)
+    return " ".join(browser.run("document.querySelector('main').innerText").split())
+
+
+def press(browser: Browser, text: str) -> None:
+    browser.run(
+        f"[...document.querySelectorAll('button, a')].find((e) => e.textContent === {json.dumps(text)}).click()"
+    )
+
+
+def downloaded(browser: Browser, name: str) -> bytes:
+    path = browser.folder / name
+    browser.until(lambda: path.is_file() and path.stat().st_size, name)
+    return path.read_bytes()
+
+
+def problems(browser: Browser) -> list[str]:
+    """What axe-core finds serious."""
+    program = axe()
+    if program is None:  # `test_axe_is_there` says so
+        return []
+    browser.run(program.read_text(encoding="utf-8") + "; true")
+    found = browser.run("axe.run().then((r) => r.violations.map((v) => [v.impact, v.id, v.nodes[0].html]))")
+    return [f"{what}: {where[:200]}" for impact, what, where in found if impact in SERIOUS]
+
+
+@pytest.mark.skipif(axe() is None, reason="NO AXE-CORE: the accessibility of the app was NOT checked")
+def test_axe_is_there() -> None:
+    assert axe() is not None
+
+
+def test_from_a_file_to_the_report(browser: Browser, app: App, answers: Path) -> None:
+    assert problems(browser) == []
+    upload(browser, answers)
+    assert "150 people, 11 items, 1,650 answers" in rest(browser, "document.querySelector('.findings') !== null")
+    assert problems(browser) == []
+    browser.look(dark=True)
+    assert problems(browser) == []
+
+    # "visits" holds zeros and ones and is no item: its role is corrected, by keyboard.
+    browser.run("document.querySelector('[name=role-2]').focus()")
+    browser.press("End", 35)  # the last of the roles
+    assert browser.run("document.querySelector('[name=role-2]').value") == "unused"
+    press(browser, "Look again with these choices")
+    browser.wait(f"{READY} && document.querySelector('[data-busy]') !== null")
+    assert "150 people, 10 items, 1,500 answers" in rest(browser, "document.querySelector('.findings') !== null")
+
+    press(browser, "Run the calibration")
+    browser.wait(f"{READY} && document.querySelector('#share') !== null")
+    assert problems(browser) == []
+    page = rest(browser, "document.querySelector('#results') !== null")
+    assert "150 people, 10 items" in page
+    assert problems(browser) == []
+    browser.look(width=390, height=800)
+    assert problems(browser) == []
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")  # nothing is cut off on a phone
+    browser.look()
+
+    at = browser.run("location.href")
+    press(browser, "Workbook")
+    assert downloaded(browser, "answers-results.xlsx")[:2] == b"PK"
+    press(browser, "Bank")
+    assert downloaded(browser, "answers-bank.zip")[:2] == b"PK"
+    press(browser, "Tables")
+    assert downloaded(browser, "answers-tables.zip")[:2] == b"PK"
+
+    browser.choose_files(".line-form [type=file]", answers)
+    press(browser, "Score")
+    assert "150 people scored" in rest(browser, "document.body.innerText.includes('people scored')")
+    press(browser, "Download the scores")
+    assert downloaded(browser, "second_answers-scores.csv").startswith(b"person,")
+
+    browser.open(at + "report.html")
+    assert browser.run("document.querySelector('h1').textContent") == "Report: answers.csv"
+    assert browser.run("document.querySelectorAll('#table-items tbody tr').length") == 10
+    assert problems(browser) == []
+    browser.open(at)
+    press(browser, "Close this file")
+    browser.wait(f"{READY} && document.querySelector('#answers') !== null")
+    assert app.job_folders() == []
+
+
+def test_a_bad_file_and_one_that_is_too_large(browser: Browser, app: App, tmp_path: Path) -> None:
+    (tmp_path / "large.csv").write_bytes(b"1,0\n" * 600_000)
+    upload(browser, tmp_path / "large.csv")
+    assert "larger than 1 MB" in browser.run("document.querySelector('#answers').validationMessage")
+    assert "/job/" not in browser.run("location.pathname")
+    # Without the program of the page the server says the same.
+    browser.run("document.querySelector('#answers').setCustomValidity('')")
+    press(browser, "Look at the file")
+    browser.wait(f"{READY} && location.pathname.endsWith('/upload')")
+    assert "larger than 1 MB" in browser.run("document.querySelector('main').innerText")
+    browser.complaints[:] = [one for one in browser.complaints if "413" not in one]  # the browser notes the status
+    press(browser, "Go back")
+    browser.wait(f"{READY} && document.querySelector('#answers') !== null")
+    (tmp_path / "words.csv").write_text("Dear colleague,\nplease find the answers below.\n", encoding="utf-8")
+    upload(browser, tmp_path / "words.csv")
+    page = rest(browser)
+    assert "error" in page
+    assert "words.csv" in page
+    assert "Traceback" not in page
+    assert problems(browser) == []
+    press(browser, "Close this file")
+    browser.wait(f"{READY} && document.querySelector('#answers') !== null")
+    assert app.job_folders() == []
+
+
+def test_two_tabs_cancel_and_a_closed_tab(browser: Browser, app: App, answers: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.csv"
+    other.write_text("\n".join(answers.read_text(encoding="utf-8").splitlines()[:81]) + "\n", encoding="utf-8")
+    upload(browser, answers)
+    browser.wait(f"{READY} && location.pathname.includes('/job/')")
+    first = browser._session
+    second = browser.tab()
+    browser.open(app.address)
+    upload(browser, other)
+    assert "80 people" in rest(browser, "document.querySelector('.findings') !== null")
+    press(browser, "Run the calibration")
+    browser.wait(f"{READY} && document.querySelector('#working') !== null")
+    app.until(app.children)
+    press(browser, "Cancel")
+    assert "Canceled; nothing came of it." in rest(browser)
+    press(browser, "Run the calibration")
+    browser.wait(f"{READY} && document.querySelector('#working') !== null")
+    assert second != first
+    browser.close_tab()  # while it runs
+
+    browser.tab(first)
+    assert "150 people" in rest(browser, "document.querySelector('.findings') !== null")
+    press(browser, "All files")  # what the closed tab had begun is found again
+    browser.wait(f"{READY} && document.querySelector('.jobs') !== null")
+    assert "other.csv" in browser.run("document.querySelector('.jobs').innerText")
+    press(browser, "other.csv")
+    assert "80 people, 11 items" in rest(browser, "document.querySelector('#results') !== null")
+    browser.open(app.address)
+    for left in (1, 0):
+        press(browser, "Close")
+        browser.wait(f"{READY} && document.querySelectorAll('.jobs li').length === {left}")
+    assert app.job_folders() == []

@@ -1,0 +1,88 @@
+"""What is said on the page about columns is what a command understands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spectral_irt.app.choices import Choice
+from spectral_irt.app.look import GROUP, ITEM, PERSON, RESPONSE, UNUSED, look
+from spectral_irt.cli.main import main
+from spectral_irt.errors import OptionError
+
+NAMES = ["student", "sex", "total", "q*", "q1", "q2", "a,b", "[1]", "-x", "q?,r", " spaced "]
+
+
+def table(path: Path, names: list[str]) -> Path:
+    """A wide table with these columns, the first of them with labels."""
+    rows = [[f"s{k}", *((k >> j) % 2 for j in range(1, len(names)))] for k in range(1, 60)]
+    quoted = ",".join(f'"{name}"' for name in names)
+    path.write_text("\n".join([quoted, *(",".join(map(str, row)) for row in rows)]) + "\n", encoding="utf-8")
+    return path
+
+
+def checked(path: Path, words: list[str], capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert main(["check", str(path), *words, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def items_of(found: dict[str, Any]) -> list[str]:
+    (taken,) = [finding for finding in found["findings"] if finding["code"] == "items_taken"]
+    return [str(item) for item in taken["items"]]
+
+
+@pytest.mark.parametrize("left_out", [[], ["q*"], ["q1", "a,b"], ["sex", "-x", "[1]"], ["student", "q2"]])
+def test_columns_that_are_chosen_are_the_items(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], left_out: list[str]
+) -> None:
+    path = table(tmp_path / "t.csv", NAMES)
+    columns = look({"file": str(path)})["columns"]
+    roles = {k: UNUSED if name in left_out else ITEM for k, name in enumerate(NAMES)}
+    roles[0] = UNUSED if "student" in left_out else PERSON
+    words = Choice(roles=roles).fit_words(columns, "wide")
+    assert items_of(checked(path, words, capsys)) == [NAMES[k] for k, role in roles.items() if role == ITEM]
+
+
+def test_what_was_recognized_needs_no_words(tmp_path: Path) -> None:
+    columns = look({"file": str(table(tmp_path / "t.csv", NAMES))})["columns"]
+    assert [column["role"] for column in columns[:4]] == [PERSON, UNUSED, ITEM, ITEM]
+    assert Choice().fit_words(columns, "wide") == []
+    assert Choice(roles={1: GROUP}).fit_words(columns, "wide") == ["--group", "sex"]
+    assert Choice(missing="9, -1", largest_component=True).fit_words(columns, "wide") == [
+        "--missing", "9", "--missing=-1", "--largest-component"
+    ]  # fmt: skip
+
+
+def test_a_long_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "long.csv"
+    lines = [f"{k},i{j},{(k + j) % 2}" for k in range(30) for j in range(3)]
+    path.write_text("\n".join(["wer,was,-wie", *lines]) + "\n", encoding="utf-8")
+    seen = look({"file": str(path), "format": "long"})
+    assert "no column seems to hold the person" in seen["error"]
+    choice = Choice(format="long", roles={0: PERSON, 1: ITEM, 2: RESPONSE})
+    words = choice.fit_words(seen["columns"], seen["format"])
+    assert words == ["--format", "long", "--person", "wer", "--item", "was", "--response=-wie"]
+    assert checked(path, words, capsys)["counts"] == {"users": 30, "items": 3, "responses": 90, "right": 45}
+    with pytest.raises(OptionError, match="no columns are marked as response"):
+        Choice(roles={0: PERSON, 1: ITEM, 2: UNUSED}).fit_words(seen["columns"], "long")
+
+
+def test_roles_that_cannot_be() -> None:
+    columns = [{"name": name, "role": ITEM} for name in ("a", "b", "c")]
+    with pytest.raises(OptionError, match="'a' and 'b' cannot both name the people"):
+        Choice(roles={0: PERSON, 1: PERSON}).fit_words(columns, "wide")
+    with pytest.raises(OptionError, match="fewer than two columns are items"):
+        Choice(roles={0: UNUSED, 1: UNUSED}).fit_words(columns, "wide")
+
+
+def test_a_form_says_only_what_it_can() -> None:
+    said = Choice(key="key.csv").changed(
+        {"format": "sideways", "orient": "items", "role-1": "item", "role-2": "king", "role-x": "item", "adaptive": ""}
+    )
+    assert (said.format, said.orient, said.key, said.adaptive) == ("auto", "items", "key.csv", True)
+    assert said.roles == {1: ITEM}

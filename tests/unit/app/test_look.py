@@ -1,0 +1,89 @@
+"""What a file was taken for, and files that are not opened at all."""
+
+from __future__ import annotations
+
+import gzip
+import zipfile
+from pathlib import Path
+
+import openpyxl
+import pytest
+
+from spectral_irt.app.look import GROUP, ITEM, PERSON, RESPONSE, UNUSED, check_packing, look
+from spectral_irt.datasets import quiz_files
+from spectral_irt.errors import ReadError
+
+
+def roles(path: Path, **said: str) -> dict[str, str]:
+    return {column["name"]: column["role"] for column in look({"file": str(path), **said})["columns"]}
+
+
+def test_the_quiz() -> None:
+    answers, key = quiz_files()
+    found = roles(answers, key=str(key))
+    assert [found[name] for name in ("person", "region", "booklet")] == [PERSON, GROUP, UNUSED]
+    assert sum(role == ITEM for role in found.values()) == 30
+
+
+@pytest.mark.parametrize(
+    ("sex", "role"),
+    [
+        (lambda k: "fm"[k % 2], GROUP),
+        (lambda k: "f", UNUSED),  # one group
+        (lambda k: "fm"[k < 29], UNUSED),  # one of them too small
+        (lambda k: "fm"[k < 30], GROUP),
+        (lambda k: f"sort {k % 7}", UNUSED),  # too many
+        (lambda k: "" if k % 3 else "fm"[k % 2], GROUP),  # of some nothing is known
+    ],
+)
+def test_groups_are_offered_where_they_can_be_compared(tmp_path: Path, sex: object, role: str) -> None:
+    assert callable(sex)
+    wide = [f"s{k},{sex(k)},{k % 2},{k // 2 % 2},{k // 4 % 2}" for k in range(300)]
+    (tmp_path / "wide.csv").write_text("\n".join(["student,sex,q1,q2,q3", *wide]) + "\n", encoding="utf-8")
+    found = {"student": PERSON, "sex": role, "q1": ITEM, "q2": ITEM, "q3": ITEM}
+    assert roles(tmp_path / "wide.csv") == found
+    long = [f"s{k},i{j},{(k + j) % 2},{sex(k)}" for k in range(300) for j in range(3)]
+    (tmp_path / "long.csv").write_text("\n".join(["student,item,response,sex", *long]) + "\n", encoding="utf-8")
+    found = {"student": PERSON, "item": ITEM, "response": RESPONSE, "sex": role}
+    assert roles(tmp_path / "long.csv") == found
+
+
+def test_values_are_shown_as_text(tmp_path: Path) -> None:
+    (tmp_path / "odd.csv").write_text('name,q1\n"a\x1b[31m",1\n' + "b" * 90 + ",0\n", encoding="utf-8")
+    first = look({"file": str(tmp_path / "odd.csv")})["columns"][0]
+    assert first["values"] == ["a\\x1b[31m", "b" * 40]
+
+
+def test_an_archive_that_lies_about_its_size(tmp_path: Path) -> None:
+    path, size = tmp_path / "bomb.xlsx", 30_000_000
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", "<workbook/>")
+        archive.writestr("xl/worksheets/sheet1.xml", bytes(size))
+    for told in (size, 1000):
+        path.write_bytes(path.read_bytes().replace(size.to_bytes(4, "little"), told.to_bytes(4, "little")))
+        check_packing(path, size + 100)
+        with pytest.raises(ReadError, match="would unpack to more than"):
+            check_packing(path, size - 100)
+
+
+def test_what_is_packed_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(gzip.compress(b"q1,q2\n1,0\n"))
+    with pytest.raises(ReadError, match="unpack it first"):
+        look({"file": str(tmp_path / "a.csv")})
+
+
+def test_sheets_of_a_workbook(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    notes, answers = book.active, book.create_sheet("Answers")
+    assert notes is not None
+    notes.title = "Notes"
+    notes.append(["about", "this"])
+    notes.append(["test", "..."])
+    for row in (["student", "q1", "q2"], ["ann", 1, 0], ["bob", 0, 1]):
+        answers.append(row)
+    book.save(tmp_path / "test.xlsx")
+    seen = look({"file": str(tmp_path / "test.xlsx")})
+    assert seen["sheets"] == ["Notes", "Answers"]
+    assert "has 2 sheets" in seen["error"]
+    assert seen["columns"] == []
+    assert roles(tmp_path / "test.xlsx", sheet="Answers") == {"student": PERSON, "q1": ITEM, "q2": ITEM}

@@ -1,0 +1,117 @@
+"""Adaptive testing with a bank."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import spectral_irt as si
+from spectral_irt.bank.bank import Bank
+from spectral_irt.bank.cat import cat_text, next_item, simulate_cat
+from spectral_irt.cli.main import main
+from spectral_irt.errors import BankError, OptionError
+
+
+@pytest.fixture(scope="module")
+def bank() -> Bank:
+    data = si.simulate.rasch(400, 60, seed=1)
+    return si.SpectralRasch().fit(data.responses).analyse(data.responses).to_bank()
+
+
+def test_the_next_item_is_the_most_informative_one_by_enumeration(bank: Bank) -> None:
+    answers = {bank.items[3]: 1, bank.items[10]: 0, bank.items[20]: 1}
+    found = next_item(bank, answers, population=(0.2, 1.1))
+    theta = np.linspace(-6, 6, 4001)
+    log = -((theta - 0.2) ** 2) / (2 * 1.1**2)
+    for item, value in answers.items():
+        eta = theta - bank.difficulty[bank.items.tolist().index(item)]
+        log += value * eta - np.logaddexp(0, eta)
+    weight = np.exp(log - log.max())
+    mean = np.sum(weight * theta) / weight.sum()
+    assert found.ability == pytest.approx(mean, abs=1e-3)
+    assert found.se == pytest.approx(np.sqrt(np.sum(weight * (theta - mean) ** 2) / weight.sum()), abs=1e-3)
+    p = 1 / (1 + np.exp(bank.difficulty - found.ability))
+    information = {item: q * (1 - q) for item, q in zip(bank.items.tolist(), p, strict=True) if item not in answers}
+    assert found.item == max(information, key=lambda item: information[item])
+
+
+def test_nothing_is_left_and_answers_that_mean_nothing(bank: Bank) -> None:
+    assert next_item(bank, dict.fromkeys(bank.items.tolist(), 1)).item is None
+    with pytest.raises(BankError, match="no difficulty for 'nowhere'"):
+        next_item(bank, {"nowhere": 1})
+    with pytest.raises(OptionError, match="an answer is 2"):
+        next_item(bank, {bank.items[0]: 2})
+
+
+def test_under_a_millisecond_for_10_000_items(bank: Bank) -> None:
+    """CPU time of the best of many calls, so that a busy machine does not matter."""
+    from dataclasses import replace
+
+    rng = np.random.default_rng(0)
+    m = 10_000
+    columns = {
+        name: np.resize(getattr(bank, name), m)
+        for name in ("se", "status", "n", "n_right", "information", "anchored", "group", "level", "pull")
+    }
+    large = replace(
+        bank,
+        items=np.array([f"q{k}" for k in range(m)], dtype=object),
+        difficulty=rng.normal(size=m),
+        matrix=None,
+        **columns,
+    )
+    answers = {f"q{k}": k % 2 for k in range(30)}
+    next_item(large, answers)
+    best = np.inf
+    for _ in range(50):
+        start = time.process_time()
+        next_item(large, answers)
+        best = min(best, time.process_time() - start)
+    assert best < 1e-3
+
+
+def test_a_run_measures_as_well_as_it_says(bank: Bank) -> None:
+    run = simulate_cat(bank, 800, se=0.5, most=40, population=(0.0, 1.0), seed=3)
+    error = np.sqrt(np.mean((run.ability - run.truth) ** 2))
+    # Posterior means err by their posterior standard deviations on average; 800 people: 2.5%.
+    assert error == pytest.approx(np.sqrt(np.mean(run.se**2)), rel=0.08)
+    assert np.all((run.se <= 0.5) | (run.length == 40))
+    assert run.length.max() <= 40
+    assert run.exposure.sum() == pytest.approx(run.length.mean())
+    short = simulate_cat(bank, 50, se=None, most=7, seed=1)
+    assert set(short.length.tolist()) == {7}
+
+
+def test_the_items_for_other_programs(bank: Bank) -> None:
+    rows = json.loads(cat_text(bank, "jscat"))
+    assert rows[0]["difficulty"] == pytest.approx(bank.difficulty[0])
+    assert set(rows[0]) == {"id", "difficulty", "discrimination", "guessing", "slipping"}
+    head, first, *_ = cat_text(bank, "mirtcat").splitlines()
+    assert head == "item,a1,d,g,u"
+    assert float(first.split(",")[2]) == pytest.approx(-bank.difficulty[0])
+    assert cat_text(bank, "adaptivetesting").splitlines()[0] == "ids,a,b,c,d"
+    assert cat_text(bank, "catsim").startswith("item,a,b,c,d")
+
+
+def test_from_the_shell(bank: Bank, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bank.save(tmp_path / "bank")
+    people, items = tmp_path / "people.csv", tmp_path / "items.json"
+    asked = [
+        "simulate-cat",
+        "--bank",
+        str(tmp_path / "bank"),
+        "--people",
+        "20",
+        "-o",
+        str(people),
+        "--jscat",
+        str(items),
+    ]
+    assert main(asked) == 0
+    assert "20 simulated people" in capsys.readouterr().out
+    assert people.exists()
+    assert items.exists()

@@ -1,0 +1,320 @@
+"""Leaderboards: contrasts, tiers, ranks, prompts, families; against closed forms, enumeration and simulation."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import harness_logs as make
+import spectral_irt as si
+from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.inference.mcnemar import holm, mcnemar
+from spectral_irt.inference.ranks_together import order_p, ranks_together, sure_ranks
+from spectral_irt.inference.slopes import slopes
+from spectral_irt.leaderboard.contrasts import compare_pairs, differing, prompts_needed
+from spectral_irt.leaderboard.source import Source
+from spectral_irt.responses import Responses
+from spectral_irt.responses.turning import turned
+
+
+def table(ability: np.ndarray, n: int, seed: int, *, slope: np.ndarray | float = 1.0) -> np.ndarray:
+    """Models x prompts under the Rasch model (or with slopes)."""
+    rng = np.random.default_rng(seed)
+    difficulty = rng.normal(0, 1.3, n)
+    p = 1 / (1 + np.exp(-slope * (ability[:, None] - difficulty)))
+    return (rng.random(p.shape) < p).astype(float)
+
+
+# ------------------------------------------------------------------------------------ tests of pairs
+
+
+def test_mcnemar_is_the_binomial_test_by_enumeration() -> None:
+    for b, c in [(0, 0), (3, 3), (10, 2), (1, 8), (0, 5)]:
+        n = b + c
+        weight = [math.comb(n, k) / 2**n for k in range(n + 1)]
+        exact = sum(w for k, w in enumerate(weight) if w <= weight[b] * (1 + 1e-12))
+        assert mcnemar(np.array([b]), np.array([c]))[0] == pytest.approx(min(1, exact))
+
+
+def test_holm_by_its_definition() -> None:
+    p = np.array([0.001, 0.02, 0.03, 0.04, 0.5])
+    rejected = set()
+    for k, one in enumerate(np.argsort(p)):
+        if p[one] > 0.05 / (len(p) - k):
+            break
+        rejected.add(int(one))
+    assert set(np.flatnonzero(holm(p) <= 0.05).tolist()) == rejected
+
+
+def test_discordant_counts_are_those_of_a_loop() -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.random((5, 40)) < 0.5).astype(float)
+    x[rng.random(x.shape) < 0.2] = np.nan
+    found = differing(turned(Responses.from_wide(x)))
+    for i in range(5):
+        for j in range(5):
+            assert found[i, j] == np.sum((x[i] == 1) & (x[j] == 0))
+    thin = np.where(rng.random((6, 400)) < 0.03, 1.0, np.nan)
+    thin[0, :50], thin[1, :50] = 1, 0
+    assert differing(turned(Responses.from_wide(thin)))[0, 1] == 50
+
+
+def test_two_models_have_the_odds_ratio_of_their_discordant_counts() -> None:
+    """Two items: the conditional estimate of the difference is log(b / c), with variance 1/b + 1/c."""
+    x = np.array([[1] * 30 + [1] * 12 + [0] * 5 + [0] * 9, [1] * 30 + [0] * 12 + [1] * 5 + [0] * 9], dtype=float)
+    board = si.Leaderboard(x)
+    row = {name: values[0] for name, values in board.contrast_columns().items()}
+    # The prior counts while information is below 50, so the estimate is drawn in a little.
+    assert (row["model_only"], row["other_only"]) == (12, 5)
+    assert 0.5 * np.log(12 / 5) < row["difference"] <= np.log(12 / 5) + 1e-6
+    many = si.Leaderboard(np.tile(x, 40))
+    assert many.contrast_columns()["difference"][0] == pytest.approx(np.log(12 / 5), abs=1e-3)
+    assert many.contrast_columns()["se"][0] == pytest.approx(np.sqrt(1 / 480 + 1 / 200), rel=0.01)
+
+
+@pytest.mark.slow
+def test_errors_of_differences_are_those_of_a_bootstrap_over_prompts() -> None:
+    x = table(np.linspace(-1, 1, 8), 400, seed=3)
+    board = si.Leaderboard(x)
+    pairs = board.contrast_columns()
+    rng = np.random.default_rng(0)
+    draws = []
+    for _ in range(150):
+        again = si.SpectralRasch(se="none").fit(x[:, rng.integers(0, 400, 400)].T)
+        draws.append(-again.difficulty_)
+    order = board.order
+    first, second = np.triu_indices(8, 1)
+    apart = np.array(draws)[:, order[first]] - np.array(draws)[:, order[second]]
+    # 28 standard deviations from 150 draws each: their mean ratio errs by about 2%.
+    assert np.mean(apart.std(axis=0, ddof=1) / pairs["se"]) == pytest.approx(1, abs=0.06)
+
+
+def test_more_prompts_make_the_difference_plain() -> None:
+    z = np.array([1.0, 2.0])
+    needed = prompts_needed(z, 1.96, 1000)
+    # z grows with the root of n: at the number found it exceeds the critical value by the quantile of 80%.
+    assert np.sqrt(needed / 1000) * z == pytest.approx([1.96 + 0.8416] * 2, rel=1e-3)
+
+
+# ---------------------------------------------------------------------------------------- ranks and tiers
+
+
+def test_step_down_p_of_two_items_is_the_normal_one() -> None:
+    beta, se = np.array([0.5, 0.0]), np.array([0.2, 0.2])
+    z, p = order_p(beta, se, rng=np.random.default_rng(0))
+    assert z[0, 1] == pytest.approx(0.5 / np.sqrt(0.08))
+    assert p[0, 1] == pytest.approx(math.erfc(z[0, 1] / np.sqrt(2)), abs=3 * np.sqrt(0.077 * 0.923 / 2000))
+
+
+def test_step_down_is_never_stricter_than_one_step_and_keeps_the_order() -> None:
+    rng = np.random.default_rng(1)
+    beta, se = rng.normal(size=12), np.full(12, 0.15)
+    z, p = order_p(beta, se, rng=np.random.default_rng(0))
+    upper = np.triu_indices(12, 1)
+    order = np.argsort(-np.abs(z[upper]))
+    assert np.all(np.diff(p[upper][order]) >= 0)
+    errors = np.random.default_rng(0).standard_normal((2000, 12)) * se
+    apart = np.abs(errors[:, :, None] - errors[:, None, :]) / (np.sqrt(2) * 0.15)
+    largest = apart.max(axis=(1, 2))
+    one_step = np.array([(1 + np.sum(largest >= size)) / 2001 for size in np.abs(z[upper])])
+    assert np.all(p[upper] <= one_step + 1e-12)
+    low, high = sure_ranks(z, p)
+    rank = 12 - np.argsort(np.argsort(beta))
+    assert np.all((low <= rank) & (rank <= high))
+
+
+@pytest.mark.parametrize("m", [4, 90])
+def test_ranks_together_hold_the_draws_they_were_made_of(m: int) -> None:
+    rng = np.random.default_rng(0)
+    drawn = np.argsort(np.argsort(-(np.linspace(0, 3, m) + rng.normal(0, 0.4, (4000, m))), axis=1), axis=1) + 1
+    low, high = ranks_together(drawn)
+    inside = np.mean(np.all((drawn >= low) & (drawn <= high), axis=1))
+    assert inside >= 0.96
+    if m == 4:  # few models: the intervals are no wider than needed
+        assert inside < 0.995
+
+
+@pytest.mark.slow
+def test_ranks_hold_in_about_95_of_100_leaderboards() -> None:
+    rng = np.random.default_rng(5)
+    held, sure = [], []
+    for seed in range(60):
+        ability = rng.normal(size=15)
+        board = si.Leaderboard(table(ability, 300, seed))
+        models = board.model_columns()
+        rank = dict(zip(range(15), 15 - np.argsort(np.argsort(ability)), strict=True))
+        true = np.array([rank[model] for model in models["model"]])
+        held.append(np.all((models["rank_low"] <= true) & (true <= models["rank_high"])))
+        sure.append(np.all((models["rank_low_sure"] <= true) & (true <= models["rank_high_sure"])))
+    assert np.mean(held) > 0.95 - 3 * np.sqrt(0.05 * 0.95 / 60)
+    assert np.mean(sure) > 0.95 - 2 * np.sqrt(0.05 * 0.95 / 60)
+
+
+def test_tiers_agree_with_mcnemar_and_holm_where_the_model_holds() -> None:
+    board = si.Leaderboard(table(np.linspace(-1.5, 1.5, 12), 800, seed=2))
+    ours, theirs, opposite = board.contrasts_found.disagreements()
+    assert opposite == 0
+    assert ours + theirs <= 0.05 * 66
+
+
+def test_equal_models_share_a_tier() -> None:
+    board = si.Leaderboard(table(np.zeros(6), 300, seed=1))
+    assert set(board.tier.tolist()) == {1}
+    models = board.model_columns()
+    assert np.all(models["rank_low_sure"] == 1)
+    assert np.all(models["rank_high_sure"] == 6)
+
+
+# ------------------------------------------------------------------------------------------------ prompts
+
+
+def test_dead_and_miskeyed_prompts() -> None:
+    ability = np.linspace(-2, 2, 40)
+    x = table(ability, 200, seed=4)
+    x[:, 0], x[:, 1] = 1, 0
+    x[:, 2] = (ability < 0).astype(float)  # the wrong key
+    board = si.Leaderboard(x)
+    flag = board.prompt_columns()["flag"]
+    assert flag[:3].tolist() == ["all right", "all wrong", "better models fail"]
+    assert np.sum(flag == "better models fail") <= 2
+    codes = {one.code: one for one in board.findings}
+    assert 2 in codes["wrong_key"].items
+    assert {"too_easy", "too_hard"} <= set(codes)
+
+
+def test_slopes_are_those_of_a_logistic_regression() -> None:
+    from scipy.optimize import minimize
+
+    rng = np.random.default_rng(1)
+    theta = rng.normal(size=50)
+    x = (rng.random((50, 3)) < 1 / (1 + np.exp(-np.array([0.5, 1.0, 2.0]) * theta[:, None]))).astype(float)
+    found = slopes(Responses.from_wide(x), theta)
+    for k in range(3):
+
+        def minus_log_posterior(at: np.ndarray, y: np.ndarray = x[:, k]) -> float:
+            eta = at[0] * theta - at[1]
+            return float(np.sum(np.logaddexp(0, eta) - y * eta) + (at[0] - 1) ** 2 / 8)
+
+        best = minimize(minus_log_posterior, [1.0, 0.0], method="BFGS")
+        assert found.slope[k] == pytest.approx(best.x[0], abs=1e-4)
+        assert found.intercept[k] == pytest.approx(best.x[1], abs=1e-4)
+        assert found.se[k] == pytest.approx(np.sqrt(best.hess_inv[0, 0]), rel=0.05)
+
+
+def test_one_slope_is_enough_where_it_is_and_not_where_it_is_not() -> None:
+    rng = np.random.default_rng(2)
+    ability = rng.normal(size=300)
+    same = slopes(Responses.from_wide(table(ability, 60, seed=1)), ability)
+    assert same.p > 0.001
+    assert same.spread < 0.15
+    assert "enough" in same.sentence
+    other = slopes(
+        Responses.from_wide(table(ability, 60, seed=1, slope=np.where(np.arange(60) < 30, 0.4, 1.8))), ability
+    )
+    assert other.p < 1e-6
+    assert 0.5 < other.spread < 0.9
+    assert np.nanmean(other.slope[:30]) == pytest.approx(0.4, abs=0.1)
+
+
+def test_prompts_that_behave_alike() -> None:
+    x = table(np.random.default_rng(1).normal(size=200), 50, seed=6)
+    x[:, 7] = np.where(np.random.default_rng(2).random(200) < 0.95, x[:, 3], 1 - x[:, 3])
+    pairs, said = si.Leaderboard(x).alike
+    assert pairs is not None
+    assert [(int(a), int(b)) for a, b in zip(pairs["prompt"], pairs["other"], strict=True)] == [(3, 7)]
+    assert "1 pairs" in said
+
+
+def test_families_of_models() -> None:
+    x = table(np.linspace(-1, 1, 10), 500, seed=7)
+    x[5] = np.where(np.random.default_rng(0).random(500) < 0.85, x[4], x[5])
+    board = si.Leaderboard(x)
+    assert board.families == [[4, 5]]
+    assert "model_families" in {one.code for one in board.findings}
+
+
+# ---------------------------------------------------------------------------------- clusters, runs, subjects
+
+
+def test_runs_of_a_prompt_are_one_witness(tmp_path: Path) -> None:
+    """The same answers in five epochs: errors are those of one epoch, not smaller by the root of five."""
+    x = table(np.array([-0.5, 0.0, 0.6]), 900, seed=8)  # so many that there is no prior
+    once = si.Leaderboard(x)
+    items = np.tile(np.arange(900), 5)
+    source = Source(Responses.from_wide(np.tile(x, 5)), items)
+    again = si.Leaderboard(source)
+    assert again.ability == pytest.approx(once.ability, abs=1e-3)
+    assert again.se == pytest.approx(once.se, rel=0.05)
+    assert "clustered" in {one.code for one in again.findings}
+
+
+def test_clusters_widen_errors_where_prompts_are_alike() -> None:
+    rng = np.random.default_rng(3)
+    ability = np.linspace(-1, 1, 6)
+    passage = np.repeat(np.arange(60), 5)
+    logit = ability[:, None] + rng.normal(0, 1.0, (6, 60))[:, passage] - rng.normal(size=300)
+    x = (rng.random((6, 300)) < 1 / (1 + np.exp(-logit))).astype(float)
+    plain, wide = si.Leaderboard(x), si.Leaderboard(x, clustered_by=[f"p{k}" for k in passage])
+    assert np.mean(wide.se / plain.se) > 1.25
+
+
+def test_subjects_have_their_own_tables() -> None:
+    x = table(np.array([-1.0, 0.0, 1.0]), 200, seed=9)
+    subject = np.repeat(["law", "art"], 100)
+    columns = si.Leaderboard(x, by=subject).subject_columns()
+    assert columns is not None
+    row = {(s, m): a for s, m, a in zip(columns["subject"], columns["model"], columns["accuracy"], strict=True)}
+    assert row["law", 2] == pytest.approx(x[2, :100].mean())
+    assert row["art", 0] == pytest.approx(x[0, 100:].mean())
+
+
+# ------------------------------------------------------------------------------------------------ bad input
+
+
+def test_one_model_two_models_and_many_prompts(tmp_path: Path) -> None:
+    with pytest.raises(DesignError, match="there is 1"):
+        si.Leaderboard(np.ones((1, 5)))
+    two = si.Leaderboard(table(np.array([0.0, 1.0]), 100, seed=1)).model_columns()
+    assert two["model"].tolist() == [1, 0]
+    three = si.Leaderboard(table(np.array([0.0, 1.0, 2.0]), 50_000, seed=1))
+    assert three.model_columns()["tier"].tolist() == [1, 2, 3]
+
+
+def test_prompts_answered_by_one_model() -> None:
+    x = table(np.array([0.0, 0.5, 1.0]), 120, seed=1)
+    x[1:, :20] = np.nan
+    board = si.Leaderboard(x)
+    codes = {one.code for one in board.findings}
+    assert {"one_model", "different_prompts"} <= codes
+    assert board.model_columns()["n"].tolist().count(120) == 1
+
+
+def test_a_model_with_everything_right_and_one_without_answers() -> None:
+    x = table(np.array([-1.0, 0.0, 0.5]), 60, seed=2)
+    x[2] = 1
+    models = si.Leaderboard(x).model_columns()
+    assert models["model"][0] == 2
+    assert models["status"][0] == "all right"
+    x = np.vstack([x, np.full(60, np.nan)])
+    models = si.Leaderboard(x).model_columns()
+    assert models["model"][-1] == 3
+    assert (models["rank_low"][-1], models["rank_high"][-1]) == (1, 4)
+
+
+def test_attributes_that_are_not_there(tmp_path: Path) -> None:
+    make.lm_eval(tmp_path, "a", {"acc": [1.0, 0.0, 1.0, 0.0]})
+    make.lm_eval(tmp_path, "b", {"acc": [0.0, 0.0, 1.0, 1.0]})
+    with pytest.raises(OptionError, match="no field 'topic'"):
+        si.Leaderboard.read(tmp_path, by="topic")
+    with pytest.raises(OptionError, match="2 labels, and there are 4 prompts"):
+        si.Leaderboard(np.eye(4), by=["x", "y"])
+
+
+def test_compare_pairs_holds_both_tests() -> None:
+    x = Responses.from_wide(table(np.array([0.0, 2.0]), 200, seed=3))
+    found = compare_pairs(np.array([[0.0, -5.0], [5.0, 0.0]]), np.array([[1.0, 0.001], [0.001, 1.0]]), turned(x))
+    assert found.sure.tolist() == [[False, False], [True, False]]
+    assert found.sure_mcnemar.tolist() == [[False, False], [True, False]]
