@@ -82,6 +82,19 @@ def test_a_workbook_and_pictures(fit, tmp_path):
     assert (tmp_path / "own.xlsx").read_text() == (tmp_path / "p" / "icc.svg").read_text() == "somebody's own"
 
 
+def test_a_report(fit, cli, tmp_path):
+    said = fit(REFERENCE / "credit6.csv", "--model", "rsm", "--reverse", "q2", "-o", tmp_path / "out",
+               "--report", tmp_path / "r.html")  # fmt: skip
+    assert "The report is" in said
+    page = (tmp_path / "r.html").read_text()
+    assert "spectral-irt fit credit6.csv --reverse q2 --model rsm -o results" in page
+    record = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert record["input"]["reading"] == {"reverse": ["q2"]}
+    done = cli("report", tmp_path / "out")
+    assert done.code == 2
+    assert "answers in ordered categories; their report is written with the fit" in " ".join(done.err.split())
+
+
 def test_what_is_not_for_ordered_answers_is_said(fit, tmp_path):
     for options, words in (
         (["--catsim", tmp_path / "c.csv"], "--catsim is for right and wrong answers"),

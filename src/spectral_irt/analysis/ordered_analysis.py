@@ -325,6 +325,12 @@ class OrderedAnalysis:
         writers, stale = ordered_files(Path(folder), tables, record, parquet=parquet)
         return write_each(writers, inputs=inputs, stale=stale)
 
+    def report(self, path: str | Path, *, list_persons: bool = False) -> Path:
+        """Write everything to one HTML file that needs no network; nobody is named in it unless `list_persons`."""
+        from spectral_irt.report.ordered_report import write_ordered_report
+
+        return write_ordered_report(self, Path(path), list_persons=list_persons)
+
 
 def _or_none(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None

@@ -23,7 +23,7 @@ _categories = panel("Answers in more than two categories")
 # What is done for ordered answers too; every other option is for right and wrong ones.
 READ = ("format", "user", "item", "response", "orient", "duplicates", "ignore", "items", "sheet", "encoding", "missing")
 FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads")
-COMPUTED = ("persons", "fit", "ability", "plots")
+COMPUTED = ("persons", "fit", "ability", "plots", "report", "list_persons")
 
 
 @dataclass(frozen=True)
@@ -157,13 +157,18 @@ class OrderedJob:
             study: Any = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
             if self.notes:
                 study.calibration = study.calibration.replace(findings=(*self.notes, *study.calibration.findings))
-            by_default = self.output is not None or responses.n_responses <= QUICK
+            by_default = self.output is not None or self.wanted.report is not None or responses.n_responses <= QUICK
             self.persons = by_default if self.wanted.persons is None else self.wanted.persons
             self.fit = by_default if self.wanted.fit is None else self.wanted.fit
             self.write(study, progress)
         end = time.perf_counter()
         self.times = f"Read in {read - start:.2f} s, fitted in {fitted - read:.2f} s, analyzed in {end - fitted:.2f} s."
         return study
+
+    def said(self) -> dict[str, Any]:
+        """The options of reading that differ from their defaults."""
+        mine = {name: getattr(self.categories, name) for name in changed(self.categories) if name != "model"}
+        return {**self.reading.said(), **mine}
 
     def write(self, study: OrderedAnalysis, progress: Progress) -> None:
         """Results and pictures where places were named: all of it, or nothing."""
@@ -180,11 +185,19 @@ class OrderedJob:
             pictures = ordered_pictures(study)
             writers |= pictures.writers(self.picture_places())
             self.left_out = pictures.left_out
+        source = {"source": study.responses.source, "files": list(self.files), "reading": self.said()}
+        further = {"model": self.model, "input": source}
+        if self.wanted.report is not None:
+            from spectral_irt.report.ordered_report import ordered_page
+
+            record = {**study.record(persons=self.persons, fit=self.fit), **further}
+            listed = self.wanted.list_persons
+            page = ordered_page(study, record, persons=self.persons, fit=self.fit, list_persons=listed)
+            writers[self.wanted.report] = lambda draft: draft.write_text(page, encoding="utf-8", newline="\n")
         if self.output is not None:
             tables = study.tables(persons=self.persons, fit=self.fit)
             self.too_long = too_long(tables) if is_workbook(self.output) else {}
-            source = {"source": study.responses.source, "files": list(self.files)}
-            record = {**study.record(persons=self.persons, fit=self.fit), "model": self.model, "input": source}
+            record = {**study.record(persons=self.persons, fit=self.fit), **further}
             results, stale = ordered_files(self.output, tables, record, parquet=self.parquet)
             writers |= results
             names = [name for name in tables if name not in self.too_long]
@@ -217,7 +230,7 @@ class OrderedJob:
         out = console()
         show_ordered(out, study, persons=self.persons, fit=self.fit, times=self.times)
         say(out)
-        if self.output is None and self.wanted.plots is None:
+        if self.output is None and self.wanted.plots is None and self.wanted.report is None:
             say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
             return
         said = Text()
@@ -228,6 +241,8 @@ class OrderedJob:
             said.append(f"{name} has {rows:,} rows, more than a sheet, and was left out; -o DIR writes it as CSV. ")
         if self.wanted.plots is not None:
             said.append("Pictures are in ").append(printable(self.wanted.plots), style="bold").append(". ")
+        if self.wanted.report is not None:
+            said.append("The report is ").append(printable(self.wanted.report), style="bold").append(". ")
         for name, reason in self.left_out.items():
             said.append(f"No picture of {name}: {printable(reason)} ")
         said.rstrip()

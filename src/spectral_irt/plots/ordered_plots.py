@@ -139,17 +139,19 @@ def ordered_pictures(study: OrderedAnalysis) -> Pictures:
             "fit": lambda: plot.fit().plot().figure,
             "information": lambda: plot.information().plot().figure,
             "scores": lambda: plot.scores().plot().figure,
-            "icc": lambda: _score_sheet(study),
-            "categories": lambda: _curve_sheet(study),
+            "icc": lambda: score_sheet(study),
+            "categories": lambda: curve_sheet(study),
         }
     )
 
 
-def _score_sheet(study: OrderedAnalysis) -> Figure:
+def score_sheet(study: OrderedAnalysis) -> Figure:
+    """Expected scores of all items, or of the thirty that fit worst, and what was observed."""
     labels, title = worth_a_look(OrderedPlots(study).fit(), "mean answers, the model's and those observed")
     return sheet_of(expected_scores(study, labels), title, "ability", "mean answer", study.calibration.scale)
 
 
-def _curve_sheet(study: OrderedAnalysis) -> Figure:
+def curve_sheet(study: OrderedAnalysis) -> Figure:
+    """Category curves of the same items."""
     labels, title = worth_a_look(OrderedPlots(study).fit(), "probability of each answer")
     return sheet_of(category_curves(study, labels), title, "ability", "probability", study.calibration.scale)
