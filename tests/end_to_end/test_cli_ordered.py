@@ -95,6 +95,29 @@ def test_a_report(fit, cli, tmp_path):
     assert "answers in ordered categories; their report is written with the fit" in " ".join(done.err.split())
 
 
+def test_simulated_answers_come_back(fit, cli, tmp_path):
+    """Estimates of the truth that was written: within four standard errors, and with it as their mean."""
+    for model in ("pcm", "rsm"):
+        options = ["--users", "1500", "--items", "6", "--model", model, "--categories", "4", "--seed", "3"]
+        done = cli("simulate", "-o", tmp_path / "a.csv", "--truth", tmp_path / "t.csv", *options)
+        assert done.code == 0, done.err
+        assert "1,500 people, 6 items, 9,000 responses" in done.out
+        fit(tmp_path / "a.csv", "--model", model, "--no-fit", "-o", tmp_path / "out")
+        found, truth = pl.read_csv(tmp_path / "out" / "thresholds.csv"), pl.read_csv(tmp_path / "t.csv")
+        both = found.join(truth.rename({"threshold": "true"}), on=["item", "category"])
+        assert len(both) == 18
+        assert (((both["threshold"] - both["true"]) / both["se"]).abs() < 4).all()
+        assert (both["threshold"] - both["true"]).abs().mean() < 0.15
+    for options, words in (
+        (["--categories", "3"], "--categories is for ordered"),
+        (["--model", "x"], "--model is 'x'"),
+    ):
+        done = cli("simulate", "-o", tmp_path / "b.csv", "--items", "5", *options)
+        assert done.code == 2
+        assert words in " ".join(done.err.split())
+    assert not (tmp_path / "b.csv").exists()
+
+
 def test_what_is_not_for_ordered_answers_is_said(fit, tmp_path):
     for options, words in (
         (["--catsim", tmp_path / "c.csv"], "--catsim is for right and wrong answers"),
