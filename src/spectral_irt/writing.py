@@ -17,7 +17,7 @@ import secrets
 import shutil
 import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,18 @@ def all_or_nothing(
             for directory in reversed(made):
                 with suppress(OSError):
                     directory.rmdir()
+
+
+def write_each(
+    writers: Mapping[Path, Callable[[Path], object]], *, inputs: Iterable[str | Path] = (), stale: Sequence[Path] = ()
+) -> list[Path]:
+    """Write every target with its function of a draft, all or nothing; those that came about."""
+    targets = list(writers)
+    with all_or_nothing(targets, inputs=inputs, stale=stale) as drafts:
+        for draft, target in zip(drafts, targets, strict=True):
+            with naming(target):
+                writers[target](draft)
+        return [target for draft, target in zip(drafts, targets, strict=True) if draft.exists()]
 
 
 def _make_directory(directory: Path, made: list[Path]) -> None:

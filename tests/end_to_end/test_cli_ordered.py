@@ -61,9 +61,67 @@ def test_labels_and_reversed_items(fit, tmp_path):
     assert "does not cover: 'always'" in fit(tmp_path / "survey.csv", "--recode", "never,sometimes,often", code=2)
 
 
+def test_a_workbook_and_pictures(fit, tmp_path):
+    said = fit(REFERENCE / "scale8.csv", "-o", tmp_path / "r.xlsx", "--plots", tmp_path / "p")
+    assert "items, thresholds, persons, item_fit. Pictures are in" in " ".join(said.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["p", "r.xlsx"]
+    assert {path.stem for path in (tmp_path / "p").iterdir()} == {
+        *("wright", "items", "fit", "information", "scores", "icc", "categories")
+    }
+    fit(REFERENCE / "scale8.csv", "-o", tmp_path / "out", "--plots", tmp_path / "p")  # again: replaced
+    assert len(list((tmp_path / "p").iterdir())) == 14
+    for name in ("items", "thresholds", "persons", "item_fit"):
+        sheet = pl.read_excel(tmp_path / "r.xlsx", sheet_name=name, engine="openpyxl")
+        table = pl.read_csv(tmp_path / "out" / f"{name}.csv")
+        assert sheet.columns == table.columns
+        assert len(sheet) == len(table)
+    (tmp_path / "p" / "icc.svg").write_text("somebody's own")
+    (tmp_path / "own.xlsx").write_text("somebody's own")
+    assert "did not make it" in fit(REFERENCE / "scale8.csv", "--plots", tmp_path / "p", code=2)
+    assert "own.xlsx" in fit(REFERENCE / "scale8.csv", "-o", tmp_path / "own.xlsx", code=2)
+    assert (tmp_path / "own.xlsx").read_text() == (tmp_path / "p" / "icc.svg").read_text() == "somebody's own"
+
+
+def test_a_report(fit, cli, tmp_path):
+    said = fit(REFERENCE / "credit6.csv", "--model", "rsm", "--reverse", "q2", "-o", tmp_path / "out",
+               "--report", tmp_path / "r.html")  # fmt: skip
+    assert "The report is" in said
+    page = (tmp_path / "r.html").read_text()
+    assert "spectral-irt fit credit6.csv --reverse q2 --model rsm -o results" in page
+    record = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert record["input"]["reading"] == {"reverse": ["q2"]}
+    done = cli("report", tmp_path / "out")
+    assert done.code == 2
+    assert "answers in ordered categories; their report is written with the fit" in " ".join(done.err.split())
+
+
+def test_simulated_answers_come_back(fit, cli, tmp_path):
+    """Estimates of the truth that was written: within four standard errors, and with it as their mean."""
+    for model in ("pcm", "rsm"):
+        options = ["--users", "1500", "--items", "6", "--model", model, "--categories", "4", "--seed", "3"]
+        done = cli("simulate", "-o", tmp_path / "a.csv", "--truth", tmp_path / "t.csv", *options)
+        assert done.code == 0, done.err
+        assert "1,500 people, 6 items, 9,000 responses" in done.out
+        fit(tmp_path / "a.csv", "--model", model, "--no-fit", "-o", tmp_path / "out")
+        found, truth = pl.read_csv(tmp_path / "out" / "thresholds.csv"), pl.read_csv(tmp_path / "t.csv")
+        both = found.join(truth.rename({"threshold": "true"}), on=["item", "category"])
+        assert len(both) == 18
+        assert (((both["threshold"] - both["true"]) / both["se"]).abs() < 4).all()
+        assert (both["threshold"] - both["true"]).abs().mean() < 0.15
+    for options, words in (
+        (["--categories", "3"], "--categories is for ordered"),
+        (["--model", "x"], "--model is 'x'"),
+    ):
+        done = cli("simulate", "-o", tmp_path / "b.csv", "--items", "5", *options)
+        assert done.code == 2
+        assert words in " ".join(done.err.split())
+    assert not (tmp_path / "b.csv").exists()
+
+
 def test_what_is_not_for_ordered_answers_is_said(fit, tmp_path):
     for options, words in (
-        (["--plots", tmp_path / "p"], "--plots is for right and wrong answers"),
+        (["--catsim", tmp_path / "c.csv"], "--catsim is for right and wrong answers"),
+        (["--model", "pcm", "-o", tmp_path / "a.xlsx", "--parquet"], "-o names a workbook"),
         (["--bank", tmp_path / "b"], "--bank is"),
         (["--design", "adaptive"], "--design is for right and wrong answers"),
         (["--model", "pcm", "--threshold", "1"], "--threshold"),

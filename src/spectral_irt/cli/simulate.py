@@ -1,4 +1,4 @@
-"""`spectral-irt simulate`: draw answers under the Rasch model, and write them with the truth behind them."""
+"""`spectral-irt simulate`: draw answers under a Rasch model, and write them with the truth behind them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from spectral_irt.cli.options import offered
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.spread import with_options
-from spectral_irt.errors import OptionError, printable
+from spectral_irt.errors import OptionError, check_option, printable
+from spectral_irt.estimators.by_name import MODELS
 
 if TYPE_CHECKING:
     import polars as pl
 
     from spectral_irt.responses import Responses
-    from spectral_irt.simulate import Simulated
+    from spectral_irt.simulate import Simulated, SimulatedOrdered
 
 
 def _option(metavar: str, help: str, panel: str | None = None, **more: Any) -> Any:
@@ -76,10 +77,20 @@ def simulate(
     ability_mean: Annotated[float, _option("NUMBER", "Mean ability; 0.")] = 0.0,
     ability_sd: Annotated[float, _option("NUMBER", "Standard deviation of ability; 1.")] = 1.0,
     difficulty_sd: Annotated[float, _option("NUMBER", "Standard deviation of difficulty; 1.")] = 1.0,
+    model: Annotated[
+        str,
+        _option(
+            "|".join(MODELS),
+            "rasch: right and wrong (default). Ordered categories: pcm, the partial credit model; rsm, the rating "
+            "scale model.",
+            autocompletion=offered("|".join(MODELS)),
+        ),
+    ] = "rasch",
+    categories: Annotated[int | None, _option("NUMBER", "pcm, rsm: categories of each item; 5.")] = None,
     *,
     details: Details,
 ) -> None:
-    """Draw answers under the Rasch model, and write a row for each.
+    """Draw answers under the Rasch model or one for ordered categories, and write a row for each.
 
     \b
     Examples
@@ -88,17 +99,23 @@ def simulate(
       spectral-irt simulate -o log.parquet --users 6000 --items 3900 \\
           --design popularity --responses 1000000
       spectral-irt simulate -o forms.parquet --users 9000 --design linked
+      spectral-irt simulate -o survey.csv --items 12 --model rsm --categories 4
     """
     from spectral_irt import simulate as draw
     from spectral_irt.writing import all_or_nothing, naming
 
+    check_option("model", model, MODELS)
+    if model == "rasch" and categories is not None:
+        raise OptionError("--categories is for ordered answers; say --model pcm or --model rsm.")
+    make: Any = {"rasch": draw.rasch, "pcm": draw.partial_credit, "rsm": draw.rating_scale}[model]
+    more = {} if model == "rasch" else {"categories": 5 if categories is None else categories}
     targets = [path for path in (output, truth) if path is not None]
     for path in targets:
         if path.suffix.lower() not in (".csv", ".parquet"):
             raise OptionError(f"{str(path)!r} ends in neither .csv nor .parquet; name the file after what it shall be.")
     with Progress() as progress, all_or_nothing(targets) as drafts:
         progress.say("drawing answers")
-        data = draw.rasch(
+        data = make(
             users,
             items,
             design=design,
@@ -106,6 +123,7 @@ def simulate(
             ability_sd=ability_sd,
             difficulty_sd=difficulty_sd,
             seed=seed,
+            **more,
             **details.said(),
         )
         for draft, target, write in zip(drafts, targets, (write_answers, write_truth), strict=False):
@@ -117,7 +135,7 @@ def simulate(
     typer.echo(f"{counts}: {printable(' and '.join(map(str, targets)))}")
 
 
-def write_answers(data: Simulated, path: Path, suffix: str) -> None:
+def write_answers(data: Simulated | SimulatedOrdered, path: Path, suffix: str) -> None:
     """A row for each answer: user, item, response."""
     import polars as pl
 
@@ -129,17 +147,23 @@ def write_answers(data: Simulated, path: Path, suffix: str) -> None:
             piece.write_csv(file, include_header=k == 0)
 
 
-def write_truth(data: Simulated, path: Path, suffix: str) -> None:
-    """A row for each item: item, difficulty."""
+def write_truth(data: Simulated | SimulatedOrdered, path: Path, suffix: str) -> None:
+    """A row for each item: item, difficulty; or for each threshold: item, category, threshold."""
+    from spectral_irt.simulate import SimulatedOrdered
     from spectral_irt.tables import write_csv, write_parquet
 
-    columns = {"item": data.responses.items, "difficulty": data.difficulty}
+    items = data.responses.items
+    if isinstance(data, SimulatedOrdered):
+        steps = data.responses.steps
+        columns = {"item": items[steps.item], "category": steps.level, "threshold": data.thresholds}
+    else:
+        columns = {"item": items, "difficulty": data.difficulty}
     (write_parquet if suffix == ".parquet" else write_csv)(path, columns)
 
 
 def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    for user, item, right in responses.answers_by_block():
-        columns = {"user": responses.users[user], "item": responses.items[item], "response": right.astype("int8")}
+    for user, item, answer in responses.answers_by_block():
+        columns = {"user": responses.users[user], "item": responses.items[item], "response": answer.astype("int8")}
         yield pl.DataFrame(columns)

@@ -101,19 +101,26 @@ def _part_moments(part: PatternPart, cumulated: Floats) -> tuple[Ints, Ints, Flo
     return part.people.astype(np.int64), part.counts, *_moments(part_given(part, cumulated).p)
 
 
-def _terms(
+def answers_with_moments(
     block: Block, pattern: Ints, used: Floats, moments: AnswerMoments, steps: Steps
-) -> tuple[NDArray[Any], NDArray[Any], list[Floats]]:
-    """Of every answer of the people used: whose it is, to which item, and what it adds to the mean squares."""
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], Ints]:
+    """Of every answer of the people used: whose it is, to which item, its category, and where its moments are."""
     indptr, item, category = answered_items(block, steps)
     person = np.repeat(np.arange(block.n_users), np.diff(indptr))
     order = np.lexsort((item, person))
     person, item, category = person[order], item[order], category[order]
     where = moments.indptr[pattern[person]] + np.arange(len(person)) - indptr[person]
     kept = used[person] > 0
-    person, item, where = person[kept], item[kept], where[kept]
+    return person[kept], item[kept], category[kept], where[kept]
+
+
+def _terms(
+    block: Block, pattern: Ints, used: Floats, moments: AnswerMoments, steps: Steps
+) -> tuple[NDArray[Any], NDArray[Any], list[Floats]]:
+    """Of every answer of the people used: whose it is, to which item, and what it adds to the mean squares."""
+    person, item, category, where = answers_with_moments(block, pattern, used, moments, steps)
     v = np.maximum(moments.variance[where], LEAST)
-    square = (category[kept] - moments.mean[where]) ** 2
+    square = (category - moments.mean[where]) ** 2
     fourth = moments.fourth[where]
     return person, item, [np.ones(len(v)), square / v, square, v, fourth / v**2, fourth - v**2]
 
@@ -146,10 +153,10 @@ def item_mean_squares(people: OrderedPeople, moments: AnswerMoments) -> MeanSqua
     )
 
 
-def conditional_item_mean_squares(people: OrderedPeople) -> MeanSquares:
+def conditional_item_mean_squares(people: OrderedPeople, given: AnswerMoments) -> MeanSquares:
     """Infit and outfit of every item given the total scores, with standard errors that allow for its thresholds."""
     steps, rows = people.steps, people.patterns.rows
-    found = item_mean_squares(people, moments_given_score(people))
+    found = item_mean_squares(people, given)
     parts = people.responses.engine.hold(pattern_parts(rows, people.patterns.count, steps))
     codes = step_codes(steps)
     moments, r, s, expected = parts.sum(_directions, padded(steps, people.thresholds), codes, steps)

@@ -44,11 +44,11 @@ def strata_columns(
     """
     mixed = (found.score > 0) & (found.score < found.n) & np.isfinite(found.ability)
     ability = np.where(mixed, found.ability, np.nan)
-    edges = _edges(ability[mixed])
+    edges = cell_edges(ability[mixed])
     place = np.full(len(difficulty), -1)
     place[items] = np.arange(len(items))
     sums = responses.sum(_grid_sums, difficulty, place, edges, persons=(ability,))
-    rows = [_joined(one, strata) for one in np.moveaxis(sums, 1, 0)]
+    rows = [joined_cells(one, strata) for one in np.moveaxis(sums, 1, 0)]
     n, right, expected, theta = np.concatenate(rows, axis=1)
     low, high = wilson_interval(right, n)
     return {
@@ -63,7 +63,7 @@ def strata_columns(
     }
 
 
-def _edges(ability: Floats) -> Floats:
+def cell_edges(ability: Floats) -> Floats:
     """Limits of cells with about equal numbers of people, each between two abilities that do differ.
 
     People with the same items and score have the same ability but for the last digits, and those depend on which
@@ -95,7 +95,7 @@ def _grid_sums(block: Block, ability: Floats, difficulty: Floats, place: Ints, e
     return np.array(sums, dtype=np.float64).reshape(4, wanted, cells)
 
 
-def _joined(sums: Floats, strata: int) -> Floats:
+def joined_cells(sums: Floats, strata: int) -> Floats:
     """Neighboring cells of one item put together to about so many strata of equal size; empty ones are left out."""
     n = sums[0]
     if not n.any():

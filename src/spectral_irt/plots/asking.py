@@ -13,6 +13,7 @@ from spectral_irt.responses.labels import positions
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
+    from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
     from spectral_irt.calibration import Calibration
 
 CLOSE = 0.5  # likeness from which a name is suggested for another
@@ -59,7 +60,7 @@ def with_errors(calibration: Calibration) -> Ints:
     return sure
 
 
-def known_abilities(study: Analysis) -> Floats:
+def known_abilities(study: Analysis | OrderedAnalysis) -> Floats:
     """Finite abilities of the people; an error when there is none."""
     if not study.responses.n_users:
         raise OptionError("the analysis has no people, so their abilities cannot be shown. Give it responses.")

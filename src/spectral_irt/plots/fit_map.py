@@ -51,6 +51,11 @@ class FitMap(Display):
     def of(cls, study: Analysis) -> FitMap:
         conditional = affordable(study.responses, writing=True).fit
         found = study.item_fit_columns(conditional=conditional)
+        return cls.of_columns(found, conditional=conditional, frame_kind=study.responses.frame_kind)
+
+    @classmethod
+    def of_columns(cls, found: Columns, *, conditional: bool, frame_kind: str | None) -> FitMap:
+        """From the columns of `item_fit`."""
         kind = "_conditional" if conditional else ""
         infit, outfit = found[f"infit{kind}"], found[f"outfit{kind}"]
         some = np.isfinite(infit) & np.isfinite(outfit) & (infit > 0) & (outfit > 0)
@@ -63,7 +68,7 @@ class FitMap(Display):
         named = ("item", "n", "infit", "outfit", "infit_z", "misfit")
         values = (found["item"], found["n"], infit, outfit, found[f"infit{kind}_z"], misfit)
         table = {name: each[some] for name, each in zip(named, values, strict=True)}
-        return cls(table=table, conditional=conditional, frame_kind=study.responses.frame_kind)
+        return cls(table=table, conditional=conditional, frame_kind=frame_kind)
 
     def columns(self) -> Columns:
         """`item, n, infit, outfit, infit_z, misfit`."""

@@ -53,13 +53,22 @@ class TestInformation(Display):
             frame_kind=study.responses.frame_kind,
         )
 
+    def places(self) -> Floats:
+        """Where on the scale, in logits, the test measures."""
+        return self.difficulty
+
+    def informs(self, at: Floats) -> Floats:
+        """The information at these abilities."""
+        return test_information(self.difficulty, at)
+
     def columns(self) -> Columns:
         """`ability, information, se` as they are reported: on another scale, information is per its unit squared."""
-        ends = np.array([self.difficulty.min() - BEYOND, self.difficulty.max() + BEYOND])
+        places = self.places()
+        ends = np.array([places.min() - BEYOND, places.max() + BEYOND])
         if len(self.ability):
             ends = np.concatenate([ends, np.quantile(self.ability, [0.001, 0.999])])
         at = np.linspace(ends.min(), ends.max(), STEPS)
-        found = test_information(self.difficulty, at)
+        found = self.informs(at)
         return {
             "ability": self.scale.measure(at),
             "information": found / self.scale.unit**2,

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spectral_irt.analysis import Analysis
+    from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 
 OUTER = 0.002  # share of the ends of intervals that may lie beyond the picture, on each side
 ENDS = 3  # hardest, easiest and least sure items that are named where not all can be
@@ -59,7 +60,7 @@ class ItemIntervals(Display):
     scale: Scale = LOGITS
 
     @classmethod
-    def of(cls, study: Analysis) -> ItemIntervals:
+    def of(cls, study: Analysis | OrderedAnalysis) -> ItemIntervals:
         calibration = study.calibration
         place = with_errors(calibration)
         place = place[np.argsort(-calibration.difficulty[place], kind="stable")]

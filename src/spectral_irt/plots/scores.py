@@ -30,10 +30,13 @@ class ScoreDistribution(Display):
     ----------
     score, n : int arrays
         Right answers and answers of everybody who answered anything.
+    most : int array, optional
+        The highest score that each could have, where answers have more than two categories; else that is n.
     """
 
     score: Ints
     n: Ints
+    most: Ints | None = None
 
     @classmethod
     def of(cls, study: Analysis) -> ScoreDistribution:
@@ -44,22 +47,27 @@ class ScoreDistribution(Display):
         return cls(score=answers.scores[some], n=answers.counts[some], frame_kind=answers.frame_kind)
 
     @property
+    def highest(self) -> Ints:
+        """The highest score that each could have."""
+        return self.n if self.most is None else self.most
+
+    @property
     def alike(self) -> bool:
-        """Whether everybody answered the same number of items, so that raw scores can be compared."""
-        return bool((self.n == self.n[0]).all())
+        """Whether everybody answered as many items with the same highest score, so that scores can be compared."""
+        return bool((self.n == self.n[0]).all() and (self.highest == self.highest[0]).all())
 
     def columns(self) -> Columns:
-        """`score` (or `percent_low, percent_high`), `persons, share, extreme` (nothing or all right).
+        """`score` (or `percent_low, percent_high`), `persons, share, extreme` (the lowest or the highest score).
 
         Every score has a row; percentages are in twenty steps, of which the last takes in 100.
         """
-        extreme = (self.score == 0) | (self.score == self.n)
+        extreme = (self.score == 0) | (self.score == self.highest)
         if self.alike:
-            place, rows = self.score, int(self.n[0]) + 1
+            place, rows = self.score, int(self.highest[0]) + 1
             where: Columns = {"score": np.arange(rows)}
         else:
             rows = 20
-            place = np.minimum(self.score * rows // self.n, rows - 1)
+            place = np.minimum(self.score * rows // self.highest, rows - 1)
             where = {"percent_low": np.arange(rows) * 5, "percent_high": np.arange(1, rows + 1) * 5}
         persons = np.bincount(place, minlength=rows)
         return {
@@ -81,8 +89,9 @@ class ScoreDistribution(Display):
             whole_ticks(ax, "x")
         else:
             left, wide = table["percent_low"].astype(float), 5.0
-            mean = float((100 * self.score / self.n).mean())
-            text = f"percent right (people answered {self.n.min():,} to {self.n.max():,} items)"
+            mean = float((100 * self.score / self.highest).mean())
+            of = "right" if self.most is None else "of the highest score"
+            text = f"percent {of} (people answered {self.n.min():,} to {self.n.max():,} items)"
         look = {"align": "edge", "edgecolor": "white", "linewidth": 0.5}
         ax.bar(left, persons - extreme, wide, color=BLUE, **look)  # type: ignore[arg-type]
         ax.bar(left, extreme, wide, persons - extreme, color=RED, hatch="////", **look)  # type: ignore[arg-type]
@@ -92,5 +101,6 @@ class ScoreDistribution(Display):
         whole_ticks(ax, "y")
         said = [f"{plural(len(self.score), 'person')}, mean {mean:.1f}{'' if self.alike else '%'} (dashed)"]
         if extreme.any():
-            said.append(f"{int(extreme.sum()):,} extreme: everything right or wrong (hatched)")
+            what = "everything right or wrong" if self.most is None else "the lowest or the highest score"
+            said.append(f"{int(extreme.sum()):,} extreme: {what} (hatched)")
         ax.text(0.01, 0.985, "\n".join(said), transform=ax.transAxes, va="top", fontsize=SMALL, color=INK, bbox=WHITE)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from spectral_irt.plots.items import ItemIntervals
 from spectral_irt.plots.saving import refuse_foreign, write_figure
 from spectral_irt.plots.scores import ScoreDistribution
 from spectral_irt.plots.wright import WrightMap
-from spectral_irt.writing import all_or_nothing, naming
+from spectral_irt.writing import write_each
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,9 +29,9 @@ NAMES = ("wright", "items", "fit", "information", "scores", "icc", "distractors"
 KINDS = ("svg", "png")
 
 
-def standard_paths(folder: Path) -> list[Path]:
+def standard_paths(folder: Path, names: Sequence[str] = NAMES) -> list[Path]:
     """Where the pictures go; an error when one would take the place of a file that is not such a picture."""
-    targets = [folder / f"{name}.{kind}" for name in NAMES for kind in KINDS]
+    targets = [folder / f"{name}.{kind}" for name in names for kind in KINDS]
     refuse_foreign(targets)
     return targets
 
@@ -38,12 +39,7 @@ def standard_paths(folder: Path) -> list[Path]:
 def write_standard(study: Analysis, folder: Path) -> list[Path]:
     """Write the standard set as SVG and PNG, complete or not at all; the paths of what could be drawn."""
     targets = standard_paths(folder)
-    with all_or_nothing(targets) as drafts:
-        pictures = Pictures.of(study)
-        for draft, target in zip(drafts, targets, strict=True):
-            with naming(target):
-                pictures.write(draft, target)
-    return [path for path in targets if path.stem in pictures.figures]
+    return write_each(Pictures.of(study).writers(targets))
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +62,11 @@ class Pictures:
         }
         if has_options(study.responses):
             displays["distractors"] = lambda: distractor_sheet(study)
+        return cls.drawn(displays)
+
+    @classmethod
+    def drawn(cls, displays: Mapping[str, Callable[[], Any]]) -> Pictures:
+        """Those that can be drawn, each by its function."""
         figures, left_out = {}, {}
         for name, draw in displays.items():
             try:
@@ -75,6 +76,10 @@ class Pictures:
         if not figures:
             raise OptionError(next(iter(left_out.values())))
         return cls(figures, left_out)
+
+    def writers(self, targets: Iterable[Path]) -> dict[Path, Callable[[Path], None]]:
+        """What writes each of the targets, as a function of its draft."""
+        return {target: partial(self.write, target=target) for target in targets}
 
     def write(self, draft: Path, target: Path) -> None:
         """Write the figure that the target is named after; where it could not be drawn, remove the draft."""
@@ -86,10 +91,13 @@ class Pictures:
 
 def _sheet(study: Analysis) -> Figure:
     """Curves of all items that have a fit, or of the thirty that fit worst."""
-    fit = FitMap.of(study)
+    labels, title = worth_a_look(FitMap.of(study), "curves, and what was observed")
+    return curve_sheet(curves(study, labels), title)
+
+
+def worth_a_look(fit: FitMap, what: str) -> tuple[list[Any], str]:
+    """The items of a sheet, and its title: all that have a fit, or the thirty that fit worst."""
     labels = fit.table["item"]
     if len(labels) <= SHEET:
-        return curve_sheet(curves(study, labels.tolist()), f"The curves of {len(labels)} items, and what was observed")
-    worst = labels[fit.worst(SHEET)]
-    title = f"The {SHEET} items of {len(labels):,} that fit worst: curves, and what was observed"
-    return curve_sheet(curves(study, worst.tolist()), title)
+        return labels.tolist(), f"The {len(labels)} items: {what}"
+    return labels[fit.worst(SHEET)].tolist(), f"The {SHEET} items of {len(labels):,} that fit worst: {what}"

@@ -53,6 +53,8 @@ class WrightMap(Display):
         Items on the common scale.
     left_out : int
         People without a finite ability.
+    what : str
+        What stands to the right: items, or thresholds of items.
     """
 
     ability: Floats
@@ -60,6 +62,7 @@ class WrightMap(Display):
     difficulty: Floats
     left_out: int = 0
     scale: Scale = LOGITS
+    what: str = "item"
 
     @classmethod
     def of(cls, study: Analysis) -> WrightMap:
@@ -81,7 +84,10 @@ class WrightMap(Display):
         return ability_edges(self.ability, *finite_range(ends, margin=0.02))
 
     def columns(self) -> Columns:
-        """`low, high` of each stretch of the scale, from the top down; `persons` and `items` in it, and which."""
+        """`low, high` of each stretch of the scale, from the top down; `persons` and `items` in it, and which.
+
+        Where thresholds stand for items, the column is called so.
+        """
         edges = self.edges()
         bins = len(edges) - 1
         persons = np.histogram(np.clip(self.ability, edges[0], edges[-1]), edges)[0]
@@ -97,7 +103,7 @@ class WrightMap(Display):
             "low": limits[:-1][::-1],
             "high": limits[1:][::-1],
             "persons": persons[::-1],
-            "items": np.array([len(each) for each in members])[::-1],
+            f"{self.what}s": np.array([len(each) for each in members])[::-1],
             "which": named[::-1],
         }
 
@@ -118,15 +124,16 @@ class WrightMap(Display):
             ax.plot(np.full(len(place), 0.05), place, "D", color=RED, markersize=4)
             self._name(ax, order, place, 0.05)
         else:
-            items = table["items"] / max(table["items"].max(), 1)
+            items = table[f"{self.what}s"] / max(table[f"{self.what}s"].max(), 1)
             ax.barh(middle, items, tall, color=RED, edgecolor="white", linewidth=0.4, hatch="////")
             self._name(ax, np.concatenate([order[:ENDS], order[-ENDS:]]), place, 0.08)
         for values, x, color in ((self.scale.measure(self.ability), -1.04, BLUE), (place, 1.42, RED)):
             style = "<" if color == RED else ">"
             ax.plot([x], [values.mean()], style, color=color, markersize=8, mec="white", clip_on=False, zorder=5)
-        dress(ax, "People and items on one scale", "", f"ability, difficulty ({unit(self.scale)})", grid="y")
+        height = "difficulty" if self.what == "item" else self.what
+        dress(ax, f"People and {self.what}s on one scale", "", f"ability, {height} ({unit(self.scale)})", grid="y")
         left = f", {self.left_out:,} without a finite ability left out" if self.left_out else ""
-        labels = [f"{plural(len(self.ability), 'person')}{left}", plural(len(self.labels), "item")]
+        labels = [f"{plural(len(self.ability), 'person')}{left}", plural(len(self.labels), self.what)]
         ax.set_xticks([-0.5, 0.6], labels, color=INK)
         ax.tick_params(axis="x", length=0)
         ax.annotate(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spectral_irt import __version__
@@ -114,9 +114,15 @@ def _other_version(record: Mapping[str, Any]) -> str:
 
 def findings(material: Material) -> Section:
     """What is odd, the most serious first, and what to do about it."""
-    found = sorted(material.record["findings"], key=lambda one: ORDER.get(one.get("severity"), 2))
+    how = How(fit_command(material.record), "study.findings()")
+    return Section("findings", "Findings", finding_blocks(material.record["findings"], how))
+
+
+def finding_blocks(every: Sequence[Mapping[str, Any]], how: How) -> tuple[Any, ...]:
+    """These findings in words, and how to have them again."""
+    found = sorted(every, key=lambda one: ORDER.get(str(one.get("severity")), 2))
     if not found:
-        return Section("findings", "Findings", (Text("Nothing odd was found."),))
+        return (Text("Nothing odd was found."),)
     warnings = sum(one.get("severity") != "note" for one in found)
     if warnings:
         first = f"{count(warnings, 'warning')} that may change how the results are read, and what to do; then notes."
@@ -132,8 +138,7 @@ def findings(material: Material) -> Section:
         }
         for one in found
     )
-    how = How(fit_command(material.record), "study.findings()")
-    return Section("findings", "Findings", (Text(first), FindingList(shown), how))
+    return Text(first), FindingList(shown), how
 
 
 # ------------------------------------------------------------------------------------------------ summary

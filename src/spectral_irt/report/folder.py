@@ -32,6 +32,11 @@ FIELDS = ("estimator", "counts", "findings", "versions", "outputs")
 def of_folder(folder: Path, *, list_persons: bool = False) -> Material:
     """The record and the tables of a folder; an error where they are not those of one fit of a version we know."""
     record = read_record(folder)
+    if "thresholds.csv" in record["outputs"]:
+        raise ReadError(
+            f"{str(folder)!r} has results of answers in ordered categories; their report is written with the fit: "
+            "spectral-irt fit ... --report report.html."
+        )
     tables: dict[str, Columns] = {}
     missing = {"curves": FROM_FOLDER}
     for name in TABLES:

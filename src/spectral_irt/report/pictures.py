@@ -14,12 +14,17 @@ if TYPE_CHECKING:
 
 
 def picture(display: Display, alt: str, caption: str = "") -> Picture:
-    """The display as a picture of the page. Its background is the page's, so that dark pages can show it too."""
-    import matplotlib
-
+    """The display as a picture of the page."""
     figure: Any = display.plot().figure
     figure.get_layout_engine().execute(figure)
     figure.set_layout_engine("none")  # or saving would draw it once more, only to lay it out
+    return figure_picture(figure, alt, caption)
+
+
+def figure_picture(figure: Any, alt: str, caption: str = "") -> Picture:
+    """A figure as a picture of the page. Its background is the page's, so that dark pages can show it too."""
+    import matplotlib
+
     buffer = io.StringIO()
     with matplotlib.rc_context({"svg.hashsalt": "spectral-irt", "svg.fonttype": "none"}):
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})

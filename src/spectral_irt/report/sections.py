@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from spectral_irt.report.about import findings, summary, what_was_fitted
 from spectral_irt.report.blocks import Lines, Missing, Section
@@ -32,7 +32,11 @@ SECTIONS: tuple[Callable[[Material], Section | Missing | None], ...] = (
 
 def sections_of(material: Material) -> list[Section]:
     """What there is to say about this material, and at the end what there is not."""
-    found = [section(material) for section in SECTIONS]
+    return with_missing([section(material) for section in SECTIONS])
+
+
+def with_missing(found: Sequence[Section | Missing | None]) -> list[Section]:
+    """The sections that there are, and one that says what is missing."""
     missing = tuple(f"{one.title}: {one.why}" for one in found if isinstance(one, Missing))
     shown = [one for one in found if isinstance(one, Section)]
     return [*shown, Section("missing", "Not in this report", (Lines(missing),))] if missing else shown

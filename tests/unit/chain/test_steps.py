@@ -13,6 +13,7 @@ from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.step_weights import Moments, step_abilities, step_weighting
 from spectral_irt.chain.steps import StepChain, StepRounds, contributions
+from spectral_irt.model import category_probabilities
 from spectral_irt.responses.ordered import OrderedResponses, rows_of
 from spectral_irt.responses.ordered_arrays import ordered_from_wide
 
@@ -64,6 +65,25 @@ def test_weights_of_persons_are_one_over_answers_not_entries(table, responses):
     weight = chain.parts.parts[0].weight
     assert weight[:4].tolist() == [0, 0, 0, 0]  # no answers, all at the top, all at the bottom, a single item
     np.testing.assert_allclose(weight[4:][weight[4:] > 0], (1 / n[4:])[weight[4:] > 0])
+
+
+def test_tabulated_moments_are_those_of_the_model(responses):
+    steps = responses.steps
+    moments = Moments.at(steps, flat())
+    cumulated = steps.cumulated(flat())
+    mean, variance, told = (
+        values.reshape(steps.n_items, -1) for values in (moments.mean, moments.variance, moments.told)
+    )
+    for item in range(steps.n_items):
+        p = category_probabilities(
+            moments.grid, np.broadcast_to(cumulated[item], (len(moments.grid), steps.widest + 1))
+        )
+        k = np.arange(steps.widest + 1)
+        np.testing.assert_allclose(mean[item], p @ k, rtol=1e-10)
+        np.testing.assert_allclose(variance[item], p @ k**2 - (p @ k) ** 2, rtol=1e-8, atol=1e-12)
+        inside = p[:, : steps.counts[item] + 1]
+        both = inside[:, 1:] + inside[:, :-1]
+        np.testing.assert_allclose(told[item], (inside[:, 1:] * inside[:, :-1] / both).sum(axis=1), rtol=1e-10)
 
 
 def test_ability_depends_on_items_and_total_score_alone(table, responses):

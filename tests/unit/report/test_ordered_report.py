@@ -1,0 +1,95 @@
+"""The report of answers in ordered categories."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spectral_irt as si
+from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+from spectral_irt.report.ordered_report import ordered_command, ordered_page
+from spectral_irt.responses.ordered_arrays import ordered_from_wide
+
+pytestmark = pytest.mark.slow  # pictures
+
+LABELS = ["<script>alert(1)</script>", "=1+1", "$x^2$", "q4"]
+
+
+@pytest.fixture(scope="module")
+def study() -> OrderedAnalysis:
+    drawn = si.simulate.partial_credit(200, 4, categories=3, seed=2).responses
+    person, item, category = drawn.answers()
+    answers = np.full((200, 4), np.nan)
+    answers[person, item] = category
+    responses = ordered_from_wide(answers, items=LABELS, users=[f"somebody {k}" for k in range(200)])
+    return si.SpectralPartialCredit().fit(responses).analyse(responses)
+
+
+def data(page: str) -> Any:
+    found = re.search(r'<script[^>]*id="data"[^>]*>(.*?)</script>', page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_it_has_the_numbers_and_no_markup_of_labels(study: OrderedAnalysis, tmp_path: Path) -> None:
+    page = study.report(tmp_path / "r.html").read_text(encoding="utf-8")
+    assert "<script>alert" not in page
+    assert "somebody 7" not in page
+    for title in (
+        "What was fitted",
+        "People and thresholds on one scale",
+        "Curves of the items",
+        "Does the model fit?",
+    ):
+        assert title in page
+    assert "Not in this report" not in page
+    tables = data(page)
+    columns = {column["name"]: column["values"] for column in tables["items"]["columns"]}
+    assert columns["item"] == LABELS
+    assert np.allclose(columns["difficulty"], study.calibration.difficulty, atol=5e-4)
+    details = tables["items"]["details"]
+    assert details["strata"] == {}  # curves of right and wrong answers would be wrong here
+    shown = [[float(row[1].replace("−", "-")) for row in details["tables"][0]["rows"][str(k)]] for k in range(4)]
+    assert np.allclose(np.concatenate(shown), study.calibration.thresholds, atol=5e-3)
+    scores = {column["name"]: column["values"] for column in tables["scores"]["columns"]}
+    assert scores["score"] == list(range(9))
+    assert page.count("<img") == 5
+
+
+def test_people_are_named_where_that_was_asked_for(study: OrderedAnalysis) -> None:
+    assert "somebody 7" in ordered_page(study, list_persons=True)
+
+
+def test_what_was_left_out_is_said(study: OrderedAnalysis) -> None:
+    page = ordered_page(study, persons=False, fit=False)
+    assert "Not in this report" in page
+    assert "The fit of the items was left out of the analysis." in page
+    names = [column["name"] for column in data(page)["items"]["columns"]]
+    assert "difficulty" in names
+    assert not any("infit" in name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "options"),
+    [
+        (si.SpectralPartialCredit(), "--model pcm"),
+        (si.SpectralPartialCredit(weighting="persons"), "--model pcm --weighting persons"),
+        (si.ConditionalRatingScale(), "--model rsm --estimator cml"),
+        (si.MarginalPartialCredit(), "--model pcm --estimator mml"),
+    ],
+)
+def test_the_command_is_the_one_that_does_it_again(study: OrderedAnalysis, estimator: Any, options: str) -> None:
+    record = estimator.fit(study.responses).analyse(study.responses).record(persons=False, fit=False)
+    assert ordered_command(record) == f"spectral-irt fit answers.csv {options}"
+
+
+def test_a_file_of_somebody_else_stays(study: OrderedAnalysis, tmp_path: Path) -> None:
+    (tmp_path / "r.html").write_text("mine")
+    with pytest.raises(si.errors.OutputError, match="did not make it"):
+        study.report(tmp_path / "r.html")
+    assert (tmp_path / "r.html").read_text() == "mine"
