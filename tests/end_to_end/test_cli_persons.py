@@ -130,7 +130,7 @@ def test_parquet_has_every_table(cli: Cli, lsat: Path) -> None:
 def test_no_persons_and_no_fit(cli: Cli, lsat: Path) -> None:
     done = cli("fit", lsat, "-o", "out", "--no-persons", "--no-fit")
     assert done.code == 0
-    assert sorted(os.listdir("out")) == ["fit.json", "items.csv"]
+    assert sorted(os.listdir("out")) == ["fit.json", "item_analysis.csv", "items.csv"]
     assert "reliability" not in done.out
     found = record()
     for name in ("persons", "reliability", "item_fit", "model_test", "error_over_floor"):

@@ -106,6 +106,8 @@ def test_every_column_and_field_is_described(cli: Cli, lsat: Path) -> None:
     assert cli("fit", lsat, "-o", "plain", "--anchors", "bank").code == 0
     Path("key.csv").write_text("item,key\n" + "".join(f"item{k},1\n" for k in range(1, 6)))
     assert cli("fit", lsat, "-o", "keyed", "--key", "key.csv").code == 0
+    assert cli("simulate", "--model", "pcm", "--users", 200, "--items", 5, "-o", "ordered.csv").code == 0
+    assert cli("fit", "ordered.csv", "-o", "ordered").code == 0
     assert cli("score", lsat, "--bank", "bank", "-o", "scored").code == 0
     assert cli("link", "bank", "bank", "--table", "link.csv", "--equate", "equating.csv", "-o", "linked").code == 0
     tables = [*Path().glob("*/*.csv"), Path("link.csv"), Path("equating.csv")]

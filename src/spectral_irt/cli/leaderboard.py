@@ -115,8 +115,8 @@ def leaderboard(
     \b
     Examples
       spectral-irt leaderboard results/ -o board
-      spectral-irt leaderboard results/ --metric exact_match,strict-match --metric acc
-      spectral-irt leaderboard logs/*.eval --clustered-by subject --report board.html
+      spectral-irt leaderboard runs/ --metric exact_match,strict-match --metric acc
+      spectral-irt leaderboard *.eval --clustered-by subject --report board.html
       spectral-irt leaderboard answers.csv --person model --response correct
     """
     from spectral_irt.leaderboard import Leaderboard

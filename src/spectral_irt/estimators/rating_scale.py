@@ -105,8 +105,9 @@ def scale_design(steps: Steps, items: NDArray[Any], groups: Groups) -> ScaleDesi
             fewer = items[group == g][counts != most]
             raise OptionError(
                 f"the items of a rating scale have the same categories, but in group {label!r} {listed(fewer)} have "
-                f"fewer than {most + 1}. Give them a group of their own, keep categories that nobody used "
-                "(unused='keep'), or fit a partial credit model."
+                f"fewer than {most + 1}. Give them a group of their own, keep categories that nobody used (",
+                option("unused", "keep"),
+                "), or fit a partial credit model.",
             )
         mine = group[steps.item] == g
         own = np.zeros((steps.n_steps, most - 1))

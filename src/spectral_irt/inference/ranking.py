@@ -131,7 +131,7 @@ def rank_items(
     known = np.isfinite(lower)
     if by == "lower" and not known.any():
         raise OptionError(
-            "there are no standard errors, so no lower ends; rank by='difficulty', or fit with standard errors."
+            "there are no standard errors, so no lower ends; rank by difficulty, or fit with standard errors."
         )
     # NaN goes last: items with an estimate and no standard error, those with answers and no estimate, the unanswered.
     value = lower if by == "lower" else beta
