@@ -20,6 +20,8 @@ from hostile import HOSTILE, hostile_table
 from spectral_irt.report import pictures
 from undrawn import without_pictures
 
+pytestmark = pytest.mark.slow  # whole runs of commands
+
 Cli = Callable[..., Any]
 
 

@@ -68,6 +68,7 @@ def test_python_blocks_run_and_print_what_is_shown(cli: Cli) -> None:
     assert {path.name for path in Path().iterdir()} == {"answers.csv", "results", "items.bank"}
 
 
+@pytest.mark.slow
 def test_shell_blocks_run_and_the_last_prints_what_is_shown(cli: Cli) -> None:
     blocks = [(text, output) for text, output in shown("sh") if text.startswith("spectral-irt")]
     assert blocks

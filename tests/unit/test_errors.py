@@ -82,6 +82,7 @@ def flags() -> set[str]:
     return {flag for command in commands for parameter in command.params for flag in parameter.opts}
 
 
+@pytest.mark.slow
 def test_no_f_string_swallows_an_option(trees):
     """Inside an f-string only the words of Python would be left."""
     swallowed = [
