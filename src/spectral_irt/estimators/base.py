@@ -224,19 +224,23 @@ class RaschEstimator:
             scale=found.scale,
             prior=found.regularization,
             findings=responses.notes + tuple(found.findings),
-            provenance=Provenance(
-                estimator=type(self).__name__,
-                settings=_plain(self.get_params()),
-                iterations=found.n_iter,
-                residual=found.residual,
-                loglik=found.loglik,
-                se_method=found.se_method,
-                solver=found.solver,
-                contraction=found.contraction,
-                version=__version__,
-            ),
+            provenance=self._provenance(found),
             further=found.further,
             frame_kind=responses.frame_kind,
+        )
+
+    def _provenance(self, found: Any) -> Provenance:
+        """How an `Estimate`, of difficulties or of thresholds, came about."""
+        return Provenance(
+            estimator=type(self).__name__,
+            settings=_plain(self.get_params()),
+            iterations=found.n_iter,
+            residual=found.residual,
+            loglik=found.loglik,
+            se_method=found.se_method,
+            solver=found.solver,
+            contraction=found.contraction,
+            version=__version__,
         )
 
     # ------------------------------------------------------------- what was learned: the calibration

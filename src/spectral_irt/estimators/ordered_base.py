@@ -10,12 +10,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt import __version__
-from spectral_irt.calibration import Provenance
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.engines import one_blas_thread
 from spectral_irt.errors import DesignError, OptionError, listed
-from spectral_irt.estimators.base import KEEP_COVARIANCE, SMALL_ALGEBRA, RaschEstimator, Tell, _plain
+from spectral_irt.estimators.base import KEEP_COVARIANCE, SMALL_ALGEBRA, RaschEstimator, Tell
 from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding, Responses
@@ -159,17 +157,7 @@ class OrderedEstimator(RaschEstimator):
             item_information=information,
             prior=found.regularization,
             findings=responses.notes + tuple(found.findings) + out_of_order(responses, found),
-            provenance=Provenance(
-                estimator=type(self).__name__,
-                settings=_plain(self.get_params()),
-                iterations=found.n_iter,
-                residual=found.residual,
-                loglik=found.loglik,
-                se_method=found.se_method,
-                solver=found.solver,
-                contraction=found.contraction,
-                version=__version__,
-            ),
+            provenance=self._provenance(found),
             further=found.further,
             frame_kind=responses.frame_kind,
         )
