@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spectral_irt.cli.options import Reading, Wanted
+from spectral_irt.cli.options import Reading
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.wanted import Wanted
 from spectral_irt.errors import OptionError, OutputError, listed
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.options import Reading, Wanted, panel
+from spectral_irt.cli.options import Reading, panel
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.wanted import Wanted
 from spectral_irt.errors import OptionError, ResponseValueError, Words, check_option
 from spectral_irt.estimators.by_name import MODELS, make_ordered
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spectral_irt.cli.categories import Categories, OrderedJob, either
-from spectral_irt.cli.fit import Job, job_of
 from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.options import Files, Output, Parquet, Reading, Wanted
+from spectral_irt.cli.job import Job, job_of
+from spectral_irt.cli.options import Files, Output, Parquet, Reading
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.spread import with_options
+from spectral_irt.cli.wanted import Wanted
 
 if TYPE_CHECKING:
     from spectral_irt.responses import Finding, Responses

@@ -8,10 +8,12 @@ from typing import Annotated
 
 import typer
 
-from spectral_irt.cli.fit import Job, job_of, show
+from spectral_irt.cli.fit import show
 from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.options import Reading, Wanted, offered
+from spectral_irt.cli.job import Job, job_of
+from spectral_irt.cli.options import Reading, offered
 from spectral_irt.cli.places import place
+from spectral_irt.cli.wanted import Wanted
 
 DATA = ("quiz", "lsat")
 ABOUT = "A quiz of 30 multiple-choice items in two booklets, simulated: one wrong key, one item easier on the coast."

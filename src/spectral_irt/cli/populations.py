@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.options import Wanted
+from spectral_irt.cli.wanted import Wanted
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.by_name import CHOICES
 

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectral_irt.cli.options import ABILITIES, Ability, Draws, Files, Reading, Seed, check_draws
+from spectral_irt.cli.options import Files, Reading
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.shortlist import SHORTLIST, score_models
 from spectral_irt.cli.spread import with_options
+from spectral_irt.cli.wanted import ABILITIES, Ability, Draws, Seed, check_draws
 from spectral_irt.errors import OptionError, check_option
 
 if TYPE_CHECKING:
