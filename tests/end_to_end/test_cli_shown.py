@@ -149,6 +149,21 @@ def test_demo_shows_its_command_and_finds_both_faults(cli: Cli) -> None:
     assert again.out.split("Read in")[0] == done.out[drop].split("Read in")[0]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("data", "first"), [("quiz", "quiz.csv"), ("lsat", "lsat.csv"), ("logs", "runs")])
+def test_demo_hands_out_its_files_with_a_command_that_works(cli: Cli, data: str, first: str) -> None:
+    done = cli("demo", "--data", data, "--files", ".")
+    assert (done.code, done.err) == (0, "")
+    assert Path(first).exists()
+    program, *args = done.out.splitlines()[-1].split()
+    assert program == "spectral-irt"
+    assert cli(*args).code == 0
+
+
+def test_logs_are_only_handed_out(cli: Cli) -> None:
+    assert cli("demo", "--data", "logs").err.startswith("error: --data logs goes with --files DIR")
+
+
 def test_demo_of_the_classic(cli: Cli) -> None:
     done = cli("demo", "--data", "lsat", "-o", "results")
     assert done.code == 0

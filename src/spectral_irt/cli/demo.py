@@ -14,9 +14,15 @@ from spectral_irt.cli.job import Job, job_of
 from spectral_irt.cli.options import Reading, offered
 from spectral_irt.cli.places import place
 from spectral_irt.cli.wanted import Wanted
+from spectral_irt.errors import OptionError
 
-DATA = ("quiz", "lsat")
+DATA = ("quiz", "lsat", "logs")
 ABOUT = "A quiz of 30 multiple-choice items in two booklets, simulated: one wrong key, one item easier on the coast."
+NEXT = {
+    "quiz": "spectral-irt fit quiz.csv --key quiz_key.csv --missing 9 --group region -o results",
+    "lsat": "spectral-irt fit lsat.csv -o results",
+    "logs": "spectral-irt leaderboard runs -o board",
+}
 
 
 def demo(
@@ -28,9 +34,19 @@ def demo(
         typer.Option(
             metavar="|".join(DATA),
             autocompletion=offered("|".join(DATA)),
-            help="A simulated quiz, or section 6 of the Law School Admission Test.",
+            help="A simulated quiz; section 6 of the Law School Admission Test; logs of nine models, simulated.",
         ),
     ] = DATA[0],
+    files: Annotated[
+        Path | None,
+        typer.Option(
+            "--files",
+            parser=place,
+            metavar="DIR",
+            show_default=False,
+            help="Do nothing but copy the data there, to try things out.",
+        ),
+    ] = None,
 ) -> None:
     """Calibrate bundled data: a simulated quiz of multiple choice, or section 6 of the Law School Admission Test.
 
@@ -42,11 +58,18 @@ def demo(
     Examples
       spectral-irt demo -o demo-results
       spectral-irt demo --data lsat
+      spectral-irt demo --files here
+      spectral-irt demo --data logs --files here
     """
     from spectral_irt import datasets
     from spectral_irt.errors import check_option
 
     check_option("data", data, DATA)
+    if files is not None:
+        _copy(data, files)
+        return
+    if data == "logs":
+        raise OptionError("--data logs goes with --files DIR, which writes the logs there, for leaderboard to rank.")
     if data == "lsat":
         job = Job(read=lambda progress: datasets.load_lsat(), output=output)
     else:
@@ -61,6 +84,29 @@ def demo(
         job = job_of([answers], reading, Fitting(), wanted, output, False)
     show(*job.run(), job)
     typer.echo("With your own answers: spectral-irt fit answers.csv -o results")
+
+
+def _copy(data: str, place: Path) -> None:
+    """The files of a dataset, in a folder, and what to do with them."""
+    from spectral_irt import datasets
+    from spectral_irt.datasets.logs import log_texts
+    from spectral_irt.display import console, say
+    from spectral_irt.errors import printable
+    from spectral_irt.writing import all_or_nothing, naming
+
+    if data == "logs":
+        texts = {place / "runs" / path: text for path, text in log_texts()}
+    elif data == "quiz":
+        texts = {place / path.name: path.read_text(encoding="utf-8") for path in datasets.quiz_files()}
+    else:
+        texts = {place / "lsat.csv": datasets.lsat_text()}
+    with all_or_nothing(list(texts)) as drafts:
+        for draft, (target, text) in zip(drafts, texts.items(), strict=True):
+            with naming(target):
+                draft.write_text(text, encoding="utf-8", newline="")
+    names = [path.name for path in texts] if data != "logs" else [f"runs, with {len(texts)} logs"]
+    say(console(), f"In {printable(place)}: {' and '.join(names)}. There, try:")
+    typer.echo(f"  {NEXT[data]}")
 
 
 def _near(path: Path) -> str:

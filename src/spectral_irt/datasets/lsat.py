@@ -32,3 +32,19 @@ def load_lsat() -> Responses:
     answers = np.repeat(table[:, :-1], table[:, -1], axis=0)
     responses = Responses.from_wide(answers, items=header.split(",")[:-1])
     return replace(responses, users=np.arange(1, len(answers) + 1), source="LSAT section 6")
+
+
+def lsat_text() -> str:
+    """The same as a CSV file: a row for each person, a column for each item.
+
+    Examples
+    --------
+    >>> print(lsat_text()[:52])
+    person,item1,item2,item3,item4,item5
+    1,0,0,0,0,0
+    2,0
+    """
+    responses = load_lsat()
+    rows = zip(responses.users.tolist(), responses.to_dense().astype(int).tolist(), strict=True)
+    lines = [["person", *responses.items.tolist()], *([person, *row] for person, row in rows)]
+    return "".join(",".join(map(str, line)) + "\n" for line in lines)
