@@ -10,7 +10,9 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # Each of the two test workers computes on one core; BLAS threads of both would only wait for each other.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
 
-.PHONY: screenshots demo test test-quick test-lowest lint format bench reproduce clean help
+SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/doctrees docs build/site
+
+.PHONY: docs screenshots demo test test-quick test-lowest lint format bench reproduce clean help
 
 help:
 	@echo "make demo        calibrate the bundled quiz and show the result"
@@ -18,6 +20,7 @@ help:
 	@echo "make test-lowest the fast ones with the oldest versions that pyproject.toml allows"
 	@echo "make lint        ruff and mypy;         make format: let ruff rewrite"
 	@echo "make bench       the benchmarks: scale, the paper's program, efficiency, ranks, other packages"
+	@echo "make docs        the documentation as a site, build/site/index.html; pictures of the tutorials are made anew"
 	@echo "make screenshots the pictures of the report and of the app in docs"
 	@echo "make reproduce   the paper's figures and tables, and docs/reproduction.md from them (an hour or two)"
 
@@ -30,6 +33,10 @@ $(VENV)/.dev: pyproject.toml
 	$(call quietly,test -x $(BIN)/python || $(PYTHON) -m venv $(VENV))
 	$(call quietly,$(PIP) install -e ".[dev]")
 	@touch $@ $(VENV)/.core
+
+$(VENV)/.docs: $(VENV)/.dev
+	$(call quietly,$(PIP) install -e ".[dev,docs]")
+	@touch $@
 
 # A browser for the tests of pages. Where it cannot be had that is said, and those tests are skipped.
 $(VENV)/.browser: $(VENV)/.dev tests/set_up_browser.sh
@@ -91,6 +98,12 @@ $(PEERS)/.made: pyproject.toml
 reproduce: $(VENV)/.dev
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/spectral-irt reproduce all -o build/reproduction
 	@PYTHONPATH=docs $(BIN)/python -m reproduction_page build/reproduction docs
+
+# The tutorials are run from their first line; what they print and draw goes into the pages.
+docs: $(VENV)/.docs
+	@$(BIN)/python docs/page_runner.py --update docs/tutorials/*.md
+	@$(SPHINX)
+	@echo "build/site/index.html"
 
 # Of the bundled quiz, in a browser; SPECTRAL_IRT_CHROMIUM names another one.
 screenshots: $(VENV)/.dev $(VENV)/.browser

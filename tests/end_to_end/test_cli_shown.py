@@ -171,7 +171,7 @@ def test_demo_of_the_classic(cli: Cli) -> None:
     assert f"Results are in results: {', '.join(WRITTEN[:-1])} and fit.json." in " ".join(done.out.split())
     assert len(rows_of(Path("results/items.csv"))) == 6
     refused = cli("demo", "--data", "gre")
-    assert (refused.code, refused.err) == (2, "error: --data is 'gre'; it can be 'quiz', 'lsat'.\n")
+    assert (refused.code, refused.err) == (2, "error: --data is 'gre'; it can be 'quiz', 'lsat', 'logs'.\n")
 
 
 def test_version_and_help(cli: Cli) -> None:

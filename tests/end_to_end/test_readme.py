@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
-import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import page_runner
 from spectral_irt.analysis.folder import RESULTS
 
 ROOT = Path(__file__).parents[2]
@@ -22,63 +20,15 @@ BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
 Cli = Callable[..., Any]
 
-CLOSE = 0.005  # numbers on display may move by rounding, no further
-
-
-def shown(language: str) -> list[tuple[str, str]]:
-    """Blocks of a language, each with the output that stands after it, if any."""
-    following = [*BLOCKS[1:], ("", "")]
-    return [
-        (text, after if kind == "text" else "")
-        for (name, text), (kind, after) in zip(BLOCKS, following, strict=True)
-        if name == language
-    ]
-
-
-def same(found: str, expected: str) -> None:
-    """The same words and nearly the same numbers; times and residuals are left out."""
-    volatile = re.compile(r"\d+\.\d+ s\b|\de[-+]\d+")
-    for line, wanted in zip(_words(volatile, found), _words(volatile, expected), strict=True):
-        try:
-            assert abs(float(line) - float(wanted)) <= CLOSE
-        except ValueError:
-            assert line == wanted
-
-
-def _words(volatile: re.Pattern[str], text: str) -> list[str]:
-    return volatile.sub("...", text).replace(",", "").split()
-
 
 def test_it_opens_with_demo_and_test() -> None:
     assert [line.split("#")[0].strip() for line in BLOCKS[0][1].splitlines()] == ["make demo", "make test"]
 
 
 @pytest.mark.slow
-def test_python_blocks_run_and_print_what_is_shown(cli: Cli) -> None:
-    blocks = shown("python")
-    assert blocks
-    simulate = next(line for text, _ in shown("sh") for line in text.splitlines() if " simulate " in line)
-    assert cli(*shlex.split(simulate, comments=True)[1:]).code == 0  # the answers.csv that is read below
-    names: dict[str, Any] = {}
-    for code, expected in blocks:
-        out = io.StringIO()
-        with contextlib.redirect_stdout(out):
-            exec(compile(code, "README.md", "exec"), names)
-        same(out.getvalue(), expected)
-    assert {path.name for path in Path().iterdir()} == {"answers.csv", "results", "items.bank"}
-
-
-@pytest.mark.slow
-def test_shell_blocks_run_and_the_last_prints_what_is_shown(cli: Cli) -> None:
-    blocks = [(text, output) for text, output in shown("sh") if text.startswith("spectral-irt")]
-    assert blocks
-    for text, expected in blocks:
-        for line in text.splitlines():
-            program, *args = shlex.split(line, comments=True)
-            assert program == "spectral-irt"
-            done = cli(*args)
-            assert (done.code, done.err) == (0, "")
-        same(done.out, expected)
+@pytest.mark.parametrize("page", page_runner.pages(), ids=lambda page: page.stem)
+def test_what_a_page_shows_runs_and_prints_what_is_shown(page: Path, tmp_path: Path) -> None:
+    assert page_runner.check(page, tmp_path) == []
 
 
 @pytest.mark.parametrize("path", DOCS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -1,0 +1,96 @@
+"""How the site is built: `make docs`. Nothing is fetched; every warning is an error."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from contextlib import redirect_stdout
+from pathlib import Path
+from typing import Any
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from spectral_irt import __version__
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+project = "spectral-irt"
+author = "The spectral-irt developers"
+copyright = author
+version = release = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
+exclude_patterns = ["reproduction_page", "**/__pycache__"]
+nitpicky = False
+myst_heading_anchors = 3
+myst_links_external_new_tab = False
+suppress_warnings = ["config.cache"]
+
+autosummary_generate = True
+autodoc_typehints = "none"
+numpydoc_show_class_members = True
+numpydoc_class_members_toctree = False
+numpydoc_show_inherited_class_members = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "spectral-irt"
+html_show_sourcelink = False
+html_copy_source = False
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "navbar_align": "left",
+    "header_links_before_dropdown": 6,
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+
+
+class Help(SphinxDirective):
+    """```{help} fit```: what `spectral-irt fit --help` prints."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        import os
+
+        from spectral_irt.cli.main import main
+
+        os.environ["COLUMNS"] = "96"
+        out = io.StringIO()
+        with redirect_stdout(out):
+            code = main([self.arguments[0], "--help"])
+        if code:
+            raise self.error(f"there is no command {self.arguments[0]}")
+        return [nodes.literal_block(out.getvalue(), out.getvalue(), language="text")]
+
+
+def write_llms_txt(app: Any, failed: Exception | None) -> None:
+    """An index for language models: every page with its first sentence."""
+    if failed is not None or app.builder.name != "html":
+        return
+    lines = [
+        "# spectral-irt",
+        "",
+        "> Item response theory by a spectral method: from files of answers to a report.",
+        "",
+    ]
+    for name in sorted(app.env.found_docs):
+        if "generated/" in name:
+            continue
+        text = Path(app.env.doc2path(name)).read_text(encoding="utf-8")
+        first = next((part for part in text.split("\n\n")[1:] if re.match(r"\w", part)), "")
+        sentence = re.split(r"(?<=[.:])\s", re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", " ".join(first.split())))[0]
+        lines.append(f"- [{app.env.titles[name].astext()}]({name}.html): {sentence}")
+    Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def setup(app: Any) -> None:
+    app.add_directive("help", Help)
+    app.connect("build-finished", write_llms_txt)

@@ -1,0 +1,172 @@
+"""Run what a page shows: every `python` and `sh` block in order, in an empty folder, as a reader would.
+
+A block of kind `text` after one of them is what it prints. Files that a page presupposes are made by commands in a
+comment (HTML) that begins with `run`; blocks of other kinds (`console`, `yaml`) are not run. A picture whose link begins with
+`made/PAGE/` is the file of that name which the page's commands wrote.
+
+    python docs/page_runner.py PAGE...            run pages, and say where they differ from what they show
+    python docs/page_runner.py --update PAGE...   write what is printed, and the pictures, into the pages
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+ROOT = DOCS.parent
+CLOSE = 0.005  # numbers on display may move by rounding, no further
+SHOWN = re.compile(r"^<!-- run\n(?P<hidden>.*?)^-->$|^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+MADE = re.compile(r"\]\((made/(\w+)/([^)]+))\)")
+VOLATILE = re.compile(r"\d+\.\d+ s\b|\de[-+]\d+")  # times and residuals
+
+
+@dataclass(frozen=True)
+class Block:
+    """Something to run, and what the page says that it prints: None when it does not say."""
+
+    kind: str
+    text: str
+    line: int
+    printed: str | None = None
+    place: tuple[int, int] = (0, 0)  # of the output, in the text of the page
+
+
+def pages() -> list[Path]:
+    """The pages with something to run."""
+    every = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+    return [page for page in every if blocks(page.read_text(encoding="utf-8"))]
+
+
+def blocks(text: str) -> list[Block]:
+    """What a page shows, in order.
+
+    >>> [(one.kind, one.text, one.printed) for one in blocks("```sh\\nls\\n```\\n\\n```text\\na\\n```\\n")]
+    [('sh', 'ls\\n', 'a\\n')]
+    """
+    found: list[Block] = []
+    for match in SHOWN.finditer(text):
+        line = 1 + text.count("\n", 0, match.start())
+        if match["hidden"] is not None:
+            found.append(Block("sh", match["hidden"], line))
+        elif match["kind"] in ("python", "sh"):
+            found.append(Block(match["kind"], match["text"], line))
+        elif match["kind"] == "text" and found and found[-1].printed is None:
+            last = found[-1]
+            found[-1] = Block(last.kind, last.text, last.line, match["text"], match.span("text"))
+    return [one for one in found if not one.text.startswith("make ")]
+
+
+def run(page: Path, folder: Path) -> list[tuple[Block, str]]:
+    """Every block with what it printed; an error when one of them fails."""
+    names: dict[str, Any] = {"__name__": "__main__"}
+    done = []
+    for block in blocks(page.read_text(encoding="utf-8")):
+        run_one = _python if block.kind == "python" else _shell
+        done.append((block, run_one(block, page, folder, names)))
+    return done
+
+
+def _python(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> str:
+    out = io.StringIO()
+    code = compile("\n" * block.line + block.text, str(page), "exec")
+    with contextlib.chdir(folder), contextlib.redirect_stdout(out):
+        exec(code, names)
+    return out.getvalue()
+
+
+def _shell(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> str:
+    """What the last command of the block prints; the others are of interest only when they fail."""
+    settings = {**os.environ, "COLUMNS": "80", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    *first, last = re.sub(r"\\\n\s*", "", block.text).strip().split("\n")
+    printed = ""
+    for command in [*first, last]:
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command],
+            cwd=folder,
+            env=settings,
+            capture_output=True,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+        if done.returncode:
+            raise AssertionError(f"{page.name}, line {block.line}: {command}\n{done.stdout}{done.stderr}")
+        printed = done.stdout
+    return printed
+
+
+def differences(found: str, expected: str) -> str | None:
+    """Where two texts differ in a word, or in a number by more than rounding; times are left out."""
+    ours, theirs = (VOLATILE.sub("...", text).replace(",", "").split() for text in (found, expected))
+    for mine, wanted in zip(ours, theirs, strict=False):
+        if mine != wanted and not _close(mine, wanted):
+            return f"{mine!r} where the page has {wanted!r}"
+    return None if len(ours) == len(theirs) else f"{len(ours)} words where the page has {len(theirs)}"
+
+
+def _close(mine: str, wanted: str) -> bool:
+    try:
+        return abs(float(mine) - float(wanted)) <= CLOSE
+    except ValueError:
+        return False
+
+
+def check(page: Path, folder: Path) -> list[str]:
+    """What on the page is not so."""
+    wrong = []
+    for block, printed in run(page, folder):
+        said = None if block.printed is None else differences(printed, block.printed)
+        if said is not None:
+            wrong.append(f"{page.name}, line {block.line}: {said}")
+    text = page.read_text(encoding="utf-8")
+    for link, name, file in MADE.findall(text):
+        if name != page.stem or not (folder / file).is_file():
+            wrong.append(f"{page.name}: no command of the page writes {link}")
+        elif not (page.parent / link).is_file():
+            wrong.append(f"{page.name}: {link} is missing; page_runner.py --update makes it")
+    return wrong
+
+
+def update(page: Path, folder: Path) -> None:
+    """Write what blocks print, and the pictures that they make, to the page."""
+    done = run(page, folder)
+    text = page.read_text(encoding="utf-8")
+    for block, printed in reversed(done):
+        if block.printed is not None:
+            start, end = block.place
+            text = (
+                text[:start] + "\n".join(line.rstrip() for line in printed.strip("\n").split("\n")) + "\n" + text[end:]
+            )
+    page.write_text(text, encoding="utf-8")
+    for link, _, file in MADE.findall(text):
+        target = page.parent / link
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(folder / file, target)
+
+
+def main(arguments: list[str]) -> int:
+    updating = "--update" in arguments
+    chosen = [Path(name) for name in arguments if name != "--update"] or pages()
+    wrong: list[str] = []
+    for page in chosen:
+        print(page, flush=True)
+        with tempfile.TemporaryDirectory() as folder:
+            if updating:
+                update(page, Path(folder))
+            else:
+                wrong += check(page, Path(folder))
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
