@@ -1,8 +1,8 @@
 """Run what a page shows: every `python` and `sh` block in order, in an empty folder, as a reader would.
 
-A block of kind `text` after one of them is what it prints. Files that a page presupposes are made by commands in a
-comment (HTML) that begins with `run`; blocks of other kinds (`console`, `yaml`) are not run. A picture whose link begins with
-`made/PAGE/` is the file of that name which the page's commands wrote.
+A block of kind `text` after one of them is what it prints. Files that a page presupposes are made by an HTML comment
+that begins with `run sh` or `run python`; blocks of other kinds (`console`, `yaml`) are not run. A picture whose link
+begins with `made/PAGE/` is the file of that name which the page's commands wrote.
 
     python docs/page_runner.py PAGE...            run pages, and say where they differ from what they show
     python docs/page_runner.py --update PAGE...   write what is printed, and the pictures, into the pages
@@ -25,7 +25,10 @@ from typing import Any
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 CLOSE = 0.005  # numbers on display may move by rounding, no further
-SHOWN = re.compile(r"^<!-- run\n(?P<hidden>.*?)^-->$|^```(?P<kind>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+SHOWN = re.compile(
+    r"^<!-- run (?P<how>python|sh)\n(?P<hidden>.*?)^-->$|^```(?P<kind>\w+)\n(?P<text>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
 MADE = re.compile(r"\]\((made/(\w+)/([^)]+))\)")
 VOLATILE = re.compile(r"\d+\.\d+ s\b|\de[-+]\d+")  # times and residuals
 
@@ -57,7 +60,7 @@ def blocks(text: str) -> list[Block]:
     for match in SHOWN.finditer(text):
         line = 1 + text.count("\n", 0, match.start())
         if match["hidden"] is not None:
-            found.append(Block("sh", match["hidden"], line))
+            found.append(Block(match["how"], match["hidden"], line))
         elif match["kind"] in ("python", "sh"):
             found.append(Block(match["kind"], match["text"], line))
         elif match["kind"] == "text" and found and found[-1].printed is None:
@@ -91,14 +94,14 @@ def _shell(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> str
     printed = ""
     for command in [*first, last]:
         done = subprocess.run(
-            ["bash", "-o", "pipefail", "-c", command],
+            ["bash", "-c", command],
             cwd=folder,
             env=settings,
             capture_output=True,
             text=True,
             stdin=subprocess.DEVNULL,
         )
-        if done.returncode:
+        if done.returncode or done.stderr.startswith("error"):  # the second at the head of a pipe
             raise AssertionError(f"{page.name}, line {block.line}: {command}\n{done.stdout}{done.stderr}")
         printed = done.stdout
     return printed

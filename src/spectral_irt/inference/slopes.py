@@ -198,7 +198,9 @@ def _score_test(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats]:
 
 
 def _given_the_sum(n: Floats, r: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
-    """Score, variance, and the variance of z squared, exactly: moments of sum x theta given how many are right, which the difficulty does not enter.
+    """Score, variance, and the variance of z squared, exactly.
+
+    They are moments of T = sum x theta given how many are right, which the difficulty does not enter.
 
     A recursion over people carries sums of T^k prod e^(x theta) over all answers with the same number right; with nine
     people the normal approximation rejects three true models of four.
