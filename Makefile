@@ -34,10 +34,6 @@ $(VENV)/.dev: pyproject.toml
 	$(call quietly,$(PIP) install -e ".[dev]")
 	@touch $@ $(VENV)/.core
 
-$(VENV)/.docs: $(VENV)/.dev
-	$(call quietly,$(PIP) install -e ".[dev,docs]")
-	@touch $@
-
 # A browser for the tests of pages. Where it cannot be had that is said, and those tests are skipped.
 $(VENV)/.browser: $(VENV)/.dev tests/set_up_browser.sh
 	@sh tests/set_up_browser.sh $(VENV)
@@ -100,7 +96,7 @@ reproduce: $(VENV)/.dev
 	@PYTHONPATH=docs $(BIN)/python -m reproduction_page build/reproduction docs
 
 # The tutorials are run from their first line; what they print and draw goes into the pages.
-docs: $(VENV)/.docs
+docs: $(VENV)/.dev
 	@$(BIN)/python docs/page_runner.py --update docs/tutorials/*.md
 	@$(SPHINX)
 	@echo "build/site/index.html"

@@ -33,7 +33,13 @@ SMALL = 25  # items up to which a calibration carries its covariance matrix: 200
 
 @dataclass(frozen=True)
 class Scale:
-    """How logits are reported: mean + unit * logit. `mean` is what a logit of 0 becomes."""
+    """How logits are reported: mean + unit * logit. `mean` is what a logit of 0 becomes.
+
+    Examples
+    --------
+    >>> Scale(500, 100).measure([-1, 0, 2]).tolist()
+    [400.0, 500.0, 700.0]
+    """
 
     mean: float = 0.0
     unit: float = 1.0

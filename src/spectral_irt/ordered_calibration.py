@@ -35,6 +35,13 @@ class OrderedCalibration(Calibration):
         How many people gave each answer; NaN where an item has fewer categories.
     codes : float array, items x categories
         What stood in the data for each category.
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralPartialCredit, simulate
+    >>> answers = simulate.partial_credit(300, 4, categories=3, seed=1).responses
+    >>> SpectralPartialCredit().fit(answers).calibration_.threshold_table().shape
+    (8, 8)
     """
 
     location_se: Floats

@@ -254,7 +254,15 @@ class AnchoredRasch(RaschEstimator):
 
 
 def anchored_fit(responses: Any, anchors: Any, **options: Any) -> AnchoredRasch:
-    """Calibrate with some items fixed: `AnchoredRasch(anchors, **options).fit(responses)`."""
+    """Calibrate with some items fixed: `AnchoredRasch(anchors, **options).fit(responses)`.
+
+    Examples
+    --------
+    >>> from spectral_irt import datasets
+    >>> fit = anchored_fit(datasets.load_lsat(), {"item1": 0.0})
+    >>> float(fit.difficulty_[0])
+    0.0
+    """
     return AnchoredRasch(anchors, **options).fit(responses)
 
 

@@ -246,7 +246,18 @@ class Bank:
 
     @classmethod
     def load(cls, folder: str | Path) -> Bank:
-        """Read a bank; whatever is missing, damaged or of another version is an error that says so."""
+        """Read a bank; whatever is missing, damaged or of another version is an error that says so.
+
+        Examples
+        --------
+        >>> from tempfile import TemporaryDirectory
+        >>> from spectral_irt import SpectralRasch, datasets
+        >>> answers = datasets.load_lsat()
+        >>> with TemporaryDirectory() as folder:
+        ...     _ = Bank.from_fit(SpectralRasch().fit(answers), answers).save(f"{folder}/lsat")
+        ...     len(Bank.load(f"{folder}/lsat").items)
+        5
+        """
         from spectral_irt.bank.store import load
 
         return load(folder)

@@ -176,6 +176,15 @@ def simulate_cat(
         Standard error (posterior standard deviation, in logits) at which a person is done; None: by length alone.
     most, least : int
         Items at most and at least.
+
+    Examples
+    --------
+    >>> from spectral_irt import Bank, SpectralRasch, simulate
+    >>> answers = simulate.rasch(500, 60, seed=1).responses
+    >>> bank = Bank.from_fit(SpectralRasch().fit(answers), answers)
+    >>> run = simulate_cat(bank, 50, se=0.5)
+    >>> bool(run.length.mean() < 30)
+    True
     """
     if people < 1 or most < 1 or least > most:
         raise OptionError(

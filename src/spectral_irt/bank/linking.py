@@ -240,6 +240,14 @@ def link(
     2,000 items). Otherwise they count as independent before centering, which is right where everybody answers the same
     items, and too small where forms are connected by few; `Link.basis` says which it was.
 
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, simulate
+    >>> data = simulate.rasch(1000, 10, seed=1).responses
+    >>> odd, even = (SpectralRasch().fit(data.take_users(range(k, 1000, 2))) for k in (1, 0))
+    >>> bool(abs(link(odd, even).shift) < 1e-9)
+    True
+
     References
     ----------
     Kolen & Brennan (2014), Test Equating, Scaling, and Linking, ch. 6. Huynh & Meyer (2010), Use of robust z in

@@ -84,7 +84,7 @@ class MarginalRasch(RaschEstimator):
     ----------
     mu_, sigma_, sigma_se_ : float
         Mean and standard deviation of ability on the scale of the difficulties; of everybody, where there are groups,
-        with sigma_se_ NaN.
+        with `sigma_se_` NaN.
     population_ : dict of columns
         `group, n, mean, mean_se, sd, sd_se` of every group; the group of everybody is called "all".
     loglik_, aic_, bic_, n_parameters_ : float

@@ -299,6 +299,13 @@ class ConditionalRatingScale(_RatingScale):
     difficulty_, se_, thresholds_, threshold_se_, loglik_, n_patterns_
     steps_ : columns
         tau_k of every group: `group, category, step, se`.
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> answers = simulate.rating_scale(300, 5, categories=3, seed=1).responses
+    >>> ConditionalRatingScale().fit(answers).thresholds_.shape
+    (10,)
     """
 
     def __init__(

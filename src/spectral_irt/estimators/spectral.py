@@ -43,6 +43,12 @@ def spectral_difficulty(
     sum_l sum_j h_ij^l ( pi_i X_li (1 - X_lj) - pi_j X_lj (1 - X_li) ) = 0,   beta_i = log pi_i - mean.
 
     The parameters are those of `SpectralRasch`.
+
+    Examples
+    --------
+    >>> from spectral_irt import datasets
+    >>> spectral_difficulty(datasets.load_lsat()).difficulty.round(2).tolist()
+    [-1.26, 0.47, 1.24, 0.17, -0.62]
     """
     weighting_named(weighting)
     check_option("se", se, SE_METHODS)

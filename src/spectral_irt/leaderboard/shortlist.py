@@ -115,6 +115,14 @@ class ShortList:
     n_models : int
         Models that were left out in turn.
     method : str
+
+    Examples
+    --------
+    >>> from spectral_irt import simulate
+    >>> models = simulate.rasch(40, 150, seed=1).responses
+    >>> short = ShortList.choose(models, 20)
+    >>> len(short.prompts), short.n_models
+    (20, 40)
     """
 
     prompts: NDArray[np.object_]

@@ -22,6 +22,13 @@ class Finding:
         For people.
     items : tuple
         Labels of the items it is about; all of them.
+
+    Examples
+    --------
+    >>> from spectral_irt import Responses, SpectralRasch
+    >>> fit = SpectralRasch().fit([[1, 1, 0], [1, 0, 1], [1, 0, 0], [1, 1, 1]])
+    >>> [finding.code for finding in fit.findings_][:1]
+    ['extreme_items']
     """
 
     code: str
