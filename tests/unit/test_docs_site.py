@@ -64,3 +64,9 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "tutorials/exam.html" in (tmp_path / "site" / "llms.txt").read_text(encoding="utf-8")
+
+
+def test_the_citation_names_this_version() -> None:
+    from spectral_irt import __version__
+
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
