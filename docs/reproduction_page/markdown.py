@@ -9,6 +9,14 @@ from typing import Any
 from spectral_irt.experiments.trials import Row
 
 
+class Full(str):
+    """A table, with its caption if any, that goes to the page of full tables."""
+
+    @classmethod
+    def of(cls, *parts: str) -> Full:
+        return cls("\n\n".join(parts))
+
+
 def number(value: float, digits: int = 3) -> str:
     """A number with so many decimals, a dash for none.
 
@@ -65,7 +73,7 @@ def values(rows: Iterable[Row], name: str) -> list[Any]:
     return list(dict.fromkeys(row[name] for row in rows))
 
 
-def grid(rows: Sequence[Row], along: str, measure: str, head: str, show: Callable[[float], str]) -> str:
+def grid(rows: Sequence[Row], along: str, measure: str, head: str, show: Callable[[float], str]) -> Full:
     """Methods down, a column for every value of `along`; mean and, in brackets, its standard error."""
     points = sorted(set(values(rows, along)))
     lines = []
@@ -75,7 +83,7 @@ def grid(rows: Sequence[Row], along: str, measure: str, head: str, show: Callabl
             row = one(rows, method=method, **{along: point})
             line.append("–" if row is None else with_error(row, measure, show))
         lines.append(line)
-    return table([head, *(f"{along} = {point:,}" for point in points)], lines)
+    return Full(table([head, *(f"{along} = {point:,}" for point in points)], lines))
 
 
 def with_error(row: Mapping[str, float], measure: str, show: Callable[[float], str]) -> str:

@@ -5,11 +5,14 @@ Experiments without a table are left out.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from reproduction_page import real_data, simulations
+from reproduction_page.markdown import Full
 from spectral_irt import __version__
 from spectral_irt.errors import ReadError
 from spectral_irt.experiments import load
@@ -17,54 +20,109 @@ from spectral_irt.experiments.results import read_table
 from spectral_irt.experiments.trials import Row
 from spectral_irt.writing import all_or_nothing, naming
 
+PAGE, FULL = "reproduction.md", "reproduction_tables.md"
+WRITTEN = "<!-- Written by `make reproduce`; edit docs/reproduction_page/ instead. -->"
 LARGEST_FIGURE = 300_000  # bytes; an SVG beyond it gives way to its PNG
 
 Rows = list[Row]
 
 
 def write_page(results: Path, docs: Path) -> Path:
-    """Write the page and copy its figures; the page's path."""
-    sections = [text for name in SECTIONS if (text := section(name, results, docs)) is not None]
-    if not sections:
+    """Write the page, the page of full tables, and copy the figures; the page's path."""
+    told = [section for name in SECTIONS if (section := tell(name, results, docs)) is not None]
+    if not told:
         raise ReadError(f"{str(results)!r} holds no table of an experiment; run spectral-irt reproduce all -o there.")
     table1 = read_table(results, "table1_summary")
     page = [
         "# The paper, reproduced",
-        "<!-- Written by `make reproduce`; edit docs/reproduction_page/ instead. -->",
+        WRITTEN,
         "Every figure and table of Nguyen & Zhang, *A Spectral Approach to Item Response Theory* (NeurIPS 2022), with "
-        "the command that makes it, what the paper says, and what we found. All numbers are read from the tables that "
-        f"the commands write (spectral-irt {__version__}); `make reproduce` runs everything again and rewrites this "
-        "page. Bands in figures and numbers in round brackets are standard errors of means (bands: two of them).",
-        simulations.about_settings(),
-        *sections,
+        "the command that makes it, what the paper says, and what we found.",
+        *findings(results),
+        "All numbers are read from the tables that the commands write (spectral-irt "
+        f"{__version__}); `make reproduce` runs everything again and rewrites this page and "
+        f"[the full tables]({FULL}). Bands in figures and numbers in round brackets are standard errors of means "
+        "(bands: two of them). " + simulations.about_settings(),
+        *(section.page for section in told),
     ]
     if table1:
         page += ["## Why numbers differ", *real_data.differences(table1)]
         page += ["## What could not be obtained", *real_data.not_obtained(table1)]
-    target = docs / "reproduction.md"
+    full = ["# The paper, reproduced: full tables", WRITTEN, f"What was found is on [the page]({PAGE})."]
+    full += [section.tables for section in told if section.tables]
     docs.mkdir(parents=True, exist_ok=True)
-    text = "\n\n".join(page) + "\n"
-    with all_or_nothing([target]) as (draft,), naming(target):
-        draft.write_text(text, encoding="utf-8")
-    return target
+    targets = [docs / PAGE, docs / FULL]
+    with all_or_nothing(targets) as drafts:
+        for draft, target, parts in zip(drafts, targets, (page, full), strict=True):
+            with naming(target):
+                draft.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+    return targets[0]
 
 
-def section(name: str, results: Path, docs: Path) -> str | None:
-    """One experiment: heading, command, claim, finding, table, figure; None when it was not run."""
+@dataclass(frozen=True)
+class Section:
+    """One experiment: what stands on the page, and its tables."""
+
+    page: str
+    tables: str
+
+
+def tell(name: str, results: Path, docs: Path) -> Section | None:
+    """One experiment: heading, command, claim, finding, figure, and tables; None when it was not run."""
     trials = read_table(results, name)
     summary = read_table(results, f"{name}_summary")
     if trials is None or summary is None:
         return None
-    heading, tell = SECTIONS[name]
-    parts = [
-        f"## {heading}",
-        f"`spectral-irt reproduce {name}{' --data DIR' if load(name).uses_data else ''}`{_amount(trials)}",
-        *tell(summary, trials, results),
-    ]
+    heading, write = SECTIONS[name]
+    command = f"`spectral-irt reproduce {name}{' --data DIR' if load(name).uses_data else ''}`{_amount(trials)}"
+    parts = write(summary, trials, results)
+    shown = [part for part in parts if not isinstance(part, Full)]
+    tables = [part for part in parts if isinstance(part, Full)]
     figure = _copy_figure(name, results, docs)
     if figure:
-        parts.insert(4, f"![{heading}]({figure})")
-    return "\n\n".join(parts)
+        shown.insert(2, f"![{heading}]({figure})")
+    if tables:
+        shown.append(f"[Its tables]({FULL}#{_anchor(heading)}).")
+    return Section(
+        "\n\n".join([f"## {heading}", command, *shown]), "\n\n".join([f"## {heading}", *tables]) if tables else ""
+    )
+
+
+def _anchor(heading: str) -> str:
+    """What a heading is called in links, on GitHub as on the site.
+
+    >>> _anchor("Figure 1 (a): few items")
+    'figure-1-a-few-items'
+    """
+    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
+
+
+def findings(results: Path) -> list[str]:
+    """One screen: what holds, what does not, and what the paper's baseline got wrong."""
+    holds, fails = [], []
+    a, b, c, d = (read_table(results, f"figure1{letter}_summary") for letter in "abcd")
+    if a:
+        holds.append("Joint maximum likelihood is inconsistent with few items: " + simulations.joint_stays(a))
+    if b:
+        holds.append("Marginal likelihood with a wrong, fixed prior is inconsistent: " + simulations.prior_stays(b))
+    if d:
+        holds.append("The spectral method is fast and scales: " + simulations.fast(d))
+    if read_table(results, "rates_summary"):
+        holds.append(
+            "Errors fall at the rates of the theorems (the slopes are in [their section](#the-theorems-rates))."
+        )
+    if c:
+        fails.append("Conditional likelihood does not degrade with missing data: " + simulations.does_not_degrade(c))
+        fails.append("What degrades is the paper's baseline of that name: " + simulations.baseline(c))
+        fails.append("As printed, the spectral estimator is not the most accurate: " + simulations.printed(c))
+    table1 = read_table(results, "table1_summary")
+    if table1:
+        fails.append("On real data: " + " ".join(real_data.verdicts(table1)))
+    out = []
+    for title, lines in (("**What holds**", holds), ("**What does not, and why**", fails)):
+        if lines:
+            out += [title, "\n".join(f"- {line}" for line in lines)]
+    return out
 
 
 def _amount(trials: Sequence[Row]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from reproduction_page.markdown import between, figures, number, one, pick, table, values
+from reproduction_page.markdown import Full, between, figures, number, one, pick, table, values
 from spectral_irt.datasets.catalog import source_named, sources
 from spectral_irt.experiments.benchmark import (
     BY_ESTIMATE,
@@ -28,6 +28,10 @@ def _tops(row: Row, prefix: str = "", suffix: str = "") -> str:
     return "–" if math.isnan(shares[0]) else " / ".join(number(share, 2) for share in shares)
 
 
+def _top(k: int) -> Callable[[Row], str]:
+    return lambda row: _cell(number(row[f"top{k}"], 2), number(row[f"paper_top{k}"], 2))
+
+
 def _cell(ours: str, theirs: str) -> str:
     return ours if theirs == "–" else f"{ours} [{theirs}]"
 
@@ -43,42 +47,58 @@ def _matrix(rows: Sequence[Row], methods: Sequence[str], show: Callable[[Row], s
     return table(["dataset", *(SHORT.get(method, method) for method in methods)], lines)
 
 
-def matrices(rows: Sequence[Row], methods: Sequence[str]) -> list[str]:
+def matrices(rows: Sequence[Row], methods: Sequence[str]) -> list[Full]:
     """The four measures, datasets down, methods across; the paper's value in square brackets."""
     rated = [row for row in rows if _is_rated(row["dataset"])]
     answered = [row for row in rows if not _is_rated(row["dataset"])]
     once = [method for method in methods if method != BY_LOWER]  # predictions do not depend on the order
     out = [
-        "AUC of held-out users [paper]:",
-        _matrix(rows, once, lambda r: _cell(number(r["auc"]), number(r["paper_auc"]))),
-        "Mean log-likelihood of their answers [paper]:",
-        _matrix(rows, once, lambda r: _cell(number(r["loglik"]), number(r["paper_loglik"]))),
+        Full.of(
+            "AUC of held-out users [paper]:",
+            _matrix(rows, once, lambda r: _cell(number(r["auc"]), number(r["paper_auc"]))),
+        ),
+        Full.of(
+            "Mean log-likelihood of their answers [paper]:",
+            _matrix(rows, once, lambda r: _cell(number(r["loglik"]), number(r["paper_loglik"]))),
+        ),
     ]
+    for k in TOPS if rated else ():
+        out += [
+            Full.of(
+                f"Top-{k} accuracy [paper]; reference: mean rating among items with more than {PROGRAM_RATINGS} "
+                "ratings, as in the authors' program:",
+                _matrix(rated, methods, _top(k)),
+            )
+        ]
     if rated:
         out += [
-            f"Top-{'/'.join(map(str, TOPS))} accuracy [paper]; reference: mean rating among items with more than "
-            f"{PROGRAM_RATINGS} ratings, as in the authors' program:",
-            _matrix(rated, methods, lambda r: _cell(_tops(r), _tops(r, "paper_"))),
-            f"The same with the rule of the paper's text, more than {TEXT_RATINGS} ratings:",
-            _matrix(rated, methods, lambda r: _tops(r, suffix="_text")),
+            Full.of(
+                f"Top-{'/'.join(map(str, TOPS))} accuracy with the rule of the paper's text, more than {TEXT_RATINGS} "
+                "ratings:",
+                _matrix(rated, methods, lambda r: _tops(r, suffix="_text")),
+            )
         ]
     if answered:
         out += [
-            "The paper does not rank the items of tests. The share of those most often answered wrong, of items with "
-            f"more than {PROGRAM_RATINGS} answers, that are among the hardest by the estimate (1 where a test has no "
-            f"more items than that; where few items have so many answers, the limit is {TEXT_RATINGS}, or none). The "
-            "lower end prefers items that are surely hard to those that none of a few people got right:",
-            _matrix(answered, methods, _tops),
+            Full.of(
+                "The paper does not rank the items of tests. The share of those most often answered wrong, of items "
+                f"with more than {PROGRAM_RATINGS} answers, that are among the hardest by the estimate (1 where a test "
+                f"has no more items than that; where few items have so many answers, the limit is {TEXT_RATINGS}, or "
+                "none). The lower end prefers items that are surely hard to those that none of a few people got right:",
+                _matrix(answered, methods, _tops),
+            )
         ]
     out += [
-        "Seconds to fit [paper, on its machine] (ours by estimate and by lower end are one fit, standard errors "
-        "included; the others are point estimates):",
-        _matrix(rows, once, lambda r: _cell(figures(r["seconds"]), figures(r["paper_seconds"]))),
+        Full.of(
+            "Seconds to fit [paper, on its machine] (ours by estimate and by lower end are one fit, standard errors "
+            "included; the others are point estimates):",
+            _matrix(rows, once, lambda r: _cell(figures(r["seconds"]), figures(r["paper_seconds"]))),
+        )
     ]
     return out
 
 
-def sizes(rows: Sequence[Row]) -> str:
+def sizes(rows: Sequence[Row]) -> Full:
     """What was run: users, items, responses, splits."""
     lines = []
     for dataset in values(rows, "dataset"):
@@ -96,7 +116,8 @@ def sizes(rows: Sequence[Row]) -> str:
                 str(row["splits"]),
             ]
         )
-    return table(["dataset", "what", "row of the paper", "users", "items", "responses", "splits"], lines, left=3)
+    head = ["dataset", "what", "row of the paper", "users", "items", "responses", "splits"]
+    return Full(table(head, lines, left=3))
 
 
 def table_1(rows: Sequence[Row]) -> list[str]:
@@ -105,7 +126,7 @@ def table_1(rows: Sequence[Row]) -> list[str]:
         "**The paper:** on small complete tests all methods predict alike; on large ratings the spectral method is "
         "competitive in AUC and log-likelihood, ranks better than its rivals, and is much faster; CMLE fails or does "
         "not finish (N/A).",
-        "**Found:** " + " ".join(_verdicts(rows)),
+        "**Found:** " + " ".join(verdicts(rows)),
         sizes(rows),
         *matrices(rows, methods),
         *_small_tests(rows),
@@ -113,7 +134,7 @@ def table_1(rows: Sequence[Row]) -> list[str]:
     return out
 
 
-def _verdicts(rows: Sequence[Row]) -> list[str]:
+def verdicts(rows: Sequence[Row]) -> list[str]:
     out = []
     names = values(rows, "dataset")
     cmle, paper, ours = (
@@ -194,8 +215,11 @@ def _small_tests(rows: Sequence[Row]) -> list[str]:
         return []
     head = ["dataset", "splits", "AUC, ours", "paper", "log-likelihood, ours", "paper"]
     return [
-        "The small tests again, our default, with the standard deviation from split to split; the paper has one split:",
-        table(head, lines),
+        Full.of(
+            "The small tests again, our default, with the standard deviation from split to split; the paper has one "
+            "split:",
+            table(head, lines),
+        )
     ]
 
 
@@ -222,8 +246,10 @@ def as_the_authors_ran(rows: Sequence[Row]) -> list[str]:
         return []
     head = ["run", "row", "AUC", "paper", "log-lik.", "paper", "top-10/25/50", "paper"]
     return [
-        "Our run of the paper's estimator on the data as its authors cut them, beside what they print:",
-        table(head, lines, left=2),
+        Full.of(
+            "Our run of the paper's estimator on the data as its authors cut them, beside what they print:",
+            table(head, lines, left=2),
+        )
     ]
 
 
@@ -303,7 +329,7 @@ def readings(rows: Sequence[Row]) -> list[str]:
             f"{between(fewer, lambda x: number(x, 2))} on average. The paper's advantage in ranking comes from this "
             "shrinkage of rarely rated items; the lower end of an interval does the same for a stated reason."
         )
-    return [*out, table(head, lines, left=2)]
+    return [*out, Full(table(head, lines, left=2))]
 
 
 def differences(rows: Sequence[Row]) -> list[str]:

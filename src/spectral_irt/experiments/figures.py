@@ -34,6 +34,7 @@ BAND = 1.96  # standard errors of the mean on either side
 FLOOR_LABEL = "floor (Cramér-Rao, abilities known)"
 FLOOR = {"color": "0.45", "linestyle": ":", "linewidth": 1.2}
 DPI = 110
+BEST, WORST = 0.85, 1.4  # errors over CMLE's that a picture shows
 FIGURES = ("svg", "png")
 
 
@@ -67,14 +68,14 @@ class Panel:
 # ------------------------------------------------------------------------------------- the figure itself
 
 
-def new_figure(columns: int, width: float = 5.2, height: float = 4.3) -> tuple[Any, list[Any]]:
-    """An empty figure with so many panels side by side."""
+def new_figure(columns: int, width: float = 5.2, height: float = 4.3, rows: int = 1) -> tuple[Any, list[Any]]:
+    """An empty figure with so many panels side by side, in so many rows; the panels row by row."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width * columns, height), layout="constrained")
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, list(np.atleast_1d(figure.subplots(1, columns)))
+    return figure, list(figure.subplots(rows, columns, squeeze=False).flat)
 
 
 def save(figure: Any, path: Path, target: Path) -> None:
@@ -159,23 +160,66 @@ def _legend_below(figure: Any, axes: Any, columns: int) -> None:
 
 
 def simulation_figure(rows: Sequence[Row], panels: Sequence[Panel], claim: str, measure: str) -> Any:
-    """l2 errors with the floor under them, or seconds: one line per method, one legend for all panels."""
-    single, errors = len(panels) == 1, measure == "error"
-    figure, every = new_figure(len(panels), 6.4 if single else 5.2, 4.8 if errors else 4.6)
-    for axes, panel in zip(every, panels, strict=True):
-        lines = _series(panel.rows(rows))
-        for method, line in lines.items():
-            _line(axes, line, panel.axis, measure, method)
-        first = sorted(next(iter(lines.values())), key=lambda row: row[panel.axis])
-        x = [row[panel.axis] for row in first]
-        if errors:
-            axes.plot(x, [row["floor"] for row in first], label=FLOOR_LABEL, zorder=1, **FLOOR)
-        _plain(axes, panel.title, panel.label, r"$\ell_2$ error $\Vert\hat\beta-\beta^*\Vert_2$" if errors else measure)
-        _log_axis(axes, "x", x)
-        _y_ticks(axes)
+    """l2 errors with the floor under them, or seconds: one line per method, one legend for all panels.
+
+    Errors stand a second time over those of CMLE, where lines that lie on each other come apart.
+    """
+    errors = measure == "error" and any(row["method"] == "CMLE" for row in rows)
+    single = len(panels) == 1
+    if not errors:
+        figure, every = new_figure(len(panels), 6.4 if single else 5.2, 4.6)
+    elif single:
+        figure, every = new_figure(2, 5.2, 4.6)
+    else:
+        figure, every = new_figure(len(panels), 5.2, 3.9, rows=2)
+    for axes, panel in zip(every, panels, strict=False):
+        _errors_or_seconds(axes, panel, panel.rows(rows), measure)
+    for axes, panel in zip(every[len(panels) :], panels, strict=True) if errors else ():
+        _over_cmle(axes, panel, panel.rows(rows))
     figure.suptitle(claim, fontsize=11.5)
-    _legend_below(figure, every[0], 2 if single and errors else 3)
+    _legend_below(figure, every[0], 3)
     return figure
+
+
+def _errors_or_seconds(axes: Any, panel: Panel, rows: Sequence[Row], measure: str) -> None:
+    errors = measure == "error"
+    lines = _series(rows)
+    for method, line in lines.items():
+        _line(axes, line, panel.axis, measure, method)
+    first = sorted(next(iter(lines.values())), key=lambda row: row[panel.axis])
+    x = [row[panel.axis] for row in first]
+    if errors:
+        axes.plot(x, [row["floor"] for row in first], label=FLOOR_LABEL, zorder=1, **FLOOR)
+    _plain(axes, panel.title, panel.label, r"$\ell_2$ error $\Vert\hat\beta-\beta^*\Vert_2$" if errors else measure)
+    _log_axis(axes, "x", x)
+    _y_ticks(axes)
+
+
+def _over_cmle(axes: Any, panel: Panel, rows: Sequence[Row]) -> None:
+    """Errors over those of CMLE; what is far above leaves the picture, and its name says so."""
+    lines = _series(rows)
+    base = {row[panel.axis]: row for row in lines["CMLE"]}
+    for method, line in lines.items():
+        color, mark = LOOKS[method]
+        mine = sorted((row for row in line if row[panel.axis] in base), key=lambda row: row[panel.axis])
+        x = np.array([row[panel.axis] for row in mine], dtype=float)
+        ratio = np.array([row["error"] / base[row[panel.axis]]["error"] for row in mine])
+        style = "--" if method == "CMLE" else "-"
+        axes.plot(x, ratio, style, color=color, marker=mark, markersize=5.5, linewidth=1.5, clip_on=True)
+        if ratio[-1] > WORST:
+            inside = np.flatnonzero(ratio <= WORST)
+            where = (x[inside[-1]], ratio[inside[-1]]) if len(inside) else (x[0], WORST)
+            axes.annotate(
+                f"{method}: up to {ratio.max():.2g}",
+                where,
+                xytext=(4, -10),
+                textcoords="offset points",
+                fontsize=8,
+                color=color,
+            )
+    _plain(axes, "the same, over CMLE's error", panel.label, "error / CMLE's")
+    _log_axis(axes, "x", base)
+    axes.set_ylim(BEST, WORST)
 
 
 def rates_figure(rows: Sequence[Row], slopes: Sequence[Row], panels: Sequence[Panel], claim: str) -> Any:
@@ -222,31 +266,38 @@ def gap_figure(rows: Sequence[Row], share: float) -> Any:
     """Each term of the perturbation bound against people, beside the lemma's bound on it."""
     panels = (
         (
-            "Spectral gap and error of the chain",
+            "Spectral gap, and error of the chain",
             (
                 ("gap", r"gap $\mu^*(P^*)$", "#000000", "-", "o"),
-                ("gap_bound", "lemma: gap at least", "#000000", ":", ""),
-                ("chain_error", r"$\Vert P-P^*\Vert_2$", "#D55E00", "-", "s"),
-                ("chain_error_bound", "lemma: error at most (if n is large enough)", "#D55E00", ":", ""),
+                ("half_gap", "half the gap: the proof needs the error below it", "#000000", "--", ""),
+                ("chain_error", r"error $\Vert P-P^*\Vert_2$", "#D55E00", "-", "s"),
+                ("gap_bound", "what the lemma guarantees of the gap (a lower bound)", "#000000", ":", ""),
             ),
         ),
         (
             "Projected error",
             (
                 ("projected", r"$\Vert\pi^{*\top}(P-P^*)\Vert_2$", "#0072B2", "-", "o"),
-                ("projected_bound", "lemma, few items: at most", "#0072B2", ":", ""),
-                ("projected_bound_many", "lemma, many items: at most", "#56B4E9", ":", ""),
+                ("projected_bound", "the lemma's upper bound, few items", "#0072B2", ":", ""),
+                ("projected_bound_many", "the lemma's upper bound, many items", "#56B4E9", ":", ""),
             ),
         ),
         (
             "Error of the stationary distribution",
             (
                 ("pi_error", r"$\Vert\pi-\pi^*\Vert_2$", "#009E73", "-", "o"),
-                ("perturbation_bound", "perturbation bound, terms as measured", "#009E73", "--", "s"),
+                (
+                    "perturbation_bound",
+                    "upper bound: projected / (gap - chain error), as measured",
+                    "#009E73",
+                    "--",
+                    "s",
+                ),
             ),
         ),
     )
-    mine = sorted((row for row in rows if row["p"] == share), key=lambda row: row["n"])
+    mine = [row | {"half_gap": row["gap"] / 2} for row in rows if row["p"] == share]
+    mine.sort(key=lambda row: row["n"])
     figure, every = new_figure(len(panels), 4.4, 4.6)
     x = [row["n"] for row in mine]
     for axes, (title, lines) in zip(every, panels, strict=True):
@@ -257,7 +308,7 @@ def gap_figure(rows: Sequence[Row], share: float) -> Any:
         _log_axis(axes, "x", x)
         _y_ticks(axes)
         axes.tick_params(axis="x", labelsize=8.5)
-        axes.legend(frameon=False, fontsize=8, loc="best")
+        axes.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14))
     m = mine[0]["m"]
     figure.suptitle(f"The terms of the proof, measured: {m} items from -1 to 1, p = {share:g}", fontsize=11.5)
     return figure
