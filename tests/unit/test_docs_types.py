@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Shown, or run before what is shown.
+BLOCK = re.compile(r"^(?:```|<!-- run )python\n(.*?)^(?:```|-->)$", re.MULTILINE | re.DOTALL)
 EVERY = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in EVERY if BLOCK.search(page.read_text(encoding="utf-8"))]
 
