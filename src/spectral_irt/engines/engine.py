@@ -41,6 +41,15 @@ class Engine(ABC):
         """Parts that were made here, kept where the engine keeps parts."""
         return Prepared(tuple(parts), self)
 
+    def advance(self, kernel: Kernel, parts: Sequence[Any], *args: Any) -> tuple[Prepared, Any]:
+        """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""
+        new, sums = zip(*self.map(kernel, parts, *args), strict=True)
+        return self.hold(new), added(sums)
+
+    def fetch(self, parts: Sequence[Any]) -> tuple[Any, ...]:
+        """The parts themselves, in this process."""
+        return tuple(parts)
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -66,8 +75,7 @@ class Prepared:
 
     def advance(self, kernel: Kernel, *args: Any) -> tuple[Prepared, Any]:
         """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""
-        new, sums = zip(*self.map(kernel, *args), strict=True)
-        return self.engine.hold(new), added(sums)
+        return self.engine.advance(kernel, self.parts, *args)
 
     def gather(self, kernel: Kernel, *args: Any) -> Any:
         """What the kernel gives, one after the other: an array with an entry for every person, or a tuple of them."""

@@ -120,7 +120,9 @@ class Responses:
 
     def using(self, engine: Engine | None) -> Responses:
         """The same responses under another engine; None leaves them as they are."""
-        return self if engine is None else replace(self, engine=engine)
+        if engine is None:
+            return self
+        return replace(self, blocks=engine.hold(self.engine.fetch(self.blocks)).parts, engine=engine)
 
     def _cut(self, persons: Sequence[NDArray[Any]]) -> list[list[NDArray[Any]]]:
         ends = self._ends
@@ -361,9 +363,10 @@ class Responses:
     def in_one_block(self) -> Responses:
         """The same responses in a single block of this process: for few people with very many items."""
         sizes = np.concatenate([[0], np.cumsum(self.counts)])
-        items = np.concatenate([np.asarray(block.items) for block in self.blocks])
-        kept = [block.options for block in self.blocks if block.options is not None]
-        options = np.concatenate(kept) if len(kept) == len(self.blocks) else None
+        blocks = self.engine.fetch(self.blocks)
+        items = np.concatenate([np.asarray(block.items) for block in blocks])
+        kept = [block.options for block in blocks if block.options is not None]
+        options = np.concatenate(kept) if len(kept) == len(blocks) else None
         return replace(self, blocks=(Block(sizes, sizes[:-1] + self.scores, items, options),))
 
     def largest_component(self) -> Responses:
