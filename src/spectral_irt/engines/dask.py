@@ -262,7 +262,7 @@ class DaskEngine(Engine):
 
     @property
     def _address(self) -> str:
-        return str(self.client.scheduler.address)
+        return str(getattr(self.client.scheduler, "address", "the address"))
 
     def __getstate__(self) -> dict[str, Any]:
         raise TypeError("answers on a Dask cluster cannot be pickled; read them again where they are needed.")
@@ -341,6 +341,6 @@ def _local_cluster(where: str) -> Any:
         threads_per_worker=1,
         processes=True,
         host="127.0.0.1",
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",
         silence_logs=logging.CRITICAL,
     )

@@ -37,6 +37,13 @@ class Repeats:
         known = self.first or []
         self.first = known + [(int(u), int(i)) for u, i in pairs[: NAMED - len(known)]]
 
+    def join(self, others: Repeats, first_user: int) -> None:
+        """Those met elsewhere, where this was the first person."""
+        self.extra += others.extra
+        self.pairs += others.pairs
+        known = self.first or []
+        self.first = known + [(first_user + u, i) for u, i in (others.first or [])[: NAMED - len(known)]]
+
 
 def user_chunks(indptr: Ints, size: int = BLOCK_RESPONSES) -> Iterator[tuple[int, int]]:
     """Consecutive runs of whole people with about `size` responses each (one person may exceed it)."""

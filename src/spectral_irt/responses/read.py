@@ -14,6 +14,7 @@ from spectral_irt.responses.responses import Responses
 from spectral_irt.responses.scorer import Blank, Polarity, Scoring, scoring
 
 if TYPE_CHECKING:
+    from spectral_irt.engines.dask import DaskEngine
     from spectral_irt.responses.reading.request import Asked, Request
     from spectral_irt.responses.reading.tabular import Table
 
@@ -49,6 +50,7 @@ def read_responses(
     key_sheet: str | int | None = None,
     encoding: str | None = None,
     progress: Progress | None = None,
+    client: Any = None,
     user: Any = None,
 ) -> Responses:
     """Responses from a file of answers: CSV, an Excel or OpenDocument workbook, SPSS, Stata, Parquet, JSON lines.
@@ -104,6 +106,10 @@ def read_responses(
         the first bytes tell; a text file that is neither is read as Windows-1252, and a finding says so.
     progress : callable(fraction, text), optional
         Told after every piece how far reading has come.
+    client : distributed.Client, or str, optional
+        A Dask cluster: its client, the address of its scheduler, or "local:4" for processes on this machine. Its
+        workers read Parquet files with a row for each answer, and keep the answers; others are read here and sent
+        there. Every sum over people is then done by the workers. See the page on clusters.
     user : str, optional
         The older name of `person`.
 
@@ -131,7 +137,7 @@ def read_responses(
     scored |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
     how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **scored)
     asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items)
-    return read_files(path, how, asked, duplicates, progress, sheet=sheet, encoding=encoding)
+    return read_files(path, how, asked, duplicates, progress, sheet=sheet, encoding=encoding, client=client)
 
 
 def read_files(
@@ -143,8 +149,10 @@ def read_files(
     *,
     sheet: str | int | None = None,
     encoding: str | None = None,
+    client: Any = None,
+    part: bool = False,
 ) -> Responses:
-    """Responses from files, whose answers are scored in this way."""
+    """Responses from files, whose answers are scored in this way; `part` of the data may be odd where all are not."""
     from spectral_irt.responses.reading.files import File, check_encoded, find_files, open_table, source_name
     from spectral_irt.responses.reading.request import Request
     from spectral_irt.responses.reading.tabular import polars_errors_named
@@ -156,10 +164,22 @@ def read_files(
 
     def read(files: list[File]) -> Responses:
         tables = [open_table(file) for file in files]
-        return from_tables(tables, Request(how, asked, duplicates, source, None, progress))
+        return from_tables(tables, Request(how, asked, duplicates, source, None, progress, part))
 
+    engine = None if client is None else _cluster(client)
     with polars_errors_named(source):
-        return read_as_written(files, read)
+        if engine is not None:
+            from spectral_irt.responses.reading.on_workers import read_by_workers, readable_by_workers
+
+            if readable_by_workers(files, how, asked):
+                return read_by_workers(files, how, asked, duplicates, progress, engine)
+        return read_as_written(files, read).using(engine)
+
+
+def _cluster(client: Any) -> DaskEngine:
+    from spectral_irt.engines.dask import connect
+
+    return connect(client)
 
 
 def responses_from_frame(

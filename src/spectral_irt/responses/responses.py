@@ -255,16 +255,8 @@ class Responses:
         """Responses from slots `2 * item + wrong`, person after person, in arrival order; `slots` is used up."""
         repeats = Repeats()
         blocks = pack(indptr, slots, options, duplicates=duplicates, repeats=repeats)
-        if repeats.extra and duplicates == "error":
-            first = [f"({listed([users[u]])}, {listed([items[i]])})" for u, i in repeats.first or []]
-            more = f" and {repeats.pairs - len(first):,} more" if repeats.pairs > len(first) else ""
-            raise DuplicateResponseError(
-                f"{source}: {repeats.pairs:,} (person, item) {'pair is' if repeats.pairs == 1 else 'pairs are'} "
-                f"answered more than once: {', '.join(first)}{more}. "
-                "Say ",
-                option("duplicates", "first", "last"),
-                " to keep one answer of each.",
-            )
+        if duplicates == "error":
+            complain_of_repeats(repeats, users, items, source)
         return cls(blocks, items, users, frame_kind, source)
 
     # ------------------------------------------------------------- what it is
@@ -396,6 +388,20 @@ class Responses:
     def to_dense(self) -> Floats:
         """People x items with NaN where there is no answer; for small data."""
         return self.gather(kernels.dense, self.n_items)
+
+
+def complain_of_repeats(repeats: Repeats, users: Labels, items: Labels, source: str) -> None:
+    """Raise when somebody answered an item more than once."""
+    if repeats.extra:
+        first = [f"({listed([users[u]])}, {listed([items[i]])})" for u, i in repeats.first or []]
+        more = f" and {repeats.pairs - len(first):,} more" if repeats.pairs > len(first) else ""
+        raise DuplicateResponseError(
+            f"{source}: {repeats.pairs:,} (person, item) {'pair is' if repeats.pairs == 1 else 'pairs are'} "
+            f"answered more than once: {', '.join(first)}{more}. "
+            "Say ",
+            option("duplicates", "first", "last"),
+            " to keep one answer of each.",
+        )
 
 
 def _positions(chosen: ArrayLike, size: int) -> Ints:
