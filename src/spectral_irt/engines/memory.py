@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 import weakref
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from pathlib import Path
 from threading import RLock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from spectral_irt.engines.spilling import Spill, is_mapped
 from spectral_irt.errors import OptionError, option
@@ -141,16 +142,10 @@ class Budget:
             for key, value in list(thing.items()):
                 thing[key] = self._moved(value, seen, share)
             return thing
-        names: tuple[str, ...] = ()
-        if is_dataclass(thing) and not isinstance(thing, type):
-            names = tuple(one.name for one in fields(thing))
-        elif hasattr(thing, "indptr") and hasattr(thing, "indices"):  # sparse
-            names = ("data", "indices", "indptr")
-        for name in names:
-            old = getattr(thing, name)
-            new = self._moved(old, seen, share)
-            if new is not old:
-                object.__setattr__(thing, name, new)
+        if sparse.issparse(thing) or (is_dataclass(thing) and not isinstance(thing, type)):
+            held = vars(thing)  # frozen or not: the numbers stay the same
+            for name, value in list(held.items()):
+                held[name] = self._moved(value, seen, share)
         return thing
 
     def _kept_array(self, array: Array, seen: dict[tuple[int, int, str], Array], share: float) -> Array:
