@@ -45,6 +45,9 @@ class Engine(ABC):
         """One part, where the engine keeps parts."""
         return part
 
+    def reserve(self, persons: int, items: int) -> None:  # noqa: B027 -- most engines need not know
+        """Told how large the work is, before it begins; an error if there is not enough memory for it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Prepared:

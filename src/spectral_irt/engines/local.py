@@ -37,6 +37,10 @@ class LocalEngine(Engine):
         """The part in memory while the budget has room, else mapped from a temporary file."""
         return (self.memory or budget()).keep(part)
 
+    def reserve(self, persons: int, items: int) -> None:
+        """See that the budget has room for tables of so many people and items, and for the work of the threads."""
+        (self.memory or budget()).reserve(persons=persons, items=items, threads=self.threads)
+
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
         """What the kernel gives for every part, in order; no more results wait to be taken than there are threads."""
         with one_blas_thread():  # the engine's threads are all there are

@@ -108,12 +108,13 @@ class Budget:
         """Set aside what work on so many people and items takes; an error if that is more than there is."""
         needed = self.needed(persons=persons, items=items, threads=threads)
         if self.said and needed > self.total:
+            fewer = "" if threads == 1 else ", or take fewer " + option("threads")
             raise OptionError(
                 option("memory"),
                 f" is {said(self.total)}, and {persons:,} people and {items:,} items with {threads} "
                 f"{'thread' if threads == 1 else 'threads'} need at least {said(needed)}, whatever is kept on disk. "
-                "Allow that much, or take fewer ",
-                option("threads"),
+                "Allow that much",
+                fewer,
                 ".",
             )
         self.reserved = needed
