@@ -354,8 +354,8 @@ def _user_findings(responses: Responses) -> list[Finding]:
         Finding(
             "silent_users",
             "note",
-            f"{silent:,} of {responses.n_users:,} people {'carries' if silent == 1 else 'carry'} no information about difficulty "
-            f"({', '.join(parts)}).",
+            f"{silent:,} of {responses.n_users:,} people {'carries' if silent == 1 else 'carry'} no information "
+            f"about difficulty ({', '.join(parts)}).",
             "They stay in the counts and have no effect on the difficulties.",
         )
     ]
