@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,15 @@ class Engine(ABC):
 
     A kernel is a pure function `kernel(part, *each, *args)`: `args` are the same for all parts, `each` holds sequences
     with one entry for every part.
+
+    Attributes
+    ----------
+    gathers : bool
+        Whether what a kernel gives for each person comes back. Where rows must stay (a database, other sites), only
+        sums over people do.
     """
+
+    gathers: ClassVar[bool] = True
 
     @abstractmethod
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
