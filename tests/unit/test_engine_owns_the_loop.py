@@ -13,8 +13,9 @@ ROOT = Path(spectral_irt.__file__).parent
 OWNERS = [ROOT / "responses" / "responses.py", *(ROOT / "engines").glob("*.py")]
 MODULES = sorted(path for path in ROOT.rglob("*.py") if path not in OWNERS)
 HELD = ("blocks", "parts")  # attributes that only an engine may look into
-# At the edge an engine is chosen: the estimators' `threads=`, the update of a bank, the command line.
-EDGE = {"estimators/base.py", "bank/updating.py", "cli/check.py"}
+# At the edge an engine is chosen: the estimators' `threads=`, the update of a bank, the command line; and logs are read
+# by threads before there are responses.
+EDGE = {"estimators/base.py", "bank/updating.py", "cli/check.py", "responses/reading/harness/collecting.py"}
 
 
 def loops_over_parts(source: str) -> list[int]:
