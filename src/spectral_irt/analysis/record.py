@@ -50,7 +50,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
             "items_with_estimate": int(calibration.known.sum()),
             "items_anchored": anchored,
         },
-        "data_digest": responses.digest(),
+        "data_digest": responses.digest() if responses.engine.gathers else None,
         "iterations": made.iterations,
         "residual": made.residual,
         "contraction": made.contraction,
