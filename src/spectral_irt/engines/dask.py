@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
@@ -92,12 +92,13 @@ class DaskEngine(Engine):
         sums = self.submit_all(total_of, futures)
         return self._prepared(futures, parts), self._sum(sums)
 
-    def hold(self, parts: Sequence[Any]) -> Prepared:
+    def hold(self, parts: Iterable[Any]) -> Prepared:
         """Parts that were made here, sent to the workers; the scheduler keeps them too, for a worker that dies."""
+        parts = tuple(parts)
         shards = [source for source, _ in self._shards(parts)]
         if any(isinstance(source, Shard) for source in shards):
             return self._prepared(self.submit_all(itself, shards), parts)
-        return Prepared(tuple(parts), self)
+        return Prepared(parts, self)
 
     def fetch(self, parts: Sequence[Any]) -> tuple[Any, ...]:
         """The parts themselves, in this process."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from spectral_irt.responses.scorer import Blank, Polarity, Scoring, scoring
 
 if TYPE_CHECKING:
     from spectral_irt.engines.dask import DaskEngine
+    from spectral_irt.responses.reading.files import File
     from spectral_irt.responses.reading.request import Asked, Request
     from spectral_irt.responses.reading.tabular import Table
 
@@ -23,6 +25,8 @@ Orient = Literal["users", "items"]
 Progress = Callable[[float, str], None]
 Path = str | os.PathLike[str]
 Key = Path | Mapping[Any, Any]
+
+log = logging.getLogger("spectral_irt")
 
 __all__ = ["read_responses", "responses_from_frame"]
 
@@ -153,7 +157,7 @@ def read_files(
     part: bool = False,
 ) -> Responses:
     """Responses from files, whose answers are scored in this way; `part` of the data may be odd where all are not."""
-    from spectral_irt.responses.reading.files import File, check_encoded, find_files, open_table, source_name
+    from spectral_irt.responses.reading.files import check_encoded, find_files, open_table, source_name
     from spectral_irt.responses.reading.request import Request
     from spectral_irt.responses.reading.tabular import polars_errors_named
     from spectral_irt.responses.reading.text_encodings import read_as_written
@@ -168,18 +172,23 @@ def read_files(
 
     engine = None if client is None else _cluster(client)
     with polars_errors_named(source):
-        if engine is not None:
-            from spectral_irt.responses.reading.on_workers import read_by_workers, readable_by_workers
-
-            if readable_by_workers(files, how, asked):
-                return read_by_workers(files, how, asked, duplicates, progress, engine)
-        return read_as_written(files, read).using(engine)
+        found = _read_far(files, how, asked, duplicates, progress, engine) if engine else None
+        found = read_as_written(files, read).using(engine) if found is None else found
+    log.info("%s: %d people, %d items, %d responses", source, found.n_users, found.n_items, found.n_responses)
+    return found
 
 
 def _cluster(client: Any) -> DaskEngine:
     from spectral_irt.engines.dask import connect
 
     return connect(client)
+
+
+def _read_far(files: list[File], how: Scoring, asked: Asked, *rest: Any) -> Responses | None:
+    """Responses that the workers of a cluster read; None where that is left to this process."""
+    from spectral_irt.responses.reading.on_workers import read_by_workers, readable_by_workers
+
+    return read_by_workers(files, how, asked, *rest) if readable_by_workers(files, how, asked) else None
 
 
 def responses_from_frame(
@@ -289,7 +298,7 @@ def scoring_of(
 
 
 def _read_key(path: Path, sheet: str | int | None, encoding: str | None) -> dict[str, str]:
-    from spectral_irt.responses.reading.files import File, find_files, open_table
+    from spectral_irt.responses.reading.files import find_files, open_table
     from spectral_irt.responses.reading.key import key_of_table
     from spectral_irt.responses.reading.tabular import polars_errors_named
     from spectral_irt.responses.reading.text_encodings import read_as_written, warn_of

@@ -122,11 +122,12 @@ class Responses:
         """The same responses under another engine; None leaves them as they are."""
         if engine is None:
             return self
+        if isinstance(engine, LocalEngine) and isinstance(self.engine, LocalEngine):
+            return replace(self, engine=engine)
         return replace(self, blocks=engine.hold(self.engine.fetch(self.blocks)).parts, engine=engine)
 
     def _cut(self, persons: Sequence[NDArray[Any]]) -> list[list[NDArray[Any]]]:
-        ends = self._ends
-        return [[values[a:b] for a, b in pairwise(ends)] for values in persons]
+        return [[values[a:b] for a, b in pairwise(self._ends)] for values in persons]
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -282,6 +283,11 @@ class Responses:
     def scores(self) -> Ints:
         """s_l: how many of them right."""
         return fixed(self.gather(kernels.scores))
+
+    @cached_property
+    def kinds_of_people(self) -> Ints:
+        """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
+        return fixed(self.sum(kernels.kinds_of_people))
 
     @cached_property
     def item_counts(self) -> Ints:
