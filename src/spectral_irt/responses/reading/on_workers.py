@@ -10,7 +10,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,14 +48,13 @@ class Order:
     duplicates: Duplicates
 
 
-@dataclass(frozen=True, eq=False)
-class Loaded(Sized):
-    """What a task has read; it stays on the worker."""
+class Census(NamedTuple):
+    """Labels, answers of each person, how many blocks there are, and what reading has to say."""
 
-    blocks: tuple[Block, ...]
     items: Labels
     users: Labels
     counts: Ints
+    n_blocks: int
     words: tuple[str, str]
     notes: tuple[Finding, ...]
 
@@ -86,14 +85,14 @@ def read_by_workers(
             progress(done / len(orders), f"reading {source} on the cluster")
 
     loads = engine.submit_all(load, orders)
-    found = engine.gather(engine.submit_all(census, loads), tell)
-    some = [k for k, (_, users, *_) in enumerate(found) if len(users)]
-    if not some:
+    all_found = engine.gather(engine.submit_all(census, loads), tell)
+    loads = [one for one, found in zip(loads, all_found, strict=True) if found is not None]
+    found: list[Census] = [one for one in all_found if one is not None]
+    if not found:
         raise ReadError(f"{source}: no rows at all; check that whatever wrote the files had finished.")
-    loads, found = [loads[k] for k in some], [found[k] for k in some]
-    items, codes = union([one[0] for one in found])
-    users, places = union([one[1] for one in found])
-    counts = np.bincount(np.concatenate(places), np.concatenate([one[2] for one in found]), len(users))
+    items, codes = union([one.items for one in found])
+    users, places = union([one.users for one in found])
+    counts = np.bincount(np.concatenate(places), np.concatenate([one.counts for one in found]), len(users))
     together = len(users) == sum(map(len, places))
     if not together and scoring.above_mean is not None:
         raise ReadError(
@@ -105,17 +104,17 @@ def read_by_workers(
         order = sorted(range(len(loads)), key=lambda k: int(places[k][0]))
         shards = engine.submit_all(recoded, [loads[k] for k in order], [codes[k] for k in order])
         users = users[np.concatenate([places[k] for k in order])]
-        sizes = [found[k][3] for k in order]
+        sizes = [found[k].n_blocks for k in order]
     else:
         shards, sizes = _brought_together(loads, codes, places, counts, duplicates, engine, (users, items, source))
-    words, notes = found[0][4], tuple(dict.fromkeys(note for one in found for note in one[5]))
+    notes = tuple(dict.fromkeys(note for one in found for note in one.notes))
     responses = Responses(
         engine.shards_of(shards, sizes),  # type: ignore[arg-type]
         items,
         users,
         source=source,
         notes=notes,
-        words=words,
+        words=found[0].words,
         engine=engine,
     )
     _check_threshold(responses, scoring)
@@ -189,7 +188,7 @@ def _brought_together(
     cuts = np.unique(np.concatenate([[0], cuts, [len(counts)]]))
     runs = list(range(len(cuts) - 1))
     split = engine.submit_all(divided, loads, codes, places, [cuts] * len(loads))
-    pieces = engine.submit_all(piece_of, [one for one in split for _ in runs], runs * len(split))
+    pieces = engine.submit_all(one_run, [one for one in split for _ in runs], runs * len(split))
     of_run = [pieces[k :: len(runs)] for k in runs]
     merged = engine.submit_all(joined, of_run, np.diff(cuts).tolist(), [duplicates] * len(runs))
     repeats, sizes = Repeats(), []
@@ -206,7 +205,14 @@ def _brought_together(
 # ---------------------------------------------------------------------------------- what the workers do
 
 
-def load(order: Order) -> Loaded:
+@dataclass(frozen=True, eq=False)
+class Read(Sized):
+    """What a task has read; it stays on the worker. None when there were no rows."""
+
+    answers: Responses | None
+
+
+def load(order: Order) -> Read:
     """What these files hold."""
     from spectral_irt.responses.read import read_files
 
@@ -221,55 +227,67 @@ def load(order: Order) -> Loaded:
             raise changed(os.path.basename(mark[0]))
     files = [file for file in find_files([path for path, *_ in order.files]) if len(open_table(file).head(0))]
     if not files:
-        return Loaded((), np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64), ("people", "items"), ())
-    read = read_files([file.path for file in files], order.scoring, order.asked, order.duplicates, None, part=True)
-    return Loaded(read.blocks, read.items, read.users, read.counts, read.words, read.notes)
+        return Read(None)
+    paths = [file.path for file in files]
+    return Read(read_files(paths, order.scoring, order.asked, order.duplicates, None, part=True))
 
 
-def census(loaded: Loaded) -> tuple[Labels, Labels, Ints, int, tuple[str, str], tuple[Finding, ...]]:
-    """What this process has to know: labels, answers per person, how many blocks, and what reading has to say."""
-    return loaded.items, loaded.users, loaded.counts, len(loaded.blocks), loaded.words, loaded.notes
+def census(loaded: Read) -> Census | None:
+    """What the process that asks has to know about files; None of those without rows."""
+    read = loaded.answers
+    if read is None:
+        return None
+    return Census(read.items, read.users, read.counts, len(read.blocks), read.words, read.notes)
 
 
-def recoded(loaded: Loaded, code: Ints) -> Shard:
+def recoded(loaded: Read, code: Ints) -> Shard:
     """The blocks, item `i` renamed `code[i]`."""
-    return Shard([_renamed(block, code) for block in loaded.blocks])
+    assert loaded.answers is not None
+    return Shard(list(loaded.answers.map(_renamed, code)))
 
 
 def _renamed(block: Block, code: Ints) -> Block:
     if np.all(np.diff(code) > 0):  # the order of the items stays
         return replace(block, items=code.astype(np.int32)[block.items], _cache={})
-    slots = 2 * code[block.items] + ~block.right()
-    return pack_block(block.indptr, slots.astype(np.int32))
+    return pack_block(block.indptr, _slots(block, code))
+
+
+def _slots(block: Block, code: Ints) -> NDArray[np.int32]:
+    """The answers as they are on their way in: `2 * item + wrong`."""
+    return (2 * code[block.items] + ~block.right()).astype(np.int32)
 
 
 @dataclass(frozen=True, eq=False)
 class Run(Sized):
-    """Answers of people, by their places in a run: in the order of arrival."""
+    """Answers of people, by their places in a run, in the order of arrival."""
 
     person: NDArray[np.int32]
     slots: NDArray[np.int32]
 
 
-def divided(loaded: Loaded, code: Ints, place: Ints, cuts: Ints) -> Shard:
+@dataclass(frozen=True, eq=False)
+class Runs(Sized):
+    """The answers of files, run by run."""
+
+    every: list[Run]
+
+
+def divided(loaded: Read, code: Ints, place: Ints, cuts: Ints) -> Runs:
     """The answers of the people of each run of places."""
-    person = np.repeat(place, loaded.counts)
-    slots = np.concatenate([2 * code[block.items] + ~block.right() for block in loaded.blocks]).astype(np.int32)
+    read = loaded.answers
+    assert read is not None
+    person, slots = np.repeat(place, read.counts), read.gather(_slots, code)
     run = np.searchsorted(cuts, person, side="right") - 1
     if np.any(run[1:] < run[:-1]):
         order = np.argsort(run, kind="stable")
         run, person, slots = run[order], person[order], slots[order]
     ends = np.searchsorted(run, np.arange(len(cuts)))
-    return Shard(
-        [
-            Run((person[a:b] - start).astype(np.int32), slots[a:b])
-            for a, b, start in zip(ends[:-1], ends[1:], cuts[:-1], strict=True)
-        ]
-    )
+    own = zip(ends[:-1], ends[1:], cuts[:-1], strict=True)
+    return Runs([Run((person[a:b] - start).astype(np.int32), slots[a:b]) for a, b, start in own])
 
 
-def piece_of(split: Shard, run: int) -> Any:
-    return split.parts[run]
+def one_run(runs: Runs, number: int) -> Run:
+    return runs.every[number]
 
 
 def joined(pieces: Sequence[Run], n_users: int, duplicates: Duplicates) -> Shard:
@@ -280,5 +298,5 @@ def joined(pieces: Sequence[Run], n_users: int, duplicates: Duplicates) -> Shard
         person, slots = in_user_order(person, slots)
     indptr = np.concatenate([[0], np.cumsum(np.bincount(person, minlength=n_users))]).astype(np.int64)
     repeats = Repeats()
-    blocks = pack(indptr, slots.astype(np.int32), duplicates=duplicates, repeats=repeats)
+    blocks = pack(indptr, slots, duplicates=duplicates, repeats=repeats)
     return Shard(blocks, (repeats, len(blocks)))
