@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from measure import table
 
 import spectral_irt as si
+from measure import table
 from spectral_irt.responses import Block, Responses
 
 SHAPES = ((50, 100_000, 1.0), (100, 5_000, 1.0), (500, 5_000, 0.2))
@@ -47,17 +47,19 @@ def fresh(packed: Responses, *, shared: bool = True) -> Responses:
     return again
 
 
+def row(n_items: int, n_people: int, seen: float) -> list[object]:
+    x = answers(n_items, n_people, seen)
+    first = cpu(lambda: si.SpectralRasch().fit(x), 1)
+    whole = cpu(lambda: si.SpectralRasch().fit(x), 5)
+    packed = Responses.from_wide(x)
+    fit = cpu(lambda: si.SpectralRasch().fit(fresh(packed)), 5)
+    single = cpu(lambda: si.SpectralRasch().fit(fresh(packed, shared=False)), 5)
+    return [f"{n_items:,} x {n_people:,}", f"{seen:.0%}", first, whole, fit, single]
+
+
 def main() -> None:
-    rows: list[list[object]] = []
-    for n_items, n_people, seen in SHAPES:
-        x = answers(n_items, n_people, seen)
-        first = cpu(lambda: si.SpectralRasch().fit(x), 1)
-        whole = cpu(lambda: si.SpectralRasch().fit(x), 5)
-        packed = Responses.from_wide(x)
-        fit = cpu(lambda: si.SpectralRasch().fit(fresh(packed)), 5)
-        single = cpu(lambda: si.SpectralRasch().fit(fresh(packed, shared=False)), 5)
-        rows.append([f"{n_items:,} x {n_people:,}", f"{seen:.0%}", first, whole, fit, single])
-    print(table(["items x people", "seen", "array, first", "array, then", "packed", "one by one"], rows))
+    head = ["items x people", "seen", "array, first", "array, then", "packed", "one by one"]
+    print(table(head, [row(*shape) for shape in SHAPES]))
 
 
 if __name__ == "__main__":

@@ -104,19 +104,19 @@ class SetsPart:
 AnyPart = Part | SetsPart
 
 
-def _inflow(part: AnyPart, flow: Floats) -> Floats:
+def flow_in(part: AnyPart, flow: Floats) -> Floats:
     return part.inflow(flow)
 
 
-def _outflow(part: AnyPart, to: Floats) -> Floats:
+def flow_out(part: AnyPart, to: Floats) -> Floats:
     return part.outflow(to)
 
 
-def _rates(part: AnyPart) -> Floats:
+def total_rates(part: AnyPart) -> Floats:
     return part.outflow(np.ones(part.n_items))
 
 
-def _pair_rates(part: AnyPart) -> Floats:
+def pair_rates(part: AnyPart) -> Floats:
     return part.pair_rates()
 
 
@@ -125,7 +125,7 @@ class ItemChain:
 
     def __init__(self, parts: Prepared) -> None:
         self.parts = parts
-        self.rates: Floats = parts.sum(_rates)
+        self.rates: Floats = parts.sum(total_rates)
 
     @classmethod
     def under(
@@ -148,15 +148,15 @@ class ItemChain:
         return cls(sets if shared.rest is None else sets.with_more(shared.rest.prepare(Part.under, PERSONS, beta)))
 
     def inflow(self, flow: Floats) -> Floats:
-        return self.parts.sum(_inflow, flow)
+        return self.parts.sum(flow_in, flow)
 
     def outflow(self, to: Floats) -> Floats:
         """(Y x)_i = sum_j Y_ij x_j, for one vector or for the columns of a matrix."""
-        return self.parts.sum(_outflow, to)
+        return self.parts.sum(flow_out, to)
 
     def matrix(self) -> Floats:
         """Y itself, m x m."""
-        return self.parts.sum(_pair_rates)
+        return self.parts.sum(pair_rates)
 
 
 class TiedChain:

@@ -95,7 +95,7 @@ def shared_sets(
 ) -> SharedSets | None:
     """What the people on repeated sets told; None where too few people share theirs for that to pay."""
     m = responses.n_items
-    if not responses.n_users:
+    if not responses.n_users or not responses.engine.gathers:
         return None
     table = scramble(np.arange(m, dtype=np.int32), 0)
     few = responses.n_users <= SAMPLE or shared == 0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spectral_irt.responses import Responses
-from spectral_irt.responses.design import components, evidence, examine
+from spectral_irt.responses.design import components, evidence_of, examine
 from spectral_irt.responses.shared_sets import SharedSets, shared_sets
 from split import in_blocks
 
@@ -58,7 +58,13 @@ def test_the_design_is_the_same(missing: float, monkeypatch: pytest.MonkeyPatch)
         assert isinstance(use, SharedSets) == (how == "together")
         monkeypatch.setitem(vars(fresh), "shared", use)
         design = examine(fresh)
-        expected[how] = (evidence(fresh), fresh.item_counts, fresh.item_scores, design.information, components(fresh))
+        expected[how] = (
+            evidence_of(fresh),
+            fresh.item_counts,
+            fresh.item_scores,
+            design.information,
+            components(fresh),
+        )
     for one, other in zip(expected["one by one"], expected["together"], strict=True):
         np.testing.assert_allclose(one, other, atol=1e-9)
 
