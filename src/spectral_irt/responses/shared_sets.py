@@ -24,7 +24,7 @@ from spectral_irt.responses.block import Block, Floats, Ints
 if TYPE_CHECKING:
     from spectral_irt.responses.responses import Responses
 
-SAMPLE = 256  # people looked at first: where the sets of most of them differ nothing is shared
+SAMPLE = 100  # people of each block looked at first: where the sets of most of them differ nothing is shared
 PER_ITEM = 2  # people per item of a set, at least: the set's tables have a row for every score
 PER_BLOCK = 2_000  # answers of a set per block, at least: below, going through the sets costs more than it saves
 SHARED = 0.5  # of all answers must be on shared sets; else two ways of doing everything are not worth it
@@ -98,8 +98,8 @@ def shared_sets(
     if not responses.n_users or not responses.engine.gathers:
         return None
     table = scramble(np.arange(m, dtype=np.int32), 0)
-    few = responses.n_users <= SAMPLE or shared == 0
-    if not few and not all(responses.engine.map(_repeats, responses.blocks[:1], table)):
+    different, people = responses.sum(_sampled, table)
+    if shared > 0 and responses.n_users > SAMPLE and different > people / 2:
         return None
     keys, counts = responses.gather(_keys, table)
     first, code, people = _numbered(keys)
@@ -137,11 +137,11 @@ def _empty(k: int) -> tuple[Floats, Floats, Floats]:
     return np.zeros(k + 1), np.zeros((k + 1, k)), np.zeros((k, k))
 
 
-def _repeats(block: Block, table: NDArray[np.uint64]) -> bool:
-    """Whether the first people of a block share their sets."""
-    few = block.take(np.arange(min(SAMPLE, block.n_users)))
-    keys, counts = _keys(few, table)
-    return len(np.unique(keys[counts > 0])) <= max(np.sum(counts > 0) / 2, 1)
+def _sampled(block: Block, table: NDArray[np.uint64]) -> tuple[int, int]:
+    """How many different sets the first people of a block answered, and how many these people are."""
+    keys, counts = _keys(block.take(np.arange(min(SAMPLE, block.n_users))), table)
+    some = keys[counts > 0]
+    return len(np.unique(some)), len(some)
 
 
 def _keys(block: Block, table: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Ints]:
