@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.analysis.assembled import contrast_columns, with_measures
-from spectral_irt.analysis.folder import PROGRAM
 from spectral_irt.analysis.ordered_checks import OfOrderedItems
 from spectral_irt.analysis.ordered_files import ordered_files
 from spectral_irt.analysis.parts import Parts
@@ -21,8 +20,8 @@ from spectral_irt.analysis.record import (
     item_fit_record,
     one_or_all,
     persons_record,
+    record_head,
     test_record,
-    versions,
 )
 from spectral_irt.calibration import Scale
 from spectral_irt.errors import OptionError
@@ -143,8 +142,7 @@ class OrderedAnalysis(OfOrderedItems):
         del counts["right"]
         test = self.quick_model_test() if parts.fit else None
         found: dict[str, Any] = {
-            "program": PROGRAM,
-            "versions": versions(),
+            **record_head(),
             "outputs": [],
             "estimator": made.estimator,
             "settings": dict(made.settings),

@@ -300,6 +300,11 @@ class Responses:
         return fixed((self.scores > 0) & (self.scores < self.most) & (self.counts > 1))
 
     @cached_property
+    def kinds_of_people(self) -> Ints:
+        """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
+        return fixed(self.sum(kernels.kinds_of_people))
+
+    @cached_property
     def item_counts(self) -> Ints:
         """How many people answered each item."""
         return self._per_item[0]
