@@ -99,6 +99,10 @@ class Prepared:
         """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""
         return self.engine.advance(kernel, self.parts, *args)
 
+    def with_more(self, others: Prepared) -> Prepared:
+        """These parts and then the others, which the same engine keeps."""
+        return Prepared((*self.parts, *others.parts), self.engine)
+
     def gather(self, kernel: Kernel, *args: Any) -> Any:
         """What the kernel gives, one after the other: an array with an entry for every person, or a tuple of them."""
         return gathered(self.map(kernel, *args))
