@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from spectral_irt.engines.engine import Each, Engine, Kernel, Prepared, added
 from spectral_irt.engines.shards import (
@@ -34,8 +34,6 @@ from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError, opt
 
 if TYPE_CHECKING:
     from distributed import Client, Future
-
-T = TypeVar("T")
 
 ANSWERS_WITHIN = 5.0  # seconds that a scheduler has to answer at first
 WORKERS_WITHIN = 60.0  # seconds without any worker after which the work is given up
@@ -62,6 +60,8 @@ class DaskEngine(Engine):
     client : distributed.Client
         A client that is connected; it is not closed.
     """
+
+    far: ClassVar[bool] = True
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -312,8 +312,11 @@ def connect(where: Any) -> DaskEngine:
 
 def _client(where: Any) -> Client:
     import distributed
+    from distributed.comm import parse_address, parse_host_port
 
     try:
+        if isinstance(where, str):
+            parse_host_port(parse_address(where)[1])  # before a client is half made
         return distributed.Client(where, timeout=ANSWERS_WITHIN, set_as_default=False)
     except ValueError as error:
         raise OptionError(

@@ -29,9 +29,12 @@ class Engine(ABC):
     gathers : bool
         Whether what a kernel gives for each person comes back. Where rows must stay (a database, other sites), only
         sums over people do.
+    far : bool
+        Whether parts lie on other machines, so that few bytes should travel.
     """
 
     gathers: ClassVar[bool] = True
+    far: ClassVar[bool] = False
 
     @abstractmethod
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from spectral_irt.responses.shared_sets import SharedSets
 
 
+FETCHED = 250_000_000  # answers on a cluster whose codes are fetched for a digest: a gigabyte
+
+
 @dataclass(frozen=True, eq=False)
 class Responses:
     """Who answered what, and whether it was right.
@@ -338,7 +341,8 @@ class Responses:
     def digest(self) -> str:
         """A fingerprint of the answers and labels: the same data read again give the same digest.
 
-        Blocks and file formats do not matter; the order of people and items does.
+        Blocks and file formats do not matter; the order of people and items does. So many answers on a cluster that
+        their codes cannot travel have a digest of another kind, which only clusters give.
         """
         return self._digest
 
@@ -352,8 +356,11 @@ class Responses:
                 fingerprint.update("".join(texts).encode("utf-8", "surrogatepass"))
             else:
                 fingerprint.update(np.ascontiguousarray(labels).tobytes())
-        for items in self.map(kernels.item_bytes):
-            fingerprint.update(items)
+        if self.engine.far and self.n_responses > FETCHED:
+            fingerprint.update(self.sum(kernels.mixed, persons=(np.arange(self.n_users),)).tobytes())
+        else:
+            for items in self.map(kernels.item_bytes):
+                fingerprint.update(items)
         fingerprint.update(self.counts.tobytes())
         fingerprint.update(self.scores.tobytes())
         return fingerprint.hexdigest()
