@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.analysis.folder import PROGRAM
 from spectral_irt.analysis.ordered_files import ordered_files
-from spectral_irt.analysis.record import counts_of, finding_record, persons_record, versions
+from spectral_irt.analysis.record import counts_of, finding_record, persons_record, record_head
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.item_fit import judged, misfit_findings
 from spectral_irt.inference.ordered_fit import (
@@ -268,8 +267,7 @@ class OrderedAnalysis:
         counts = counts_of(self.responses)
         del counts["right"]
         found: dict[str, Any] = {
-            "program": PROGRAM,
-            "versions": versions(),
+            **record_head(),
             "outputs": [],
             "estimator": made.estimator,
             "settings": dict(made.settings),

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import platform
+import stat
+from collections.abc import Iterable
 from dataclasses import asdict
+from functools import lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
     from spectral_irt.analysis.parts import Parts
 
+SCHEMA = 1  # of every record; it grows when a field changes its meaning or goes, not when one is added
 NAMED_ITEMS = 1000  # items that a finding lists; all of them are counted
 
 
@@ -33,8 +39,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     anchored = int(calibration.anchored.sum())
     test = study.quick_model_test() if parts.fit else None
     return {
-        "program": PROGRAM,
-        "versions": versions(),
+        **record_head(),
         "outputs": [],
         "estimator": made.estimator,
         "settings": dict(made.settings),
@@ -45,7 +50,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
             "items_with_estimate": int(calibration.known.sum()),
             "items_anchored": anchored,
         },
-        "data_digest": responses.digest(),
+        "data_digest": responses.digest() if responses.engine.gathers else None,
         "iterations": made.iterations,
         "residual": made.residual,
         "contraction": made.contraction,
@@ -68,6 +73,31 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "dif": _one_or_all([_dif_record(dif, column) for column, dif in study.grouped(parts).items()]),
         "findings": [finding_record(finding) for finding in study.findings(parts)],
     }
+
+
+def record_head() -> dict[str, Any]:
+    """How every record begins."""
+    return {"schema_version": SCHEMA, "program": PROGRAM, "versions": versions()}
+
+
+def file_digests(files: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
+    """The SHA-256 of every local file among these; what is no file (a pattern, standard input, a store) has none."""
+    found = {}
+    for file in files:
+        try:
+            at = os.stat(file)
+        except OSError:
+            continue
+        if stat.S_ISREG(at.st_mode):
+            found[os.fspath(file)] = _digest_of_file(os.fspath(file), at.st_size, at.st_mtime_ns)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _digest_of_file(file: str, size: int, changed: int) -> str:
+    """Once for each state of a file: a record may be wanted several times."""
+    with open(file, "rb") as content:
+        return "sha256:" + hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def counts_of(responses: Responses) -> dict[str, int]:

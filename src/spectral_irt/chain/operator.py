@@ -52,21 +52,21 @@ class Part:
         return replace(self, weight=weighting.fill(self.block, beta, (self.right, self.wrong)))
 
 
-def _inflow(part: Part, flow: Floats) -> Floats:
+def flow_in(part: Part, flow: Floats) -> Floats:
     won = part.right @ flow
     return part.wrong_t @ (won * (part.weight if won.ndim == 1 else part.weight[:, None]))
 
 
-def _outflow(part: Part, to: Floats) -> Floats:
+def flow_out(part: Part, to: Floats) -> Floats:
     lost = part.wrong @ to
     return part.right_t @ (lost * (part.weight if lost.ndim == 1 else part.weight[:, None]))
 
 
-def _rates(part: Part) -> Floats:
-    return _outflow(part, np.ones(part.wrong.shape[1]))
+def total_rates(part: Part) -> Floats:
+    return flow_out(part, np.ones(part.wrong.shape[1]))
 
 
-def _pair_rates(part: Part) -> Floats:
+def pair_rates(part: Part) -> Floats:
     return gram(part.right, sparse.csr_array(sparse.diags_array(part.weight) @ part.wrong))
 
 
@@ -75,7 +75,7 @@ class ItemChain:
 
     def __init__(self, parts: Prepared) -> None:
         self.parts = parts
-        self.rates: Floats = parts.sum(_rates)
+        self.rates: Floats = parts.sum(total_rates)
 
     @classmethod
     def under(
@@ -91,15 +91,15 @@ class ItemChain:
         return cls(old.parts.prepare(Part.again, weighting, beta))
 
     def inflow(self, flow: Floats) -> Floats:
-        return self.parts.sum(_inflow, flow)
+        return self.parts.sum(flow_in, flow)
 
     def outflow(self, to: Floats) -> Floats:
         """(Y x)_i = sum_j Y_ij x_j, for one vector or for the columns of a matrix."""
-        return self.parts.sum(_outflow, to)
+        return self.parts.sum(flow_out, to)
 
     def matrix(self) -> Floats:
         """Y itself, m x m."""
-        return self.parts.sum(_pair_rates)
+        return self.parts.sum(pair_rates)
 
 
 class TiedChain:

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.options import Reading, panel
+from spectral_irt.cli.options import MEMORY, Reading, panel
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.wanted import Wanted
 from spectral_irt.errors import OptionError, ResponseValueError, Words, check_option
 from spectral_irt.estimators.by_name import MODELS, make_ordered
@@ -97,7 +98,7 @@ class OrderedJob:
         from spectral_irt.workbook import is_workbook
 
         groups = ((self.reading, READ), (self.fitting, FITTED), (self.wanted, COMPUTED))
-        foreign = [name for group, known in groups for name in changed(group) if name not in known]
+        foreign = [name for group, known in groups for name in changed(group) if name not in (*known, *MEMORY)]
         said = [f"--{name.replace('_', '-')}" for name in foreign]
         said += ["--ability pv"] if self.wanted.ability == "pv" else []
         if said:
@@ -125,8 +126,10 @@ class OrderedJob:
         return standard_paths(self.wanted.plots, NAMES)
 
     def read(self, progress: Progress) -> OrderedResponses:
+        from spectral_irt.engines import set_memory
         from spectral_irt.responses.read_ordered import read_ordered
 
+        set_memory(self.reading.memory, self.reading.spill)
         how: dict[str, Any] = {name: getattr(self.reading, name) for name in READ}
         unused = self.categories.unused or ("keep" if self.model == "rsm" else "collapse")
         reverse = [name for names in self.categories.reverse for name in names.split(",")]
@@ -171,6 +174,17 @@ class OrderedJob:
         mine = {name: getattr(self.categories, name) for name in changed(self.categories) if name != "model"}
         return {**self.reading.said(), **mine}
 
+    def record(self, study: OrderedAnalysis) -> dict[str, Any]:
+        """The record of the analysis, and what only the command knows."""
+        from spectral_irt.analysis.record import file_digests
+        from spectral_irt.workbook import is_workbook
+
+        files = {"files": list(self.files), "digests": file_digests(self.files), "reading": self.said()}
+        record = study.record(persons=self.persons, fit=self.fit)
+        record |= {"model": self.model, "input": {"source": study.responses.source, **files}}
+        whole = self.output is not None and is_workbook(self.output)
+        return {**record, "outputs": [self.output.name] if self.output is not None and whole else list(self.results)}
+
     def write(self, study: OrderedAnalysis, progress: Progress) -> None:
         """Results and pictures where places were named: all of it, or nothing."""
         from spectral_irt.analysis.ordered_files import Writers, ordered_files
@@ -186,29 +200,26 @@ class OrderedJob:
             pictures = ordered_pictures(study)
             writers |= pictures.writers(self.picture_places())
             self.left_out = pictures.left_out
-        source = {"source": study.responses.source, "files": list(self.files), "reading": self.said()}
-        further = {"model": self.model, "input": source}
         if self.wanted.report is not None:
             from spectral_irt.report.ordered_report import ordered_page
 
-            record = {**study.record(persons=self.persons, fit=self.fit), **further}
             listed = self.wanted.list_persons
-            page = ordered_page(study, record, persons=self.persons, fit=self.fit, list_persons=listed)
+            page = ordered_page(study, self.record(study), persons=self.persons, fit=self.fit, list_persons=listed)
             writers[self.wanted.report] = lambda draft: draft.write_text(page, encoding="utf-8", newline="\n")
         if self.output is not None:
             tables = study.tables(persons=self.persons, fit=self.fit)
             self.too_long = too_long(tables) if is_workbook(self.output) else {}
-            record = {**study.record(persons=self.persons, fit=self.fit), **further}
-            results, stale = ordered_files(self.output, tables, record, parquet=self.parquet)
+            results, stale = ordered_files(self.output, tables, self.record(study), parquet=self.parquet)
             writers |= results
             names = [name for name in tables if name not in self.too_long]
             self.results = names if is_workbook(self.output) else [path.name for path in results]
         if writers:
             write_each(writers, inputs=self.reading.inputs(self.files), stale=stale)
 
-    def calibrate(self) -> None:
+    def calibrate(self, saying: Saying) -> None:
         """All of it, with the summary on the terminal."""
-        self.show(self.run())
+        study = self.run()
+        saying.end(lambda: self.show(study), lambda: self.record(study), study.findings())
 
     def look(self) -> tuple[OrderedResponses, list[Finding]]:
         """The answers, and what is odd in their design; nothing is fitted."""

@@ -32,6 +32,14 @@ def item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:
     )
 
 
+def kinds_of_people(block: Block) -> Ints:
+    """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
+    n, s = block.counts, block.scores
+    several = n > 1
+    kinds = (n == 0, n == 1, several & (s == n), several & (s == 0), (s > 0) & (s < n))
+    return np.array([np.count_nonzero(kind) for kind in kinds])
+
+
 def item_bytes(block: Block) -> bytes:
     return np.ascontiguousarray(block.items).tobytes()
 

@@ -39,7 +39,6 @@ class Repeats:
         known = self.first or []
         self.first = known + [(int(u), int(i)) for u, i in pairs[: NAMED - len(known)]]
 
-
     def complain(self, users: Any, items: Any, source: str) -> None:
         """Raise when there were any; `users` and `items` are the labels."""
         if not self.extra:
@@ -47,8 +46,8 @@ class Repeats:
         first = [f"({listed([users[u]])}, {listed([items[i]])})" for u, i in self.first or []]
         more = f" and {self.pairs - len(first):,} more" if self.pairs > len(first) else ""
         raise DuplicateResponseError(
-            f"{source}: {self.pairs:,} (person, item) {'pair is' if self.pairs == 1 else 'pairs are'} answered more than "
-            f"once: {', '.join(first)}{more}. Say ",
+            f"{source}: {self.pairs:,} (person, item) {'pair is' if self.pairs == 1 else 'pairs are'} answered more "
+            f"than once: {', '.join(first)}{more}. Say ",
             option("duplicates", "first", "last"),
             " to keep one answer of each.",
         )
@@ -105,7 +104,9 @@ class Rows(NamedTuple):
 
     def at(self, where: Any) -> Rows:
         """Some of the rows: a slice, or positions."""
-        return Rows(*(None if each is None else each[where] for each in self))
+        person, slots, options, when = self
+        options, when = (None if each is None else each[where] for each in (options, when))
+        return Rows(person[where], slots[where], options, when)
 
 
 def pack_rows(
@@ -167,11 +168,13 @@ def _nothing(size: int) -> NDArray[np.int8]:
 
 
 def joined(parts: list[Rows]) -> Rows:
+    """Rows one after the other."""
     if len(parts) == 1:
         return parts[0]
     if not parts:
-        return Rows(*(np.zeros(0, dtype=np.int32) for _ in range(2)))
-    return Rows(*(None if each[0] is None else np.concatenate(each) for each in zip(*parts, strict=True)))
+        return Rows(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
+    columns: list[Any] = [None if each[0] is None else np.concatenate(each) for each in zip(*parts, strict=True)]
+    return Rows(*columns)
 
 
 def _packed(rows: Rows, n_persons: int, first_person: int, duplicates: Duplicates, repeats: Repeats) -> Block:
@@ -190,10 +193,10 @@ def _packed(rows: Rows, n_persons: int, first_person: int, duplicates: Duplicate
                 key, slot_bits, low = _keys(kept, n_persons)
     slots = ((key >> low) & ((1 << slot_bits) - 1)).astype(np.int32)
     half = ((key >> (slot_bits + low)) << 1).astype(np.int32) | (slots & 1)  # of a person: right, then wrong
-    options = _nothing(len(key)) if rows.options is None else (key & 0xFF).astype(np.uint8)
-    bounds, items, options = counting_sort(half, 2 * n_persons, slots >> 1, options)
-    bounds = bounds.astype(np.int64)
-    return Block(bounds[::2].copy(), bounds[1::2].copy(), items, None if rows.options is None else options)
+    chosen: NDArray[Any] = _nothing(len(key)) if rows.options is None else (key & 0xFF).astype(np.uint8)
+    ends, items, chosen = counting_sort(half, 2 * n_persons, slots >> 1, chosen)
+    bounds = ends.astype(np.int64)
+    return Block(bounds[::2].copy(), bounds[1::2].copy(), items, None if rows.options is None else chosen)
 
 
 def _keys(rows: Rows, n_persons: int) -> tuple[NDArray[np.unsignedinteger[Any]], int, int]:
@@ -201,12 +204,12 @@ def _keys(rows: Rows, n_persons: int) -> tuple[NDArray[np.unsignedinteger[Any]],
     latter two."""
     slot_bits = int(rows.slots.max(initial=1)).bit_length()
     low = 0 if rows.options is None else 8
-    dtype = np.uint32 if n_persons.bit_length() + slot_bits + low <= 32 else np.uint64
-    key = rows.person.astype(dtype)
-    key <<= dtype(slot_bits)
+    dtype = np.dtype(np.uint32 if n_persons.bit_length() + slot_bits + low <= 32 else np.uint64)
+    key: NDArray[Any] = rows.person.astype(dtype)
+    key <<= slot_bits
     key |= rows.slots.astype(dtype)
     if rows.options is not None:
-        key <<= dtype(low)
+        key <<= low
         key |= rows.options
     return key, slot_bits, low
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +23,8 @@ Orient = Literal["users", "items"]
 Progress = Callable[[float, str], None]
 Path = str | os.PathLike[str]
 Key = Path | Mapping[Any, Any]
+
+log = logging.getLogger("spectral_irt")
 
 __all__ = ["read_responses", "responses_from_frame"]
 
@@ -159,7 +162,9 @@ def read_files(
         return from_tables(tables, Request(how, asked, duplicates, source, None, progress))
 
     with unchanged(files), polars_errors_named(source):
-        return read_as_written(files, read)
+        found = read_as_written(files, read)
+    log.info("%s: %d people, %d items, %d responses", source, found.n_users, found.n_items, found.n_responses)
+    return found
 
 
 def responses_from_frame(

@@ -19,7 +19,6 @@ from spectral_irt.errors import (
     OptionError,
     ReadError,
     check_option,
-    listed,
     option,
 )
 from spectral_irt.numerics import fixed
@@ -272,6 +271,11 @@ class Responses:
     def scores(self) -> Ints:
         """s_l: how many of them right."""
         return fixed(self.gather(kernels.scores))
+
+    @cached_property
+    def kinds_of_people(self) -> Ints:
+        """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
+        return fixed(self.sum(kernels.kinds_of_people))
 
     @cached_property
     def item_counts(self) -> Ints:

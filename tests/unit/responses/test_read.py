@@ -244,9 +244,10 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, format: str) -> No
     file = tmp_path / "a.csv"
     file.write_bytes(csv_bytes(simulated()) if format == "long" else b"who,q1,q2\nann,1,0\nbob,0,1\n")
 
+    written = file.read_bytes()
+
     def somebody_else_writes(share: float, text: str) -> None:
-        with file.open("ab") as opened:
-            opened.write(b"1,1,1\n")
+        file.write_bytes(written + b"1,1,1\n")
 
     with pytest.raises(ReadError, match=r"^a\.csv changed while"):
         read_responses(file, progress=somebody_else_writes)

@@ -1,7 +1,7 @@
 """Long tables -> Responses, in one pass over the table and without ever holding it.
 
-Every row becomes a few numbers: the codes of its person and item, as they came up, and whether the answer is right. When
-all rows were seen the labels are put in order, the codes follow, and the rows are dealt out to blocks.
+Every row becomes a few numbers: the codes of its person and item, as they came up, and whether the answer is right.
+When all rows were seen the labels are put in order, the codes follow, and the rows are dealt out to blocks.
 """
 
 from __future__ import annotations
