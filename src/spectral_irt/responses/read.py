@@ -157,7 +157,7 @@ def read_files(
     part: bool = False,
 ) -> Responses:
     """Responses from files, whose answers are scored in this way; `part` of the data may be odd where all are not."""
-    from spectral_irt.responses.reading.files import check_encoded, find_files, open_table, source_name
+    from spectral_irt.responses.reading.files import check_encoded, find_files, open_table, source_name, unchanged
     from spectral_irt.responses.reading.request import Request
     from spectral_irt.responses.reading.tabular import polars_errors_named
     from spectral_irt.responses.reading.text_encodings import read_as_written
@@ -171,7 +171,7 @@ def read_files(
         return from_tables(tables, Request(how, asked, duplicates, source, None, progress, part))
 
     engine = None if client is None else _cluster(client)
-    with polars_errors_named(source):
+    with unchanged(files), polars_errors_named(source):
         found = _read_far(files, how, asked, duplicates, progress, engine) if engine else None
         found = read_as_written(files, read).using(engine) if found is None else found
     log.info("%s: %d people, %d items, %d responses", source, found.n_users, found.n_items, found.n_responses)
@@ -337,7 +337,8 @@ def from_tables(tables: Sequence[Table], request: Request) -> Responses:
 def _read_tables(tables: Sequence[Table], request: Request) -> Responses:
     from spectral_irt.responses.reading.columns import check_named
     from spectral_irt.responses.reading.layout import Long, Wide, find_layout, words_of
-    from spectral_irt.responses.reading.long_tables import LongTables, long_responses
+    from spectral_irt.responses.reading.long_pieces import LongTables
+    from spectral_irt.responses.reading.long_tables import long_responses
     from spectral_irt.responses.reading.sheets import responses_of_rows
     from spectral_irt.responses.reading.wide_tables import WideRows
 

@@ -19,13 +19,12 @@ from spectral_irt.engines.shards import Shard, Sized, total_of
 from spectral_irt.errors import ClusterError, OptionError, ReadError, option
 from spectral_irt.responses.block import Block, Ints
 from spectral_irt.responses.labels import Labels, label_array
-from spectral_irt.responses.pack import Duplicates, Repeats, in_user_order, pack, pack_block
-from spectral_irt.responses.reading.files import File, find_files, open_table, source_name
+from spectral_irt.responses.pack import Duplicates, Repeats, Rows, pack_block, pack_rows
+from spectral_irt.responses.reading.files import File, changed, find_files, open_table, source_name
 from spectral_irt.responses.reading.layout import Long, find_layout
-from spectral_irt.responses.reading.numbering import changed
 from spectral_irt.responses.reading.request import Asked
 from spectral_irt.responses.reading.tabular import polars_errors_named
-from spectral_irt.responses.responses import Responses, complain_of_repeats
+from spectral_irt.responses.responses import Responses
 from spectral_irt.responses.scorer import Scoring
 
 if TYPE_CHECKING:
@@ -198,7 +197,7 @@ def _brought_together(
         sizes.append(size)
         repeats.join(found, start)
     if duplicates == "error":
-        complain_of_repeats(repeats, *names)
+        repeats.complain(*names)
     return merged, sizes
 
 
@@ -258,18 +257,10 @@ def _slots(block: Block, code: Ints) -> NDArray[np.int32]:
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Sized):
-    """Answers of people, by their places in a run, in the order of arrival."""
-
-    person: NDArray[np.int32]
-    slots: NDArray[np.int32]
-
-
-@dataclass(frozen=True, eq=False)
 class Runs(Sized):
     """The answers of files, run by run."""
 
-    every: list[Run]
+    every: list[Rows]
 
 
 def divided(loaded: Read, code: Ints, place: Ints, cuts: Ints) -> Runs:
@@ -283,20 +274,16 @@ def divided(loaded: Read, code: Ints, place: Ints, cuts: Ints) -> Runs:
         run, person, slots = run[order], person[order], slots[order]
     ends = np.searchsorted(run, np.arange(len(cuts)))
     own = zip(ends[:-1], ends[1:], cuts[:-1], strict=True)
-    return Runs([Run((person[a:b] - start).astype(np.int32), slots[a:b]) for a, b, start in own])
+    return Runs([Rows((person[a:b] - start).astype(np.int32), slots[a:b]) for a, b, start in own])
 
 
-def one_run(runs: Runs, number: int) -> Run:
+def one_run(runs: Runs, number: int) -> Rows:
     return runs.every[number]
 
 
-def joined(pieces: Sequence[Run], n_users: int, duplicates: Duplicates) -> Shard:
+def joined(pieces: Sequence[Rows], n_users: int, duplicates: Duplicates) -> Shard:
     """The blocks of a run of places from what each file has of it; and the repeated answers among them."""
-    person = np.concatenate([piece.person for piece in pieces])
-    slots = np.concatenate([piece.slots for piece in pieces])
-    if np.any(person[1:] < person[:-1]):
-        person, slots = in_user_order(person, slots)
-    indptr = np.concatenate([[0], np.cumsum(np.bincount(person, minlength=n_users))]).astype(np.int64)
+    counts = np.bincount(np.concatenate([piece.person for piece in pieces]), minlength=n_users)
     repeats = Repeats()
-    blocks = pack(indptr, slots, duplicates=duplicates, repeats=repeats)
+    blocks = list(pack_rows(pieces, counts, duplicates=duplicates, repeats=repeats))
     return Shard(blocks, (repeats, len(blocks)))
