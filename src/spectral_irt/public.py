@@ -6,6 +6,7 @@ from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit, equate, link
 from spectral_irt.bank.cat import next_item, simulate_cat
 from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.engines import set_memory
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
 from spectral_irt.estimators.joint import JointRasch
@@ -72,6 +73,7 @@ __all__ = [
     "read_ordered",
     "read_responses",
     "responses_from_frame",
+    "set_memory",
     "simulate",
     "simulate_cat",
     "spectral_difficulty",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.options import Reading, panel
+from spectral_irt.cli.options import MEMORY, Reading, panel
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.wanted import Wanted
@@ -98,7 +98,7 @@ class OrderedJob:
         from spectral_irt.workbook import is_workbook
 
         groups = ((self.reading, READ), (self.fitting, FITTED), (self.wanted, COMPUTED))
-        foreign = [name for group, known in groups for name in changed(group) if name not in known]
+        foreign = [name for group, known in groups for name in changed(group) if name not in (*known, *MEMORY)]
         said = [f"--{name.replace('_', '-')}" for name in foreign]
         said += ["--ability pv"] if self.wanted.ability == "pv" else []
         if said:
@@ -126,8 +126,10 @@ class OrderedJob:
         return standard_paths(self.wanted.plots, NAMES)
 
     def read(self, progress: Progress) -> OrderedResponses:
+        from spectral_irt.engines import set_memory
         from spectral_irt.responses.read_ordered import read_ordered
 
+        set_memory(self.reading.memory, self.reading.spill)
         how: dict[str, Any] = {name: getattr(self.reading, name) for name in READ}
         unused = self.categories.unused or ("keep" if self.model == "rsm" else "collapse")
         reverse = [name for names in self.categories.reverse for name in names.split(",")]

@@ -43,11 +43,18 @@ class Engine(ABC):
 
     def prepare(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Prepared:
         """What the kernel gives for every part, kept where the parts are."""
-        return self.hold(list(self.map(kernel, parts, *args, each=each)))
+        return self.hold(self.map(kernel, parts, *args, each=each))
 
-    def hold(self, parts: Sequence[Any]) -> Prepared:
-        """Parts that were made here, kept where the engine keeps parts."""
-        return Prepared(tuple(parts), self)
+    def hold(self, parts: Iterable[Any]) -> Prepared:
+        """Parts that were made here, kept where the engine keeps parts; they are taken one by one."""
+        return Prepared(tuple(self.keep(part) for part in parts), self)
+
+    def keep(self, part: Any) -> Any:
+        """One part, where the engine keeps parts."""
+        return part
+
+    def reserve(self, persons: int, items: int) -> None:  # noqa: B027 -- most engines need not know
+        """Told how large the work is, before it begins; an error if there is not enough memory for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +81,15 @@ class Prepared:
 
     def advance(self, kernel: Kernel, *args: Any) -> tuple[Prepared, Any]:
         """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""
-        new, sums = zip(*self.map(kernel, *args), strict=True)
-        return self.engine.hold(new), added(sums)
+        new = []
+
+        def sums() -> Iterator[Any]:
+            for part, more in self.map(kernel, *args):
+                new.append(self.engine.keep(part))
+                yield more
+
+        total = added(sums())
+        return Prepared(tuple(new), self.engine), total
 
     def gather(self, kernel: Kernel, *args: Any) -> Any:
         """What the kernel gives, one after the other: an array with an entry for every person, or a tuple of them."""

@@ -192,6 +192,7 @@ class RaschEstimator:
         """`fit`, and what only some methods are told about the design, which goes to their `_estimate`."""
         responses = self._threaded(as_responses(data, threshold=self.threshold))
         check_usable(responses)
+        responses.engine.reserve(responses.n_users, responses.n_items)
         logged = LoggedFit(progress)
         with one_blas_thread() if responses.n_items <= SMALL_ALGEBRA else nullcontext():
             found = self._estimate(responses, logged.tell, **design)
