@@ -144,7 +144,7 @@ def slow_mixing(design: Design, rest: Responses, kept: Mask, contraction: float)
             Finding(
                 "weak_links",
                 "warning",
-                f"The chain mixes slowly (contraction {contraction:.3f}): some groups of items are linked by few people.",
+                f"The chain mixes slowly (contraction {contraction:.3f}): few people link some groups of items.",
                 "Standard errors by one pass are too small for differences between such groups. A fit where the "
                 "answers are at hand names the groups and has the errors.",
             )

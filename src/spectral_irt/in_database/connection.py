@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
-import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import DatabaseError, OptionError, option, printable
@@ -54,7 +53,7 @@ class Connection(ABC):
     @abstractmethod
     def _alive(self) -> bool: ...
 
-    def recover(self) -> None:
+    def recover(self) -> None:  # noqa: B027  # most databases need nothing
         """Be ready for the next question after one that failed, before the transaction that counts has begun."""
 
     def execute(self, sql: str) -> None:
@@ -110,7 +109,7 @@ def first_line(error: Exception) -> str:
     text = str(error).strip()
     found = re.search(r"ERROR:\s*(.+)", text) or re.search(r"FATAL:\s*(.+)", text)
     text = found.group(1) if found else text
-    return printable(text.splitlines()[0] if text else type(error).__name__).rstrip(". ")
+    return printable(text.splitlines()[0] if text else type(error).__name__).rstrip(".! ")
 
 
 # ------------------------------------------------------------------------------------------------ DuckDB
@@ -157,7 +156,7 @@ class DuckDB(Connection):
                 shutil.rmtree(self.spill, ignore_errors=True)
 
     def _execute(self, sql: str) -> Any:
-        return self.cursor.execute(sql)
+        return self.cursor.execute(sql).fetchall()
 
     def _arrow(self, sql: str) -> Any:
         return self.cursor.sql(sql).to_arrow_table()
@@ -171,7 +170,7 @@ class DuckDB(Connection):
 
     def _alive(self) -> bool:
         try:
-            self.cursor.execute("SELECT 1")
+            self.cursor.execute("SELECT 1").fetchall()
         except Exception as error:
             return "transaction" in str(error).lower()  # one that failed waits for its end
         return True
@@ -273,7 +272,9 @@ def without_password(uri: str) -> str:
     """
     parts = urlsplit(uri)
     user, at, host = parts.netloc.rpartition("@")
-    return f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}" if parts.netloc or at else uri.split("?")[0]
+    return (
+        f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}" if parts.netloc or at else uri.split("?")[0]
+    )
 
 
 def needed(import_error: ImportError) -> DatabaseError:

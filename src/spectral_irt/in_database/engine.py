@@ -109,7 +109,7 @@ class DatabaseEngine(Engine):
 
 def _per_item(found: Mapping[str, NDArray[Any]], name: str, m: int, kind: type = float) -> NDArray[Any]:
     """A column as an array with a number for every item, 0 for those that the query did not meet."""
-    out = np.zeros(m, dtype=kind)
+    out: NDArray[Any] = np.zeros(m, dtype=kind)
     out[found["item"].astype(np.int64)] = found[name].astype(kind)
     return out
 

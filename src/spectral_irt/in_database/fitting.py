@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import check_option
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.in_database.connection import needed
 
+if TYPE_CHECKING:
+    from spectral_irt.responses import Responses
+
 SE = ("auto", "one-pass", "dense", "none")
+
+
+def responses_in_database(database: Any, table: str, **how: Any) -> AbstractContextManager[Responses]:
+    """Responses that stay in the database; see `source.responses_in_database`."""
+    try:
+        from spectral_irt.in_database import source
+    except ImportError as error:
+        raise needed(error) from error
+    return source.responses_in_database(database, table, **how)
 
 
 def fit_in_database(
@@ -61,16 +74,12 @@ def fit_in_database(
     >>> _ = connection.execute("CREATE TABLE answers AS SELECT * FROM frame")
     >>> fit = si.fit_in_database(connection, "answers")
     >>> fit.difficulty_.round(2).tolist()
-    [-1.25, 0.48, 1.23, 0.17, -0.62]
+    [-1.27, 0.48, 1.24, 0.17, -0.62]
     """
     check_option("se", se, SE)
     estimator = SpectralRasch(
         weighting=weighting, regularization=regularization, refine=False, se=se, tol=tol, max_iter=max_iter
     )
-    try:
-        from spectral_irt.in_database.source import responses_in_database
-    except ImportError as error:
-        raise needed(error) from error
     columns = {"person": person, "item": item, "response": response}
-    with responses_in_database(database, table, **columns, threads=threads, progress=progress) as responses:  # type: ignore[arg-type]
+    with responses_in_database(database, table, **columns, threads=threads, progress=progress) as responses:
         return estimator.fit(responses, progress=progress)

@@ -72,7 +72,7 @@ class Given:
         return {"table": self.table, "person": person, "item": item, "response": self.response, **more}
 
 
-def find_table(connection: Connection, table: str, asked: dict[str, str | None]) -> Given:
+def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Given:
     """The table of this name, "table" or "schema.table", and which of its columns are which."""
     named, types = _first_that_exists(connection, table)
     source = f"table {table!r} of {connection.where}"
@@ -82,13 +82,13 @@ def find_table(connection: Connection, table: str, asked: dict[str, str | None])
     names = {role: list(types)[getattr(layout, role)] for role in asked}
     column = sql.column_called(names["response"])
     kind = _kind(types[names["response"]])
-    if kind not in ("truth", "number"):
+    if kind not in ("truth", "whole number", "number"):
         raise ReadError(
             f"{source}: column {names['response']!r} is of type {types[names['response']]}; right and wrong are a "
             "column of numbers (1 and 0) or of true and false. Make a view that has one: "
             "SELECT ..., CASE WHEN ... THEN 1 ELSE 0 END AS response."
         )
-    if _kind(types[names["item"]]) not in ("text", "number") or "float" in str(types[names["item"]]):
+    if _kind(types[names["item"]]) not in ("text", "whole number"):
         raise ReadError(
             f"{source}: column {names['item']!r} is of type {types[names['item']]}; items are named by text or by "
             "whole numbers."
@@ -118,7 +118,9 @@ def _kind(arrow: Any) -> str:
 
     if of.is_boolean(arrow):
         return "truth"
-    if of.is_integer(arrow) or of.is_floating(arrow) or of.is_decimal(arrow):
+    if of.is_integer(arrow):
+        return "whole number"
+    if of.is_floating(arrow) or of.is_decimal(arrow):
         return "number"
     return "text" if of.is_string(arrow) or of.is_large_string(arrow) else "other"
 

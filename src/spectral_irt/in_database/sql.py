@@ -17,6 +17,7 @@ Tables of our own, all temporary:
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from sqlglot import exp, parse_one
 
@@ -218,16 +219,18 @@ def written(query: str, dialect: str, **names: exp.Expression | int) -> str:
 
 
 @lru_cache
-def _parsed(query: str) -> exp.Expression:
+def _parsed(query: str) -> Any:
     return parse_one(query, dialect=WRITTEN_IN)
 
 
 def table_called(*parts: str) -> exp.Expression:
     """A table by the parts of its name: (catalog,) (schema,) table."""
-    return exp.Table(**{
-        place: exp.to_identifier(part, quoted=True)
-        for place, part in zip(("this", "db", "catalog"), reversed(parts), strict=False)
-    })
+    return exp.Table(
+        **{
+            place: exp.to_identifier(part, quoted=True)
+            for place, part in zip(("this", "db", "catalog"), reversed(parts), strict=False)
+        }
+    )
 
 
 def column_called(name: str) -> exp.Expression:
