@@ -32,6 +32,7 @@ from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, in_user
 if TYPE_CHECKING:
     from spectral_irt.responses.findings import Finding
     from spectral_irt.responses.raw_answers import RawAnswers
+    from spectral_irt.responses.shared_sets import SharedSets
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,6 +291,16 @@ class Responses:
         return fixed(self.gather(kernels.scores))
 
     @cached_property
+    def most(self) -> Ints:
+        """The highest score that each person could have."""
+        return self.counts
+
+    @cached_property
+    def mixed(self) -> NDArray[np.bool_]:
+        """People whose score is neither the lowest nor the highest, on two items or more: who can tell items apart."""
+        return fixed((self.scores > 0) & (self.scores < self.most) & (self.counts > 1))
+
+    @cached_property
     def kinds_of_people(self) -> Ints:
         """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
         return fixed(self.sum(kernels.kinds_of_people))
@@ -305,8 +316,21 @@ class Responses:
         return self._per_item[1]
 
     @cached_property
+    def shared(self) -> SharedSets | None:
+        """What people on repeated sets of items told together, where most share theirs; see `shared_sets`."""
+        from spectral_irt.responses.shared_sets import shared_sets
+
+        return shared_sets(self)
+
+    @cached_property
     def _per_item(self) -> tuple[Ints, Ints]:
-        counts, scores = self.sum(kernels.item_counts, self.n_items)
+        shared = self.shared
+        left = self if shared is None else shared.rest
+        none = np.zeros(self.n_items, dtype=np.int64)
+        counts, scores = (none, none) if left is None else left.sum(kernels.item_counts, self.n_items)
+        if shared is not None:
+            counts = counts + shared.total(lambda one: one.people.sum()).astype(np.int64)
+            scores = scores + shared.total(lambda one: one.right.sum(axis=0)).astype(np.int64)
         return fixed(counts), fixed(scores)
 
     def __repr__(self) -> str:
