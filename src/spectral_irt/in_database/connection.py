@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from numpy.typing import NDArray
 
-from spectral_irt.errors import DatabaseError, OptionError, option, printable
+from spectral_irt.errors import DatabaseError, OptionError, printable
 
 WORK_MEMORY = "256MB"  # of each sort or hash table in Postgres, whose 4 MB by default send every sum to the disk
 
@@ -248,7 +248,7 @@ def connect(database: Any, threads: int | None = None) -> Connection:
         if type(database).__module__.partition(".")[0].lstrip("_") == "duckdb":
             return DuckDB(database, "the DuckDB connection")
         raise OptionError(
-            option("database"), f" is {type(database).__name__}; it is an address ({SCHEMES}) or a DuckDB connection."
+            f"database is {type(database).__name__}; it is an address ({SCHEMES}) or a DuckDB connection."
         )
     uri = str(database)
     scheme = urlsplit(uri).scheme.lower() if ":" in uri else ""
