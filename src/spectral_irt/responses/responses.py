@@ -294,6 +294,16 @@ class Responses:
         return fixed(self.gather(kernels.scores))
 
     @cached_property
+    def most(self) -> Ints:
+        """The highest score that each person could have."""
+        return self.counts
+
+    @cached_property
+    def mixed(self) -> NDArray[np.bool_]:
+        """People whose score is neither the lowest nor the highest, on two items or more: who can tell items apart."""
+        return fixed((self.scores > 0) & (self.scores < self.most) & (self.counts > 1))
+
+    @cached_property
     def kinds_of_people(self) -> Ints:
         """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
         return fixed(self.sum(kernels.kinds_of_people))

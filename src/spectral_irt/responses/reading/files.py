@@ -79,10 +79,11 @@ class File:
     sheet_option: str = "sheet"  # what says it
     encoding: str | None = None
     guessed: bool = False
+    called: str | None = None  # in messages, where its own name does not tell it from others
 
     @property
     def name(self) -> str:
-        return self.path.name
+        return self.called or self.path.name
 
     @property
     def tabbed(self) -> bool:
