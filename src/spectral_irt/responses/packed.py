@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt import __version__
-from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import ReadError
 from spectral_irt.responses import kernels
 from spectral_irt.responses.block import Block, Ints
@@ -152,16 +151,15 @@ def _opened(whole: memoryview, name: str) -> Responses:
             raise
         raise _Damaged(f"has a record that makes no sense ({type(error).__name__}: {error})") from None
     codes = int(ordered["n_thresholds"].sum()) if ordered else n_items
-    each = record["blocks"]
-    engine = LocalEngine()
-    wrong = [text for text in engine.map(_wrong_with, blocks, codes, each=(each,)) if text]
-    if wrong:
-        raise _Damaged(wrong[0])
-    found = [sum(block.n_users for block in blocks), sum(block.n_responses for block in blocks)]
-    if found != [n_users, n_responses]:
-        raise _Damaged(f"says {n_users:,} people and {n_responses:,} answers, and holds {found[0]:,} and {found[1]:,}")
+    there = [sum(block.n_users for block in blocks), sum(block.n_responses for block in blocks)]
+    if there != [n_users, n_responses]:
+        raise _Damaged(f"says {n_users:,} people and {n_responses:,} answers, and holds {there[0]:,} and {there[1]:,}")
     kind: type[Responses] = OrderedResponses if ordered else Responses
-    return kind(blocks, labels["items"], labels["users"], **known, **ordered)
+    found = kind(blocks, labels["items"], labels["users"], **known, **ordered)
+    for wrong in found.engine.map(_wrong_with, blocks, codes, each=(record["blocks"],)) if blocks else ():
+        if wrong:
+            raise _Damaged(wrong)
+    return found
 
 
 def _record(whole: memoryview, name: str) -> dict[str, Any]:
