@@ -36,6 +36,7 @@ from spectral_irt.writing import write_each
 if TYPE_CHECKING:
     from spectral_irt.responses.findings import Finding
     from spectral_irt.responses.raw_answers import RawAnswers
+    from spectral_irt.responses.shared_sets import SharedSets
 
 
 @dataclass(frozen=True, eq=False)
@@ -319,8 +320,21 @@ class Responses:
         return self._per_item[1]
 
     @cached_property
+    def shared(self) -> SharedSets | None:
+        """What people on repeated sets of items told together, where most share theirs; see `shared_sets`."""
+        from spectral_irt.responses.shared_sets import shared_sets
+
+        return shared_sets(self)
+
+    @cached_property
     def _per_item(self) -> tuple[Ints, Ints]:
-        counts, scores = self.sum(kernels.item_counts, self.n_items)
+        shared = self.shared
+        left = self if shared is None else shared.rest
+        none = np.zeros(self.n_items, dtype=np.int64)
+        counts, scores = (none, none) if left is None else left.sum(kernels.item_counts, self.n_items)
+        if shared is not None:
+            counts = counts + shared.total(lambda one: one.people.sum()).astype(np.int64)
+            scores = scores + shared.total(lambda one: one.right.sum(axis=0)).astype(np.int64)
         return fixed(counts), fixed(scores)
 
     def __repr__(self) -> str:
