@@ -19,18 +19,16 @@ from spectral_irt.engines.engine import Engine, Kernel, Prepared, gathered
 from spectral_irt.engines.local import LocalEngine
 from spectral_irt.errors import (
     DesignError,
-    DuplicateResponseError,
     OptionError,
     ReadError,
     check_option,
-    listed,
     option,
 )
 from spectral_irt.numerics import fixed
 from spectral_irt.responses import kernels
 from spectral_irt.responses.block import EMPTY, Block, Floats, Ints
 from spectral_irt.responses.labels import Labels as Labels
-from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, in_user_order, pack
+from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, Rows, in_pieces, pack, pack_rows
 from spectral_irt.writing import write_each
 
 if TYPE_CHECKING:
@@ -226,21 +224,14 @@ class Responses:
         source: str = "the data",
     ) -> Responses:
         """Responses from integer codes that point into the label arrays, perhaps of options too; rows in any order."""
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=len(users)))])
-        slots = 2 * item.astype(np.int32, copy=False) + ~right
-        if np.any(user[1:] < user[:-1]):
-            options = None if options is None else in_user_order(user, options)[1]
-            slots = in_user_order(user, slots)[1]
-        return cls.from_slots(
-            indptr.astype(np.int64),
-            slots,
-            options,
-            users=users,
-            items=items,
-            duplicates=duplicates,
-            frame_kind=frame_kind,
-            source=source,
-        )
+        slots = item.astype(np.int32) << 1
+        slots |= ~right
+        rows, repeats = Rows(user.astype(np.int32, copy=False), slots, options), Repeats()
+        counts = np.bincount(user, minlength=len(users))
+        blocks = tuple(pack_rows(in_pieces(rows), counts, duplicates=duplicates, repeats=repeats))
+        if duplicates == "error":
+            repeats.complain(users, items, source)
+        return cls(blocks, items, users, frame_kind, source)
 
     @classmethod
     def from_slots(
@@ -255,19 +246,11 @@ class Responses:
         frame_kind: str | None = None,
         source: str = "the data",
     ) -> Responses:
-        """Responses from slots `2 * item + wrong`, person after person, in arrival order; `slots` is used up."""
+        """Responses from slots `2 * item + wrong`, person after person, in arrival order."""
         repeats = Repeats()
         blocks = pack(indptr, slots, options, duplicates=duplicates, repeats=repeats)
-        if repeats.extra and duplicates == "error":
-            first = [f"({listed([users[u]])}, {listed([items[i]])})" for u, i in repeats.first or []]
-            more = f" and {repeats.pairs - len(first):,} more" if repeats.pairs > len(first) else ""
-            raise DuplicateResponseError(
-                f"{source}: {repeats.pairs:,} (person, item) {'pair is' if repeats.pairs == 1 else 'pairs are'} "
-                f"answered more than once: {', '.join(first)}{more}. "
-                "Say ",
-                option("duplicates", "first", "last"),
-                " to keep one answer of each.",
-            )
+        if duplicates == "error":
+            repeats.complain(users, items, source)
         return cls(blocks, items, users, frame_kind, source)
 
     # ------------------------------------------------------------- what it is
