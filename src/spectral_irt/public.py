@@ -27,6 +27,7 @@ from spectral_irt.responses import Finding, Responses, read_responses, responses
 from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.responses.ordered_arrays import ordered_from_long, ordered_from_wide
 from spectral_irt.responses.read_ordered import read_ordered
+from spectral_irt.responses.responses import open_responses
 
 load = Bank.load
 read = read_responses
@@ -66,6 +67,7 @@ __all__ = [
     "load",
     "martin_loef",
     "next_item",
+    "open_responses",
     "ordered_from_long",
     "ordered_from_wide",
     "persons",
