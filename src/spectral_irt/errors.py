@@ -130,6 +130,10 @@ class ClusterError(SpectralIrtError, RuntimeError):
     """A cluster cannot be reached, does not fit, or is gone."""
 
 
+class DatabaseError(SpectralIrtError, OSError):
+    """A database cannot be reached, or does not do what it was asked."""
+
+
 class OutputError(SpectralIrtError, OSError):
     """Results cannot be written."""
 

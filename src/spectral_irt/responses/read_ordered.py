@@ -72,6 +72,7 @@ def read_ordered(
 
     check_option("duplicates", duplicates, DUPLICATES)
     check_option("unused", unused, UNUSED)
+    engine = None if client is None else connect(client)
     plain = scoring(missing=missing)
     how = OrderedScoring(missing=plain.missing, recode=recoding(recode))
     asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items)
@@ -81,8 +82,12 @@ def read_ordered(
             coded = from_tables([table], Request(how, asked, duplicates, "the data", kind, progress))
     else:
         coded = read_files(path, how, asked, duplicates, progress, sheet=sheet, encoding=encoding)
-    answers: OrderedResponses = decoded(coded, reverse=_several(reverse), unused=unused, groups=groups)
-    return answers if client is None else answers.using(connect(client))  # type: ignore[return-value]
+        if isinstance(coded, OrderedResponses):  # a packed file
+            if len(_several(reverse)):
+                raise OptionError(option("reverse", ...), " is said when answers are packed; leave it out.")
+            return coded.using(engine)  # type: ignore[return-value]
+    found: OrderedResponses = decoded(coded, reverse=_several(reverse), unused=unused, groups=groups)
+    return found.using(engine)  # type: ignore[return-value]
 
 
 def decoded(coded: Responses, *, reverse: Sequence[Any] = (), unused: str = "collapse", groups: Any = None) -> Any:
