@@ -317,7 +317,7 @@ def seen_as_ordered(job: OrderedJob) -> bool:
     from spectral_irt.responses import Finding
     from spectral_irt.responses.read_ordered import looks_ordered
 
-    if set(changed(job.reading)) - set(READ) or job.categories.model is not None:
+    if set(changed(job.reading)) - {*READ, *MEMORY} or job.categories.model is not None:
         return False
     try:
         with Progress() as progress:

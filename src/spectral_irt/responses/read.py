@@ -156,6 +156,10 @@ def read_files(
     files = find_files(path, sheet=sheet, encoding=encoding)
     check_encoded(files)
     source = source_name(files)
+    if files[0].family == "packed":
+        from spectral_irt.responses.reading.packed_files import responses_of_packed
+
+        return responses_of_packed(files, how, asked, duplicates)
 
     def read(files: list[File]) -> Responses:
         tables = [open_table(file) for file in files]

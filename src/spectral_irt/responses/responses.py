@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +29,7 @@ from spectral_irt.responses import kernels
 from spectral_irt.responses.block import EMPTY, Block, Floats, Ints
 from spectral_irt.responses.labels import Labels as Labels
 from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, Rows, in_pieces, pack, pack_rows
+from spectral_irt.writing import write_each
 
 if TYPE_CHECKING:
     from spectral_irt.responses.findings import Finding
@@ -346,6 +350,23 @@ class Responses:
         fingerprint.update(self.scores.tobytes())
         return fingerprint.hexdigest()
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a packed file, which `open_responses` opens at once: answers, labels, notes, options.
+
+        Complete or not at all: what was there before stays until then.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.packed")
+        >>> Responses.from_wide([[1, 0, None], [1, 1, 0]]).save(file)
+        >>> open_responses(file)
+        Responses(2 persons x 3 items, 5 responses, 60.0% right)
+        """
+        from spectral_irt.responses.packed import write_packed
+
+        write_each({Path(path): functools.partial(write_packed, self)})
+
     # ------------------------------------------------------------ parts of it
 
     def take_users(self, users: ArrayLike) -> Responses:
@@ -411,6 +432,29 @@ def _positions(chosen: ArrayLike, size: int) -> Ints:
     """Positions from positions (negative ones count from the end) or a mask; numpy complains about what is neither."""
     array = np.asarray(chosen)
     return np.arange(size)[array if array.size else array.astype(np.int64)]
+
+
+def open_responses(path: str | os.PathLike[str]) -> Responses:
+    """The responses of a packed file, made by `Responses.save` or `spectral-irt pack`.
+
+    Answers are mapped from the file, not read into memory; checksums are compared. Ordered responses come back as such.
+
+    Raises
+    ------
+    ReadError
+        Where the file is damaged, cut off, or from a newer version.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.packed")
+    >>> Responses.from_wide([[1, 0], [0, 1]]).save(file)
+    >>> open_responses(file).to_dense().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    from spectral_irt.responses.packed import open_packed
+
+    return open_packed(path)
 
 
 def as_responses(data: Any, *, threshold: float | None = None) -> Responses:

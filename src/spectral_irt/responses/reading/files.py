@@ -40,6 +40,7 @@ FORMATS = {
     "workbook": Format((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "workbooks"),
     "spss": Format((".sav", ".zsav"), "statistics", b"$FL"),
     "stata": Format((".dta",), "statistics", b"<stata_d"),
+    "packed": Format((".packed",), "packed_files", b"SIRTPACK"),
 }
 TEXT = ("csv", "json")
 BINARY = ("workbook", "spss", "stata")
