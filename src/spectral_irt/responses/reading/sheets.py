@@ -119,7 +119,7 @@ class _Collector:
         """Pack the rows so far: they are people, and each comes once."""
         users = _joined(self._labels[self._n_packed :]).to_numpy()
         items = label_array(self._columns.labels)
-        self._blocks.extend(map(self._store.add, self._gatherer.pack(users, items).blocks))
+        self._blocks.extend(self._store.add_all(self._gatherer.pack(users, items).blocks))
         self._n_packed, self._n_rows = len(self._labels), 0
 
     def responses(self) -> Responses:
