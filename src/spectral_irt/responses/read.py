@@ -165,16 +165,16 @@ def read_files(
     files = find_files(path, sheet=sheet, encoding=encoding)
     check_encoded(files)
     source = source_name(files)
+    engine = None if client is None else _cluster(client)
     if files[0].family == "packed":
         from spectral_irt.responses.reading.packed_files import responses_of_packed
 
-        return responses_of_packed(files, how, asked, duplicates)
+        return responses_of_packed(files, how, asked, duplicates).using(engine)
 
     def read(files: list[File]) -> Responses:
         tables = [open_table(file) for file in files]
         return from_tables(tables, Request(how, asked, duplicates, source, None, progress, part))
 
-    engine = None if client is None else _cluster(client)
     with unchanged(files), polars_errors_named(source):
         found = _read_far(files, how, asked, duplicates, progress, engine) if engine else None
         found = read_as_written(files, read).using(engine) if found is None else found
