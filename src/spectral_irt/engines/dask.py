@@ -274,6 +274,8 @@ class DaskEngine(Engine):
 
 
 def _said(error: BaseException) -> str:
+    if "cancelled" in str(error):
+        return "its scheduler is gone"
     text = str(error).strip().split("\n")[0]
     return text[:200] or type(error).__name__
 
