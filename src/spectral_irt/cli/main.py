@@ -15,6 +15,7 @@ from spectral_irt.cli.check import check
 from spectral_irt.cli.compare import compare
 from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
+from spectral_irt.cli.federated import federate, site
 from spectral_irt.cli.fit import fit
 from spectral_irt.cli.help import Command, Group
 from spectral_irt.cli.leaderboard import leaderboard
@@ -58,6 +59,8 @@ for command in (
     leaderboard,
     shortlist,
     simulate_cat,
+    site,
+    federate,
 ):
     app.command(cls=Command)(command)
 app.add_typer(data)

@@ -29,9 +29,12 @@ class Engine(ABC):
     gathers : bool
         Whether what a kernel gives for each person comes back. Where rows must stay (a database, other sites), only
         sums over people do.
+    by_pairs : bool
+        Whether sums may have a number for every pair of items, which tells more of single people than one per item.
     """
 
     gathers: ClassVar[bool] = True
+    by_pairs: ClassVar[bool] = True
 
     @abstractmethod
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
