@@ -65,12 +65,12 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "reliability": study.reliability().to_dict() if parts.persons else None,
         "forms": _forms_record(study) if parts.scores else None,
         "cuts": _cuts_record(study, parts) if parts.cuts else None,
-        "item_fit": _item_fit_record(study, parts) if parts.fit else None,
-        "model_test": None if test is None else _test_record(test),
+        "item_fit": item_fit_record(study, parts) if parts.fit else None,
+        "model_test": None if test is None else test_record(test),
         "conditional_against_marginal": _hausman_record(study.quick_hausman(parts.populations)) if parts.fit else None,
         "populations": study.populations(),
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
-        "dif": _one_or_all([_dif_record(dif, column) for column, dif in study.grouped(parts).items()]),
+        "dif": one_or_all([dif_record(dif, column) for column, dif in study.grouped(parts).items()]),
         "findings": [finding_record(finding) for finding in study.findings(parts)],
     }
 
@@ -142,7 +142,8 @@ def _cuts_record(study: Analysis, parts: Parts) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
+def item_fit_record(study: Any, parts: Parts) -> dict[str, Any]:
+    """How many items were judged, and how many misfit."""
     columns = study.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
     infit, outfit = columns["infit_conditional"], columns["outfit_conditional"]
     known = np.isfinite(infit)
@@ -156,7 +157,8 @@ def _item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     }
 
 
-def _test_record(test: RaoTest) -> dict[str, Any]:
+def test_record(test: RaoTest) -> dict[str, Any]:
+    """The less against the more able half."""
     return {
         **test.to_dict(),
         "groups": {"less able half": int(test.sizes[0]), "more able half": int(test.sizes[1])},
@@ -172,12 +174,13 @@ def _hausman_record(test: HausmanTest | None) -> dict[str, Any] | None:
     return {**test.to_dict(), **sizes, **counts}
 
 
-def _one_or_all(records: list[dict[str, Any]]) -> Any:
+def one_or_all(records: list[dict[str, Any]]) -> Any:
     """The record of the one grouping, as it has always been; the list of several."""
     return records if len(records) > 1 else records[0] if records else None
 
 
-def _dif_record(dif: Differential, column: str) -> dict[str, Any]:
+def dif_record(dif: Differential, column: str) -> dict[str, Any]:
+    """A comparison of groups by a column."""
     flags = dif.items["class"]
     return {
         "column": column,

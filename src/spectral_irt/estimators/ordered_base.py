@@ -94,8 +94,7 @@ def check_ordered(responses: OrderedResponses) -> None:
             f"{responses.source}: there is a single item, {listed(responses.items)}, and nothing to compare it with. A "
             "calibration needs two items or more."
         )
-    mixed = (responses.scores > 0) & (responses.scores < responses.most) & (responses.counts > 1)
-    if not mixed.any():
+    if not responses.mixed.any():
         raise DesignError(
             f"{responses.source}: nobody answered two items with a score between the lowest and the highest, so no "
             "threshold is higher than another. Check how the answers were scored."
