@@ -8,9 +8,9 @@ clusters of prompts whose models have abilities of their own (passages of five p
 ranks are in their intervals, and the mean width as a share of the models: of the intervals with the learned spread, and
 of those that are sure. spreads: the same where abilities are not normal. mcnemar: share of pairs that abilities and
 McNemar's test with Holm's correction decide alike, under the Rasch model. bootstrap: standard errors of differences
-between models over those of a bootstrap of prompts, on tables of real models. shortlist: models left out of real tables;
-how often the interval of the whole score holds, and the errors of the list and of random ones. size: seconds of CPU and
-memory from files to page for so many models and prompts (--models, --prompts), logs in lighteval's layout.
+between models over those of a bootstrap of prompts, on tables of real models. shortlist: models left out of real
+tables; how often the interval of the whole score holds, and the errors of the list and of random ones. size: seconds of
+CPU and memory from files to page for so many models and prompts (--models, --prompts), logs in lighteval's layout.
 
 Real tables are Parquet files with the columns user, item and response in --data: helm_lite.parquet (30 models) and
 metabench_gsm8k.parquet (5,041 models); parts that need them are left out without --data.
