@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from spectral_irt.cli.clusters import cluster
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import MEMORY, Reading, panel
 from spectral_irt.cli.progress import Progress
@@ -142,6 +143,7 @@ class OrderedJob:
         return read_ordered(
             list(self.files),
             progress=progress.reading,
+            client=cluster(self.reading.dask, progress),
             recode=self.categories.recode,
             reverse=reverse,
             unused=unused,
@@ -317,7 +319,7 @@ def seen_as_ordered(job: OrderedJob) -> bool:
     from spectral_irt.responses import Finding
     from spectral_irt.responses.read_ordered import looks_ordered
 
-    if set(changed(job.reading)) - set(READ) or job.categories.model is not None:
+    if set(changed(job.reading)) - {*READ, *MEMORY} or job.categories.model is not None:
         return False
     try:
         with Progress() as progress:

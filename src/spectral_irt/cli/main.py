@@ -12,6 +12,7 @@ import typer
 
 from spectral_irt.cli.app import app as open_page
 from spectral_irt.cli.check import check
+from spectral_irt.cli.clusters import leave_clusters
 from spectral_irt.cli.compare import compare
 from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
@@ -19,6 +20,7 @@ from spectral_irt.cli.fit import fit
 from spectral_irt.cli.help import Command, Group
 from spectral_irt.cli.leaderboard import leaderboard
 from spectral_irt.cli.link import link
+from spectral_irt.cli.packing import pack
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.report import report as make_report
 from spectral_irt.cli.reporting import BAD_INPUT, OK, complain, quiet_warnings, report
@@ -50,6 +52,7 @@ for command in (
     link,
     update,
     compare,
+    pack,
     simulate,
     demo,
     reproduce,
@@ -123,6 +126,8 @@ def _do(args: list[str]) -> int:
             code = command.invoke(context)
     except typer.Exit as end:
         code = end.exit_code
+    finally:
+        leave_clusters()
     sys.stdout.flush()
     return int(code or OK)
 
