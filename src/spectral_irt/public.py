@@ -7,7 +7,6 @@ from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit, equate, link
 from spectral_irt.bank.cat import next_item, simulate_cat
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.engines import set_memory
-from spectral_irt.errors import SitesMissing
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
 from spectral_irt.estimators.joint import JointRasch
@@ -19,7 +18,7 @@ from spectral_irt.estimators.rating_scale import ConditionalRatingScale, Spectra
 from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch, spectral_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
-from spectral_irt.federated.folder import answer, federate
+from spectral_irt.federated.folder import answer_rounds, federate
 from spectral_irt.in_database.fitting import fit_in_database
 from spectral_irt.inference.model_tests import andersen, martin_loef, wald_by_item
 from spectral_irt.leaderboard import Leaderboard
@@ -56,14 +55,13 @@ __all__ = [
     "Responses",
     "Scale",
     "ShortList",
-    "SitesMissing",
     "SpectralPartialCredit",
     "SpectralRasch",
     "SpectralRatingScale",
     "VariationalRasch",
     "anchored_fit",
     "andersen",
-    "answer",
+    "answer_rounds",
     "datasets",
     "equate",
     "federate",

@@ -143,7 +143,7 @@ def federate(
     Parameters
     ----------
     folder : path
-        Where rounds and answers are; `answer(folder, ...)` or `spectral-irt site` is what sites do.
+        Where rounds and answers are; `answer_rounds(folder, ...)` or `spectral-irt site` is what sites do.
     sites : names
         The sites that take part.
     weighting, regularization
@@ -156,6 +156,7 @@ def federate(
     Examples
     --------
     >>> import tempfile, spectral_irt as si
+    >>> from spectral_irt.errors import SitesMissing
     >>> answers = si.datasets.load_quiz()
     >>> north, south = answers.take_users(range(300)), answers.take_users(range(300, answers.n_users))
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -163,8 +164,8 @@ def federate(
     ...         try:
     ...             fit = si.federate(folder, ["north", "south"])
     ...             break
-    ...         except si.SitesMissing:
-    ...             _ = si.answer(folder, north, name="north"), si.answer(folder, south, name="south")
+    ...         except SitesMissing:
+    ...             _ = si.answer_rounds(folder, north, name="north"), si.answer_rounds(folder, south, name="south")
     >>> together = si.SpectralRasch(refine=False, se="one-pass").fit(answers)
     >>> bool(abs(fit.difficulty_ - together.difficulty_).max() < 1e-10)
     True
@@ -186,7 +187,7 @@ def open_rounds(place: Path, site: str) -> list[Path]:
     return [path for path in rounds if not answer_file(path, site).exists()]
 
 
-def answer(folder: str | Path, responses: Responses, *, name: str, least: int = LEAST) -> list[Path]:
+def answer_rounds(folder: str | Path, responses: Responses, *, name: str, least: int = LEAST) -> list[Path]:
     """Answer every round of a folder that this site has not answered: the files written. See `federate`.
 
     Parameters
@@ -204,7 +205,7 @@ def answer(folder: str | Path, responses: Responses, *, name: str, least: int = 
     --------
     >>> import tempfile, spectral_irt as si
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     si.answer(folder, si.datasets.load_quiz(), name="north")
+    ...     si.answer_rounds(folder, si.datasets.load_quiz(), name="north")
     []
     """
     check_name(name)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from spectral_irt import Responses, SpectralRasch, answer, federate
+from spectral_irt import Responses, SpectralRasch, answer_rounds, federate
 from spectral_irt.cli.main import main
 from spectral_irt.errors import FederationError, OptionError, SitesMissing
 from spectral_irt.federated.folder import answer_file, round_file
@@ -51,7 +51,7 @@ def run(folder: Path, sites: dict[str, Responses], **options: Any) -> tuple[Spec
             fit = federate(folder, list(sites), **options)
         except SitesMissing:
             for name, responses in sites.items():
-                answer(folder, responses, name=name, least=least)
+                answer_rounds(folder, responses, name=name, least=least)
         else:
             return fit, sum(1 for path in folder.iterdir() if path.name.count(".") == 1)
     raise AssertionError("no end of rounds")
@@ -161,7 +161,7 @@ def third_round(tmp_path: Path) -> tuple[Path, dict[str, Responses]]:
             federate(tmp_path, NAMES)
         for name, responses in sites.items():
             if number < 3 or name != "west":
-                answer(tmp_path, responses, name=name)
+                answer_rounds(tmp_path, responses, name=name)
     return tmp_path, sites
 
 
@@ -199,7 +199,7 @@ def test_answers_that_are_not_what_they_should_be(
     third_round: tuple[Path, dict[str, Responses]], spoil: Callable[[Path], None], said: str
 ) -> None:
     folder, sites = third_round
-    answer(folder, sites["west"], name="west")
+    answer_rounds(folder, sites["west"], name="west")
     spoil(folder / "round003.south.json")
     with pytest.raises(FederationError, match=said):
         federate(folder, NAMES)
@@ -210,7 +210,7 @@ def test_an_answer_that_changes_later(third_round: tuple[Path, dict[str, Respons
     folder, sites = third_round
     path = answer_file(round_file(folder, 1), "south")
     path.unlink()
-    answer(folder, sites["south"].take_users(range(40)), name="south")
+    answer_rounds(folder, sites["south"].take_users(range(40)), name="south")
     with pytest.raises(FederationError, match=r"'.*round002.json' asks something else|other items"):
         federate(folder, NAMES)
     with pytest.raises(FederationError, match="asks something else than this calibration does now"):
@@ -220,8 +220,8 @@ def test_an_answer_that_changes_later(third_round: tuple[Path, dict[str, Respons
 def test_a_round_is_answered_once(third_round: tuple[Path, dict[str, Responses]]) -> None:
     folder, sites = third_round
     with pytest.raises(FederationError, match="site 'north' has answered this round already"):
-        answer(round_file(folder, 3), sites["north"], name="north")
-    assert answer(folder, sites["north"], name="north") == []
+        answer_rounds(round_file(folder, 3), sites["north"], name="north")
+    assert answer_rounds(folder, sites["north"], name="north") == []
 
 
 def test_names_and_places(tmp_path: Path) -> None:
@@ -256,7 +256,7 @@ def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     while (code := main(command)) == 4:
         assert not results.exists()
         for name, responses in sites.items():
-            answer(shared, responses, name=name)
+            answer_rounds(shared, responses, name=name)
     assert code == 0
     assert sorted(path.name for path in results.iterdir()) == ["fit.json", "items.csv"]
     record = json.loads((results / "fit.json").read_text())
