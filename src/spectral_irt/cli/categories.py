@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from spectral_irt.cli.clusters import cluster
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import MEMORY, Reading, panel
 from spectral_irt.cli.progress import Progress
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 _categories = panel("Answers in more than two categories")
 # What is done for ordered answers too; every other option is for right and wrong ones.
 READ = ("format", "user", "item", "response", "orient", "duplicates", "ignore", "items", "sheet", "encoding", "missing")
-FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads")
+FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads", "checkpoint")
 COMPUTED = (
     *("persons", "fit", "ability", "bootstrap", "sample", "group", "group_file", "group_sheet", "scale"),
     *("rank", "rank_by", "plots", "report", "list_persons"),
@@ -142,6 +143,7 @@ class OrderedJob:
         return read_ordered(
             self.reading.source(self.files),
             progress=progress.reading,
+            client=cluster(self.reading.dask, progress),
             recode=self.categories.recode,
             reverse=reverse,
             unused=unused,
@@ -161,7 +163,7 @@ class OrderedJob:
             groups = self.read_groups()
             responses = self.read(progress)
             read = time.perf_counter()
-            estimator.fit(responses, progress=progress.say)
+            estimator.fit(responses, progress=progress.say, checkpoint=self.fitting.checkpoint)
             fitted = time.perf_counter()
             study: Any = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
             if self.notes:

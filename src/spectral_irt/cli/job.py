@@ -121,7 +121,8 @@ class Job:
             times.append(time.perf_counter())
             of = {one.column: one.of(responses) for one in groups}
             with warnings.catch_warnings(record=True) as heard:
-                estimator.fit(responses, progress=progress.say, **design_of(self.fitting, of))
+                how: dict[str, Any] = {"progress": progress.say, "checkpoint": self.fitting.checkpoint}
+                estimator.fit(responses, **how, **design_of(self.fitting, of))
             study = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
             clusters, populations = self.fitting.clustered_by, of.get(self.fitting.population_by or "")
             if clusters is not None:
@@ -319,6 +320,8 @@ def job_of(
 ) -> Job:
     """What the options of the command mean."""
     fitting = by_design(fitting)
+    if reading.dask is not None and fitting.threads is not None:
+        raise OptionError("--threads is about this process; with --dask the workers have threads of their own.")
     read_groups = None
     columns = [*(wanted.group or []), *design_columns(fitting)]
     if columns or wanted.group_file is not None or wanted.group_sheet is not None:

@@ -12,9 +12,11 @@ import typer
 
 from spectral_irt.cli.app import app as open_page
 from spectral_irt.cli.check import check
+from spectral_irt.cli.clusters import leave_clusters
 from spectral_irt.cli.compare import compare
 from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
+from spectral_irt.cli.federated import federate, site
 from spectral_irt.cli.fit import fit
 from spectral_irt.cli.help import Command, Group
 from spectral_irt.cli.leaderboard import leaderboard
@@ -58,6 +60,8 @@ for command in (
     leaderboard,
     shortlist,
     simulate_cat,
+    site,
+    federate,
 ):
     app.command(cls=Command)(command)
 app.add_typer(data)
@@ -125,6 +129,8 @@ def _do(args: list[str]) -> int:
             code = command.invoke(context)
     except typer.Exit as end:
         code = end.exit_code
+    finally:
+        leave_clusters()
     sys.stdout.flush()
     return int(code or OK)
 

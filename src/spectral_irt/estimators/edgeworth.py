@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.responses.block import Floats, Ints, fill_scaled
-from spectral_irt.responses.pack import CACHED, user_chunks
+from spectral_irt.responses.pack import user_chunks
 
+SPAN = 65_536  # answers at a time: few enough for a core's cache, and so many that their people are no longer few
 NODES = 6  # Chebyshev's points at which the ratio is computed
 NEAR = 0.3  # standard deviations of the score within which the ability is left as it is
 TRIES = 30  # of bringing an ability there
@@ -47,10 +48,12 @@ def fill_given_score(
     theta: Floats,
     beta: Floats,
     probability: Floats,
-    link: Floats,
+    link: Floats | None,
     precision: Precision = DOUBLE,
 ) -> Floats:
-    """Write P(X = 1 | s) and the c of the matched information for every answer; return the abilities that were used.
+    """Write P(X = 1 | s) and the c of the matched information (unless `link` is None) for every answer.
+
+    Returns the abilities that were used.
 
     Parameters
     ----------
@@ -64,13 +67,13 @@ def fill_given_score(
         What to compute in; single precision adds about 1e-7 to the error of the series.
     """
     pi, theta = np.exp(beta).astype(precision), theta.astype(precision)
-    space = np.empty((2, CACHED), dtype=precision)
-    for start, stop in user_chunks(indptr.astype(np.int64), CACHED):
+    space = np.empty((2, SPAN), dtype=precision)
+    for start, stop in user_chunks(indptr.astype(np.int64), SPAN):
         low, high = indptr[start], indptr[stop]
         rows = indptr[start : stop + 1] - low
         counts = np.diff(rows)
         ours = slice(start, stop)
-        p, v = space[:, : high - low] if high - low <= CACHED else np.empty((2, high - low), dtype=precision)
+        p, v = space[:, : high - low] if high - low <= SPAN else np.empty((2, high - low), dtype=precision)
         distance, information = _settle(rows, items[low:high], pi, scores[ours], theta[ours], p, v)
         center = p * 2
         center -= 1
@@ -82,9 +85,10 @@ def fill_given_score(
         ratio *= v
         p += ratio
         np.clip(p, 0.0, 1.0, out=p)
-        _fill_links(rows, counts, p, v)
         probability[low:high] = p
-        link[low:high] = v
+        if link is not None:
+            _fill_links(rows, counts, p, v)
+            link[low:high] = v
     return theta.astype(DOUBLE)
 
 
