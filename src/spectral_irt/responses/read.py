@@ -155,7 +155,8 @@ def read_responses(
     check_order_by(order_by, duplicates)
     if sql is not None or database is not None:
         check_query(path, sql, database, sheet, encoding)
-        return read_query(str(sql), str(database), how, asked, duplicates, progress)
+        found = read_query(str(sql), str(database), how, asked, duplicates, progress)
+        return found if client is None else found.using(_cluster(client))
     if path is None:
         raise ReadError("there is nothing to read: name a file, or a query with ", option("sql", ...), ".")
     return read_files(path, how, asked, duplicates, progress, sheet=sheet, encoding=encoding, client=client)
