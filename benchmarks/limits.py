@@ -41,6 +41,7 @@ MEMORY = {"1,000 M": "8GB"}  # 2GB for the others
 PEOPLE = {"EdNet": 784_000}
 MINUTES = {"1 M": 1, "10 M": 2, "EdNet": 12, "100 M": 13, "1,000 M": 45}  # roughly, on two cores
 SHARD = 10**7
+TICKETS = 1 << 20  # items are drawn by lot: each has as many of these as it is popular
 TOUCHED = 12  # bytes of a response in a pass: the item and a factor
 
 
@@ -54,8 +55,7 @@ def blocks(n_responses: int, n_people: int) -> Iterator[Any]:
     rng = np.random.default_rng(15)
     beta = rng.normal(size=ITEMS)
     ends = np.cumsum((1 + np.arange(ITEMS)) ** -0.5)
-    ends /= ends[-1]
-    order = rng.permutation(ITEMS).astype(np.int64)
+    tickets = rng.permutation(ITEMS)[np.searchsorted(ends / ends[-1], (np.arange(TICKETS) + 0.5) / TICKETS)]
     left, mean = n_people, n_responses / n_people
     while left:
         n = min(left, int(500_000 / mean))
@@ -63,9 +63,8 @@ def blocks(n_responses: int, n_people: int) -> Iterator[Any]:
         # Items that a person draws twice count once; so a few more are drawn.
         counts = np.maximum(rng.gamma(2.0, mean / 2.0 * 1.035, size=n).astype(np.int64), 2)
         user = np.repeat(np.arange(n), counts)
-        item = order[np.searchsorted(ends, rng.random(len(user)))]
-        key = np.unique(user * ITEMS + item)
-        user, item = np.divmod(key, ITEMS)
+        key = np.sort(user * ITEMS + tickets[rng.integers(0, TICKETS, size=len(user))])
+        user, item = np.divmod(key[np.diff(key, prepend=-1) > 0], ITEMS)
         theta = rng.normal(size=n)
         wrong = rng.random(len(user)) >= 1 / (1 + np.exp(beta[item] - theta[user]))
         indptr = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=n))])
