@@ -70,7 +70,9 @@ def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Found]:
     inside = sorted(path for path in folder.rglob("*") if path.is_file())
     own = [path.relative_to(folder) for path in inside]
     kept = [
-        name for name in own if not any(part[0] in "_." for part in name.parts) and name.name.lower().endswith(endings)
+        name
+        for name in own
+        if not any(part[0] in "_." for part in name.as_posix().split("/")) and name.name.lower().endswith(endings)
     ]
     if not kept:
         raise ReadError(
@@ -82,7 +84,7 @@ def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Found]:
 
 def _partitions(path: Path) -> tuple[tuple[str, str | None], ...]:
     """What folders such as year=2024 say."""
-    found = [_PARTITION.fullmatch(part) for part in path.parts[:-1]]
+    found = [_PARTITION.fullmatch(part) for part in path.parent.as_posix().split("/")]
     return tuple((one[1], None if one[2] == _NO_VALUE else unquote(one[2])) for one in found if one)
 
 
