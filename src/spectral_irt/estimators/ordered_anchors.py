@@ -12,7 +12,7 @@ from spectral_irt.chain.step_weights import step_weighting
 from spectral_irt.chain.steps import StepBalance, StepChain
 from spectral_irt.chain.weights import weighting_named
 from spectral_irt.errors import OptionError, listed, option
-from spectral_irt.estimators.ordered_base import StepEstimate, location_errors
+from spectral_irt.estimators.ordered_base import StepEstimate, location_errors, spread, spread_matrix
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
@@ -125,18 +125,3 @@ def _sandwich(responses: OrderedResponses, beta: Floats, fixed: Mask) -> Floats:
         omega = StepBalance(chain, chain, pi, nothing, nothing).omega()
         matrix[free] = inverse @ omega[free] @ inverse.T
     return matrix
-
-
-def spread(values: Floats, mask: Mask) -> Floats:
-    """NaN where something was left out."""
-    full = np.full(len(mask), np.nan)
-    full[mask] = values
-    return full
-
-
-def spread_matrix(matrix: Floats, mask: Mask) -> Floats:
-    if mask.all():
-        return matrix
-    full = np.full((len(mask), len(mask)), np.nan)
-    full[np.ix_(mask, mask)] = matrix
-    return full

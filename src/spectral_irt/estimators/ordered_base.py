@@ -18,6 +18,7 @@ from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.design import Mask
 from spectral_irt.responses.ordered import OrderedResponses, Steps
 from spectral_irt.responses.ordered_arrays import ordered_from_wide
 
@@ -72,6 +73,21 @@ def location_errors(steps: Steps, covariance: Floats) -> Floats:
     for k, (first, count) in enumerate(zip(steps.first.tolist(), steps.counts.tolist(), strict=True)):
         out[k] = covariance[first : first + count, first : first + count].sum() / count**2
     return np.sqrt(np.maximum(out, 0))
+
+
+def spread(values: Floats, mask: Mask) -> Floats:
+    """NaN where something was left out."""
+    full = np.full(len(mask), np.nan)
+    full[mask] = values
+    return full
+
+
+def spread_matrix(matrix: Floats, mask: Mask) -> Floats:
+    if mask.all():
+        return matrix
+    full = np.full((len(mask), len(mask)), np.nan)
+    full[np.ix_(mask, mask)] = matrix
+    return full
 
 
 def as_ordered(data: Any, unused: str = "collapse") -> OrderedResponses:

@@ -18,13 +18,14 @@ from spectral_irt.chain.weights import PERSONS
 from spectral_irt.errors import DesignError, OptionError, check_option, listed, option
 from spectral_irt.estimators.base import Tell
 from spectral_irt.estimators.conditional_ordered import conditional_estimate, conditional_thresholds
-from spectral_irt.estimators.ordered_anchors import spread, spread_matrix
 from spectral_irt.estimators.ordered_base import (
     OrderedEstimator,
     StepEstimate,
     as_ordered,
     centered,
     location_errors,
+    spread,
+    spread_matrix,
 )
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.responses import Finding, Responses
