@@ -6,6 +6,7 @@ from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit, equate, link
 from spectral_irt.bank.cat import next_item, simulate_cat
 from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.engines import set_memory
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
 from spectral_irt.estimators.joint import JointRasch
@@ -25,6 +26,7 @@ from spectral_irt.responses import Finding, Responses, read_responses, responses
 from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.responses.ordered_arrays import ordered_from_long, ordered_from_wide
 from spectral_irt.responses.read_ordered import read_ordered
+from spectral_irt.responses.responses import open_responses
 
 load = Bank.load
 read = read_responses
@@ -63,6 +65,7 @@ __all__ = [
     "load",
     "martin_loef",
     "next_item",
+    "open_responses",
     "ordered_from_long",
     "ordered_from_wide",
     "persons",
@@ -70,6 +73,7 @@ __all__ = [
     "read_ordered",
     "read_responses",
     "responses_from_frame",
+    "set_memory",
     "simulate",
     "simulate_cat",
     "spectral_difficulty",

@@ -67,9 +67,11 @@ def write_parquet(path: Path, columns: AnyColumns) -> None:
 
 def write_json(path: Path, record: Mapping[str, Any]) -> None:
     """A record as JSON for people and programs: indented, UTF-8, null where there is no number."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        json.dump(plain(record), file, ensure_ascii=False, indent=2, allow_nan=False)
-        file.write("\n")
+    path.write_text(json_text(record) + "\n", encoding="utf-8", newline="\n")
+
+
+def json_text(record: Mapping[str, Any]) -> str:
+    return json.dumps(plain(record), ensure_ascii=False, indent=2, allow_nan=False)
 
 
 def plain(value: Any) -> Any:

@@ -208,6 +208,7 @@ def test_write_writes_what_the_command_writes(answers: str) -> None:
     assert (command.pop("estimator"), python.pop("estimator")) == ("spectral", "SpectralRasch")
     assert command["input"].pop("files") == [answers]
     assert command["input"].pop("reading") == {}
+    assert list(command["input"].pop("digests")) == [answers]
     assert python == command
 
 

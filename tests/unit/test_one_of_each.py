@@ -5,22 +5,8 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
-from pathlib import Path
 
-import pytest
-
-import spectral_irt
-
-ROOT = Path(spectral_irt.__file__).parent
-MODULES = sorted(ROOT.rglob("*.py"))
-
-
-def named(path: Path) -> str:
-    return path.relative_to(ROOT).as_posix()
-
-
-every_module = pytest.mark.parametrize("path", MODULES, ids=named)
-
+from source import MODULES, ROOT, named, tree
 
 # ------------------------------------------------------------------------------------------- labels
 
@@ -34,10 +20,10 @@ def _called(node: ast.AST) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
-def lookups(source: str) -> list[int]:
+def lookups(source: ast.AST) -> list[int]:
     """Lines that make a dictionary from labels to positions, however it is written."""
     found = []
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(source):
         if isinstance(node, ast.DictComp):
             first = node.generators[0]
             numbers = {"enumerate", "range", "count", "arange"}
@@ -61,10 +47,10 @@ def lookups(source: str) -> list[int]:
     return found
 
 
-@every_module
-def test_labels_meet_in_one_function(path: Path) -> None:
-    found = lookups(path.read_text(encoding="utf-8"))
-    assert not found or named(path) in MATCHING, f"lines {found} look labels up; ask responses.labels.positions"
+def test_labels_meet_in_one_function() -> None:
+    found = {named(path): lookups(tree(path)) for path in MODULES if named(path) not in MATCHING}
+    found = {name: lines for name, lines in found.items() if lines}
+    assert not found, f"these lines look labels up; ask responses.labels.positions: {found}"
 
 
 def test_the_check_sees_lookups() -> None:
@@ -77,9 +63,9 @@ def test_the_check_sees_lookups() -> None:
         "code = known.setdefault(label, len(known))",
         "known[label] = len(known)",
     ):
-        assert lookups(line), line
+        assert lookups(ast.parse(line)), line
     for line in ("dict(zip(names, sizes))", "{k: label for k, label in enumerate(labels)}", "rows.setdefault(key, [])"):
-        assert not lookups(line), line
+        assert not lookups(ast.parse(line)), line
 
 
 # ----------------------------------------------------------------------------------------- commands
@@ -92,30 +78,30 @@ OWN = {
 }
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "cli").glob("*.py")), ids=named)
-def test_commands_compute_no_statistic(path: Path) -> None:
-    imported = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, "imports are absolute"
-            inside = node.module == "spectral_irt"
-            imported |= {f"{node.module}.{alias.name}" if inside else str(node.module) for alias in node.names}
-    kernels = {name for name in imported if name.startswith(KERNELS)} - OWN.get(named(path), set())
-    assert not kernels, f"{named(path)} imports {sorted(kernels)}; ask an Analysis"
+def test_commands_compute_no_statistic() -> None:
+    for path in sorted((ROOT / "cli").glob("*.py")):
+        imported = set()
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                assert not node.level, "imports are absolute"
+                inside = node.module == "spectral_irt"
+                imported |= {f"{node.module}.{alias.name}" if inside else str(node.module) for alias in node.names}
+        kernels = {name for name in imported if name.startswith(KERNELS)} - OWN.get(named(path), set())
+        assert not kernels, f"{named(path)} imports {sorted(kernels)}; ask an Analysis"
 
 
 # ------------------------------------------------------------------------------------------ methods
 
 
-@every_module
-def test_nothing_is_set_on_a_class(path: Path) -> None:
+def test_nothing_is_set_on_a_class() -> None:
     """Attributes by computed names go to an object of one's own: parameters, and what a fit learned."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Call) and _called(node) in ("setattr", "__setattr__"):
-            given = isinstance(node.args[1], ast.Constant)
-            assert given or ast.unparse(node.args[0]) in ("self", "sys"), f"{named(path)}, line {node.lineno}"
+    for path in MODULES:
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Call) and _called(node) in ("setattr", "__setattr__"):
+                given = isinstance(node.args[1], ast.Constant)
+                assert given or ast.unparse(node.args[0]) in ("self", "sys"), f"{named(path)}, line {node.lineno}"
 
 
 def test_methods_are_written_where_they_are() -> None:

@@ -187,7 +187,7 @@ def test_others_are_scored_by_labels_and_codes():
 
 
 def test_what_is_for_right_and_wrong_answers_refuses(study):
-    for name in ("model_test", "dif", "to_bank", "ranking", "plausible_values"):
+    for name in ("distractors", "cuts", "hausman", "plausible_values"):
         if hasattr(Analysis, name):
             with pytest.raises(OptionError, match=f"{name} is for right and wrong answers"):
                 getattr(study, name)
@@ -218,12 +218,13 @@ def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(tmp_path):
 
 def test_files(study, tmp_path):
     written = study.write(tmp_path / "out")
-    assert [path.name for path in written] == ["items.csv", "thresholds.csv", "persons.csv", "item_fit.csv", "fit.json"]
+    names = ["items", "thresholds", "persons", "unexpected", "item_fit", "item_analysis"]
+    assert [path.name for path in written] == [*(f"{name}.csv" for name in names), "fit.json"]
     assert len(pl.read_csv(tmp_path / "out" / "thresholds.csv")) == 11
     assert len(pl.read_csv(tmp_path / "out" / "items.csv")) == 5
     assert len(pl.read_csv(tmp_path / "out" / "persons.csv")) == 300
     record = json.loads((tmp_path / "out" / "fit.json").read_text())
     assert record["counts"]["thresholds"] == 11
-    assert record["reliability"]["eap"] > 0
-    study.write(tmp_path / "out", persons=False, fit=False)  # what is no longer true goes
+    assert record["reliability"]["eap_reliability"] > 0
+    study.write(tmp_path / "out", study.parts(persons=False, fit=False))  # what is no longer true goes
     assert not (tmp_path / "out" / "persons.csv").exists()

@@ -112,6 +112,10 @@ class Analysis(ScoreTables, OfItems):
             say="fit of the items given the scores",
         )
 
+    def infit_errors(self) -> Floats:
+        """Standard error of the conditional infit of every item under the model."""
+        return self.conditional_statistics().infit_se
+
     def item_fit(
         self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0, conditional: bool = True
     ) -> Any:

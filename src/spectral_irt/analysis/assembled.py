@@ -19,10 +19,10 @@ def with_measures(columns: Columns, name: str, scale: Scale) -> Columns:
     return {**columns, "measure": scale.measure(columns[name]), "measure_se": scale.width(columns["se"]), **drawn}
 
 
-def contrast_columns(grouped: Mapping[str, Differential]) -> Columns:
-    """The rows of every grouping, with the column that it goes by."""
+def contrast_columns(grouped: Mapping[str, Differential], which: str = "contrasts") -> Columns:
+    """The rows of every grouping, with the column that it goes by; none without groupings."""
     tables = [
-        {"grouping": np.full(len(one.contrasts["item"]), name, dtype=object), **one.contrasts}
+        {"grouping": np.full(len(getattr(one, which)["item"]), name, dtype=object), **getattr(one, which)}
         for name, one in grouped.items()
     ]
-    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]} if tables else {}

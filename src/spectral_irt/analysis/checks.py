@@ -7,30 +7,48 @@ summary never says that all is well, and likely causes are named.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.beyond_ability import BeyondAbility, beyond_ability, p_text
 from spectral_irt.inference.causes import cause_findings, steep_against_flat, traces
 from spectral_irt.inference.erratic_people import ErraticPeople, erratic_people
 from spectral_irt.inference.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
 from spectral_irt.inference.levels import EACH, TOGETHER
+from spectral_irt.inference.ordered_tests import ordered_halves
 from spectral_irt.inference.rao import RaoTest, ability_split
+from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
-    from spectral_irt.analysis.analysis import Analysis
     from spectral_irt.analysis.parts import Parts
 
 TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the halves are compared in a second or less
 VISIBLE = 0.5  # off 1: an item that could only be seen to misfit beyond an infit of 1.5 was not checked
 WANTED = 0.3  # off 1: what a check should be able to see (the usual rule: 0.7 to 1.3)
 CORRELATION = 0.4  # a residual correlation of two items that should not escape
+
+
+class Checked(Protocol):
+    """What the checks ask of an analysis, of right and wrong answers or of ordered ones."""
+
+    calibration: Any
+    responses: Any
+    tell: Callable[[str], None]
+
+    def item_fit_columns(self, *, bootstrap: int = 0, sample: int | None = None) -> Columns: ...
+    def quick_model_test(self) -> RaoTest | None: ...
+    def infit_errors(self) -> Floats: ...
+    def abilities(self, method: str | None = None) -> Any: ...
+    def person_fit(self, method: str | None = None) -> Any: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +155,7 @@ class Checks:
         }
 
 
-def run_checks(study: Analysis, parts: Parts) -> Checks:
+def run_checks(study: Checked, parts: Parts) -> Checks:
     """All checks, within a second or about the time of the fit."""
     calibration, responses = study.calibration, study.responses
     columns = study.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
@@ -147,12 +165,12 @@ def run_checks(study: Analysis, parts: Parts) -> Checks:
     study.tell("people who answer erratically")
     own = bool(calibration.measured.all())  # else people are measured anew, without items that rest on a prior
     known = (study.abilities("wle"), study.person_fit("wle")) if parts.persons and own else None
-    people = erratic_people(responses, np.where(calibration.measured, calibration.difficulty, np.nan), known=known)
+    people = erratic_people(responses, measured_parameters(calibration), known=known)
     findings = [*misfit_findings(columns, parts.bootstrap)]
     for found in (halves, shared, people):
         findings += () if found is None else found.findings
-    limits = np.where(calibration.measured, detectable(study.conditional_statistics().infit_se), np.nan)
-    if findings:
+    limits = np.where(calibration.measured, detectable(study.infit_errors()), np.nan)
+    if findings and not isinstance(calibration, OrderedCalibration):
         codes = ("misfitting_items", "dependent_items")
         troubled = {item for finding in findings if finding.code in codes for item in finding.items}
         trace = traces(calibration, responses)
@@ -163,6 +181,13 @@ def run_checks(study: Analysis, parts: Parts) -> Checks:
         findings += cause_findings(calibration, trace, columns, troubled)
     findings += _invisible(columns, limits)
     return Checks(columns, halves, shared, people, limits, parts.bootstrap, tuple(findings))
+
+
+def measured_parameters(calibration: Calibration) -> Floats:
+    """Difficulties, or thresholds, of the items that rest on answers; NaN for the others."""
+    return np.where(
+        np.repeat(calibration.measured, np.asarray(calibration.n_thresholds)), calibration.thresholds, np.nan
+    )
 
 
 def _or_slopes(finding: Finding) -> Finding:
@@ -178,10 +203,12 @@ def halves_are_quick(responses: Responses) -> bool:
     return responses.n_items <= TEST_ITEMS and responses.n_responses <= TEST_RESPONSES
 
 
-def compared_halves(study: Analysis) -> RaoTest | None:
+def compared_halves(study: Any) -> RaoTest | None:
     """The less against the more able half, where there are enough data."""
     responses = study.responses
     try:
+        if isinstance(responses, OrderedResponses):
+            return ordered_halves(study.calibration, responses)
         return ability_split(study.calibration, responses)
     except DesignError:
         return None

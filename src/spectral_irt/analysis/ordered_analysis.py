@@ -1,51 +1,57 @@
-"""OrderedAnalysis: a calibration of ordered answers and responses together: people, fit, reliability, files."""
+"""OrderedAnalysis: a calibration of ordered answers and responses together: people, fit, groups, files."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.analysis.folder import PROGRAM
+from spectral_irt.analysis.assembled import contrast_columns, with_measures
+from spectral_irt.analysis.ordered_checks import OfOrderedItems
 from spectral_irt.analysis.ordered_files import ordered_files
-from spectral_irt.analysis.record import counts_of, finding_record, persons_record, versions
-from spectral_irt.errors import OptionError
-from spectral_irt.inference.item_fit import judged, misfit_findings
-from spectral_irt.inference.ordered_fit import (
-    AnswerMoments,
-    conditional_item_mean_squares,
-    cronbach_alpha,
-    item_mean_squares,
-    moments_at,
-    moments_given_score,
-    person_mean_squares,
+from spectral_irt.analysis.parts import Parts
+from spectral_irt.analysis.record import (
+    counts_of,
+    dif_record,
+    finding_record,
+    item_fit_record,
+    one_or_all,
+    persons_record,
+    record_head,
+    test_record,
 )
-from spectral_irt.inference.ordered_strata import ordered_strata
-from spectral_irt.inference.reliability import Separation, separation
-from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.persons.abilities import Abilities
-from spectral_irt.persons.ordered_people import OrderedPeople, align_ordered
-from spectral_irt.persons.residuals import MeanSquares
-from spectral_irt.persons.table import person_columns
+from spectral_irt.calibration import Scale
+from spectral_irt.errors import OptionError
+from spectral_irt.inference.ordered_item_analysis import turned_findings
 from spectral_irt.responses import Finding
-from spectral_irt.responses.block import Ints
-from spectral_irt.responses.ordered import OrderedResponses
-from spectral_irt.tables import Columns, make_table
+from spectral_irt.tables import Columns
 from spectral_irt.writing import write_each
 
 if TYPE_CHECKING:
     from spectral_irt.plots.ordered_plots import OrderedPlots
 
-TABLES = ("items", "thresholds", "persons", "item_fit")
+TABLES = (
+    "items",
+    "thresholds",
+    "persons",
+    "unexpected",
+    "groups",
+    "item_fit",
+    "item_analysis",
+    "dif",
+    "dif_thresholds",
+    "ranking",
+)
 
 
-class OrderedAnalysis:
+class OrderedAnalysis(OfOrderedItems):
     """What a calibration of ordered answers says about people, and what their answers say about it.
 
-    Every question is a method, and is computed once. What `Analysis` has and this has not (tests of the model, groups,
-    banks) is for right and wrong answers, and is refused.
+    Every question is a method, and is computed once. What `Analysis` has and this has not (cut scores, options of
+    multiple choice) is for right and wrong answers, and is refused.
 
     Parameters
     ----------
@@ -70,176 +76,6 @@ class OrderedAnalysis:
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     """
 
-    def __init__(
-        self,
-        calibration: OrderedCalibration,
-        responses: Any,
-        *,
-        ability: str = "wle",
-        population: tuple[float, float] | None = None,
-        ignore_unknown: bool = False,
-        progress: Callable[[str], None] | None = None,
-    ) -> None:
-        if not isinstance(responses, OrderedResponses):
-            from spectral_irt.estimators.ordered_base import as_ordered
-
-            responses = as_ordered(responses, "keep")
-        self.calibration = calibration
-        self.responses = align_ordered(calibration, responses, ignore_unknown)
-        self.ability, self.population = ability, population
-        self.tell = progress or (lambda text: None)
-        self._known: dict[Hashable, Any] = {}
-
-    def __repr__(self) -> str:
-        r = self.responses
-        categories = r.steps.widest + 1
-        return (
-            f"<OrderedAnalysis: {r.n_users:,} people, {r.n_items:,} items, {r.n_responses:,} responses in up to "
-            f"{categories} categories>"
-        )
-
-    def __getattr__(self, name: str) -> Any:
-        from spectral_irt.analysis.analysis import Analysis
-
-        if not name.startswith("_") and (hasattr(Analysis, name)):
-            raise OptionError(
-                f"{name} is for right and wrong answers, and these have up to {self.responses.steps.widest + 1} "
-                "categories; it is not computed for them."
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
-    def _once(self, key: Hashable, compute: Callable[[], Any], say: str = "") -> Any:
-        if key not in self._known:
-            if say:
-                self.tell(say)
-            self._known[key] = compute()
-        return self._known[key]
-
-    def _table(self, columns: Columns) -> Any:
-        return make_table(columns, self.responses.frame_kind)
-
-    @property
-    def people(self) -> OrderedPeople:
-        return self._once("people", lambda: OrderedPeople.of(self.calibration, self.responses))
-
-    # ------------------------------------------------------------------------------------------ people
-
-    def abilities(self, method: str | None = None) -> Abilities:
-        """The ability of every person as arrays."""
-        method = method or self.ability
-        return self._once(
-            ("abilities", method),
-            lambda: self.people.abilities(method, self.population),
-            say=f"abilities ({method})",
-        )
-
-    def person_fit(self, method: str | None = None) -> MeanSquares:
-        """Infit and outfit of every person as arrays, at the reported abilities."""
-        method = method or self.ability
-
-        def compute() -> MeanSquares:
-            patterns = self.people.patterns
-            theta = np.full(len(patterns.count), np.nan)
-            theta[patterns.of_person] = self.abilities(method).ability
-            return person_mean_squares(self.people, moments_at(self.people, theta))
-
-        return self._once(("person_fit", method), compute)
-
-    def persons(self, method: str | None = None) -> Any:
-        """The persons as a table: `person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
-
-        `score` adds the categories answered; `extreme`: it is the lowest or the highest that the person could have.
-        """
-        return self._table(self.person_columns(method))
-
-    def person_columns(self, method: str | None = None) -> Columns:
-        """The columns of `persons`."""
-        return person_columns(self.responses, self.abilities(method), self.person_fit(method))
-
-    def score_table(self, items: Any = None) -> Any:
-        """From total score to ability; see `OrderedCalibration.score_table`."""
-        return self.calibration.score_table(items)
-
-    def alpha(self) -> float:
-        """Cronbach's alpha, over the people who answered everything; NaN where nobody did."""
-        return self._once("alpha", lambda: cronbach_alpha(self.people))
-
-    def separation(self, method: str = "ml") -> Separation:
-        """How far people differ beyond their errors; with "ml" the reliability is eRm's `SepRel`."""
-        found = self.abilities(method)
-        return separation(np.where(found.extreme, np.nan, found.ability), found.se)
-
-    def eap_reliability(self) -> float:
-        """The share of the population's variance that the posterior means show: 1 - mean posterior variance / total."""
-        found = self.abilities("eap")
-        there = found.n > 0
-        error = float(np.mean(found.se[there] ** 2))
-        spread = float(np.var(found.ability[there]))
-        return spread / (spread + error)
-
-    # --------------------------------------------------------------------------------------------- fit
-
-    def item_statistics(self) -> MeanSquares:
-        """Conventional infit and outfit of every item as arrays, at maximum likelihood abilities."""
-
-        def compute() -> MeanSquares:
-            patterns = self.people.patterns
-            theta = np.full(len(patterns.count), np.nan)
-            theta[patterns.of_person] = self.abilities("ml").ability
-            return self._of_all(item_mean_squares(self.people, moments_at(self.people, theta)))
-
-        return self._once("item_statistics", compute, say="fit of the items")
-
-    def conditional_statistics(self) -> MeanSquares:
-        """Infit and outfit of every item given the total scores, without abilities, as arrays."""
-        return self._once(
-            "conditional",
-            lambda: self._of_all(conditional_item_mean_squares(self.people, self._given_score())),
-            say="fit of the items given the scores",
-        )
-
-    def _given_score(self) -> AnswerMoments:
-        return self._once("given_score", lambda: moments_given_score(self.people))
-
-    def strata_columns(self, items: Ints, strata: int) -> Columns:
-        """Mean answers to items (by position, with an estimate) by stratum of ability; see `ordered_strata`."""
-        place = np.cumsum(self.calibration.known) - 1
-        found = ordered_strata(self.people, self.abilities("wle").ability, self._given_score(), place[items], strata)
-        return {**found, "item": np.flatnonzero(self.calibration.known)[found["item"]]}
-
-    def _of_all(self, found: MeanSquares) -> MeanSquares:
-        """NaN for items without an estimate."""
-        known = self.calibration.known
-        if known.all():
-            return found
-        columns = []
-        for name in ("n", "infit", "infit_z", "outfit", "outfit_z"):
-            full = np.full(len(known), 0.0 if name == "n" else np.nan)
-            full[known] = getattr(found, name)
-            columns.append(full)
-        return MeanSquares(*columns)
-
-    def item_fit(self) -> Any:
-        """The fit of every item as a table, and which items misfit; see `Analysis.item_fit`."""
-        return self._table(self.item_fit_columns())
-
-    def item_fit_columns(self) -> Columns:
-        """The columns of `item_fit`."""
-
-        def compute() -> Columns:
-            conventional, given = self.item_statistics(), self.conditional_statistics()
-            columns: Columns = {}
-            for suffix, squares in (("", conventional), ("_conditional", given)):
-                for name in ("infit", "outfit"):
-                    columns[f"{name}{suffix}"] = getattr(squares, name)
-                    columns[f"{name}{suffix}_z"] = getattr(squares, f"{name}_z")
-            for name, values in columns.items():
-                columns[name] = np.where(self.calibration.measured, values, np.nan)
-            columns |= judged(columns)
-            return {"item": self.calibration.labels, "n": conventional.n.astype(np.int64), **columns}
-
-        return self._once("item_fit", compute)
-
     @property
     def plot(self) -> OrderedPlots:
         """Pictures: `study.plot.wright()`, `study.plot.categories("item 7")`; see `OrderedPlots`."""
@@ -247,29 +83,66 @@ class OrderedAnalysis:
 
         return OrderedPlots(self)
 
+    def rescale(self, mean: float, sd: float) -> OrderedAnalysis:
+        """The same analysis, reported on a scale on which these people have this mean and standard deviation."""
+        found = self.abilities().ability
+        known = found[np.isfinite(found)]
+        spread = float(known.std()) if len(known) else 0.0
+        if spread == 0:
+            raise OptionError(f"the people do not differ in ability, so that none can have the scale {mean:g},{sd:g}.")
+        unit = sd / spread
+        other = object.__new__(OrderedAnalysis)
+        scale = Scale(mean - unit * float(known.mean()), unit)
+        other.__dict__ = {**self.__dict__, "calibration": self.calibration.replace(scale=scale)}
+        return other
+
     # ------------------------------------------------------------------------------------------- files
 
-    def findings(self, *, fit: bool = True) -> tuple[Finding, ...]:
+    def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """What its reader should know."""
-        return self.calibration.findings + (misfit_findings(self.item_fit_columns()) if fit else ())
+        parts = parts or self.parts()
+        found = [*self.calibration.findings, *parts.notes]
+        found += self.checks(parts).findings if parts.fit else ()
+        found += turned_findings(self.calibration, self.classical()) if parts.item_analysis else ()
+        for one in self.grouped(parts).values():
+            found += one.findings
+        return tuple(found)
 
-    def tables(self, *, persons: bool = True, fit: bool = True) -> dict[str, Columns]:
+    def tables(self, parts: Parts | None = None) -> dict[str, Columns]:
         """What `write` writes, by name."""
-        found = {"items": self.calibration.item_columns(), "thresholds": self.calibration.threshold_columns()}
-        if persons:
+        parts = parts or self.parts(writing=True)
+        scale = self.calibration.scale
+        found = {
+            "items": with_measures(self.calibration.item_columns(), "difficulty", scale),
+            "thresholds": with_measures(self.calibration.threshold_columns(), "threshold", scale),
+        }
+        if parts.persons:
             found["persons"] = self.person_columns()
-        if fit:
-            found["item_fit"] = self.item_fit_columns()
-        return found
+            if parts.scores:
+                found["unexpected"] = self._once("unexpected", self.unexpected_columns)
+            if parts.described:
+                found["groups"] = self.group_columns(parts.described)
+        if parts.fit:
+            found["item_fit"] = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
+        if parts.item_analysis:
+            found["item_analysis"] = self.item_analysis_columns()
+        if parts.groups:
+            grouped = self.grouped(parts)
+            found["dif"] = contrast_columns(grouped)
+            found["dif_thresholds"] = contrast_columns({k: one for k, one in grouped.items() if one.steps}, "steps")
+        if parts.top is not None:
+            found["ranking"] = self.ranking_columns(parts.rank_by, parts.top)
+        return {name: table for name, table in found.items() if table and len(next(iter(table.values())))}
 
-    def record(self, *, persons: bool = True, fit: bool = True) -> dict[str, Any]:
+    def record(self, parts: Parts | None = None) -> dict[str, Any]:
         """What was fitted, how, and what came of it."""
-        made, prior = self.calibration.provenance, self.calibration.prior
+        parts = parts or self.parts(writing=True)
+        made, prior, scale = self.calibration.provenance, self.calibration.prior, self.calibration.scale
         counts = counts_of(self.responses)
         del counts["right"]
+        test = self.quick_model_test() if parts.fit else None
         found: dict[str, Any] = {
-            "program": PROGRAM,
-            "versions": versions(),
+            **record_head(),
             "outputs": [],
             "estimator": made.estimator,
             "settings": dict(made.settings),
@@ -278,6 +151,7 @@ class OrderedAnalysis:
                 **counts,
                 "thresholds": self.responses.steps.n_steps,
                 "items_with_estimate": int(self.calibration.known.sum()),
+                "items_anchored": int(self.calibration.anchored.sum()),
             },
             "data_digest": self.responses.digest(),
             "iterations": made.iterations,
@@ -287,9 +161,14 @@ class OrderedAnalysis:
             "loglik": made.loglik,
             "regularization": None if prior is None else vars(prior),
             "se_method": made.se_method,
-            "findings": [finding_record(one) for one in self.findings(fit=fit)],
+            "scale": None if scale.is_logits else asdict(scale),
+            "item_fit": item_fit_record(self, parts) if parts.fit else None,
+            "model_test": None if test is None else test_record(test),
+            "fit_checks": self.checks(parts).to_dict() if parts.fit else None,
+            "dif": one_or_all([dif_record(dif, column) for column, dif in self.grouped(parts).items()]),
+            "findings": [finding_record(one) for one in self.findings(parts)],
         }
-        if persons:
+        if parts.persons:
             columns = self.person_columns()
             found["persons"] = persons_record(columns, self.ability)
             extreme, n, score = columns["extreme"], columns["n"], columns["score"]
@@ -297,40 +176,30 @@ class OrderedAnalysis:
                 "all_right": int(np.sum(extreme & (n > 0) & (score > 0))),
                 "all_wrong": int(np.sum(extreme & (score == 0))),
             }
-            people = self.separation()
-            found["reliability"] = {
-                "alpha": _or_none(self.alpha()),
-                "eap": _or_none(self.eap_reliability()),
-                "separation": _or_none(people.reliability),
-            }
+            found["reliability"] = self.reliability().to_dict()
         return found
 
     def write(
         self,
         folder: str | Path,
+        parts: Parts | None = None,
         *,
-        persons: bool = True,
-        fit: bool = True,
         parquet: bool = False,
         inputs: Sequence[str] = (),
         further: Mapping[str, Any] | None = None,
     ) -> list[Path]:
-        """`items.csv`, `thresholds.csv`, `persons.csv`, `item_fit.csv` and `fit.json`: all of them, or nothing.
+        """`items.csv`, `thresholds.csv`, `persons.csv` and the other tables, and `fit.json`: all of them, or nothing.
 
         A name that ends in .xlsx is that of a workbook with these as sheets. `inputs` are files that nothing may take
         the place of; `further` goes into the record.
         """
-        tables = self.tables(persons=persons, fit=fit)
-        record = {**self.record(persons=persons, fit=fit), **(further or {})}
-        writers, stale = ordered_files(Path(folder), tables, record, parquet=parquet)
+        parts = parts or self.parts(writing=True)
+        record = {**self.record(parts), **(further or {})}
+        writers, stale = ordered_files(Path(folder), self.tables(parts), record, parquet=parquet)
         return write_each(writers, inputs=inputs, stale=stale)
 
-    def report(self, path: str | Path, *, list_persons: bool = False) -> Path:
+    def report(self, path: str | Path, parts: Parts | None = None, *, list_persons: bool = False) -> Path:
         """Write everything to one HTML file that needs no network; nobody is named in it unless `list_persons`."""
         from spectral_irt.report.ordered_report import write_ordered_report
 
-        return write_ordered_report(self, Path(path), list_persons=list_persons)
-
-
-def _or_none(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
+        return write_ordered_report(self, Path(path), parts, list_persons=list_persons)

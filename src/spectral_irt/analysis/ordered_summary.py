@@ -8,17 +8,18 @@ from rich.table import Table
 from rich.text import Text
 
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+from spectral_irt.analysis.parts import Parts
+from spectral_irt.analysis.summary import SAID, part_lines
 from spectral_irt.display import plain_table, say, show_findings, show_lines
 from spectral_irt.errors import printable
 
 MOST_ITEMS = 60  # shown on a terminal; of more, the hardest and the easiest
 ENDS = 10
-SAID = ("regularization", "misfitting_items")
 MODELS = {"PartialCredit": "Partial credit model", "RatingScale": "Rating scale model"}
 METHODS = {"Spectral": "spectral estimate", "Conditional": "CML", "Marginal": "MML"}
 
 
-def show_ordered(out: Console, study: OrderedAnalysis, *, persons: bool, fit: bool, times: str = "") -> None:
+def show_ordered(out: Console, study: OrderedAnalysis, parts: Parts, *, times: str = "") -> None:
     """The items, a line for each part of the analysis, how it was done, and the findings."""
     responses, calibration = study.responses, study.calibration
     head = Text(printable(responses.source), style="bold")
@@ -29,23 +30,16 @@ def show_ordered(out: Console, study: OrderedAnalysis, *, persons: bool, fit: bo
     )
     say(out, head)
     say(out)
-    say(out, _items(study, out.width, fit=fit))
+    say(out, _items(study, out.width, fit=parts.fit))
     if calibration.n_items > MOST_ITEMS:
         say(out, Text(f"The {ENDS} hardest and the {ENDS} easiest of {calibration.n_items:,} items.", style="dim"))
     say(out)
-    lines = []
-    if persons:
-        lines.append(("people", _people(study)))
-    if fit:
-        columns = study.item_fit_columns()
-        bad = int(np.sum(columns["misfit"] != ""))
-        known = int(np.isfinite(columns["infit_conditional"]).sum())
-        lines.append(("fit", f"{bad:,} of {known:,} items misfit beyond chance (conditional infit)"))
+    lines = part_lines(study, parts)
     if lines:
         show_lines(out, lines)
         say(out)
     say(out, Text(printable(" ".join([_how(study), *([times] if times else [])]))))
-    shown = [finding for finding in study.findings(fit=fit) if finding.code not in SAID]
+    shown = [finding for finding in study.findings(parts) if finding.code not in SAID]
     if shown:
         say(out)
         show_findings(out, shown)
@@ -83,19 +77,6 @@ def _items(study: OrderedAnalysis, width: int, *, fit: bool) -> Table:
 
 def _number(value: float, digits: int = 2) -> str:
     return f"{value:z.{digits}f}" if np.isfinite(value) else "-"
-
-
-def _people(study: OrderedAnalysis) -> str:
-    found = study.abilities()
-    known = found.ability[np.isfinite(found.ability)]
-    parts = [f"EAP reliability {study.eap_reliability():.2f}"]
-    if np.isfinite(study.alpha()):
-        parts.append(f"alpha {study.alpha():.2f}")
-    if len(known) > 1:
-        parts.append(f"mean ability {known.mean():z.2f}, sd {known.std(ddof=1):.2f}")
-    extreme = int(found.extreme.sum())
-    parts.append(f"{extreme:,} extreme score{'' if extreme == 1 else 's'}")
-    return "; ".join(parts)
 
 
 def _how(study: OrderedAnalysis) -> str:

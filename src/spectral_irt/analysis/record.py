@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import platform
+import stat
+from collections.abc import Iterable
 from dataclasses import asdict
+from functools import lru_cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
     from spectral_irt.analysis.parts import Parts
 
+SCHEMA = 1  # of every record; it grows when a field changes its meaning or goes, not when one is added
 NAMED_ITEMS = 1000  # items that a finding lists; all of them are counted
 
 
@@ -33,8 +39,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     anchored = int(calibration.anchored.sum())
     test = study.quick_model_test() if parts.fit else None
     return {
-        "program": PROGRAM,
-        "versions": versions(),
+        **record_head(),
         "outputs": [],
         "estimator": made.estimator,
         "settings": dict(made.settings),
@@ -45,7 +50,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
             "items_with_estimate": int(calibration.known.sum()),
             "items_anchored": anchored,
         },
-        "data_digest": responses.digest(),
+        "data_digest": responses.digest() if responses.engine.gathers else None,
         "iterations": made.iterations,
         "residual": made.residual,
         "contraction": made.contraction,
@@ -60,14 +65,39 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "reliability": study.reliability().to_dict() if parts.persons else None,
         "forms": _forms_record(study) if parts.scores else None,
         "cuts": _cuts_record(study, parts) if parts.cuts else None,
-        "item_fit": _item_fit_record(study, parts) if parts.fit else None,
-        "model_test": None if test is None else _test_record(test),
+        "item_fit": item_fit_record(study, parts) if parts.fit else None,
+        "model_test": None if test is None else test_record(test),
         "conditional_against_marginal": _hausman_record(study.quick_hausman(parts.populations)) if parts.fit else None,
         "populations": study.populations(),
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
-        "dif": _one_or_all([_dif_record(dif, column) for column, dif in study.grouped(parts).items()]),
+        "dif": one_or_all([dif_record(dif, column) for column, dif in study.grouped(parts).items()]),
         "findings": [finding_record(finding) for finding in study.findings(parts)],
     }
+
+
+def record_head() -> dict[str, Any]:
+    """How every record begins."""
+    return {"schema_version": SCHEMA, "program": PROGRAM, "versions": versions()}
+
+
+def file_digests(files: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
+    """The SHA-256 of every local file among these; what is no file (a pattern, standard input, a store) has none."""
+    found = {}
+    for file in files:
+        try:
+            at = os.stat(file)
+        except OSError:
+            continue
+        if stat.S_ISREG(at.st_mode):
+            found[os.fspath(file)] = _digest_of_file(os.fspath(file), at.st_size, at.st_mtime_ns)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _digest_of_file(file: str, size: int, changed: int) -> str:
+    """Once for each state of a file: a record may be wanted several times."""
+    with open(file, "rb") as content:
+        return "sha256:" + hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def counts_of(responses: Responses) -> dict[str, int]:
@@ -112,7 +142,8 @@ def _cuts_record(study: Analysis, parts: Parts) -> list[dict[str, Any]]:
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def _item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
+def item_fit_record(study: Any, parts: Parts) -> dict[str, Any]:
+    """How many items were judged, and how many misfit."""
     columns = study.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
     infit, outfit = columns["infit_conditional"], columns["outfit_conditional"]
     known = np.isfinite(infit)
@@ -126,7 +157,8 @@ def _item_fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
     }
 
 
-def _test_record(test: RaoTest) -> dict[str, Any]:
+def test_record(test: RaoTest) -> dict[str, Any]:
+    """The less against the more able half."""
     return {
         **test.to_dict(),
         "groups": {"less able half": int(test.sizes[0]), "more able half": int(test.sizes[1])},
@@ -142,12 +174,13 @@ def _hausman_record(test: HausmanTest | None) -> dict[str, Any] | None:
     return {**test.to_dict(), **sizes, **counts}
 
 
-def _one_or_all(records: list[dict[str, Any]]) -> Any:
+def one_or_all(records: list[dict[str, Any]]) -> Any:
     """The record of the one grouping, as it has always been; the list of several."""
     return records if len(records) > 1 else records[0] if records else None
 
 
-def _dif_record(dif: Differential, column: str) -> dict[str, Any]:
+def dif_record(dif: Differential, column: str) -> dict[str, Any]:
+    """A comparison of groups by a column."""
     flags = dif.items["class"]
     return {
         "column": column,

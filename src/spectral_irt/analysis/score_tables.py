@@ -9,14 +9,12 @@ import numpy as np
 
 from spectral_irt.analysis.assembled import with_measures
 from spectral_irt.analysis.of_people import OfPeople
-from spectral_irt.errors import OptionError, listed
 from spectral_irt.inference.cuts import cut_columns, raw_cuts, scale_cuts
 from spectral_irt.inference.group_means import group_columns
 from spectral_irt.inference.marginal_reliability import Marginal, marginal_reliability
 from spectral_irt.persons.forms import Forms, find_forms, form_columns
 from spectral_irt.persons.scores import score_columns
-from spectral_irt.persons.unexpected import EACH, MOST, unexpected_columns
-from spectral_irt.responses.labels import positions
+from spectral_irt.persons.unexpected import EACH, MOST, people_at, unexpected_columns
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -69,14 +67,7 @@ class ScoreTables(OfPeople):
         per_person, limit : int
             So many answers of each person, and of all; see `persons.unexpected.unexpected_columns`.
         """
-        place = None
-        if people is not None:
-            place = positions(people, self.responses.users)
-            unknown = [label for label, k in zip(people, place.tolist(), strict=True) if k < 0]
-            if unknown:
-                raise OptionError(
-                    f"unknown people {listed(unknown)}; the responses have {listed(self.responses.users)}."
-                )
+        place = None if people is None else people_at(self.responses, people)
         return self._table(self.unexpected_columns(place, per_person=per_person, limit=limit))
 
     def unexpected_columns(self, people: Any = None, *, per_person: int = EACH, limit: int = MOST) -> Columns:

@@ -104,7 +104,7 @@ def one(words: str) -> str:
     return {"people": "person", "stimuli": "stimulus"}.get(words, words.removesuffix("s"))
 
 
-def part_lines(study: Analysis, parts: Parts) -> list[tuple[str, str]]:
+def part_lines(study: Any, parts: Parts) -> list[tuple[str, str]]:
     """What there is to say, under the name of each part."""
     lines = []
     if parts.persons:

@@ -67,7 +67,8 @@ def update(
     repeats : "error", "skip" or "keep"
         What to do with people who are in the bank already with the very same answers: refuse the update (default),
         leave these people out, or count them again. Without a salt nobody is recognized. Data that are in the bank as a
-        whole are refused in any case (of 30 people or more, or with a salt).
+        whole (of 30 people or more, or with a salt) are refused, and left out by "skip"; where nothing is left, the
+        bank itself comes back.
     salt : bytes or path, optional
         The secret by which the bank recognizes people; see `to_bank`. A bank that has one asks for it, unless
         repeats="keep".
@@ -85,6 +86,8 @@ def update(
     given = as_responses(responses, threshold=bank.settings.get("threshold"))
     dataset, answers = DataSet.of(given, method, secret), bank.in_my_words(given)
     old = dataset.is_in(bank, given)
+    if old is not None and repeats == "skip":
+        return bank
     if old is not None:
         raise BankError(
             f"{answers.source}: these very data are in the bank already ({old.source}, {old.users:,} people, "
@@ -97,6 +100,8 @@ def update(
         fresh, findings = without_repeats(bank, answers, users, repeats)
     if not fresh.all():
         answers, users = answers.take_users(fresh), users[fresh]
+        if not answers.n_responses:  # all that there is has been counted
+            return bank
         dataset = replace(dataset, users=answers.n_users, responses=answers.n_responses)
     check_usable(bank, answers)
 

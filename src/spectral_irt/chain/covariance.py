@@ -125,7 +125,7 @@ class Balance:
     @cached_property
     def spread(self) -> tuple[Floats, Floats, Floats]:
         """Sums over persons of g_li^2, of g_li u_l and of u_l^2, where u_l = -mean of g_l / J_ii."""
-        return self.data.parts.sum(_spread, self.pi, -self.scale / len(self.pi))
+        return self.data.parts.sum(spread_of_persons, self.pi, -self.scale / len(self.pi))
 
     @cached_property
     def dense(self) -> Dense:
@@ -141,7 +141,7 @@ class Balance:
 
     def omega(self) -> Floats:
         """sum_l g_l g_l^T."""
-        return self.data.parts.sum(_omega, self.pi)
+        return self.data.parts.sum(products_of_persons, self.pi)
 
     def signed(self, seed: int) -> Floats:
         """sum_l xi_l g_l for vectors of random signs xi."""
@@ -220,13 +220,13 @@ def contributions(part: Part, pi: Floats) -> tuple[Floats, Floats]:
     return part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(len(pi)))
 
 
-def _omega(part: Part, pi: Floats) -> Floats:
+def products_of_persons(part: Part, pi: Floats) -> Floats:
     won, lost = contributions(part, pi)
     wrong = sparse.diags_array(won) @ part.wrong
     return gram(sparse.csr_array(wrong - sparse.diags_array(lost) @ part.right @ sparse.diags_array(pi)))
 
 
-def _spread(part: Part, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
+def spread_of_persons(part: Part, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
     won, lost = contributions(part, pi)
     common = won * (part.wrong @ shift) - lost * (part.right @ (pi * shift))
     right, wrong = part.right_t, part.wrong_t

@@ -55,7 +55,7 @@ def weak_links(responses: Responses, *, seed: int = 0) -> Finding | None:
 
 
 def _finding(responses: Responses, side: NDArray[np.bool_], rate: float) -> Finding:
-    links = responses.sum(_on_both_sides, side.astype(float))
+    links = responses.sum(on_both_sides, side.astype(float))
     one, other = responses.items[side], responses.items[~side]
     return Finding(
         "weak_links",
@@ -68,7 +68,7 @@ def _finding(responses: Responses, side: NDArray[np.bool_], rate: float) -> Find
     )
 
 
-def _on_both_sides(block: Block, side: Floats) -> int:
+def on_both_sides(block: Block, side: Floats) -> int:
     right, wrong = block.halves(len(side))
     here = right @ side + wrong @ side
     return int(np.sum((here > 0) & (here < block.counts) & block.informative))

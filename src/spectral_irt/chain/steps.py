@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.covariance import CLOSE, MOST_PASSES, PROBES, Balance
-from spectral_irt.chain.operator import ItemChain, Part, _rates
+from spectral_irt.chain.operator import ItemChain, Part, total_rates
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.step_weights import Moments, StepAbility, step_weighting
@@ -99,7 +99,7 @@ class StepChain(ItemChain):
     def __init__(self, parts: Prepared, steps: Steps) -> None:
         self.parts, self.steps = parts, steps
         self.same: Floats = parts.sum(_same, steps)
-        full = parts.sum(_rates)
+        full = parts.sum(total_rates)
         rates = full - self._ahead(self.same)
         self.rates = np.where(rates > NOTHING * full, rates, 0.0)
 

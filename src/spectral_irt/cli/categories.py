@@ -9,14 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.options import Reading, panel
+from spectral_irt.cli.options import MEMORY, Reading, panel
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.wanted import Wanted
 from spectral_irt.errors import OptionError, ResponseValueError, Words, check_option
 from spectral_irt.estimators.by_name import MODELS, make_ordered
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+    from spectral_irt.analysis.parts import Parts
+    from spectral_irt.cli.groups import Groups
     from spectral_irt.responses import Finding
     from spectral_irt.responses.ordered import OrderedResponses
 
@@ -24,7 +27,10 @@ _categories = panel("Answers in more than two categories")
 # What is done for ordered answers too; every other option is for right and wrong ones.
 READ = ("format", "user", "item", "response", "orient", "duplicates", "ignore", "items", "sheet", "encoding", "missing")
 FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads")
-COMPUTED = ("persons", "fit", "ability", "plots", "report", "list_persons")
+COMPUTED = (
+    *("persons", "fit", "ability", "bootstrap", "sample", "group", "group_file", "group_sheet", "scale"),
+    *("rank", "rank_by", "plots", "report", "list_persons"),
+)
 
 
 @dataclass(frozen=True)
@@ -87,8 +93,7 @@ class OrderedJob:
     left_out: dict[str, str] = field(default_factory=dict)
     too_long: dict[str, int] = field(default_factory=dict)
     times: str = ""
-    persons: bool = True
-    fit: bool = True
+    parts: Parts | None = None
 
     def check(self) -> None:
         """Refuse at once what could only fail after the work, and what would do nothing."""
@@ -97,7 +102,7 @@ class OrderedJob:
         from spectral_irt.workbook import is_workbook
 
         groups = ((self.reading, READ), (self.fitting, FITTED), (self.wanted, COMPUTED))
-        foreign = [name for group, known in groups for name in changed(group) if name not in known]
+        foreign = [name for group, known in groups for name in changed(group) if name not in (*known, *MEMORY)]
         said = [f"--{name.replace('_', '-')}" for name in foreign]
         said += ["--ability pv"] if self.wanted.ability == "pv" else []
         if said:
@@ -125,9 +130,13 @@ class OrderedJob:
         return standard_paths(self.wanted.plots, NAMES)
 
     def read(self, progress: Progress) -> OrderedResponses:
+        from spectral_irt.engines import set_memory
         from spectral_irt.responses.read_ordered import read_ordered
 
+        set_memory(self.reading.memory, self.reading.spill)
         how: dict[str, Any] = {name: getattr(self.reading, name) for name in READ}
+        if self.wanted.group and self.wanted.group_file is None:
+            how["ignore"] = [*self.reading.ignore, *self.wanted.group]
         unused = self.categories.unused or ("keep" if self.model == "rsm" else "collapse")
         reverse = [name for names in self.categories.reverse for name in names.split(",")]
         return read_ordered(
@@ -145,12 +154,11 @@ class OrderedJob:
 
     def run(self) -> OrderedAnalysis:
         """Read, fit, analyse, and write the results where a place was named."""
-        from spectral_irt.analysis.parts import QUICK
-
         self.check()
         estimator = make_ordered(self.model, self.fitting.estimator, self.fitting.parameters())
         start = time.perf_counter()
         with Progress() as progress:
+            groups = self.read_groups()
             responses = self.read(progress)
             read = time.perf_counter()
             estimator.fit(responses, progress=progress.say)
@@ -158,20 +166,58 @@ class OrderedJob:
             study: Any = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
             if self.notes:
                 study.calibration = study.calibration.replace(findings=(*self.notes, *study.calibration.findings))
-            by_default = self.output is not None or self.wanted.report is not None or responses.n_responses <= QUICK
-            self.persons = by_default if self.wanted.persons is None else self.wanted.persons
-            self.fit = by_default if self.wanted.fit is None else self.wanted.fit
-            self.write(study, progress)
+            self.parts = parts = self.wanted_parts(study, {one.column: one.of(responses) for one in groups})
+            scale = self.wanted.mean_and_sd()
+            study = study if scale is None else study.rescale(*scale)
+            study.findings(parts)  # computed before anything is shown or written
+            self.write(study, parts, progress)
         end = time.perf_counter()
         self.times = f"Read in {read - start:.2f} s, fitted in {fitted - read:.2f} s, analyzed in {end - fitted:.2f} s."
         return study
+
+    def read_groups(self) -> list[Groups]:
+        """The groups of people that are to be compared."""
+        wanted = self.wanted
+        if not wanted.group and wanted.group_file is None and wanted.group_sheet is None:
+            return []
+        from spectral_irt.cli.groups import read_groups
+
+        return read_groups(
+            wanted.group or [], wanted.group_file, self.files, self.reading, group_sheet=wanted.group_sheet
+        )
+
+    def wanted_parts(self, study: OrderedAnalysis, of: dict[str, list[Any]]) -> Parts:
+        """Which parts of the analysis were asked for, or go without saying."""
+        wanted = self.wanted
+        return study.parts(
+            persons=wanted.persons,
+            fit=True if wanted.fit is None and wanted.bootstrap else wanted.fit,
+            writing=self.output is not None or wanted.report is not None,
+            bootstrap=wanted.bootstrap or 0,
+            sample=wanted.sample,
+            top=wanted.rank,
+            rank_by=wanted.rank_by or "difficulty",
+            groups=of,
+            described={} if wanted.persons is False else of,
+        )
 
     def said(self) -> dict[str, Any]:
         """The options of reading that differ from their defaults."""
         mine = {name: getattr(self.categories, name) for name in changed(self.categories) if name != "model"}
         return {**self.reading.said(), **mine}
 
-    def write(self, study: OrderedAnalysis, progress: Progress) -> None:
+    def record(self, study: OrderedAnalysis) -> dict[str, Any]:
+        """The record of the analysis, and what only the command knows."""
+        from spectral_irt.analysis.record import file_digests
+        from spectral_irt.workbook import is_workbook
+
+        files = {"files": list(self.files), "digests": file_digests(self.files), "reading": self.said()}
+        record = study.record(self.parts)
+        record |= {"model": self.model, "input": {"source": study.responses.source, **files}}
+        whole = self.output is not None and is_workbook(self.output)
+        return {**record, "outputs": [self.output.name] if self.output is not None and whole else list(self.results)}
+
+    def write(self, study: OrderedAnalysis, parts: Parts, progress: Progress) -> None:
         """Results and pictures where places were named: all of it, or nothing."""
         from spectral_irt.analysis.ordered_files import Writers, ordered_files
         from spectral_irt.workbook import is_workbook, too_long
@@ -186,29 +232,25 @@ class OrderedJob:
             pictures = ordered_pictures(study)
             writers |= pictures.writers(self.picture_places())
             self.left_out = pictures.left_out
-        source = {"source": study.responses.source, "files": list(self.files), "reading": self.said()}
-        further = {"model": self.model, "input": source}
         if self.wanted.report is not None:
             from spectral_irt.report.ordered_report import ordered_page
 
-            record = {**study.record(persons=self.persons, fit=self.fit), **further}
-            listed = self.wanted.list_persons
-            page = ordered_page(study, record, persons=self.persons, fit=self.fit, list_persons=listed)
+            page = ordered_page(study, parts, self.record(study), list_persons=self.wanted.list_persons)
             writers[self.wanted.report] = lambda draft: draft.write_text(page, encoding="utf-8", newline="\n")
         if self.output is not None:
-            tables = study.tables(persons=self.persons, fit=self.fit)
+            tables = study.tables(parts)
             self.too_long = too_long(tables) if is_workbook(self.output) else {}
-            record = {**study.record(persons=self.persons, fit=self.fit), **further}
-            results, stale = ordered_files(self.output, tables, record, parquet=self.parquet)
+            results, stale = ordered_files(self.output, tables, self.record(study), parquet=self.parquet)
             writers |= results
             names = [name for name in tables if name not in self.too_long]
             self.results = names if is_workbook(self.output) else [path.name for path in results]
         if writers:
             write_each(writers, inputs=self.reading.inputs(self.files), stale=stale)
 
-    def calibrate(self) -> None:
+    def calibrate(self, saying: Saying) -> None:
         """All of it, with the summary on the terminal."""
-        self.show(self.run())
+        study = self.run()
+        saying.end(lambda: self.show(study), lambda: self.record(study), study.findings())
 
     def look(self) -> tuple[OrderedResponses, list[Finding]]:
         """The answers, and what is odd in their design; nothing is fitted."""
@@ -229,7 +271,8 @@ class OrderedJob:
         from spectral_irt.errors import printable
 
         out = console()
-        show_ordered(out, study, persons=self.persons, fit=self.fit, times=self.times)
+        assert self.parts is not None
+        show_ordered(out, study, self.parts, times=self.times)
         say(out)
         if self.output is None and self.wanted.plots is None and self.wanted.report is None:
             say(out, Text("Nothing was saved; add -o DIR for all items, all people and a record of the fit."))
@@ -274,7 +317,7 @@ def seen_as_ordered(job: OrderedJob) -> bool:
     from spectral_irt.responses import Finding
     from spectral_irt.responses.read_ordered import looks_ordered
 
-    if set(changed(job.reading)) - set(READ) or job.categories.model is not None:
+    if set(changed(job.reading)) - {*READ, *MEMORY} or job.categories.model is not None:
         return False
     try:
         with Progress() as progress:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from spectral_irt.cli.categories import Categories, OrderedJob, either
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.job import Job, job_of
 from spectral_irt.cli.options import Files, Output, Parquet, Reading
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
 from spectral_irt.cli.wanted import Wanted
 
@@ -24,16 +23,16 @@ if TYPE_CHECKING:
 ROUGH = 1e-6
 
 
-@with_options(Reading, Categories, Fitting, Wanted)
+@with_options(Reading, Categories, Fitting, Wanted, Saying)
 def check(
     files: Files,
     reading: Reading,
     categories: Categories,
     fitting: Fitting,
     wanted: Wanted,
+    saying: Saying,
     output: Output = None,
     parquet: Parquet = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Counts and findings as JSON, for programs.")] = False,
 ) -> None:
     """Look at the data before a fit: is a common scale possible, and what is odd?
 
@@ -45,6 +44,7 @@ def check(
       spectral-irt check answers.csv
       spectral-irt check log/*.parquet --item task --response correct
     """
+    saying.begin()
     ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
     found: list[Looked] = []
     either(
@@ -52,7 +52,8 @@ def check(
         ordered,
         lambda: found.append(ordered.look()),
     )
-    (_tell_json if as_json else _show)(*found[0])
+    responses, findings = found[0]
+    saying.end(lambda: _show(findings), lambda: _record(responses, findings), findings)
 
 
 def _look(job: Job) -> Looked:
@@ -79,7 +80,7 @@ def _look(job: Job) -> Looked:
     return responses, [*responses.notes, *about_the_data]
 
 
-def _show(responses: Responses, findings: list[Finding]) -> None:
+def _show(findings: list[Finding]) -> None:
     from spectral_irt.display import console, show_findings
 
     out = console()
@@ -88,15 +89,13 @@ def _show(responses: Responses, findings: list[Finding]) -> None:
         out.print("Nothing odd.")
 
 
-def _tell_json(responses: Responses, findings: list[Finding]) -> None:
+def _record(responses: Responses, findings: list[Finding]) -> dict[str, Any]:
     """What was found, in the words of `fit.json`."""
-    import json
-
-    from spectral_irt.analysis.record import counts_of, finding_record
+    from spectral_irt.analysis.record import counts_of, finding_record, record_head
     from spectral_irt.responses.ordered import OrderedResponses
 
     counts = counts_of(responses)
     if isinstance(responses, OrderedResponses):
         del counts["right"]  # there is more than right and wrong
     found = [finding_record(finding) for finding in findings]
-    typer.echo(json.dumps({"source": responses.source, "counts": counts, "findings": found}, default=str))
+    return {**record_head(), "source": responses.source, "counts": counts, "findings": found}

@@ -8,6 +8,7 @@ from spectral_irt.cli.categories import Categories, OrderedJob, either
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.job import Job, job_of
 from spectral_irt.cli.options import Files, Output, Parquet, Reading
+from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
 from spectral_irt.cli.wanted import Wanted
 
@@ -17,13 +18,14 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis, Parts
 
 
-@with_options(Reading, Categories, Fitting, Wanted)
+@with_options(Reading, Categories, Fitting, Wanted, Saying)
 def fit(
     files: Files,
     reading: Reading,
     categories: Categories,
     fitting: Fitting,
     wanted: Wanted,
+    saying: Saying,
     output: Output = None,
     parquet: Parquet = False,
 ) -> None:
@@ -66,9 +68,15 @@ def fit(
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
     """
 
+    saying.begin()
     job = job_of(files, reading, fitting, wanted, output, parquet)
     ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
-    either(lambda: show(*job.run(), job), ordered, ordered.calibrate)
+    either(lambda: _calibrate(job, saying), ordered, lambda: ordered.calibrate(saying))
+
+
+def _calibrate(job: Job, saying: Saying) -> None:
+    study, parts = job.run()
+    saying.end(lambda: show(study, parts, job), lambda: job.record(study, parts), study.findings(parts))
 
 
 def show(study: Analysis, parts: Parts, job: Job) -> None:

@@ -139,7 +139,7 @@ class Job:
             if self.wanted.report is not None:
                 from spectral_irt.report.page import page_of
 
-                self.page = page_of(study, parts, self._record(study, parts), list_persons=self.wanted.list_persons)
+                self.page = page_of(study, parts, self.record(study, parts), list_persons=self.wanted.list_persons)
         times.append(time.perf_counter())
         if not any(finding.code == "not_converged" for finding in estimator.findings_):  # that says the same, once
             for warning in heard:
@@ -241,7 +241,7 @@ class Job:
         with naming(target):
             if target == self._workbook:
                 tables = {name: self.results[name] for name in self._wanted_tables() if name in self.results}
-                self.left_out = write_workbook(draft, tables, self._record(study, parts))
+                self.left_out = write_workbook(draft, tables, self.record(study, parts))
                 self.written = [name for name in tables if name not in self.left_out]
                 return
             if target in (self.wanted.ifile, self.wanted.pfile, self.wanted.catsim, self.wanted.report):
@@ -251,7 +251,7 @@ class Job:
                 self.pictures.write(draft, target)
                 return
             if target.name == RECORD:
-                write_json(draft, self._record(study, parts))
+                write_json(draft, self.record(study, parts))
             elif target.stem not in self.results:
                 draft.unlink()
                 return
@@ -259,15 +259,17 @@ class Job:
                 (write_csv if target.suffix == ".csv" else write_parquet)(draft, self.results[target.stem])
             self.written.append(target.name)
 
-    def _record(self, study: Analysis, parts: Parts) -> dict[str, Any]:
+    def record(self, study: Analysis, parts: Parts) -> dict[str, Any]:
         """The record of the analysis, and what only the command knows."""
         from spectral_irt.analysis.folder import RECORD
+        from spectral_irt.analysis.record import file_digests
 
         record = study.record(parts)
-        record["outputs"] = [*self.written, RECORD] if self._workbook is None else [self._workbook.name]
+        files = [*dict.fromkeys([*self.written, *([] if self.output is None else [RECORD])])]
+        record["outputs"] = files if self._workbook is None else [self._workbook.name]
         record["estimator"] = self.fitting.estimator
         columns = {name: getattr(self.fitting, name) for name in ("population_by", "clustered_by", "weight")}
-        record["input"] |= {"files": list(self.files), "reading": self.reading}
+        record["input"] |= {"files": list(self.files), "digests": file_digests(self.files), "reading": self.reading}
         record["input"] |= {name: column for name, column in columns.items() if column is not None}
         return {**record, "seconds": {name: round(value, 4) for name, value in self.seconds.items()}}
 

@@ -19,6 +19,8 @@ from spectral_irt.cli.fit import fit
 from spectral_irt.cli.help import Command, Group
 from spectral_irt.cli.leaderboard import leaderboard
 from spectral_irt.cli.link import link
+from spectral_irt.cli.packing import pack
+from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.report import report as make_report
 from spectral_irt.cli.reporting import BAD_INPUT, OK, complain, quiet_warnings, report
 from spectral_irt.cli.reproduce import reproduce
@@ -49,6 +51,7 @@ for command in (
     link,
     update,
     compare,
+    pack,
     simulate,
     demo,
     reproduce,
@@ -91,6 +94,7 @@ def about(
 def main(args: Sequence[str]) -> int:
     """Do what the arguments say; returns the exit code. No exception leaves but of a terminal that cannot be used."""
     written.clear()
+    Progress.shown = True
     debug = "--debug" in args
     args = with_default_rank([arg for arg in args if arg != "--debug"])
     for stream in (sys.stdout, sys.stderr):

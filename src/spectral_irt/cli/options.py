@@ -22,7 +22,7 @@ Files = Annotated[
         metavar="FILE",
         show_default=False,
         help="CSV or TSV (plain, .gz, .zst), an Excel or OpenDocument workbook, SPSS, Stata, Parquet, Arrow/Feather or "
-        "JSON lines; several files are one table.",
+        "JSON lines; several files are one table. Or a packed file (see spectral-irt pack).",
     ),
 ]
 
@@ -54,6 +54,8 @@ def panel(title: str) -> Callable[..., Any]:
 
 _layout = panel("How the file is laid out")
 _scoring = panel("What counts as right")
+_large = panel("Data larger than memory")
+MEMORY = ("memory", "spill")  # options that say how, and change nothing in the results
 
 
 @dataclass(frozen=True)
@@ -158,6 +160,18 @@ class Reading:
             "better liked.",
         ),
     ] = None
+    memory: Annotated[
+        str | None,
+        _large(
+            metavar="SIZE",
+            help="How much memory to use, as in 4GB; half of what is free by default. What goes beyond it is kept in "
+            "temporary files, and the results are the same.",
+        ),
+    ] = None
+    spill: Annotated[
+        str | None,
+        _large(metavar="DIR", help="Folder of these temporary files; by default that of TMPDIR, or /var/tmp."),
+    ] = None
 
     def read(self, files: Sequence[str], progress: Progress) -> Responses:
         """The responses in these files, checked: something can be estimated from them."""
@@ -174,12 +188,17 @@ class Reading:
         return self._read(files, progress)
 
     def _read(self, files: Sequence[str], progress: Progress) -> Responses:
+        from spectral_irt.engines import set_memory
         from spectral_irt.responses.read import read_responses
 
-        how: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
-        del how["largest_component"]
+        allowed = set_memory(self.memory, self.spill)
+        how = {
+            one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("largest_component", *MEMORY)
+        }
         how["correct"] = self.correct or None
-        return read_responses(list(files), progress=progress.reading, **how)
+        responses = read_responses(list(files), progress=progress.reading, **how)
+        allowed.reserve(persons=responses.n_users, items=responses.n_items, threads=1)
+        return responses
 
     def inputs(self, files: Sequence[str]) -> list[str]:
         """Every file that is read: no result may take its place."""
@@ -191,7 +210,7 @@ class Reading:
         return {
             one.name: getattr(self, one.name)
             for one in fields(self)
-            if getattr(self, one.name) != getattr(default, one.name)
+            if one.name not in MEMORY and getattr(self, one.name) != getattr(default, one.name)
         }
 
 

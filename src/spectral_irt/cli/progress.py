@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from spectral_irt.errors import printable
 
@@ -30,6 +30,8 @@ class Progress:
     ...     progress.say("reading", 0.5)
     """
 
+    shown: ClassVar[bool] = True  # False under --quiet
+
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._text = "working"
@@ -42,7 +44,7 @@ class Progress:
         self._told = ("", float("-inf"))
 
     def __enter__(self) -> Progress:
-        if sys.stderr.isatty():
+        if self.shown and sys.stderr.isatty():
             self._timer = threading.Timer(PATIENCE, self._show)
             self._timer.daemon = True
             self._timer.start()

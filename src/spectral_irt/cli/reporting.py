@@ -12,6 +12,7 @@ from spectral_irt.errors import ConvergenceWarning, ReadWarning, SpectralIrtErro
 from spectral_irt.writing import reason_of, written
 
 OK, INTERNAL, BAD_INPUT = 0, 1, 2
+WARNED = 3  # under --strict: done, and something is odd
 INTERRUPTED = 130  # 128 and the number of the signal, as shells have it
 
 

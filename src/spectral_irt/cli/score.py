@@ -11,6 +11,7 @@ import typer
 from spectral_irt.cli.options import Files, Reading
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.shortlist import SHORTLIST, score_models
 from spectral_irt.cli.spread import with_options
 from spectral_irt.cli.wanted import ABILITIES, Ability, Draws, Seed, check_draws
@@ -25,10 +26,11 @@ RECORD = "score.json"
 KINDS = (".csv", ".parquet", ".xlsx")
 
 
-@with_options(Reading)
+@with_options(Reading, Saying)
 def score(
     files: Files,
     reading: Reading,
+    saying: Saying,
     bank: Annotated[
         Path,
         typer.Option(
@@ -77,6 +79,7 @@ def score(
       spectral-irt fit answers.csv --bank mybank
       spectral-irt score new.csv --bank mybank -o scores.csv
     """
+    saying.begin()
     if (bank / SHORTLIST).is_file():
         refused = {"--draws": draws, "--population": population, "--ignore-unknown": ignore_unknown or None}
         if unfit := [name for name, value in refused.items() if value is not None]:
@@ -108,15 +111,20 @@ def score(
             progress.say("abilities")
             drawn = {"draws": draws or 5, "seed": seed or 0}
             found = scored(known, responses, ability, population=people, ignore_unknown=ignore_unknown, **drawn)
+
+        def record() -> dict[str, Any]:
+            told = score_record(bank, known, responses, found, ability, files, reading)
+            told["outputs"] = [target.name for target in targets]
+            told["persons"] |= {"plausible_values": drawn} if ability == "pv" else {}
+            return told
+
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 if target.suffix.lower() == ".json":
-                    record = score_record(bank, known, responses, found, ability, files, reading)
-                    record["persons"] |= {"plausible_values": drawn} if ability == "pv" else {}
-                    write_json(draft, record)
+                    write_json(draft, record())
                 else:
                     write_table(draft, target, "persons", found.persons)
-    show(known, bank, responses, found, output, targets)
+    saying.end(lambda: show(known, bank, responses, found, output, targets), record, found.findings)
 
 
 def mean_and_sd(text: str | None, ability: str) -> tuple[float, float] | None:
@@ -147,15 +155,14 @@ def score_record(
     reading: Reading,
 ) -> dict[str, Any]:
     """score.json: who was scored, and with what."""
-    from spectral_irt.analysis.folder import PROGRAM
-    from spectral_irt.analysis.record import counts_of, finding_record, persons_record, versions
+    from spectral_irt.analysis.record import counts_of, file_digests, finding_record, persons_record, record_head
 
+    source = {"source": responses.source, "files": list(files), "digests": file_digests(files)}
     return {
-        "program": PROGRAM,
-        "versions": versions(),
-        "outputs": ["persons.csv", RECORD],
+        **record_head(),
+        "outputs": [],
         "bank": {"folder": str(folder), "items": bank.n_items, "users": bank.n_users},
-        "input": {"source": responses.source, "files": list(files), "reading": reading.said()},
+        "input": {**source, "reading": reading.said()},
         "counts": counts_of(responses),
         "data_digest": responses.digest(),
         "scale": None if bank.scale.is_logits else asdict(bank.scale),

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from spectral_irt.cli.options import Files, Reading, offered
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import StaleBankError, check_option
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
-    from spectral_irt.responses import Responses
+    from spectral_irt.responses import Finding, Responses
 
 SHOW = 10  # items that moved most
 
 
-@with_options(Reading)
+@with_options(Reading, Saying)
 def update(
     bank: Annotated[Path, typer.Argument(parser=place, metavar="DIR", show_default=False, help="The bank.")],
     files: Files,
     reading: Reading,
+    saying: Saying,
     method: Annotated[
         str,
         typer.Option(
@@ -41,7 +43,7 @@ def update(
             autocompletion=offered("error|skip|keep"),
             show_default=False,
             help="People who are in the bank with the very same answers: refuse (default), leave out, or count again. "
-            "They are recognized with --salt-file only.",
+            "They are recognized with --salt-file only. With skip, a bank to which nothing is new stays as it is.",
         ),
     ] = "error",
     salt_file: Annotated[
@@ -81,6 +83,7 @@ def update(
     from spectral_irt.cli.bank_places import refuse_bank_place, refuse_salt_place
     from spectral_irt.writing import refuse_inputs, uninterrupted, written
 
+    saying.begin()
     check_option("method", method, ("stream", "refit"))
     check_option("repeats", repeats, ("error", "skip", "keep"))
     place = bank if output is None else output
@@ -94,6 +97,8 @@ def update(
         while True:
             progress.say("updating the bank")
             after = before.update(responses, method, repeats=repeats, salt=salt_file, threads=threads)
+            if after is before and output is None:
+                break
             try:
                 with uninterrupted():
                     after.save(place, tell=progress.say)
@@ -102,7 +107,40 @@ def update(
             except StaleBankError:  # another update was quicker: ours comes after it
                 progress.say("the bank has changed meanwhile; reading it again")
                 before = Bank.load(bank)
-    show(before, after, responses, place)
+    saying.end(
+        lambda: show(before, after, responses, place),
+        lambda: update_record(before, after, responses, files, reading, place),
+        new_findings(before, after, responses),
+    )
+
+
+def update_record(
+    before: Bank, after: Bank, responses: Responses, files: list[str], reading: Reading, place: Path
+) -> dict[str, Any]:
+    """What the update read, and what it made of the bank."""
+    from spectral_irt.analysis.record import counts_of, file_digests, finding_record, record_head
+
+    sizes = {
+        name: {"items": bank.n_items, "users": bank.n_users, "responses": int(bank.n.sum())}
+        for name, bank in (("before", before), ("after", after))
+    }
+    source = {"source": responses.source, "files": list(files), "digests": file_digests(files)}
+    return {
+        **record_head(),
+        "bank": {"folder": str(place), "changed": after is not before, **sizes},
+        "input": {**source, "reading": reading.said()},
+        "counts": counts_of(responses),
+        "data_digest": responses.digest(),
+        "findings": [finding_record(finding) for finding in new_findings(before, after, responses)],
+    }
+
+
+def new_findings(before: Bank, after: Bank, responses: Responses) -> list[Finding]:
+    """What this update has to say."""
+    always = ("no_recognition",)
+    fresh = [finding for finding in after.findings if finding not in before.findings or finding.code in always]
+    old = [finding for finding in before.findings if finding.code == "old_fingerprints"]
+    return [*responses.notes, *fresh, *old]
 
 
 def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
@@ -114,6 +152,12 @@ def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
 
     out = console()
     show_source(out, responses)
+    if after is before:
+        say(
+            out,
+            Text.assemble("Nothing is new: the bank in ", (printable(place), "bold"), " has these answers already."),
+        )
+        return
     n = before.n_items
     old, old_se = before.difficulty, before.se
     new, new_se = after.difficulty[:n], after.se[:n]
@@ -133,10 +177,7 @@ def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
     if known.any():
         lines.append(("median se", f"{np.median(old_se[known]):.3f} before, {np.median(new_se[known]):.3f} after"))
     show_lines(out, lines)
-    always = ("no_recognition",)
-    fresh = [finding for finding in after.findings if finding not in before.findings or finding.code in always]
-    fresh = [*responses.notes, *fresh]
-    fresh += [finding for finding in before.findings if finding.code == "old_fingerprints"]
+    fresh = new_findings(before, after, responses)
     if fresh:
         say(out)
         show_findings(out, fresh)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,15 @@ class Engine(ABC):
 
     A kernel is a pure function `kernel(part, *each, *args)`: `args` are the same for all parts, `each` holds sequences
     with one entry for every part.
+
+    Attributes
+    ----------
+    gathers : bool
+        Whether what a kernel gives for each person comes back. Where rows must stay (a database, other sites), only
+        sums over people do.
     """
+
+    gathers: ClassVar[bool] = True
 
     @abstractmethod
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
@@ -35,11 +43,18 @@ class Engine(ABC):
 
     def prepare(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Prepared:
         """What the kernel gives for every part, kept where the parts are."""
-        return self.hold(list(self.map(kernel, parts, *args, each=each)))
+        return self.hold(self.map(kernel, parts, *args, each=each))
 
-    def hold(self, parts: Sequence[Any]) -> Prepared:
-        """Parts that were made here, kept where the engine keeps parts."""
-        return Prepared(tuple(parts), self)
+    def hold(self, parts: Iterable[Any]) -> Prepared:
+        """Parts that were made here, kept where the engine keeps parts; they are taken one by one."""
+        return Prepared(tuple(self.keep(part) for part in parts), self)
+
+    def keep(self, part: Any) -> Any:
+        """One part, where the engine keeps parts."""
+        return part
+
+    def reserve(self, persons: int, items: int) -> None:  # noqa: B027 -- most engines need not know
+        """Told how large the work is, before it begins; an error if there is not enough memory for it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,8 +81,19 @@ class Prepared:
 
     def advance(self, kernel: Kernel, *args: Any) -> tuple[Prepared, Any]:
         """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""
-        new, sums = zip(*self.map(kernel, *args), strict=True)
-        return self.engine.hold(new), added(sums)
+        new = []
+
+        def sums() -> Iterator[Any]:
+            for part, more in self.map(kernel, *args):
+                new.append(self.engine.keep(part))
+                yield more
+
+        total = added(sums())
+        return Prepared(tuple(new), self.engine), total
+
+    def with_more(self, others: Prepared) -> Prepared:
+        """These parts and then the others, which the same engine keeps."""
+        return Prepared((*self.parts, *others.parts), self.engine)
 
     def gather(self, kernel: Kernel, *args: Any) -> Any:
         """What the kernel gives, one after the other: an array with an entry for every person, or a tuple of them."""

@@ -31,6 +31,7 @@ from spectral_irt.errors import (
     option,
     stopped,
 )
+from spectral_irt.estimators.logged import LoggedFit
 from spectral_irt.numerics import fixed
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
@@ -191,13 +192,16 @@ class RaschEstimator:
         """`fit`, and what only some methods are told about the design, which goes to their `_estimate`."""
         responses = self._threaded(as_responses(data, threshold=self.threshold))
         check_usable(responses)
+        responses.engine.reserve(responses.n_users, responses.n_items)
+        logged = LoggedFit(progress)
         with one_blas_thread() if responses.n_items <= SMALL_ALGEBRA else nullcontext():
-            found = self._estimate(responses, progress or (lambda text: None), **design)
+            found = self._estimate(responses, logged.tell, **design)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)  # nothing of an earlier fit survives
         self.calibration_ = self._calibration(responses, found)
         for name, value in found.extra.items():
             setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
+        logged.done(responses, self.calibration_)
         return self
 
     def _threaded(self, responses: Responses) -> Responses:

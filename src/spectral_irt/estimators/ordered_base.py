@@ -14,6 +14,7 @@ from spectral_irt.chain.regularization import Regularization
 from spectral_irt.engines import one_blas_thread
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE, SMALL_ALGEBRA, RaschEstimator, Tell
+from spectral_irt.estimators.logged import LoggedFit
 from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding, Responses
@@ -109,8 +110,7 @@ def check_ordered(responses: OrderedResponses) -> None:
             f"{responses.source}: there is a single item, {listed(responses.items)}, and nothing to compare it with. A "
             "calibration needs two items or more."
         )
-    mixed = (responses.scores > 0) & (responses.scores < responses.most) & (responses.counts > 1)
-    if not mixed.any():
+    if not responses.mixed.any():
         raise DesignError(
             f"{responses.source}: nobody answered two items with a score between the lowest and the highest, so no "
             "threshold is higher than another. Check how the answers were scored."
@@ -141,8 +141,9 @@ class OrderedEstimator(RaschEstimator):
         responses = self._threaded(as_ordered(data, self.unused))
         assert isinstance(responses, OrderedResponses)
         check_ordered(responses)
+        logged = LoggedFit(progress)
         with one_blas_thread() if responses.steps.n_steps <= SMALL_ALGEBRA else nullcontext():
-            found = self._estimate_steps(responses, progress or (lambda text: None), **design)
+            found = self._estimate_steps(responses, logged.tell, **design)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         self.calibration_ = self._ordered_calibration(responses, found)
@@ -151,6 +152,7 @@ class OrderedEstimator(RaschEstimator):
             self.covariance_ = fixed(found.covariance)
         for name, value in found.extra.items():
             setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
+        logged.done(responses, self.calibration_)
         return self
 
     def _estimate_steps(self, responses: OrderedResponses, tell: Tell, **design: Any) -> StepEstimate:

@@ -7,12 +7,14 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.errors import check_option
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.inference.result import Result
 from spectral_irt.inference.splits import divide
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups
 from spectral_irt.inference.tails import chi2_tail
 from spectral_irt.responses import as_responses
+from spectral_irt.responses.ordered import OrderedResponses
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -37,7 +39,9 @@ class AndersenTest(Result):
     groups: Subgroups
 
 
-def andersen(responses: Any, split: Any = "median", *, threads: int | None = None) -> AndersenTest:
+def andersen(
+    responses: Any, split: Any = "median", *, model: str | None = None, threads: int | None = None
+) -> AndersenTest:
     """Andersen's test: conditional likelihood with difficulties of their own in each group, against common ones.
 
     LR = 2 (sum_g log L_g(beta_g) - log L(beta)) ~ chi-square with (G - 1)(m - 1) degrees of freedom under the model.
@@ -52,6 +56,10 @@ def andersen(responses: Any, split: Any = "median", *, threads: int | None = Non
     split : "median", "mean", "scores", or labels
         See `divide`. "median" (default): raw score up to the median, or above; `eRm::LRtest` has the same default and
         calls "scores" `all.r`. A score at the mean is in the upper group; eRm puts it in the lower on complete data.
+    model : "rasch", "pcm" or "rsm", optional
+        What is tested; by default the partial credit model for `OrderedResponses`, else the Rasch model. Of ordered
+        answers only items are compared that have somebody in every category in every group, as in eRm; a rating scale
+        needs that of no single item.
     threads : int, optional
 
     References
@@ -64,6 +72,12 @@ def andersen(responses: Any, split: Any = "median", *, threads: int | None = Non
     >>> andersen(datasets.load_lsat(), "mean")
     <Andersen's test: LR = 0.168, df = 4, p = 0.997; raw score < mean (345 people) | raw score >= mean (655 people)>
     """
+    check_option("model", model, (None, "rasch", "pcm", "rsm"))
+    model = model or ("pcm" if isinstance(responses, OrderedResponses) else "rasch")
+    if model != "rasch":
+        from spectral_irt.inference.ordered_tests import ordered_andersen
+
+        return ordered_andersen(responses, split, model=model)
     data = as_responses(responses)
     make = ConditionalRasch(threads=threads)
     difficulty = make.fit(data).difficulty_ if isinstance(split, str) and split == "ability" else None

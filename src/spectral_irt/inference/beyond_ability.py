@@ -26,9 +26,12 @@ from spectral_irt.engines.blas import one_blas_thread
 from spectral_irt.errors import listed
 from spectral_irt.inference.conditional_pairs import PairSums, along, apart, both, pair_residuals, pair_sums
 from spectral_irt.inference.levels import EACH
+from spectral_irt.inference.ordered_pairs import ordered_pair_sums
 from spectral_irt.inference.tails import quantile, upper
+from spectral_irt.persons.ordered_people import OrderedPeople
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.ordered import OrderedResponses
 
 PEOPLE, ITEMS = 4_000, 200  # 0.6 s of CPU at most: some products of people x items^2
 FEWEST_PEOPLE, FEWEST_ITEMS = 100, 4  # below, the sums are not normal; three items leave nothing to test
@@ -126,15 +129,18 @@ def beyond_ability(calibration: Calibration, responses: Responses, *, level: flo
     (False, False)
     """
     answers, beta, sampled = _looked_at(calibration, responses)
-    mixed = (answers.scores > 0) & (answers.scores < answers.counts)
-    if len(beta) < FEWEST_ITEMS or mixed.sum() < FEWEST_PEOPLE:
+    mixed = answers.mixed
+    if answers.n_items < FEWEST_ITEMS or mixed.sum() < FEWEST_PEOPLE:
         return None
     half = np.random.default_rng(1).permutation(answers.n_users) % 2
-    beta = apart(beta)
-    parts = pair_residuals(answers, beta, half)
-    halves = pair_sums(parts, beta)
+    if isinstance(answers, OrderedResponses):
+        parts, halves = ordered_pair_sums(OrderedPeople(answers, beta), half)
+    else:
+        beta = apart(beta)
+        parts = pair_residuals(answers, beta, half)
+        halves = pair_sums(parts, beta)
     everyone = both(*halves)
-    first, second = np.triu_indices(len(beta), 1)
+    first, second = np.triu_indices(answers.n_items, 1)
     tested = (everyone.n >= IN_COMMON) & (everyone.variance > 0)
     tested = tested[first, second]
     if not tested.any():
@@ -165,16 +171,18 @@ def beyond_ability(calibration: Calibration, responses: Responses, *, level: flo
 
 
 def _looked_at(calibration: Calibration, responses: Responses) -> tuple[Responses, Floats, bool]:
-    """The answers of some people to some items, and the difficulties of these."""
+    """The answers of some people to some items, and the difficulties, or thresholds, of these."""
     known = np.flatnonzero(calibration.measured)
     often = np.argsort(-responses.item_counts[known], kind="stable")[:ITEMS]
     items = np.sort(known[often])
-    answers, informed = responses, np.flatnonzero((responses.scores > 0) & (responses.scores < responses.counts))
+    answers, informed = responses, np.flatnonzero(responses.mixed)
     if len(informed) > PEOPLE:
         answers = answers.take_users(np.sort(np.random.default_rng(0).choice(informed, PEOPLE, replace=False)))
     if len(items) < responses.n_items:
         answers = answers.take_items(items)
     sampled = len(informed) > PEOPLE or len(items) < len(known)
+    if isinstance(responses, OrderedResponses):
+        return answers, calibration.thresholds[responses.steps.of_items(items)], sampled
     return answers, calibration.difficulty[items], sampled
 
 

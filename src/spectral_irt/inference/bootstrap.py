@@ -13,13 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.errors import OptionError, Words, option
-from spectral_irt.estimators.spectral import spectral_difficulty
+from spectral_irt.inference.answer_kinds import kind_of
 from spectral_irt.inference.tails import student_two_sided
-from spectral_irt.persons.abilities import Abilities, abilities
-from spectral_irt.persons.residuals import probabilities
-from spectral_irt.responses import Block, Responses
+from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.pack import pack_block
 
 Statistic = Callable[[Responses, Floats], dict[str, Floats]]
 
@@ -63,7 +60,7 @@ def bootstrap(
     Parameters
     ----------
     responses : Responses
-        Item codes are positions in `difficulty`.
+        Item codes are positions in `difficulty`; for ordered answers these are thresholds.
     statistic : callable
         `statistic(responses, difficulty)` gives named arrays, one number an item (or whatever it is about).
     replicates : int
@@ -87,13 +84,14 @@ def bootstrap(
         chosen = np.random.default_rng([seed, 0]).choice(responses.n_users, sample, replace=False)
         responses = responses.take_users(np.sort(chosen))
     observed = statistic(responses, difficulty)
-    known = abilities(responses, difficulty, "eap")
+    kind = kind_of(responses)
+    known = kind.abilities(responses, difficulty, "eap")
     drawn: dict[str, list[Floats]] = {name: [] for name in observed}
     for k in range(replicates):
         if progress:
             progress(f"replicate {k + 1} of {replicates}")
-        again = redraw(responses, difficulty, known, np.random.SeedSequence([seed, 1, k]))
-        beta = spectral_difficulty(again, se="none").difficulty if refit else difficulty
+        again = kind.redraw(responses, difficulty, known, np.random.SeedSequence([seed, 1, k]))
+        beta = kind.refit(again) if refit else difficulty
         beta = np.where(np.isfinite(difficulty), beta, np.nan)
         for name, values in statistic(again, beta).items():
             drawn[name].append(values)
@@ -112,28 +110,6 @@ def _check(replicates: int, level: float, sample: int | None) -> None:
         )
     if sample is not None and sample < 2:
         raise OptionError(option("sample"), f" is {sample}; it is a number of people, at least 2.")
-
-
-def redraw(responses: Responses, difficulty: Floats, known: Abilities, seed: np.random.SeedSequence) -> Responses:
-    """The same people shown the same items, with answers drawn from the model.
-
-    Answers to items without a difficulty are left out.
-    """
-    return responses.transform(_redraw, difficulty, persons=(known.ability, known.se), seed=seed)
-
-
-def _redraw(block: Block, ability: Floats, se: Floats, seed: np.random.SeedSequence, difficulty: Floats) -> Block:
-    rng = np.random.default_rng(seed)
-    theta = ability + se * rng.standard_normal(block.n_users)
-    # In this order draws belong to the cell (person, item), not to how it was answered: it is the same for any answers.
-    slots = (block.user_of_response() << 32) + block.items
-    slots.sort()
-    shown = Block(block.indptr, block.indptr[:-1], (slots & 0xFFFFFFFF).astype(np.int32))
-    known = np.isfinite(difficulty)
-    if not known[shown.items].all():
-        shown = shown.keep_items(np.where(known, np.arange(len(known)), -1).astype(np.int32))
-    wrong = rng.random(shown.n_responses) >= probabilities(shown, difficulty, theta)
-    return pack_block(shown.indptr, 2 * shown.items + wrong)
 
 
 def band(observed: Floats, drawn: Floats, level: float) -> Band:

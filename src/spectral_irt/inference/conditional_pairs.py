@@ -17,7 +17,7 @@ part, a C of rank one whose rows have the right sums is good enough.)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,8 +29,35 @@ from spectral_irt.responses.block import Floats, Ints
 GAP = 1e-5  # logits between any two difficulties, so that the quotient above keeps ten digits
 ROUNDS = 3  # of fitting row sums; the variance changes by less than a percent after that
 
-# People x items, zero where not answered: e, P, 1 where answered, and which half each person is in.
-Residuals = tuple[Floats, Floats, Floats, Ints]
+
+@dataclass(frozen=True, eq=False)
+class Residuals:
+    """People x items, zero where not answered.
+
+    Attributes
+    ----------
+    e, v : float arrays
+        x - E(x | score), and the variance of x given the score.
+    lean : float array
+        Third central moment over the variance: what e^2 gains, on average, with e.
+    p : float array
+        E(x | score).
+    seen : float array
+        1 where answered.
+    half : int array
+        Which half each person is in.
+    """
+
+    e: Floats
+    v: Floats
+    lean: Floats
+    p: Floats
+    seen: Floats
+    half: Ints
+
+    def of(self, half: int) -> Residuals:
+        mine = self.half == half
+        return Residuals(*(each[mine] for each in (self.e, self.v, self.lean, self.p, self.seen, self.half)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +110,11 @@ def pair_residuals(responses: Responses, beta: Floats, half: Ints) -> Prepared:
     An item's residuals are freed of their mean by a Newton step, so that items whose difficulty comes from elsewhere
     (anchors, a prior) share no more with each other for that.
     """
-    parts = responses.prepare(_residuals, beta, persons=(half,))
+    return centered(responses.prepare(_residuals, beta, persons=(half,)))
+
+
+def centered(parts: Prepared) -> Prepared:
+    """The residuals of each item freed of their mean."""
     off, v = parts.sum(_item_sums)
     shift = np.divide(off, v, out=np.zeros_like(off), where=v > 0)
     return parts.prepare(_centered, shift)
@@ -99,22 +130,22 @@ def _residuals(block: Block, half: Ints, beta: Floats) -> Residuals:
         p[where] = conditional_probabilities(block, beta)
         e[where] = block.right()
         e -= p
-    return e, p, seen, half[users]
+    return Residuals(e, p * (1 - p), (1 - 2 * p) * seen, p, seen, half[users])
 
 
 def _item_sums(part: Residuals) -> tuple[Floats, Floats]:
-    e, p, _, _ = part
-    return e.sum(axis=0), (p * (1 - p)).sum(axis=0)
+    return part.e.sum(axis=0), part.v.sum(axis=0)
 
 
 def _centered(part: Residuals, shift: Floats) -> Residuals:
-    e, p, seen, half = part
-    return e - p * (1 - p) * shift, p, seen, half
+    return replace(part, e=part.e - part.v * shift)
 
 
 def pair_sums(parts: Prepared, beta: Floats) -> tuple[PairSums, PairSums]:
     """The sums of either half of the people."""
-    first, second = (_finished(parts.sum(_pair_products, k), beta) for k in (0, 1))
+    first, second = (
+        finished(parts.sum(pair_products, k), _expected(parts.sum(_probabilities, k), beta)) for k in (0, 1)
+    )
     return first, second
 
 
@@ -123,18 +154,22 @@ def both(one: PairSums, other: PairSums) -> PairSums:
     return PairSums(one.shared + other.shared, one.variance + other.variance, one.scale + other.scale, one.n + other.n)
 
 
-def _pair_products(part: Residuals, half: int) -> Floats:
-    """Over people who answered both: e_i e_j + P_i P_j, P_j, the two variances, V_i, 1."""
-    mine = part[3] == half
-    e, p, seen = (each[mine] for each in part[:3])
-    v = p * (1 - p)
+def _probabilities(part: Residuals, half: int) -> Floats:
+    """Over people who answered both: P_i P_j, P_j."""
+    part = part.of(half)
+    return np.array([part.p.T @ part.p, part.seen.T @ part.p])
+
+
+def pair_products(part: Residuals, half: int) -> Floats:
+    """Over people who answered both: e_i e_j, the two variances, V_i, 1."""
+    part = part.of(half)
+    e, v, seen = part.e, part.v, part.seen
     c = rank_one(v, seen)
-    lean, squares, c2 = (1 - 2 * p) * c, e * e, c * c
+    lean, squares, c2 = part.lean * c, e * e, c * c
     less = c2.T @ c2
     return np.array(
         [
-            e.T @ e + p.T @ p,
-            seen.T @ p,
+            e.T @ e,
             v.T @ v - lean.T @ lean - less,
             squares.T @ squares - less,
             v.T @ seen,
@@ -154,13 +189,20 @@ def rank_one(v: Floats, seen: Floats) -> Floats:
     return c
 
 
-def _finished(sums: Floats, beta: Floats) -> PairSums:
-    products, other, model, shown, v, n = sums
+def _expected(sums: Floats, beta: Floats) -> Floats:
+    """The sum of C_ij, exactly."""
+    products, other = sums
     eps = np.exp(beta.mean() - beta)
     away = eps[:, None] - eps
     np.fill_diagonal(away, 1.0)
     weighted = eps[:, None] * other
-    shared = products - (weighted - weighted.T) / away
+    return np.asarray((weighted - weighted.T) / away - products)
+
+
+def finished(sums: Floats, expected: Floats) -> PairSums:
+    """From sums of products, and the sum of C_ij."""
+    products, model, shown, v, n = sums
+    shared = products - expected
     np.fill_diagonal(shared, 0.0)
     variance = np.maximum(model, shown)
     np.fill_diagonal(variance, 0.0)
@@ -173,9 +215,8 @@ def along(parts: Prepared, direction: Floats, half: int) -> float:
 
 
 def _along(part: Residuals, direction: Floats, half: int) -> float:
-    mine = part[3] == half
-    e, p, seen = (each[mine] for each in part[:3])
-    c = rank_one(p * (1 - p), seen) * direction
-    e = e * direction
+    part = part.of(half)
+    c = rank_one(part.v, part.seen) * direction
+    e = part.e * direction
     each = e.sum(axis=1) ** 2 - (e * e).sum(axis=1) + c.sum(axis=1) ** 2 - (c * c).sum(axis=1)
     return float(each @ each)

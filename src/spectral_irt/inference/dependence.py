@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import DesignError, OptionError, listed, option
+from spectral_irt.inference.answer_kinds import kind_of
 from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
 from spectral_irt.inference.residual_components import Components, residual_components
-from spectral_irt.inference.residual_pairs import ALL_PAIRS, Pairs, pairs_of, residual_matrices
+from spectral_irt.inference.residual_pairs import ALL_PAIRS, Pairs, pairs_of
 from spectral_irt.inference.tails import two_sided
-from spectral_irt.persons.abilities import abilities
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import make_table
@@ -174,7 +174,7 @@ def local_dependence(
     if sample is not None and sample < answers.n_users:  # the same people that the bootstrap takes
         chosen = np.random.default_rng([seed, 0]).choice(answers.n_users, sample, replace=False)
         answers = answers.take_users(np.sort(chosen))
-    beta = calibration.difficulty
+    beta = calibration.thresholds
     shown = TOP if top is None and answers.n_items > ALL_PAIRS else top
     pairs, components = _look(answers, beta, min_users, shown, n_components)
     if not pairs.n_pairs:
@@ -210,10 +210,11 @@ def _check(top: int | None, min_users: int, n_components: int, sample: int | Non
 def _look(
     answers: Responses, beta: Floats, min_users: int, top: int | None, n_components: int
 ) -> tuple[Pairs, Components]:
-    theta = abilities(answers, beta, "wle").ability
-    raw = residual_matrices(answers, beta, theta, standardized=False)
+    kind = kind_of(answers)
+    theta = kind.abilities(answers, beta, "wle").ability
+    raw = kind.residuals(answers, beta, theta, standardized=False)
     pairs = pairs_of(raw, answers.n_items, min_users=min_users, top=top)
-    standard = residual_matrices(answers, beta, theta, standardized=True)
+    standard = kind.residuals(answers, beta, theta, standardized=True)
     return pairs, residual_components(standard, answers.n_items, n_components, min_users=min_users)
 
 

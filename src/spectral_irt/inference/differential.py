@@ -15,7 +15,7 @@ chance; B otherwise.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,13 +27,16 @@ from spectral_irt.inference.agreement import agree
 from spectral_irt.inference.differential_words import differential_finding
 from spectral_irt.inference.mantel_haenszel import mantel_haenszel
 from spectral_irt.inference.nonuniform import nonuniform_columns, nonuniform_findings
+from spectral_irt.inference.ordered_differential import threshold_contrasts
+from spectral_irt.inference.ordered_groups import groups_like
 from spectral_irt.inference.splits import Split, by_label
-from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
+from spectral_irt.inference.subgroups import Subgroups
 from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, holm, two_sided
 from spectral_irt.inference.wald import WaldTest, compare_groups, weighted_spread
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.labels import positions
+from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.tables import make_table
 
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
@@ -67,6 +70,8 @@ class Differential:
     anchors : labels
         The items that the groups were centered on.
     findings : tuple of Finding
+    steps : mapping of columns
+        Of ordered answers: a row for each threshold and focal group; see `thresholds`.
     """
 
     contrasts: Columns
@@ -76,6 +81,7 @@ class Differential:
     reference: str
     anchors: NDArray[Any]
     findings: tuple[Finding, ...]
+    steps: Columns = field(default_factory=dict)
 
     def table(self) -> Any:
         """Every item in every focal group against the reference group.
@@ -99,6 +105,15 @@ class Differential:
         largest contrast between any two groups, `harder_for` and `easier_for`, and `delta` the same in ETS units.
         """
         return make_table(self.items, self.groups.everyone.frame_kind)
+
+    def thresholds(self) -> Any:
+        """Of ordered answers, every threshold in every focal group against the reference group.
+
+        `item, category, group, reference, threshold, threshold_reference, contrast, se, z, p, p_bh`, on the items that
+        have somebody in every category in each group; `table()` has `uneven, uneven_df, uneven_p, uneven_p_bh`, whether
+        the contrasts of an item's thresholds differ.
+        """
+        return make_table(self.steps, self.groups.everyone.frame_kind)
 
     @property
     def nonuniform_tested(self) -> bool:
@@ -166,7 +181,7 @@ def differential(
         raise OptionError(f"level is {level}; it must lie between 0 and 1.")
     split, findings = _large_enough(responses, by_label(responses, groups), min_users)
     focal = _focal_groups(split, reference)
-    found = calibrate_groups(responses, split, estimator_like(calibration))
+    found = groups_like(calibration, responses, split)
     test = compare_groups(found)
     chosen = _anchor_mask(found, anchors)
     if isinstance(anchors, str) and anchors == "purified":
@@ -183,8 +198,12 @@ def differential(
         findings += nonuniform_findings(contrasts)
     if isinstance(anchors, str):
         findings += _too_many(items)
-    anchored = found.items[chosen]
-    return Differential(contrasts, items, test, centered, split.names[base], anchored, tuple(findings))
+    anchored, of_steps = found.items[chosen], {}
+    if isinstance(responses, OrderedResponses):
+        uneven = threshold_contrasts(calibration, responses, split, focal, base, found.items, chosen, level)
+        contrasts, of_steps = contrasts | uneven.items, uneven.steps
+        findings += uneven.findings
+    return Differential(contrasts, items, test, centered, split.names[base], anchored, tuple(findings), of_steps)
 
 
 # ------------------------------------------------------------------------------------------- groups
@@ -207,8 +226,7 @@ def _large_enough(data: Responses, split: Split, min_users: int) -> tuple[Split,
                 f"{alone:,} of {data.n_users:,} people are in no group and were left out of the comparison.",
             )
         )
-    informative = (data.scores > 0) & (data.scores < data.counts)
-    sizes = np.bincount(split.group[informative & (split.group >= 0)], minlength=split.n_groups)
+    sizes = np.bincount(split.group[data.mixed & (split.group >= 0)], minlength=split.n_groups)
     small = sizes < min_users
     if not small.any():
         return split, findings

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.inference.bootstrap import redraw
+from spectral_irt.inference.answer_kinds import kind_of
 from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.tails import upper
-from spectral_irt.persons.abilities import Abilities, abilities
+from spectral_irt.persons.abilities import Abilities
 from spectral_irt.persons.residuals import ERRATIC as LIMIT
-from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
+from spectral_irt.persons.residuals import MeanSquares
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 
@@ -84,13 +84,13 @@ def erratic_people(
     Parameters
     ----------
     responses, difficulty
-        Item codes are positions in `difficulty`.
+        Item codes are positions in `difficulty`; for ordered answers these are thresholds.
     known : optional
         Warm's abilities of everyone and the fit of everyone at these, where they have been computed.
     level : float
         At which a finding says so.
     """
-    informed = np.flatnonzero((responses.scores > 0) & (responses.scores < responses.counts))
+    informed = np.flatnonzero(responses.mixed)
     if len(informed) < FEWEST:
         return None
     answers_each = float(responses.counts[informed].mean())
@@ -110,7 +110,7 @@ def erratic_people(
         return None
     posterior = shrunken(measured)
     seeds = np.random.SeedSequence([0, 2]).spawn(REPLICATES)
-    again = (redraw(people, difficulty, posterior, seed) for seed in seeds)
+    again = (kind_of(people).redraw(people, difficulty, posterior, seed) for seed in seeds)
     drawn = [_share(measures(each, difficulty)[1]) for each in again]
     total = sum(number for _, number in drawn)
     if not total:
@@ -141,8 +141,9 @@ def shrunken(measured: Abilities) -> Abilities:
 
 def measures(responses: Responses, difficulty: Floats) -> tuple[Abilities, MeanSquares]:
     """Warm's abilities, and how well people fit at these."""
-    measured = abilities(responses, difficulty, "wle")
-    return measured, person_mean_squares(responses, difficulty, measured.ability)
+    kind = kind_of(responses)
+    measured = kind.abilities(responses, difficulty, "wle")
+    return measured, kind.person_fit(responses, difficulty, measured.ability)
 
 
 def _those(numbers: Any, chosen: Ints) -> Any:

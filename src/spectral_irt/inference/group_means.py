@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.errors import OptionError
+from spectral_irt.inference.answer_kinds import kind_of
 from spectral_irt.inference.marginal_reliability import sample_of_people
-from spectral_irt.persons.abilities import COLLAPSED, Abilities, abilities
+from spectral_irt.persons.abilities import COLLAPSED, Abilities
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.grouping import by_label
@@ -67,7 +68,7 @@ def _row(responses: Responses, difficulty: Floats, ability: Floats, members: Any
 def _latent(people: Responses, difficulty: Floats) -> tuple[float, float, float]:
     """Mean of the population, its standard error, and the standard deviation."""
     try:
-        found = abilities(sample_of_people(people), difficulty, "eap")
+        found = kind_of(people).abilities(sample_of_people(people), difficulty, "eap")
     except OptionError:  # too few people, who do not differ
         return np.nan, np.nan, np.nan
     answered = found.ability[found.n > 0]

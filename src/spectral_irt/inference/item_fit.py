@@ -9,8 +9,9 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import listed
+from spectral_irt.inference.answer_kinds import kind_of
 from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
-from spectral_irt.inference.conditional_fit import ConditionalStatistics, conditional_statistics
+from spectral_irt.inference.conditional_fit import ConditionalStatistics
 from spectral_irt.inference.fit_statistics import ItemStatistics
 from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.tails import benjamini_hochberg, quantile, two_sided
@@ -127,7 +128,7 @@ def bootstrap_limits(
     """
 
     def statistic(answers: Responses, difficulty: Floats) -> dict[str, Floats]:
-        squares = conditional_statistics(answers, difficulty).mean_squares
+        squares = kind_of(answers).item_fit(answers, difficulty)[0]
         return {"infit_conditional": squares.infit, "outfit_conditional": squares.outfit}
 
     bands = run_bootstrap(

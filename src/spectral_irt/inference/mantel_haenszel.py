@@ -6,7 +6,8 @@ to say. In each stratum k an item has a table of right and wrong by group, A_k B
     alpha = sum_k A_k D_k / N_k  /  sum_k B_k C_k / N_k,
 
 the common odds ratio; log alpha estimates how much harder the item is for the focal group. It needs no difficulties
-at all, which makes it a check on those that have them.
+at all, which makes it a check on those that have them. Ordered answers have Mantel's statistic and Cox's estimate in
+its place (`ordered_differential.py`).
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from spectral_irt.inference.ordered_differential import mantel_sums
 from spectral_irt.inference.splits import item_sets
 from spectral_irt.inference.tails import chi2_tail
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.ordered import OrderedResponses
 
 CELLS = 2_000_000  # strata x items at a time
 
@@ -66,6 +69,12 @@ def mantel_haenszel(responses: Responses, focal: NDArray[np.bool_]) -> MantelHae
     if not n_strata:
         nothing = np.full(m, np.nan)
         return MantelHaenszel(nothing, nothing, nothing, nothing, matched)
+    if isinstance(responses, OrderedResponses):
+        away, variance = mantel_sums(responses, stratum, focal)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = np.where(variance > 0, [away / variance, 1 / np.sqrt(variance), away**2 / variance], np.nan)
+        log_odds, se, statistic = found
+        return MantelHaenszel(log_odds, se, statistic, chi2_tail(statistic, 1), matched)
     tables = _tables(responses, stratum, focal, n_strata)
     sums = np.zeros((8, m))
     step = max(1, CELLS // max(m, 1))
@@ -86,7 +95,7 @@ def _match(responses: Responses, focal: NDArray[np.bool_]) -> tuple[Ints, int, f
     """The stratum of each person (-1: none), how many there are, and the share of informative people in one."""
     keys = np.stack([item_sets(responses), responses.scores], axis=1)
     stratum = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
-    informative = (responses.scores > 0) & (responses.scores < responses.counts)
+    informative = responses.mixed
     users, others = (np.bincount(stratum, weights=each & informative) for each in (focal, ~focal))
     both = (users > 0) & (others > 0)
     code = np.where(both, np.cumsum(both) - 1, -1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.errors import OptionError
-from spectral_irt.persons.abilities import abilities
+from spectral_irt.inference.answer_kinds import kind_of
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
@@ -65,7 +65,7 @@ def marginal_reliability(responses: Responses, difficulty: Floats) -> Marginal |
     0.294
     """
     try:
-        found = abilities(sample_of_people(responses), difficulty, "eap")
+        found = kind_of(responses).abilities(sample_of_people(responses), difficulty, "eap")
     except OptionError:  # too few people, who do not differ
         return None
     answered = found.n > 0

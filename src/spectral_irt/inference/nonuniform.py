@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import DesignError, listed
 from spectral_irt.inference.agreement import agree
+from spectral_irt.inference.ordered_groups import groups_like
 from spectral_irt.inference.splits import Split, divide
-from spectral_irt.inference.subgroups import calibrate_groups, estimator_like
 from spectral_irt.inference.tails import benjamini_hochberg, two_sided
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
@@ -50,8 +50,7 @@ def nonuniform_columns(
     m = len(items)
     values = np.full((3, len(focal), m), np.nan)
     cells = _cells(calibration, responses, split)
-    informative = (responses.scores > 0) & (responses.scores < responses.counts)
-    inside = informative & (cells.group >= 0)
+    inside = responses.mixed & (cells.group >= 0)
     sizes = np.bincount(cells.group[inside], minlength=cells.n_groups).reshape(-1, 2)
     enough = sizes.min(axis=1) >= min_users
     compared = [k for k in focal if enough[k]] if enough[base] else []
@@ -69,7 +68,7 @@ def nonuniform_columns(
 
 def _cells(calibration: Calibration, responses: Responses, split: Split) -> Split:
     """The less able and the more able of each group, side by side, cut at the same ability."""
-    half = divide(responses, "ability", difficulty=calibration.difficulty)
+    half = divide(responses, "ability", difficulty=calibration.thresholds)
     code = np.where((split.group >= 0) & (half.group >= 0), 2 * split.group + half.group, -1)
     return Split(tuple(f"{name}, {part}" for name in split.names for part in half.names), code)
 
@@ -93,7 +92,7 @@ def _interactions(
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = calibrate_groups(data, cells.keep(wanted), estimator_like(calibration))
+            found = groups_like(calibration, data, cells.keep(wanted))
     except DesignError:  # the halves are too thin to be calibrated on their own
         return values
     place = positions(found.items, items)

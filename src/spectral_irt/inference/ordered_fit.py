@@ -35,7 +35,7 @@ from spectral_irt.model import category_probabilities
 from spectral_irt.persons.ordered_people import OrderedPeople
 from spectral_irt.persons.residuals import MeanSquares, standardized
 from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.ordered import Rows, Steps, answered_items
+from spectral_irt.responses.ordered import OrderedResponses, Rows, Steps, answered_items
 
 LEAST = 1e-12  # of a variance: nothing is more certain
 CELLS = 500_000
@@ -44,11 +44,12 @@ ROUNDING = 1e-6  # a standard error below this is one of rounding
 
 @dataclass(frozen=True, eq=False)
 class AnswerMoments:
-    """Mean, variance and fourth central moment of every answer of every pattern, by item within a pattern."""
+    """Mean, variance, third and fourth central moment of every answer of every pattern, by item within a pattern."""
 
     indptr: Ints
     mean: Floats
     variance: Floats
+    third: Floats
     fourth: Floats
 
 
@@ -59,11 +60,13 @@ def by_item(rows: Rows) -> Rows:
     return Rows(rows.indptr, rows.items[order], rows.counts, rows.scores, rows.most)
 
 
-def _moments(p: Floats) -> tuple[Floats, Floats, Floats]:
+def _moments(p: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     k = np.arange(p.shape[-1], dtype=float)
     mean = p @ k
     away = k - mean[..., None]
-    return mean, (p * away**2).sum(axis=-1), (p * away**4).sum(axis=-1)
+    square = away * away
+    second = p * square
+    return mean, second.sum(axis=-1), (second * away).sum(axis=-1), (second * square).sum(axis=-1)
 
 
 def moments_at(people: OrderedPeople, ability: Floats) -> AnswerMoments:
@@ -71,7 +74,7 @@ def moments_at(people: OrderedPeople, ability: Floats) -> AnswerMoments:
     rows = by_item(people.patterns.rows)
     cumulated = people.steps.cumulated(people.thresholds)
     theta = np.repeat(np.where(np.isfinite(ability), ability, 0.0), rows.counts)
-    found = [np.empty(len(theta)) for _ in range(3)]
+    found = [np.empty(len(theta)) for _ in range(4)]
     size = max(1, CELLS // cumulated.shape[1])
     for start in range(0, len(theta), size):
         part = slice(start, start + size)
@@ -86,7 +89,7 @@ def moments_given_score(people: OrderedPeople) -> AnswerMoments:
     rows = by_item(people.patterns.rows)
     steps = people.steps
     cumulated = padded(steps, people.thresholds)
-    found = [np.zeros(len(rows.items)) for _ in range(3)]
+    found = [np.zeros(len(rows.items)) for _ in range(4)]
     # The place of a pattern goes through `pattern_parts` in the place of its number of people.
     parts = people.responses.engine.hold(pattern_parts(rows, np.arange(len(rows.counts)), steps))
     for places, counts, *each in parts.map(_part_moments, cumulated):
@@ -97,7 +100,7 @@ def moments_given_score(people: OrderedPeople) -> AnswerMoments:
     return AnswerMoments(rows.indptr, *found)
 
 
-def _part_moments(part: PatternPart, cumulated: Floats) -> tuple[Ints, Ints, Floats, Floats, Floats]:
+def _part_moments(part: PatternPart, cumulated: Floats) -> tuple[Ints, Ints, Floats, Floats, Floats, Floats]:
     return part.people.astype(np.int64), part.counts, *_moments(part_given(part, cumulated).p)
 
 
@@ -153,8 +156,11 @@ def item_mean_squares(people: OrderedPeople, moments: AnswerMoments) -> MeanSqua
     )
 
 
-def conditional_item_mean_squares(people: OrderedPeople, given: AnswerMoments) -> MeanSquares:
-    """Infit and outfit of every item given the total scores, with standard errors that allow for its thresholds."""
+def conditional_item_mean_squares(people: OrderedPeople, given: AnswerMoments) -> tuple[MeanSquares, Floats]:
+    """Infit and outfit of every item given the total scores, and the standard error of the infit.
+
+    Standardized forms and errors allow for the thresholds of the item, which were estimated.
+    """
     steps, rows = people.steps, people.patterns.rows
     found = item_mean_squares(people, given)
     parts = people.responses.engine.hold(pattern_parts(rows, people.patterns.count, steps))
@@ -162,7 +168,7 @@ def conditional_item_mean_squares(people: OrderedPeople, given: AnswerMoments) -
     moments, r, s, expected = parts.sum(_directions, padded(steps, people.thresholds), codes, steps)
     off = OrderedLikelihood(people.responses).passed - expected
     n, v, var_in, var_out = moments
-    z_in, z_out = np.full(steps.n_items, np.nan), np.full(steps.n_items, np.nan)
+    z_in, z_out, infit_se = (np.full(steps.n_items, np.nan) for _ in range(3))
     for i in range(steps.n_items):
         mine = slice(steps.first[i], steps.first[i] + steps.counts[i])
         k = int(steps.counts[i])
@@ -176,10 +182,12 @@ def conditional_item_mean_squares(people: OrderedPeople, given: AnswerMoments) -
             left = max(variance - c @ r[which, mine], 0.0)
             q = np.sqrt(left) / size
             q = q if q > ROUNDING else 0.0
+            if not which:
+                infit_se[i] = q
             with np.errstate(divide="ignore", invalid="ignore"):
                 adjusted = np.array(max(square - c @ off[mine] / size, 0.0))
                 z[i] = standardized(adjusted, np.array(q))
-    return MeanSquares(found.n, found.infit, z_in, found.outfit, z_out)
+    return MeanSquares(found.n, found.infit, z_in, found.outfit, z_out), infit_se
 
 
 def _directions(
@@ -187,7 +195,7 @@ def _directions(
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Per item: n, sum V and the sums of Var f; per threshold r of both kinds; S of each item; and expected passes."""
     p = part_given(part, cumulated).p
-    mean, v, fourth = _moments(p)
+    mean, v, _, fourth = _moments(p)
     k = np.arange(p.shape[2], dtype=float)
     there = part.items < steps.n_items
     v = np.maximum(v, LEAST)
@@ -219,26 +227,37 @@ def person_mean_squares(people: OrderedPeople, moments: AnswerMoments) -> MeanSq
     )
 
 
+def spread_squares(found: MeanSquares, known: NDArray[np.bool_]) -> MeanSquares:
+    """Of all items: NaN for those without an estimate."""
+    if known.all():
+        return found
+    columns = []
+    for name in ("n", "infit", "infit_z", "outfit", "outfit_z"):
+        full = np.full(len(known), 0.0 if name == "n" else np.nan)
+        full[known] = getattr(found, name)
+        columns.append(full)
+    return MeanSquares(*columns)
+
+
 def informative(people: OrderedPeople) -> Floats:
     """1 for people whose total score is neither the lowest nor the highest, on two items at least."""
     return people.patterns.rows.informative[people.patterns.of_person].astype(float)
 
 
-def cronbach_alpha(people: OrderedPeople) -> float:
+def cronbach_alpha(responses: OrderedResponses) -> float | None:
     """alpha = k / (k - 1) (1 - sum of the items' variances / variance of the total), for people who answered all.
 
-    For right and wrong answers it is KR-20. NaN for fewer than two items or people.
+    For right and wrong answers it is KR-20. None for fewer than two items or people, or equal scores.
     """
-    responses = people.responses
     m = responses.n_items
     complete = responses.counts == m
     n = int(complete.sum())
     if m < 2 or n < 2:
-        return float("nan")
-    first, second = responses.thresholds.sum(_category_sums, people.steps, persons=(complete.astype(float),))
+        return None
+    first, second = responses.thresholds.sum(_category_sums, responses.steps, persons=(complete.astype(float),))
     items = float(np.sum(second - first**2 / n)) / (n - 1)
     total = float(np.var(responses.scores[complete], ddof=1))
-    return m / (m - 1) * (1 - items / total) if total > 0 else float("nan")
+    return m / (m - 1) * (1 - items / total) if total > 0 else None
 
 
 def _category_sums(block: Block, used: Floats, steps: Steps) -> tuple[Floats, Floats]:

@@ -107,7 +107,7 @@ def ability_split(calibration: Calibration, responses: Responses, *, level: floa
         compared=f"{sizes[0]:,} | {sizes[1]:,} people",
         columns={"item": labels, "z": z, "p": item_p, "p_holm": holm(item_p), "p_bh": benjamini_hochberg(item_p)},
         frame_kind=responses.frame_kind,
-        findings=_findings(p, z, labels) if p < level else (),
+        findings=unequal_halves(p, z, labels) if p < level else (),
         z=z,
         sizes=sizes,
     )
@@ -151,7 +151,7 @@ def _information(linear: Floats, products: Floats, variance: Floats, beta: Float
     return covariance
 
 
-def _findings(p: float, z: Floats, labels: Floats) -> tuple[Finding, ...]:
+def unequal_halves(p: float, z: Floats, labels: Floats) -> tuple[Finding, ...]:
     order = np.argsort(-np.abs(z), kind="stable")
     certain = order[holm(two_sided(z))[order] < EACH]
     most = f", above all {listed(labels[certain])}" if len(certain) else ""

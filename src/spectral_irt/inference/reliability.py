@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.inference.answer_kinds import people_with
 from spectral_irt.inference.marginal_reliability import Marginal
+from spectral_irt.inference.ordered_fit import cronbach_alpha
 from spectral_irt.persons.abilities import Abilities
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.ordered import OrderedResponses
 
 SAME = 1e-9  # logits: people whose items differ by less met the same
 TARGETED, FEW = 0.3, 30  # a correlation that is said, and people from whom it is worth saying
@@ -91,6 +94,8 @@ class Reliability:
     kr20 : float or None
         Kuder-Richardson 20, which is Cronbach's alpha of right and wrong: the reliability of the raw score. For
         complete data only.
+    alpha : float or None
+        Cronbach's alpha of ordered answers, in the place of `kr20`.
     persons, items : Separation
         "Model" separation: with standard errors that hold if the data fit the model. Extreme scores are left out.
     persons_real, items_real : Separation
@@ -128,14 +133,19 @@ class Reliability:
     targeting: float
     form_correlation: float | None
     method: str
+    alpha: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
+    @property
+    def _quoted(self) -> list[tuple[str, float]]:
+        named = (("EAP reliability", self.eap_reliability), ("KR-20", self.kr20), ("alpha", self.alpha))
+        return [(name, value) for name, value in named if value is not None]
+
     def text(self) -> str:
         """Every reliability of the people under its name, the one to quote first; what does not exist is left out."""
-        quoted = [("EAP reliability", self.eap_reliability), ("KR-20", self.kr20)]
-        parts = [", ".join(f"{name} {value:.2f}" for name, value in quoted if value is not None)]
+        parts = [", ".join(f"{name} {value:.2f}" for name, value in self._quoted)]
         without, everybody = self.persons.reliability, self.persons_with_extremes.reliability
         if self.method != "eap" and np.isfinite(without):  # of posterior means, spread less error says nothing
             with_them = f", {everybody:.2f} with them" if self.method == "wle" else ""  # under "ml" they are infinite
@@ -152,10 +162,7 @@ class Reliability:
     def __repr__(self) -> str:
         rows = [("persons", self.persons), ("with extremes", self.persons_with_extremes)]
         rows += [("persons, real", self.persons_real), ("items", self.items), ("items, real", self.items_real)]
-        quoted = [("EAP reliability", self.eap_reliability), ("KR-20", self.kr20)]
-        lines = [
-            ", ".join(f"{name} {value:.3f}" for name, value in quoted if value is not None) or "no EAP reliability"
-        ]
+        lines = [", ".join(f"{name} {value:.3f}" for name, value in self._quoted) or "no EAP reliability"]
         lines += [f"{'':14}{'n':>9}{'mean':>8}{'sd':>7}{'rmse':>7}{'separation':>12}{'strata':>8}{'reliability':>13}"]
         lines += [
             f"{name:14}{s.n:>9,}{s.mean:>8.2f}{s.sd:>7.2f}{s.rmse:>7.2f}{s.separation:>12.2f}{s.strata:>8.2f}"
@@ -236,7 +243,8 @@ def reliability(
         eap_people=0 if eap is None else eap.n,
         population_mean=None if eap is None else eap.mean,
         population_sd=None if eap is None else eap.sd,
-        kr20=kr20(responses),
+        kr20=None if isinstance(responses, OrderedResponses) else kr20(responses),
+        alpha=cronbach_alpha(responses) if isinstance(responses, OrderedResponses) else None,
         persons=persons,
         persons_real=separation(found.ability[mixed], real[mixed]),
         persons_with_extremes=separation(found.ability[answered], found.se[answered]),
@@ -247,14 +255,17 @@ def reliability(
         n_lowest=int(np.sum(found.extreme & (found.score == 0))),
         n_highest=int(np.sum(found.extreme & (found.score > 0))),
         targeting=persons.mean - float(beta[ok].mean()) if ok.any() else float("nan"),
-        form_correlation=form_correlation(responses, beta, found.ability),
+        form_correlation=form_correlation(responses, calibration.thresholds, found.ability),
         method=found.method,
     )
 
 
 def form_correlation(responses: Responses, difficulty: Floats, ability: Floats) -> float | None:
-    """Correlation of ability with the mean difficulty of the items met; None where that is the same for everybody."""
-    met = responses.gather(_mean_difficulty, difficulty)
+    """Correlation of ability with the mean difficulty of the items met; None where that is the same for all."""
+    if isinstance(responses, OrderedResponses):
+        met = np.where(responses.counts > 0, people_with(responses, difficulty).levels(), np.nan)
+    else:
+        met = responses.gather(_mean_difficulty, difficulty)
     known = np.isfinite(met) & np.isfinite(ability)
     met, ability = met[known], ability[known]
     if len(met) < 2 or np.ptp(met) < SAME or np.ptp(ability) < SAME:

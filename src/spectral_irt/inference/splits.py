@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError
 from spectral_irt.model import prox
+from spectral_irt.persons.ordered_people import OrderedPeople
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.grouping import Split as Split
 from spectral_irt.responses.grouping import by_label as by_label
+from spectral_irt.responses.ordered import OrderedResponses, Steps, rows_of
 
 SPLITS = ("median", "mean", "ability", "scores")
 FORMS = 0.1  # share of the variance of abilities from which forms count as made for people of some ability
@@ -37,7 +39,7 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
         follow ability, among those who met items like theirs. Right for any pattern of missing answers. "scores": a
         group for every raw score. Labels say the group of each person (None, NaN or "": none).
     difficulty : float array, optional
-        Needed for "ability".
+        Needed for "ability": of the items, or of the thresholds of ordered answers.
 
     Examples
     --------
@@ -78,7 +80,7 @@ def _by_typical_score(responses: Responses, split: str) -> Split:
 
 def _by_score(responses: Responses) -> Split:
     scores = responses.scores
-    inside = (scores > 0) & (scores < responses.n_items)
+    inside = (scores > 0) & (scores < responses.most.max(initial=0))
     levels = np.unique(scores[inside])
     group = np.where(inside, np.searchsorted(levels, scores), -1)
     return Split(tuple(f"raw score = {level}" for level in levels), group)
@@ -90,23 +92,40 @@ def item_sets(responses: Responses) -> Ints:
     Every item has two random 64-bit numbers, and a set their sums: unequal sets do not meet.
     """
     code = np.random.default_rng(0).integers(2**64, size=(responses.n_items, 2), dtype=np.uint64)
-    keys = responses.gather(_sums, code)
+    if isinstance(responses, OrderedResponses):
+        keys = responses.thresholds.gather(_item_sums, responses.steps, code)
+    else:
+        keys = responses.gather(_sums, code)
     return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def _sums(block: Block, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    before = np.zeros((block.n_responses + 1, 2), dtype=np.uint64)
-    np.cumsum(code[block.items], axis=0, out=before[1:])  # modulo 2^64, like the differences
-    return before[block.indptr[1:]] - before[block.indptr[:-1]]
+    return _sums_of(block.indptr, block.items, code)
+
+
+def _item_sums(block: Block, steps: Steps, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    rows = rows_of(block, steps)
+    return _sums_of(rows.indptr, rows.items, code)
+
+
+def _sums_of(indptr: Ints, items: NDArray[np.int32], code: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    before = np.zeros((len(items) + 1, 2), dtype=np.uint64)
+    np.cumsum(code[items], axis=0, out=before[1:])  # modulo 2^64, like the differences
+    return before[indptr[1:]] - before[indptr[:-1]]
 
 
 # -------------------------------------------------------------------------------------- by ability
 
 
 def _by_ability(responses: Responses, difficulty: Floats) -> Split:
-    ability, level = responses.gather(ability_and_level, difficulty)
-    counts = responses.counts
-    informed = (responses.scores > 0) & (responses.scores < counts)
+    if isinstance(responses, OrderedResponses):
+        known = np.isfinite(responses.steps.mean(difficulty))
+        rest = responses if known.all() else responses.take_items(known)
+        people = OrderedPeople(rest, difficulty[responses.steps.of_items(np.flatnonzero(known))])
+        ability, level = np.nan_to_num(people.abilities("wle").ability), people.levels()
+    else:
+        ability, level = responses.gather(ability_and_level, difficulty)
+    counts, informed = responses.counts, responses.mixed
     ability = ability - _explained(ability, level, informed)
     cut = np.median(ability[informed]) if informed.any() else 0.0
     # Equal abilities differ in their last digits by the order of the answers, which must not decide on the group. Those

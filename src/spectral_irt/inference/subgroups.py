@@ -126,7 +126,7 @@ def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Su
     fits, informative = [], []
     for group in groups:
         part = group if kept.all() else group.take_items(kept)
-        informative.append(int(np.sum((part.scores > 0) & (part.scores < part.counts))))
+        informative.append(int(np.sum(part.mixed)))
         fit = type(make)(**make.get_params())
         if not isinstance(fit, ConditionalRasch) and everyone.n_items <= DENSE_ITEMS:
             fit.set_params(se="information" if _lands(fit) else "dense")  # the covariance is wanted too

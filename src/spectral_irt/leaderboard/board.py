@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Z95, Calibration
-from spectral_irt.errors import DesignError, OptionError, option
+from spectral_irt.errors import DesignError, OptionError, listed, option
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.clusters import clustered
@@ -79,8 +79,8 @@ class Leaderboard:
         if self.answers.n_users < 2:
             raise DesignError(
                 f"{self.answers.source}: a leaderboard compares models, and there is "
-                f"{self.answers.n_users or 'none'}. Read the "
-                "answers of two models or more."
+                f"{'only ' + listed(self.answers.users) if self.answers.n_users else 'none'}. Read the answers of "
+                "two models or more."
             )
         self._clusters = self._labels("clustered_by", clustered_by)
         benchmarks = self.source.attributes.get(BENCHMARK)
@@ -138,6 +138,11 @@ class Leaderboard:
     @cached_property
     def _fitted(self) -> tuple[Calibration, Floats | None]:
         self.tell("abilities of the models")
+        if self.by_prompt.counts.max(initial=0) < 2:
+            raise DesignError(
+                f"{self.answers.source}: no prompt was answered by two models, so that no two models can be compared. "
+                f"Prompts are {listed(self.answers.items)}. Read logs of the same benchmark, in the same version."
+            )
         dense = self.answers.n_users <= KEEP_COVARIANCE
         fit = _fit(self.by_prompt, "dense" if dense else "auto")
         made, covariance = fit.calibration_, fit.covariance() if dense else None

@@ -16,7 +16,7 @@ from spectral_irt.tables import Columns
 LEVEL = 0.05
 POWER = 0.8416  # standard normal quantile of 80%: the chance with which a difference is to be found
 FULL = 0.05  # share of cells with an answer from which dense products are faster than sparse ones
-ROWS = 4_000  # prompts multiplied at a time; counts below 16 million are exact in single precision
+ROWS = 4_000  # prompts multiplied at a time
 ALL = 450  # models up to which every pair is listed (100,000 rows); beyond, neighbors and the first against all
 
 
@@ -77,18 +77,22 @@ def differing(by_prompt: Responses) -> Floats:
     m = by_prompt.n_items
     if by_prompt.n_responses < FULL * m * by_prompt.n_users:
         return np.asarray(pair_counts(by_prompt, dense=True), dtype=float)
-    found: Floats = by_prompt.sum(_wins, m)
-    return found
-
-
-def _wins(block: Block, m: int) -> Floats:
-    """The same of a block, by products of dense strips of prompts: many times faster where most cells are filled."""
+    answered = by_prompt.gather(_dense, m)  # prompts x models, a byte each
     total = np.zeros((m, m))
-    halves = block.halves(m)
-    for start in range(0, block.n_users, ROWS):
-        right, wrong = (half[start : start + ROWS].toarray().astype(np.float32) for half in halves)
-        total += right.T @ wrong
+    complete = by_prompt.n_responses == answered.size
+    for start in range(0, len(answered), ROWS):
+        strip = answered[start : start + ROWS]
+        right = (strip == 1).astype(np.float32)
+        # Where every model answered, wrong is whatever is not right, and a symmetric product is half the work.
+        total += right.sum(axis=0)[:, None] - right.T @ right if complete else right.T @ (strip == 0).astype(np.float32)
     return total
+
+
+def _dense(block: Block, m: int) -> NDArray[np.int8]:
+    """1 for right, 0 for wrong, -1 for no answer."""
+    out = np.full((block.n_users, m), -1, dtype=np.int8)
+    out[block.user_of_response(), np.asarray(block.items)] = block.right()
+    return out
 
 
 def listed_pairs(m: int) -> tuple[Ints, Ints]:

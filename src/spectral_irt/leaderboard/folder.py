@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.analysis.folder import PROGRAM, written_with
-from spectral_irt.analysis.record import versions
+from spectral_irt.analysis.folder import written_with
+from spectral_irt.analysis.record import record_head
 from spectral_irt.errors import OutputError, for_shell, listed
 from spectral_irt.leaderboard.words import markdown
 from spectral_irt.plots.saving import write_figure
@@ -42,10 +42,9 @@ def record(board: Leaderboard) -> dict[str, Any]:
     slopes = board.slopes
     models = board.model_columns()
     return {
-        "program": PROGRAM,
+        **record_head(),
         "command": COMMAND,
         "outputs": [],
-        "versions": versions(),
         "input": {
             "source": board.answers.source,
             "metrics": list(board.source.metrics),

@@ -25,6 +25,7 @@ LIMITS = (
     0.8,
 )  # of residuals, beyond their average correlation, that make two models relatives
 LARGEST = 0.2  # of all models, in one family
+SHARED = 30  # prompts that two models both answered, for a correlation
 STRIP = 2_000
 PRODUCTS = 1e10  # multiplications for the correlations of all models: a second or so
 
@@ -36,6 +37,7 @@ def prompt_columns(answers: Responses, difficulty: Floats, slopes: Slopes) -> Co
     flag[slopes.negative] = "better models fail"
     flag[(right == n) & (n > 0)] = "all right"
     flag[(right == 0) & (n > 0)] = "all wrong"
+    flag[n == 1] = "one model"
     flag[n == 0] = "no answers"
     return {
         "prompt": answers.items,
@@ -73,7 +75,7 @@ def prompt_findings(columns: Columns) -> list[Finding]:
             severity = "warning" if code == "wrong_key" else "note"
             sentence = words.format(f"{len(some):,}")
             found.append(Finding(code, severity, sentence, remedy, tuple(labels[some].tolist())))  # type: ignore[arg-type]
-    alone = int(np.sum(columns["n"] == 1))
+    alone = int(np.sum(flag == "one model"))
     if alone:
         found.append(
             Finding(
@@ -163,6 +165,10 @@ def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> l
     size = np.sqrt(np.maximum(np.diag(gram), 1e-12))
     correlation = gram / np.outer(size, size)
     np.fill_diagonal(correlation, np.nan)
+    if by_prompt.n_responses < by_prompt.n_users * m:
+        correlation[by_prompt.sum(_answered_by_both, m) < SHARED] = np.nan
+    if np.all(np.isnan(correlation)):
+        return []
     beyond = np.nan_to_num(correlation - np.nanmean(correlation), nan=-1.0)
     groups: list[list[int]] = []
     for limit in LIMITS:  # of very many models, weaker ties would chain most of them together
@@ -173,6 +179,12 @@ def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> l
         if not groups or len(groups[0]) <= max(LARGEST * m, 10):
             break
     return groups
+
+
+def _answered_by_both(block: Block, m: int) -> Floats:
+    out = np.zeros((block.n_users, m), dtype=np.float32)
+    out[block.user_of_response(), np.asarray(block.items)] = 1
+    return (out.T @ out).astype(float)
 
 
 def _residual_gram(block: Block, easiness: Floats, ability: Floats, m: int) -> Floats:

@@ -21,14 +21,21 @@ TURNED = "With models as items and prompts as people: "
 
 def of_the_fit(findings: Iterable[Finding]) -> list[Finding]:
     """What the fit found; it speaks of items and people."""
-    kept = [one for one in findings if one.code not in OWN]
-    about_clusters = ("clustered", "few_clusters")
+    kept = [_apart(one) if one.code == "disconnected" else one for one in findings if one.code not in OWN]
+    fits_here = ("clustered", "few_clusters", "disconnected")
     return [
-        one
-        if one.code in about_clusters
-        else replace(one, sentence=TURNED + one.sentence[0].lower() + one.sentence[1:])
+        one if one.code in fits_here else replace(one, sentence=TURNED + one.sentence[0].lower() + one.sentence[1:])
         for one in kept
     ]
+
+
+def _apart(found: Finding) -> Finding:
+    return replace(
+        found,
+        sentence="The models fall into groups that share no prompts, so that nothing tells how models of different "
+        "groups compare; the standard error of those outside the largest group is infinite.",
+        remedy="Make a leaderboard of each group, or add a model that answered prompts of both.",
+    )
 
 
 def of_models(board: Leaderboard) -> list[Finding]:

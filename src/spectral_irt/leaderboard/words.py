@@ -66,10 +66,12 @@ def headline_text(board: Leaderboard) -> str:
         if first == 1
         else f"{first:,} models share the first tier: none of them is surely worse than {models['model'][0]}"
     )
+    last = int(models["tier"].max())
+    tiers = "One tier" if last == 1 else f"{last:,} tiers"
     metric = f" Right is what {', '.join(board.source.metrics)} says." if board.source.metrics else ""
     return (
         f"{answers.n_users:,} models, {answers.n_items:,} prompts, {answers.n_responses:,} answers. {lead}. "
-        f"{int(models['tier'].max()):,} tiers.{metric}"
+        f"{tiers}.{metric}"
     )
 
 

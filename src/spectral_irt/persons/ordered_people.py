@@ -97,6 +97,12 @@ class OrderedPeople:
         at_end = (rows.counts > 0) & ((rows.scores == 0) | (rows.scores == rows.most))
         return at_end[self.patterns.of_person]
 
+    def levels(self) -> Floats:
+        """The mean location of the items that each person answered; 0 without answers."""
+        rows = self.patterns.rows
+        total = rows.sums(self.steps.mean(self.thresholds)[rows.items])
+        return (total / np.maximum(rows.counts, 1))[self.patterns.of_person]
+
     def abilities(self, method: str = "wle", population: tuple[float, float] | None = None) -> Abilities:
         """The ability of every person: Warm's estimate, maximum likelihood, or the posterior mean."""
         check_option("method", method, METHODS)

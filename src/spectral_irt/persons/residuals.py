@@ -14,13 +14,16 @@ and z = 3 (cbrt(mean square) - 1) / q + q / 3 is about standard normal (Wilson &
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.ordered_ability import answer_moments
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints, fill_scaled
+from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.tables import Columns
 
 ERRATIC = 2.0  # standardized infit or outfit above which a person answers less predictably than the model says
@@ -95,18 +98,28 @@ def _person_sums(block: Block, theta: Floats, difficulty: Floats) -> tuple[Float
 
 @dataclass(frozen=True, eq=False)
 class Residuals:
-    """Every answer: positions of person and item, whether it is right, P(right), and z = (x - P) / sqrt(P (1 - P))."""
+    """Every answer x: positions of person and item, x (right is 1), what is expected, and z = (x - E) / sqrt(V)."""
 
     person: Ints
     item: Ints
-    right: NDArray[np.bool_]
+    answer: NDArray[Any]
     expected: Floats
     z: Floats
 
 
 def residuals(responses: Responses, difficulty: Floats, ability: Floats) -> Residuals:
-    """Every answer beside what is expected of it, NaN where difficulty or ability is; for few people."""
+    """Every answer beside what is expected of it, NaN where difficulty or ability is; for few people.
+
+    Of ordered answers `difficulty` has the thresholds.
+    """
     person, item, right = responses.answers()
+    if isinstance(responses, OrderedResponses):
+        known = np.isfinite(responses.steps.mean(difficulty))[item] & np.isfinite(ability)[person]
+        cumulated = responses.steps.cumulated(np.nan_to_num(difficulty))
+        mean, variance, _ = answer_moments(np.where(known, ability[person], 0.0), item, cumulated)
+        mean = np.where(known, mean, np.nan)
+        z = (right - mean) / np.sqrt(np.maximum(variance, CERTAIN))
+        return Residuals(person, item.astype(np.int64), right, mean, z)
     p = responses.gather(_probabilities, difficulty, persons=(ability,))
     with np.errstate(invalid="ignore", divide="ignore"):
         return Residuals(person, item.astype(np.int64), right, p, (right - p) / np.sqrt(p * (1 - p)))
@@ -118,9 +131,9 @@ def residual_columns(responses: Responses, difficulty: Floats, ability: Floats) 
     return {
         "person": responses.users[found.person],
         "item": responses.items[found.item],
-        "response": found.right.astype(np.int64),
+        "response": found.answer.astype(np.int64),
         "expected": found.expected,
-        "residual": found.right - found.expected,
+        "residual": found.answer - found.expected,
         "z": found.z,
     }
 

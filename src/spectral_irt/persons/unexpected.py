@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 
+from spectral_irt.errors import OptionError, listed
 from spectral_irt.persons.abilities import Abilities
 from spectral_irt.persons.residuals import ERRATIC, MeanSquares, residuals
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.labels import positions
+from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.tables import Columns
 
 EACH = 3  # answers of a person
 MOST = 1_000  # answers of all: what somebody can look at
+
+
+def people_at(responses: Responses, people: Sequence[Any]) -> Ints:
+    """Positions of these people, by label."""
+    place = positions(people, responses.users)
+    unknown = [label for label, k in zip(people, place.tolist(), strict=True) if k < 0]
+    if unknown:
+        raise OptionError(f"unknown people {listed(unknown)}; the responses have {listed(responses.users)}.")
+    return place
 
 
 def unexpected_columns(
@@ -28,6 +43,8 @@ def unexpected_columns(
 
     Parameters
     ----------
+    difficulty : float array
+        Of the items; of ordered answers the thresholds.
     found, fits
         Everybody's ability, and infit and outfit at it.
     people : int array, optional
@@ -46,6 +63,7 @@ def unexpected_columns(
     if people is None:
         people = np.flatnonzero(worst > ERRATIC)
         people = people[np.argsort(-worst[people], kind="stable")][:limit]
+    where = responses.steps.mean(difficulty) if isinstance(responses, OrderedResponses) else difficulty
     some = np.unique(people)
     ability = np.where(np.isfinite(found.ability[some]), found.ability[some], np.nan)
     every = residuals(responses.take_users(some), difficulty, ability)
@@ -61,9 +79,9 @@ def unexpected_columns(
         "person": responses.users[who],
         "misfit_z": worst[who],
         "item": responses.items[item],
-        "response": every.right[chosen].astype(np.int64),
+        "response": every.answer[chosen].astype(np.int64),
         "expected": every.expected[chosen],
         "z": every.z[chosen],
         "ability": found.ability[who],
-        "difficulty": difficulty[item],
+        "difficulty": where[item],
     }

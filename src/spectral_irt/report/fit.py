@@ -23,23 +23,28 @@ def fit(material: Material) -> Section | Missing:
     record, columns = material.record, material.tables.get("item_fit")
     if not record.get("item_fit"):
         return Missing(title, material.missing.get("item_fit", "The fit of the items was left out of the analysis."))
-    level = within(record, "fit_checks", "level_each") or 0.01
-    table = Table(
-        "What was checked, and what came of it",
-        ("Check", "Result", "Chance of that under the model"),
-        tuple(check_rows(record)),
-        How(fit_command(record, "--fit"), "study.checks()"),
-    )
-    said = (
-        f"Each check is made at {100 * level:g}%, so that data that fit the model are suspected of anything in about "
-        "5% of cases. In large data small departures are found too: look at how large they are."
-    )
-    blocks: list[Any] = [Text(said), table]
+    table = checks_table(record, How(fit_command(record, "--fit"), "study.checks()"))
+    blocks: list[Any] = [Text(checked(record)), table]
     if columns is not None:
         blocks += _map(material)
     elif "item_fit" in material.missing:
         blocks.append(Text(material.missing["item_fit"]))
     return Section("fit", title, tuple(blocks))
+
+
+def checked(record: Mapping[str, Any]) -> str:
+    """At which level the checks are made, in words."""
+    level = within(record, "fit_checks", "level_each") or 0.01
+    return (
+        f"Each check is made at {100 * level:g}%, so that data that fit the model are suspected of anything in about "
+        "5% of cases. In large data small departures are found too: look at how large they are."
+    )
+
+
+def checks_table(record: Mapping[str, Any], source: How) -> Table:
+    """The checks and what came of them."""
+    heads = ("Check", "Result", "Chance of that under the model")
+    return Table("What was checked, and what came of it", heads, tuple(check_rows(record)), source)
 
 
 def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:

@@ -16,6 +16,9 @@ from spectral_irt.plots.ordered_plots import OrderedPlots, curve_sheet, score_sh
 from spectral_irt.report.about import ABILITIES, errors, finding_blocks, regularization
 from spectral_irt.report.blocks import MOST, Column, DataTable, How, Lines, Missing, Section, Table, Text
 from spectral_irt.report.commands import fit_command
+from spectral_irt.report.fit import checked, checks_table
+from spectral_irt.report.groups import groups
+from spectral_irt.report.material import Material
 from spectral_irt.report.page import check_place, rendered
 from spectral_irt.report.people import LONGEST_FORM, PERSONS, QUANTILES
 from spectral_irt.report.pictures import figure_picture, picture
@@ -26,6 +29,7 @@ from spectral_irt.writing import write_each
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+    from spectral_irt.analysis.parts import Parts
 
 MODELS = {
     "pcm": "partial credit model: every item has thresholds of its own between neighboring categories",
@@ -56,29 +60,34 @@ FIT_COLUMNS = tuple(column.name for column in ITEMS if "fit" in column.name)
 
 def ordered_page(
     study: OrderedAnalysis,
+    parts: Parts | None = None,
     record: Mapping[str, Any] | None = None,
     *,
-    persons: bool = True,
-    fit: bool = True,
     list_persons: bool = False,
 ) -> str:
     """The report as HTML; `record` is that of the analysis where more is known about the files."""
     study.tell("report")
-    said = plain(record or study.record(persons=persons, fit=fit))
+    parts = parts or study.parts(writing=True)
+    persons, fit = parts.persons, parts.fit
+    said = plain(record or study.record(parts))
     found: list[Section | Missing] = [_fitted(said), _findings(said), _summary(said, persons=persons)]
     if persons:
         found += [_wright(study, said)]
     found += [_items(study, said, fit=fit), _curves(study, said, fit=fit)]
     found += [_people(study, said, list_persons=list_persons)] if persons else []
     found += [_scores(study, said), _fit(study, said, fit=fit)]
+    tables = {"dif": study.tables(parts)["dif"]} if parts.groups else {}
+    found += [groups(Material(said, tables))]
     source = printable(within(said, "input", "source") or "a calibration")
     return rendered(f"Report: {source}", with_missing(found), within(said, "versions", "spectral_irt") or "")
 
 
-def write_ordered_report(study: OrderedAnalysis, path: Path, *, list_persons: bool = False) -> Path:
+def write_ordered_report(
+    study: OrderedAnalysis, path: Path, parts: Parts | None = None, *, list_persons: bool = False
+) -> Path:
     """The report as an HTML file, complete or not at all."""
     check_place(path)
-    text = ordered_page(study, list_persons=list_persons)
+    text = ordered_page(study, parts, list_persons=list_persons)
     write_each({path: lambda draft: draft.write_text(text, encoding="utf-8", newline="\n")})
     return path
 
@@ -154,10 +163,12 @@ def _summary(record: Mapping[str, Any], *, persons: bool) -> Section:
     ]
     if persons:
         eap = "share of the spread in abilities that the test sees; quote this one"
-        rows.append(("EAP reliability", number(found.get("eap")), eap))
+        rows.append(("EAP reliability", number(found.get("eap_reliability")), eap))
         rows.append(("Cronbach's alpha", number(found.get("alpha")), "of the total score, for complete answers"))
-        rows.append(("Person separation reliability", number(found.get("separation")), "without extreme scores"))
-    how = How(ordered_command(record), "study.eap_reliability(), study.alpha(), study.separation()")
+        rows.append(
+            ("Person separation reliability", number(within(found, "persons", "reliability")), "without extremes")
+        )
+    how = How(ordered_command(record), "study.reliability()")
     return Section(
         "summary", "Summary", (Table("Counts and reliability", ("", "Value", "What it says"), tuple(rows), how),)
     )
@@ -280,7 +291,11 @@ def _fit(study: OrderedAnalysis, record: Mapping[str, Any], *, fit: bool) -> Sec
         display = OrderedPlots(study).fit()
     except OptionError as error:
         return Missing(title, str(error))
-    bad, m = int(np.sum(display.table["misfit"] != "")), len(display.table["item"])
-    said = f"{bad:,} of {count(m, 'item')} misfit beyond chance, by their infit given the total scores."
-    alt = f"Infit against outfit of {count(m, 'item')}; 1 fits."
-    return Section("fit", title, (Text(said), picture(display, alt), _how(record, "item_fit", "study.item_fit()")))
+    alt = f"Infit against outfit of {count(len(display.table['item']), 'item')}; 1 fits."
+    blocks = (
+        Text(checked(record)),
+        checks_table(record, How(ordered_command(record, "--fit"), "study.checks()")),
+        picture(display, alt),
+        _how(record, "item_fit", "study.item_fit()"),
+    )
+    return Section("fit", title, blocks)

@@ -91,7 +91,7 @@ def examine(responses: Responses) -> Design:
         raise DesignError(
             f"{responses.source}: there are no responses. Check the file and the codes for missing answers."
         )
-    right, wrong = responses.sum(_evidence, m)
+    right, wrong = evidence_of(responses)
     counts, scores = responses.item_counts, responses.item_scores
     unanswered = counts == 0
     all_right = (scores == counts) & ~unanswered
@@ -103,8 +103,21 @@ def examine(responses: Responses) -> Design:
     return Design(responses, component, information, all_right, all_wrong, unanswered, uninformed)
 
 
-def _evidence(block: Block, n_items: int) -> tuple[Floats, Floats]:
+def evidence_of(responses: Responses) -> tuple[Floats, Floats]:
     """R and W of every item: right answers weighted by Z/n, wrong ones by s/n."""
+    shared = responses.shared
+    if shared is None:
+        return responses.sum(evidence, responses.n_items)
+    right = shared.total(lambda one: (1 - one.share) @ one.right)
+    wrong = shared.total(lambda one: one.share @ (one.people[:, None] - one.right))
+    if shared.rest is not None:
+        more = shared.rest.sum(evidence, responses.n_items)
+        right, wrong = right + more[0], wrong + more[1]
+    return right, wrong
+
+
+def evidence(block: Block, n_items: int) -> tuple[Floats, Floats]:
+    """What a block adds to R and W."""
     right, wrong = block.halves(n_items)
     share = block.scores / np.maximum(block.counts, 1)
     return right.T @ (1 - share), wrong.T @ share
@@ -131,7 +144,8 @@ def components(responses: Responses, *, information: Floats | None = None) -> In
     labels[core] = 0
     rest = answered & ~core
     if rest.any():
-        labels[rest] = 1 + _components_of(responses.take_items(rest))
+        search = _components_of if responses.engine.gathers else _components_by_sums
+        labels[rest] = 1 + search(responses.take_items(rest))
     sizes = np.bincount(labels[answered])
     rank = np.empty(len(sizes), dtype=np.int64)
     rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
@@ -145,7 +159,7 @@ def _reach(responses: Responses, pivot: int, against: bool, answered: Mask) -> M
     marks[pivot] = 1
     reached = int(marks.sum())
     while True:
-        found = responses.sum(_spread, responses.n_items, marks, against)
+        found = _next(responses, marks, against)
         marks = ((found > 0) | (marks > 0)).astype(float)
         now = int(marks.sum())
         if now == reached or now == int(answered.sum()):
@@ -153,7 +167,16 @@ def _reach(responses: Responses, pivot: int, against: bool, answered: Mask) -> M
         reached = now
 
 
-def _spread(block: Block, n_items: int, marks: Floats, against: bool) -> Floats:
+def _next(responses: Responses, marks: Floats, against: bool) -> Floats:
+    """Above 0 for items that an arrow from a marked one reaches (or, against the arrows, that reach one)."""
+    shared = responses.shared
+    if shared is None:
+        return responses.sum(spread_marks, responses.n_items, marks, against)
+    found = shared.total(lambda one: (one.won if against else one.won.T) @ marks[one.items])
+    return found if shared.rest is None else found + shared.rest.sum(spread_marks, responses.n_items, marks, against)
+
+
+def spread_marks(block: Block, n_items: int, marks: Floats, against: bool) -> Floats:
     """Marked item -> people who answered it right -> items they answered wrong (or the other way round)."""
     start, end = block.halves(n_items)
     if against:
@@ -173,6 +196,28 @@ def _components_of(responses: Responses) -> Ints:
     return np.unique(labels[:m], return_inverse=True)[1]
 
 
+def _components_by_sums(responses: Responses) -> Ints:
+    """The same where the answers cannot be gathered: items that no arrow leaves, or none enters, are on their own.
+
+    Of the others, the component of the best-informed is found by marks, and so on: a few passes for each component.
+    """
+    labels = np.full(responses.n_items, -1)
+    left = np.arange(responses.n_items)
+    while len(left):
+        rest = responses.take_items(left)
+        right, wrong = rest.sum(evidence, rest.n_items)
+        alone = (right == 0) | (wrong == 0)
+        if alone.any():
+            labels[left[alone]] = labels.max() + 1 + np.arange(np.count_nonzero(alone))
+            left = left[~alone]
+        else:
+            pivot, everyone = int(np.argmax(np.minimum(right, wrong))), np.ones(len(left), dtype=bool)
+            core = _reach(rest, pivot, False, everyone) & _reach(rest, pivot, True, everyone)
+            labels[left[core]] = labels.max() + 1
+            left = left[~core]
+    return labels
+
+
 # ------------------------------------------------- what an estimate without a prior needs
 
 
@@ -185,7 +230,7 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
     kept = np.ones(responses.n_items, dtype=bool)
     rest = responses
     while True:
-        right, wrong = rest.sum(_evidence, rest.n_items)
+        right, wrong = evidence_of(rest)
         bad = (right == 0) | (wrong == 0)
         if not bad.any():
             break
@@ -249,10 +294,10 @@ def describe_split(responses: Responses, labels: Ints) -> str:
 
 def _shared(responses: Responses, labels: Ints, *, informative: bool) -> bool:
     """Whether some (informative) person answered items of two different groups."""
-    return bool(responses.sum(_across, labels, informative))
+    return bool(responses.sum(across, labels, informative))
 
 
-def _across(block: Block, labels: Ints, informative: bool) -> int:
+def across(block: Block, labels: Ints, informative: bool) -> int:
     """How many people answered items of two different groups."""
     occupied = np.flatnonzero(block.informative if informative else block.counts)
     if not len(occupied):
@@ -321,13 +366,8 @@ def _findings(design: Design) -> list[Finding]:
 
 
 def _user_findings(responses: Responses) -> list[Finding]:
-    n, s = responses.counts, responses.scores
-    kinds = [
-        ("no answers", int(np.sum(n == 0))),
-        ("a single answer", int(np.sum(n == 1))),
-        ("every answer right", int(np.sum((n > 1) & (s == n)))),
-        ("every answer wrong", int(np.sum((n > 1) & (s == 0)))),
-    ]
+    words = ("no answers", "a single answer", "every answer right", "every answer wrong")
+    kinds = list(zip(words, responses.kinds_of_people[: len(words)].tolist(), strict=True))
     parts = [f"{number:,} with {what}" for what, number in kinds if number]
     if not parts:
         return []
@@ -336,8 +376,8 @@ def _user_findings(responses: Responses) -> list[Finding]:
         Finding(
             "silent_users",
             "note",
-            f"{silent:,} of {len(n):,} people {'carries' if silent == 1 else 'carry'} no information about difficulty "
-            f"({', '.join(parts)}).",
+            f"{silent:,} of {responses.n_users:,} people {'carries' if silent == 1 else 'carry'} no information "
+            f"about difficulty ({', '.join(parts)}).",
             "They stay in the counts and have no effect on the difficulties.",
         )
     ]

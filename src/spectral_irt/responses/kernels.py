@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 from spectral_irt.responses.block import Block, Floats, Ints
 
 
+def itself(block: Block) -> Block:
+    return block
+
+
 def n_persons(block: Block) -> int:
     return block.n_users
 
@@ -30,6 +34,14 @@ def item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:
         np.bincount(block.items, minlength=n_items),
         np.bincount(block.items[block.right()], minlength=n_items),
     )
+
+
+def kinds_of_people(block: Block) -> Ints:
+    """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
+    n, s = block.counts, block.scores
+    several = n > 1
+    kinds = (n == 0, n == 1, several & (s == n), several & (s == 0), (s > 0) & (s < n))
+    return np.array([np.count_nonzero(kind) for kind in kinds])
 
 
 def item_bytes(block: Block) -> bytes:

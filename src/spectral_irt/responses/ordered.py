@@ -383,11 +383,7 @@ def ordered_from_codes(
     """Responses from integer codes; rows in any order, categories from 0 to the thresholds of their item."""
     user, item, category = in_order(user, item, category, duplicates, users, items, source)
     steps = Steps(np.asarray(n_thresholds, dtype=np.int64))
-    last = steps.first[item] + category - 1  # the threshold passed last; the next one is failed
-    passed, failed = category > 0, category < steps.counts[item]
-    # An answer has a place for each of its two entries; the passed one comes first.
-    slots = np.stack([2 * last, 2 * (last + 1) + 1], axis=1)
-    there = np.stack([passed, failed], axis=1)
+    slots, there = step_slots(item, category, steps)
     entries = np.bincount(user, weights=there.sum(axis=1), minlength=len(users)).astype(np.int64)
     indptr = np.concatenate([[0], np.cumsum(entries)])
     blocks = pack(indptr, slots[there].astype(np.int32), duplicates="error", repeats=Repeats())
@@ -402,6 +398,15 @@ def ordered_from_codes(
         n_thresholds=steps.counts,
         codes=codes,
     )
+
+
+def step_slots(
+    item: NDArray[np.integer[Any]], category: NDArray[np.integer[Any]], steps: Steps
+) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """The two entries of each answer as `pack` takes them, the passed one first, and which of them there are."""
+    last = steps.first[item] + category - 1  # the threshold passed last; the next one is failed
+    passed, failed = category > 0, category < steps.counts[item]
+    return np.stack([2 * last, 2 * (last + 1) + 1], axis=1), np.stack([passed, failed], axis=1)
 
 
 def in_order(

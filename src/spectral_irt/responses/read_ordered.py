@@ -79,6 +79,10 @@ def read_ordered(
             coded = from_tables([table], Request(how, asked, duplicates, "the data", kind, progress))
     else:
         coded = read_files(path, how, asked, duplicates, progress, sheet=sheet, encoding=encoding)
+        if isinstance(coded, OrderedResponses):  # a packed file
+            if len(_several(reverse)):
+                raise OptionError(option("reverse", ...), " is said when answers are packed; leave it out.")
+            return coded
     return decoded(coded, reverse=_several(reverse), unused=unused, groups=groups)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from spectral_irt.errors import DesignError, listed, option
 from spectral_irt.responses.responses import Responses
 
@@ -37,19 +35,20 @@ def _why_unusable(responses: Responses) -> str | None:
             f"there is a single person, {listed(responses.users)}. A calibration needs answers from several people; if "
             "a row of the table is an item, say " + option("orient", "items") + "."
         )
-    if responses.counts.max() < 2:
+    mixed = responses.kinds_of_people[-1]
+    if not responses.kinds_of_people[2:].any():
         return (
             f"none of the {responses.n_users:,} people answered two items, so no two items can be compared. Check "
             "that the column of people's labels names people, not answers."
         )
-    n_right = int(responses.scores.sum())
+    n_right = int(responses.item_scores.sum())
     if n_right in (0, responses.n_responses):
         what = "right" if n_right else "wrong"
         return (
             f"all {responses.n_responses:,} responses are {what}, so no item is harder than another. Check how the "
             "answers were scored, and that the other kind was not dropped on the way."
         )
-    if not np.any((responses.scores > 0) & (responses.scores < responses.counts)):
+    if not mixed:
         return (
             f"every one of the {responses.n_users:,} people has all answers right or all wrong, so nobody found one "
             "item harder than another. Check how the answers were scored."

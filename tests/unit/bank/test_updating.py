@@ -221,8 +221,8 @@ def test_the_same_users_in_other_company(two: tuple[Bank, Responses, Responses])
     assert "repeated_users" in [finding.code for finding in skipped.findings]
     kept = bank.update(mixed, repeats="keep", salt=SALT)
     assert np.array_equal(kept.n, bank.n + mixed.item_counts)
-    with pytest.raises(DesignError, match="no new response"):
-        bank.update(first.take_users(np.arange(100)), repeats="skip", salt=SALT)
+    assert bank.update(first.take_users(np.arange(100)), repeats="skip", salt=SALT) is bank
+    assert bank.update(first, repeats="skip", salt=SALT) is bank
 
 
 def test_known_users_with_new_answers_are_noted(two: tuple[Bank, Responses, Responses]) -> None:

@@ -52,11 +52,12 @@ def test_holm_by_its_definition() -> None:
 def test_discordant_counts_are_those_of_a_loop() -> None:
     rng = np.random.default_rng(0)
     x = (rng.random((5, 40)) < 0.5).astype(float)
-    x[rng.random(x.shape) < 0.2] = np.nan
-    found = differing(turned(Responses.from_wide(x)))
-    for i in range(5):
-        for j in range(5):
-            assert found[i, j] == np.sum((x[i] == 1) & (x[j] == 0))
+    some = np.where(rng.random(x.shape) < 0.2, np.nan, x)
+    for table in (x, some):
+        found = differing(turned(Responses.from_wide(table)))
+        for i in range(5):
+            for j in range(5):
+                assert found[i, j] == np.sum((table[i] == 1) & (table[j] == 0))
     thin = np.where(rng.random((6, 400)) < 0.03, 1.0, np.nan)
     thin[0, :50], thin[1, :50] = 1, 0
     assert differing(turned(Responses.from_wide(thin)))[0, 1] == 50
@@ -275,7 +276,7 @@ def test_subjects_have_their_own_tables() -> None:
 
 
 def test_one_model_two_models_and_many_prompts(tmp_path: Path) -> None:
-    with pytest.raises(DesignError, match="there is 1"):
+    with pytest.raises(DesignError, match="only 0"):
         si.Leaderboard(np.ones((1, 5)))
     two = si.Leaderboard(table(np.array([0.0, 1.0]), 100, seed=1)).model_columns()
     assert two["model"].tolist() == [1, 0]
@@ -290,6 +291,17 @@ def test_prompts_answered_by_one_model() -> None:
     codes = {one.code for one in board.findings}
     assert {"one_model", "different_prompts"} <= codes
     assert board.model_columns()["n"].tolist().count(120) == 1
+
+
+def test_models_that_share_no_prompts() -> None:
+    x = table(np.zeros(4), 120, seed=3)
+    x[:2, 60:], x[2:, :60] = np.nan, np.nan
+    board = si.Leaderboard(x)
+    found = {one.code: one for one in board.findings}
+    assert "share no prompts" in found["disconnected"].sentence
+    assert "model_families" not in found
+    with pytest.raises(DesignError, match="no prompt was answered by two models"):
+        si.Leaderboard(np.where(np.arange(60) // 30 == np.arange(2)[:, None], 1.0, np.nan)).models()
 
 
 def test_a_model_with_everything_right_and_one_without_answers() -> None:

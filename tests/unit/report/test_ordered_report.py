@@ -47,7 +47,7 @@ def test_it_has_the_numbers_and_no_markup_of_labels(study: OrderedAnalysis, tmp_
         "Does the model fit?",
     ):
         assert title in page
-    assert "Not in this report" not in page
+    assert "No groups of people were compared" in page
     tables = data(page)
     columns = {column["name"]: column["values"] for column in tables["items"]["columns"]}
     assert columns["item"] == LABELS
@@ -66,7 +66,7 @@ def test_people_are_named_where_that_was_asked_for(study: OrderedAnalysis) -> No
 
 
 def test_what_was_left_out_is_said(study: OrderedAnalysis) -> None:
-    page = ordered_page(study, persons=False, fit=False)
+    page = ordered_page(study, study.parts(persons=False, fit=False))
     assert "Not in this report" in page
     assert "The fit of the items was left out of the analysis." in page
     names = [column["name"] for column in data(page)["items"]["columns"]]
@@ -84,7 +84,8 @@ def test_what_was_left_out_is_said(study: OrderedAnalysis) -> None:
     ],
 )
 def test_the_command_is_the_one_that_does_it_again(study: OrderedAnalysis, estimator: Any, options: str) -> None:
-    record = estimator.fit(study.responses).analyse(study.responses).record(persons=False, fit=False)
+    record = estimator.fit(study.responses).analyse(study.responses)
+    record = record.record(record.parts(persons=False, fit=False))
     assert ordered_command(record) == f"spectral-irt fit answers.csv {options}"
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, check_option, listed, option
 from spectral_irt.responses.block import Ints
 from spectral_irt.responses.findings import Finding
@@ -66,7 +67,8 @@ def find_logs(paths: Iterable[Any]) -> list[File] | None:
                 )
         else:
             found = _expand(one)
-        files += [recognize(path) for path in found]
+        # Logs of different models are often named alike, in folders that name the model.
+        files += [replace(recognize(path), called=str(path)) for path in found]
     unique = list({os.path.realpath(file.path): file for file in files}.values())
     logs = [written_by(file) is not None for file in unique]
     if not any(logs):
@@ -111,15 +113,19 @@ def collect(
     check_option("prompts_by", prompts_by, PROMPTS_BY)
     own = [name for name in attributes if name != BENCHMARK]
     pool = _Pool(prompts_by, own)
-    for k, file in enumerate(files):
-        if progress is not None:
-            progress(k / len(files), f"reading {len(files):,} logs")
+
+    def read(file: File) -> list[tuple[Log, str, NDArray[np.int8]]]:
         module = written_by(file)
         assert module is not None
         more = {"perturbed": True} if perturbed and module.__name__.endswith("helm") else {}
-        for log in module.read(file, own, **more):
-            name = chosen_metric(log, metric)
-            pool.add(log, name, right(log, name, threshold), duplicates)
+        logs = [(log, chosen_metric(log, metric)) for log in module.read(file, own, **more)]
+        return [(log, name, right(log, name, threshold)) for log, name in logs]
+
+    for k, found in enumerate(LocalEngine().map(read, files)):  # several at a time, in the order of the files
+        if progress is not None:
+            progress(k / len(files), f"reading {len(files):,} logs")
+        for log, name, is_right in found:
+            pool.add(log, name, is_right, duplicates)
     return pool.collected(duplicates)
 
 
@@ -153,28 +159,30 @@ class _Pool:
     known: dict[str, list[str | None]] = field(default_factory=dict)
     models: dict[str, int] = field(default_factory=dict)
     pieces: list[tuple[int, NDArray[np.int32], NDArray[np.bool_]]] = field(default_factory=list)
-    logs: dict[tuple[str, str], list[tuple[Log, NDArray[np.int32]]]] = field(default_factory=dict)
+    logs: dict[tuple[str, str], list[tuple[Path, NDArray[np.int32]]]] = field(default_factory=dict)
     kept: dict[str, _Kept] = field(default_factory=dict)
     notes: list[Finding] = field(default_factory=list)
     checked: NDArray[np.int32] | None = None  # the last codes without repeats
     metrics: dict[str, None] = field(default_factory=dict)
     unscored: dict[str, int] = field(default_factory=dict)
 
-    def add(self, log: Log, metric: str, is_right: pl.Series, duplicates: str) -> None:
+    def add(self, log: Log, metric: str, is_right: NDArray[np.int8], duplicates: str) -> None:
         codes = self._codes(log)
         self._check_repeated(log, codes, duplicates)
-        there = is_right.is_not_null().to_numpy()
-        if not there.all():
-            self.unscored[log.model] = self.unscored.get(log.model, 0) + int((~there).sum())
         model = self.models.setdefault(log.model, len(self.models))
-        self.pieces.append((model, codes[there], is_right.fill_null(0).to_numpy()[there] > 0))
+        there = is_right >= 0
+        if there.all():
+            self.pieces.append((model, codes, is_right > 0))
+        else:
+            self.unscored[log.model] = self.unscored.get(log.model, 0) + int((~there).sum())
+            self.pieces.append((model, codes[there], is_right[there] > 0))
         self.notes.extend(log.notes)
         self.metrics[metric] = None
 
     def _codes(self, log: Log) -> NDArray[np.int32]:
         if self.prompts_by == "hash" and log.hash is None:
             raise ReadError(
-                f"{log.file.name} ({log.harness}) has no hashes of its samples; leave out ",
+                f"{str(log.file)!r} ({log.harness}) has no hashes of its samples; leave out ",
                 option("prompts_by", "hash"),
                 ".",
             )
@@ -185,7 +193,7 @@ class _Pool:
             items, prompts = log.items(), None
         else:
             assert log.hash is not None
-            changed = replace(log, sample=log.hash.str.slice(0, 16))
+            changed = replace(log, sample=log.hash.cast(pl.String).str.slice(0, 16))
             items, prompts = changed.items(), changed.prompts()
         labels = items.to_list()
         shared = labels if log.repeat is None else (log.prompts() if prompts is None else prompts).to_list()
@@ -212,8 +220,8 @@ class _Pool:
         if clash:
             first, names = self.seen_in[clash[0]], list(self.code)
             raise ReadError(
-                f"{len(clash):,} of {len(codes):,} samples of {log.benchmark} have another hash in {log.file.name} "
-                f"({log.model}) than in {first.file.name} ({first.model}), so they are not the same prompts: "
+                f"{len(clash):,} of {len(codes):,} samples of {log.benchmark} have another hash in {str(log.file)!r} "
+                f"({log.model}) than in {str(first.file)!r} ({first.model}), so they are not the same prompts: "
                 f"{listed([names[code] for code in clash])}. Use logs of one version of the benchmark, or say ",
                 option("prompts_by", "hash"),
                 " to compare models on the prompts that have the same hash.",
@@ -228,7 +236,7 @@ class _Pool:
             extra = 0 if self.checked is codes else len(codes) - len(np.unique(codes))
             if extra:
                 raise DuplicateResponseError(
-                    f"{log.file.name} has {extra:,} samples of {log.benchmark} more "
+                    f"{str(log.file)!r} has {extra:,} samples of {log.benchmark} more "
                     "than once: the "
                     "run was probably repeated into the same file. Say ",
                     option("duplicates", "first", "last"),
@@ -238,25 +246,24 @@ class _Pool:
             for other, there in before:
                 if twice := int(np.isin(codes, there).sum()):
                     raise DuplicateResponseError(
-                        f"{log.model} answered {twice:,} samples of {log.benchmark} twice: in {str(other.file)!r} "
+                        f"{log.model} answered {twice:,} samples of {log.benchmark} twice: in {str(other)!r} "
                         "and in "
                         f"{str(log.file)!r}. Name the files of one run only, or say ",
                         option("duplicates", "first", "last"),
                         " to keep one answer of each.",
                     )
-        before.append((log, codes))
+        before.append((log.file, codes))
 
     def collected(self, duplicates: str) -> Collected:
         models = np.array(list(self.models), dtype=object)
         items = np.array(list(self.code), dtype=object)
-        user = np.repeat(
-            np.array([model for model, _, _ in self.pieces], dtype=np.int32),
-            [len(codes) for _, codes, _ in self.pieces],
-        )
-        item = np.concatenate([codes for _, codes, _ in self.pieces])
-        is_right = np.concatenate([part for _, _, part in self.pieces])
+        self.pieces.sort(key=lambda piece: piece[0])  # stable: files of a model stay in their order
+        counts = np.zeros(len(models) + 1, dtype=np.int64)
+        for model, codes, _ in self.pieces:
+            counts[model + 1] += len(codes)
+        slots = np.concatenate([2 * codes + ~is_right for _, codes, is_right in self.pieces])
         self.pieces.clear()
-        made = Responses.from_codes(user, item, is_right, users=models, items=items, duplicates=duplicates)  # type: ignore[arg-type]
+        made = Responses.from_slots(np.cumsum(counts), slots, users=models, items=items, duplicates=duplicates)  # type: ignore[arg-type]
         count = len(self.logs)
         attributes = {BENCHMARK: np.array(self.benchmark, dtype=object)}
         for name, values in self.known.items():
@@ -266,7 +273,7 @@ class _Pool:
         return Collected(
             replace(
                 made,
-                source=f"{count:,} logs" if count > 1 else next(iter(self.logs.values()))[0][0].file.name,
+                source=f"{count:,} logs" if count > 1 else next(iter(self.logs.values()))[0][0].name,
                 notes=(*self.notes, *self._unscored()),
                 words=("models", "prompts"),
             ),

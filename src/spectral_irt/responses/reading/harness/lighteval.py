@@ -29,7 +29,7 @@ def is_ours(path: Path, head: bytes) -> bool:
 
 def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     """The samples of a task."""
-    match = FILE_NAME.fullmatch(file.name)
+    match = FILE_NAME.fullmatch(file.path.name)
     assert match is not None
     with polars_errors_named(file.name):
         lazy = pl.scan_parquet(file.path, glob=False)
@@ -57,7 +57,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
             else None
         )
         if query is not None:
-            asked.append(query.cast(pl.String).hash(0).cast(pl.String).alias("hash"))
+            asked.append(query.cast(pl.String).hash(0).alias("hash"))
         for name in attributes:
             one = pl.col("doc").struct.field(name) if name in doc else pl.col(name)
             asked.append(one.cast(pl.String).alias(f"attribute.{name}"))

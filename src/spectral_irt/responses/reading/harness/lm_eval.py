@@ -45,7 +45,7 @@ def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
     if frame is None:
         frame = _line_by_line(file, names, attributes)
     model = model_of(file.path)
-    match = FILE_NAME.fullmatch(file.name)
+    match = FILE_NAME.fullmatch(file.path.name)
     task = match["task"] if match else file.path.name.split(".")[0].removeprefix("samples_")
     filters = frame["filter"].unique(maintain_order=True).to_list()
     base = frame.filter(pl.col("filter") == filters[0]) if len(filters) > 1 else frame

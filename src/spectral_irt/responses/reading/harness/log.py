@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, listed, option
 from spectral_irt.responses.findings import Finding
@@ -103,23 +104,21 @@ def chosen_metric(log: Log, wanted: Sequence[str] = ()) -> str:
     )
 
 
-def right(log: Log, metric: str, threshold: float | None = None) -> pl.Series:
-    """1 where the metric counts the answer as right, 0 where not, null where it says nothing."""
-    values = log.scores[metric].fill_nan(None)
-    if threshold is not None:
-        return (values > threshold).cast(pl.Int8)
-    odd = values.filter(values.is_not_null() & (values != 0) & (values != 1))
-    if len(odd):
+def right(log: Log, metric: str, threshold: float | None = None) -> NDArray[np.int8]:
+    """1 where the metric counts the answer as right, 0 where not, -1 where it says nothing."""
+    scores = log.scores[metric]
+    values = (scores if scores.dtype == pl.Float64 else scores.cast(pl.Float64)).to_numpy()
+    there, is_right = ~np.isnan(values), values > (0 if threshold is None else threshold)
+    if threshold is None and np.any(odd := there & (values != 0) & (values != 1)):
         raise ResponseValueError(
-            f"{log.file.name}: {metric!r} of {log.benchmark} is neither 0 nor 1 for {len(odd):,} of {len(values):,} "
-            "samples "
-            f"(for instance {odd[0]:g}). Say ",
+            f"{str(log.file)!r}: {metric!r} of {log.benchmark} is neither 0 nor 1 for {odd.sum():,} of {len(values):,} "
+            f"samples (for instance {values[odd][0]:g}). Say ",
             option("threshold", 0.5),
             " to count scores above it as right, or ",
             option("metric", ...),
             " if another one says right or wrong.",
         )
-    return values.cast(pl.Int8)
+    return np.where(there, is_right, -1).astype(np.int8)
 
 
 def texts(values: Sequence[object]) -> pl.Series:
@@ -132,4 +131,4 @@ def numbers(values: Sequence[float | None]) -> pl.Series:
 
 
 def no_samples(path: Path, why: str) -> ReadError:
-    return ReadError(f"{path.name} has no scored samples: {why}")
+    return ReadError(f"{str(path)!r} has no scored samples: {why}")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fnmatch
 import importlib
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from types import ModuleType
@@ -15,12 +17,12 @@ from spectral_irt.responses.reading.tabular import Table, table_of_frame
 
 HARNESSES = ("lm_eval", "every_eval_ever", "inspect_ai", "helm", "lighteval")  # modules of this package
 PATTERNS = (  # how logs are named, to find them in a folder
-    "**/samples_*.jsonl",
-    "**/*_samples.jsonl",
-    "**/*.eval",
-    "**/per_instance_stats.json",
-    "**/details_*.parquet",
-    "**/????-??-??T*_*.json",
+    "samples_*.jsonl",
+    "*_samples.jsonl",
+    "*.eval",
+    "per_instance_stats.json",
+    "details_*.parquet",
+    "????-??-??T*_*.json",
 )
 HEAD = 1 << 16
 
@@ -48,7 +50,13 @@ def _head(file: File) -> bytes:
 
 def logs_in(folder: Path) -> list[Path]:
     """Files in a folder, and in those below it, that are named like logs."""
-    return sorted({path for pattern in PATTERNS for path in folder.glob(pattern) if path.is_file()})
+    named = [
+        Path(place, name)
+        for place, _, names in os.walk(folder)
+        for name in names
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in PATTERNS)
+    ]
+    return sorted(path for path in named if path.is_file())
 
 
 def table_of_logs(file: File, logs: Sequence[Log]) -> Table:

@@ -1,0 +1,222 @@
+"""What an analysis of ordered answers says about the items: fit, tests of the model, groups, dependence, ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, run_checks
+from spectral_irt.analysis.ordered_core import OfOrderedPeople
+from spectral_irt.analysis.parts import Parts, affordable
+from spectral_irt.estimators.ordered_anchors import spread
+from spectral_irt.inference.dependence import MIN_USERS as MIN_PAIRED
+from spectral_irt.inference.dependence import LocalDependence, local_dependence
+from spectral_irt.inference.differential import MIN_USERS, Differential, differential
+from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, judged
+from spectral_irt.inference.ordered_fit import (
+    AnswerMoments,
+    conditional_item_mean_squares,
+    item_mean_squares,
+    moments_at,
+    moments_given_score,
+    spread_squares,
+)
+from spectral_irt.inference.ordered_item_analysis import (
+    OrderedItemAnalysis,
+    ordered_item_analysis,
+    ordered_item_columns,
+)
+from spectral_irt.inference.ordered_strata import ordered_strata
+from spectral_irt.inference.ordered_tests import StepWaldTest, ordered_score_split
+from spectral_irt.inference.ranking import ranking_columns
+from spectral_irt.persons.residuals import MeanSquares
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from spectral_irt.inference.rao import RaoTest
+
+
+class OfOrderedItems(OfOrderedPeople):
+    """Fit, tests, groups and ranks of items with ordered answers. See `OrderedAnalysis`."""
+
+    # --------------------------------------------------------------------------------------------- fit
+
+    def item_statistics(self) -> MeanSquares:
+        """Conventional infit and outfit of every item as arrays, at maximum likelihood abilities."""
+
+        def compute() -> MeanSquares:
+            patterns = self.people.patterns
+            theta = np.full(len(patterns.count), np.nan)
+            theta[patterns.of_person] = self.abilities("ml").ability
+            found = item_mean_squares(self.people, moments_at(self.people, theta))
+            return spread_squares(found, self.calibration.known)
+
+        return self._once("item_statistics", compute, say="fit of the items")
+
+    def conditional_statistics(self) -> MeanSquares:
+        """Infit and outfit of every item given the total scores, without abilities, as arrays."""
+        return self._conditional()[0]
+
+    def infit_errors(self) -> Floats:
+        """Standard error of the conditional infit of every item under the model."""
+        return self._conditional()[1]
+
+    def _conditional(self) -> tuple[MeanSquares, Floats]:
+        def compute() -> tuple[MeanSquares, Floats]:
+            found, infit_se = conditional_item_mean_squares(self.people, self._given_score())
+            return spread_squares(found, self.calibration.known), spread(infit_se, self.calibration.known)
+
+        return self._once("conditional", compute, say="fit of the items given the scores")
+
+    def _given_score(self) -> AnswerMoments:
+        return self._once("given_score", lambda: moments_given_score(self.people))
+
+    def strata_columns(self, items: Ints, strata: int) -> Columns:
+        """Mean answers to items (by position, with an estimate) by stratum of ability; see `ordered_strata`."""
+        place = np.cumsum(self.calibration.known) - 1
+        found = ordered_strata(self.people, self.abilities("wle").ability, self._given_score(), place[items], strata)
+        return {**found, "item": np.flatnonzero(self.calibration.known)[found["item"]]}
+
+    def item_fit(self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0) -> Any:
+        """The fit of every item as a table, and which items misfit; see `Analysis.item_fit`."""
+        return self._table(self.item_fit_columns(bootstrap=bootstrap, sample=sample, seed=seed))
+
+    def item_fit_columns(self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0) -> Columns:
+        """The columns of `item_fit`."""
+
+        def compute() -> Columns:
+            conventional, given = self.item_statistics(), self.conditional_statistics()
+            columns: Columns = {}
+            for suffix, squares in (("", conventional), ("_conditional", given)):
+                for name in ("infit", "outfit"):
+                    columns[f"{name}{suffix}"] = getattr(squares, name)
+                    columns[f"{name}{suffix}_z"] = getattr(squares, f"{name}_z")
+            limits: Columns | None = None
+            if bootstrap:
+                options: dict[str, Any] = {"sample": sample, "seed": seed, "progress": self.tell}
+                limits = bootstrap_limits(self.responses, self.calibration.thresholds, bootstrap, **options)
+                columns |= limits
+            for name, values in columns.items():
+                columns[name] = np.where(self.calibration.measured, values, "" if values.dtype == object else np.nan)
+            if limits is None:
+                columns |= judged(columns)
+            return {"item": self.calibration.labels, "n": conventional.n.astype(np.int64), **columns}
+
+        return self._once(("item_fit", bootstrap, sample, seed), compute)
+
+    # -------------------------------------------------------------------------------------- single items
+
+    def classical(self) -> OrderedItemAnalysis:
+        """The classical statistics of every item as arrays."""
+        return self._once(
+            "classical",
+            lambda: ordered_item_analysis(self.responses, self.calibration.thresholds),
+            say="item analysis",
+        )
+
+    def item_analysis(self) -> Any:
+        """The classical analysis of every item as a table.
+
+        `item, n, mean_score, most`; `item_rest`, the correlation of the answers with the share of the other points that
+        each person has; `alpha_if_deleted`, Cronbach's alpha without the item, where everybody answered every item; and
+        the share of each category.
+        """
+        return self._table(self.item_analysis_columns())
+
+    def item_analysis_columns(self) -> Columns:
+        """The columns of `item_analysis`."""
+        return ordered_item_columns(self.calibration, self.responses, self.classical())
+
+    def ranking(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Any:
+        """The items from the hardest down, by their locations; see `Analysis.ranking`."""
+        return self._table(self.ranking_columns(by, top, seed=seed))
+
+    def ranking_columns(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Columns:
+        """The columns of `ranking`."""
+        return self._once(
+            ("ranking", by, top, seed),
+            lambda: ranking_columns(self.calibration, None, by, top, seed=seed),
+            say="ranks",
+        )
+
+    # ------------------------------------------------------------------------------------------- tests
+
+    def model_test(self, split: Any = "ability") -> StepWaldTest:
+        """Do the thresholds lie alike for the less and the more able? See `inference.ordered_tests`.
+
+        Parameters
+        ----------
+        split : "ability", "median", "mean", "scores", or labels
+            Into which groups people are divided; a label for each person, or a mapping from person to label.
+        """
+        if isinstance(split, str):
+            return self._once(
+                ("model_test", split), lambda: ordered_score_split(self.calibration, self.responses, split)
+            )
+        return ordered_score_split(self.calibration, self.responses, split)
+
+    def quick_model_test(self) -> RaoTest | None:
+        """A score test of the same, without calibrating the halves; None with many items, or with too few data."""
+        if not halves_are_quick(self.responses):
+            return None
+        return self._once("quick_model_test", lambda: compared_halves(self), say="less able against more able half")
+
+    def checks(self, parts: Parts | None = None) -> Checks:
+        """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`."""
+        parts = parts or self.parts(fit=True)
+        return self._once(("checks", parts.bootstrap, parts.sample), lambda: run_checks(self, parts))
+
+    def dif(
+        self,
+        groups: Any,
+        *,
+        reference: Any = None,
+        anchors: str | Iterable[Any] = "purified",
+        min_users: int = MIN_USERS,
+        level: float = LEVEL,
+        nonuniform: bool = True,
+    ) -> Differential:
+        """Differential item functioning: which items are harder for one group than for another as able.
+
+        By location, with the distances of an item's thresholds held: `table()`; threshold by threshold: `thresholds()`.
+        The parameters are those of `inference.differential.differential`.
+        """
+        options: dict[str, Any] = {"reference": reference, "anchors": anchors, "min_users": min_users, "level": level}
+        return differential(self.calibration, self.responses, groups, nonuniform=nonuniform, **options)
+
+    def grouped(self, parts: Parts) -> Mapping[str, Differential]:
+        """The comparison of groups for every grouping of the parts."""
+        return {
+            name: self._once(("dif", name), partial(self.dif, labels), say=f"comparing groups by {name}")
+            for name, labels in parts.groups.items()
+        }
+
+    def local_dependence(
+        self,
+        *,
+        bootstrap: int = 0,
+        level: float = LEVEL,
+        min_users: int = MIN_PAIRED,
+        top: int | None = None,
+        n_components: int = 5,
+        sample: int | None = None,
+        seed: int = 0,
+    ) -> LocalDependence:
+        """Do some items share more than the ability? Yen's Q3 of pairs, and principal components of residuals.
+
+        The parameters are those of `inference.dependence.local_dependence`.
+        """
+        how: dict[str, Any] = {"bootstrap": bootstrap, "level": level, "min_users": min_users, "top": top}
+        how |= {"n_components": n_components, "sample": sample, "seed": seed}
+        return self._once(
+            ("local_dependence", *how.values()),
+            lambda: local_dependence(self.calibration, self.responses, progress=self.tell, **how),
+        )
+
+    def parts(self, *, writing: bool = False, **wanted: Any) -> Parts:
+        """What a summary or the files hold besides the items; `wanted` are fields of `Parts`."""
+        return affordable(self.responses, writing=writing, **wanted)

@@ -1,0 +1,215 @@
+"""How much memory may be used, and what is done when that is spent.
+
+What is kept between two passes (packed answers, and what kernels prepare from them) is counted here. While there is
+room it stays in memory; what comes after that is moved to a temporary file and mapped from there, bit for bit the same.
+Parts that came first stay, whatever is read later: passes go round, and to drop the oldest would drop what is needed
+next.
+"""
+
+from __future__ import annotations
+
+import re
+import weakref
+from dataclasses import is_dataclass
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from spectral_irt.engines.spilling import Spill, is_mapped
+from spectral_irt.errors import OptionError, option
+
+Array = NDArray[Any]
+
+UNITS = {"B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
+UNITS |= {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "TIB": 2**40}
+PROGRAM = 250 * 10**6  # bytes that Python and the libraries take before there are any data
+WORK = 120 * 10**6  # bytes that a thread's temporary arrays take for one block
+SMALL = 1 << 16  # bytes of an array that is not worth counting
+FREE = 0.5  # share of the free memory that is used by default
+UNKNOWN = 4 * 10**9  # taken for free where the system does not say
+
+
+def in_bytes(text: str | int) -> int:
+    """Bytes from "4GB", "500 MB" or a plain number; GB are powers of ten, GiB powers of two.
+
+    >>> in_bytes("4GB"), in_bytes("1.5 GiB")
+    (4000000000, 1610612736)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*", str(text))
+    unit = UNITS.get(found[2].upper()) if found else None
+    if found is None or unit is None or float(found[1]) * unit < 1:
+        raise OptionError(option("memory"), f" is {str(text)!r}; it is a size such as 500MB, 4GB or 1.5GiB.")
+    return int(float(found[1]) * unit)
+
+
+def said(size: float) -> str:
+    """A size for people, rounded up.
+
+    >>> said(4e9), said(310_400_000), said(55_531)
+    ('4 GB', '311 MB', '56 KB')
+    """
+    if size >= 10**9:
+        return f"{np.ceil(size / 10**8) / 10:g} GB"
+    return f"{np.ceil(size / 10**6):g} MB" if size >= 10**6 else f"{np.ceil(size / 10**3):g} KB"
+
+
+def free_memory() -> int:
+    """Bytes that are free for a program now: of the machine, or of the container if that has less."""
+    free = UNKNOWN
+    for line in _lines("/proc/meminfo"):
+        if line.startswith("MemAvailable:"):
+            free = int(line.split()[1]) * 1024
+    limit, used = _lines("/sys/fs/cgroup/memory.max"), _lines("/sys/fs/cgroup/memory.current")
+    if limit and used and limit[0].isdigit():
+        files = [line.split()[1] for line in _lines("/sys/fs/cgroup/memory.stat") if line.startswith("inactive_file ")]
+        free = min(free, int(limit[0]) - int(used[0]) + int(files[0] if files else 0))
+    return max(free, 0)
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        return Path(path).read_text(encoding="ascii").splitlines()
+    except (OSError, ValueError):
+        return []
+
+
+class Budget:
+    """So many bytes in all, and a folder for what goes beyond them.
+
+    Parameters
+    ----------
+    memory : str or int, optional
+        "4GB"; by default half of what is free when it is first asked for.
+    spill : path, optional
+        Folder of temporary files. By default that of TMPDIR, or /var/tmp, which is on a disk where /tmp may not be.
+        The files have no name, so nothing of them is left whatever ends the process.
+    """
+
+    def __init__(self, memory: str | int | None = None, spill: str | Path | None = None) -> None:
+        self.said = memory is not None
+        self.total = in_bytes(memory) if memory is not None else int(FREE * free_memory())
+        self.spill = Spill(spill)
+        self.used = 0
+        self.reserved = PROGRAM + WORK
+        self._lock = RLock()  # a finalizer may run while it is held
+        self._kept: dict[int, tuple[int, set[int]]] = {}  # address -> its bytes, and the arrays that show them
+
+    # ------------------------------------------------------------------------------ what is set aside
+
+    def needed(self, *, persons: int, items: int, threads: int) -> int:
+        """Bytes without which nothing can be done: the program, its threads' work, and tables of people and items."""
+        return PROGRAM + threads * WORK + 250 * persons + 500 * items
+
+    def reserve(self, *, persons: int, items: int, threads: int) -> None:
+        """Set aside what work on so many people and items takes; an error if that is more than there is."""
+        needed = self.needed(persons=persons, items=items, threads=threads)
+        if self.said and needed > self.total:
+            fewer = "" if threads == 1 else ", or take fewer " + option("threads")
+            raise OptionError(
+                option("memory"),
+                f" is {said(self.total)}, and {persons:,} people and {items:,} items with {threads} "
+                f"{'thread' if threads == 1 else 'threads'} need at least {said(needed)}, whatever is kept on disk. "
+                "Allow that much",
+                fewer,
+                ".",
+            )
+        self.reserved = needed
+
+    @property
+    def room(self) -> int:
+        """Bytes for what is kept between passes."""
+        return max(self.total - self.reserved, 0)
+
+    # ------------------------------------------------------------------------------------ what is kept
+
+    def keep(self, part: Any, share: float = 1.0) -> Any:
+        """The same part, whose arrays are counted, or have moved to a file where this share of the room is spent.
+
+        Objects are changed in place: whoever else holds them has the same numbers, and no second copy. What is
+        read-only belongs to somebody else, and stays.
+        """
+        return self._moved(part, {}, share)
+
+    def _moved(self, thing: Any, seen: dict[tuple[int, int, str], Array], share: float) -> Any:
+        if isinstance(thing, np.ndarray):
+            return self._kept_array(thing, seen, share)
+        if isinstance(thing, tuple) and not hasattr(thing, "_fields"):
+            return tuple(self._moved(each, seen, share) for each in thing)
+        if isinstance(thing, dict):
+            for key, value in list(thing.items()):
+                thing[key] = self._moved(value, seen, share)
+            return thing
+        if sparse.issparse(thing) or (is_dataclass(thing) and not isinstance(thing, type)):
+            held = vars(thing)  # frozen or not: the numbers stay the same
+            for name, value in list(held.items()):
+                held[name] = self._moved(value, seen, share)
+        return thing
+
+    def _kept_array(self, array: Array, seen: dict[tuple[int, int, str], Array], share: float) -> Array:
+        if array.nbytes < SMALL or array.dtype.hasobject or not array.flags.writeable or is_mapped(array):
+            return array
+        address = array.__array_interface__["data"][0]
+        key = (address, array.nbytes, array.dtype.str)  # two matrices of a part may share their numbers
+        if key in seen:
+            return seen[key].reshape(array.shape)
+        if not self._count(array, address, share):
+            array = self.spill.put(array)
+        seen[key] = array
+        return array
+
+    def _count(self, array: Array, address: int, share: float) -> bool:
+        """Whether there is room for this array; it is counted until it is gone."""
+        with self._lock:
+            if address not in self._kept:
+                if self.used + array.nbytes > share * self.room:
+                    return False
+                self._kept[address] = (array.nbytes, set())
+                self.used += array.nbytes
+            shown = self._kept[address][1]
+            if id(array) not in shown:
+                shown.add(id(array))
+                weakref.finalize(array, self._gone, address, id(array)).atexit = False
+            return True
+
+    def _gone(self, address: int, shown: int) -> None:
+        with self._lock:
+            size, others = self._kept[address]
+            others.discard(shown)
+            if not others:
+                self.used -= size
+                del self._kept[address]
+
+
+_in_force: Budget | None = None
+
+
+def budget() -> Budget:
+    """The budget of this process."""
+    global _in_force
+    if _in_force is None:
+        _in_force = Budget()
+    return _in_force
+
+
+def set_memory(memory: str | int | None = None, spill: str | Path | None = None) -> Budget:
+    """How much memory this process may use from now on, and where temporary files go beyond that.
+
+    Parameters
+    ----------
+    memory : str or int, optional
+        "4GB", or bytes; by default half of what is free now. Results do not depend on it.
+    spill : path, optional
+        A folder on a disk with room; by default that of TMPDIR, or /var/tmp.
+
+    Examples
+    --------
+    >>> set_memory("4GB").total
+    4000000000
+    """
+    global _in_force
+    _in_force = Budget(memory, spill)
+    return _in_force

@@ -1,0 +1,24 @@
+"""The package's own source, parsed once for all tests that look through it.
+
+A test looks at all modules and lists what is wrong: a test for each module would be thousands.
+"""
+
+from __future__ import annotations
+
+import ast
+from functools import cache
+from pathlib import Path
+
+import spectral_irt
+
+ROOT = Path(spectral_irt.__file__).parent
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+def named(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))

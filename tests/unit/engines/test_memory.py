@@ -1,0 +1,160 @@
+"""A budget changes where numbers are kept, never the numbers."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import spectral_irt as si
+from spectral_irt.engines import LocalEngine, memory, spilling
+from spectral_irt.engines.memory import Budget, in_bytes
+from spectral_irt.engines.spilling import is_mapped
+from spectral_irt.errors import OptionError, OutputError
+from spectral_irt.responses.block import Block
+from spectral_irt.responses.pack import Repeats, pack
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.stored import BlockStore
+
+
+@pytest.fixture
+def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Budget:
+    """A budget with no room at all, under which even the smallest array goes to disk."""
+    monkeypatch.setattr(memory, "SMALL", 1)
+    none = Budget("1GB", tmp_path)
+    none.said, none.total = False, 0  # as a machine without free memory has it
+    return none
+
+
+def in_blocks(seed: int = 0, users: int = 300, items: int = 12, blocks: int = 4) -> Responses:
+    rng = np.random.default_rng(seed)
+    answered = rng.random((users, items)) < 0.7
+    theta, beta = rng.normal(size=users), rng.normal(size=items)
+    right = rng.random((users, items)) < 1 / (1 + np.exp(beta - theta[:, None]))
+    made: list[Block] = []
+    for rows in np.array_split(np.arange(users), blocks):
+        who, item = np.nonzero(answered[rows])
+        slots = (2 * item + ~right[rows][who, item]).astype(np.int32)
+        indptr = np.concatenate([[0], np.cumsum(answered[rows].sum(axis=1))])
+        made += pack(indptr, slots, duplicates="error", repeats=Repeats())
+    return Responses(tuple(made), np.arange(items), np.arange(users))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_bits_when_everything_is_on_disk(nothing: Budget, threads: int) -> None:
+    free, mapped = in_blocks(), in_blocks()
+    here = si.SpectralRasch().fit(free.using(LocalEngine(threads)))
+    store = BlockStore(nothing)
+    mapped = Responses(tuple(store.add(block) for block in mapped.blocks), mapped.items, mapped.users)
+    assert all(is_mapped(block.items) and is_mapped(block.indptr) for block in mapped.blocks)
+    there = si.SpectralRasch().fit(mapped.using(LocalEngine(threads, nothing)))
+    assert nothing.spill.written > 0
+    assert nothing.used == 0
+    assert np.array_equal(here.difficulty_, there.difficulty_)
+    assert np.array_equal(here.se_, there.se_)
+
+
+def test_what_is_there_first_stays_and_room_comes_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(memory, "SMALL", 1)
+    budget = Budget("1GB", tmp_path)
+    budget.reserved = budget.total - 2_000
+    first, second = np.arange(200.0), np.arange(200.0)
+    assert budget.keep(first) is first
+    assert budget.used == 1_600
+    assert budget.keep((first, "text"))[0] is first
+    assert budget.used == 1_600
+    third = budget.keep(second)
+    assert is_mapped(third)
+    assert np.array_equal(third, second)
+    del first
+    gc.collect()
+    assert budget.used == 0
+    assert budget.keep(second) is second
+
+
+def test_matrices_that_share_numbers_still_share_them(nothing: Budget) -> None:
+    @dataclass(frozen=True)
+    class Part:
+        rows: Any
+        columns: Any
+
+    matrix = sparse.random_array((30, 20), density=0.3, rng=np.random.default_rng(1), format="csr")
+    before = matrix.toarray()
+    part = nothing.keep(Part(matrix, matrix.T))
+    assert is_mapped(part.rows.data)
+    assert is_mapped(part.rows.indices)
+    part.rows.data[:] *= 2  # a kernel that fills the memory of an old part
+    assert np.array_equal(part.columns.toarray(), 2 * before.T)
+
+
+def test_read_only_arrays_belong_to_somebody_else(nothing: Budget) -> None:
+    shared = np.arange(100.0)
+    shared.setflags(write=False)
+    assert nothing.keep(shared) is shared
+
+
+def test_large_arrays_and_many_small_ones(nothing: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spilling, "SEGMENT", 4096)
+    arrays = [np.random.default_rng(k).integers(0, 100, size=k * 100, dtype=np.int32) for k in range(1, 30)]
+    kept = [nothing.keep(array.copy()) for array in arrays]
+    assert all(np.array_equal(a, b) for a, b in zip(arrays, kept, strict=True))
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "0", "4XB", "nan", "1e9", "four GB"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(OptionError, match="it is a size such as"):
+        in_bytes(text)
+
+
+def test_a_budget_too_small_says_what_is_needed() -> None:
+    with pytest.raises(
+        OptionError, match=r"memory is 100 MB, and 1,000,000 people and 500 items with 2 threads need at"
+    ):
+        Budget("100MB").reserve(persons=1_000_000, items=500, threads=2)
+    Budget("2GB").reserve(persons=1_000_000, items=500, threads=2)
+
+
+def test_a_folder_that_is_none() -> None:
+    with pytest.raises(OptionError, match="not a folder"):
+        Budget("1GB", "/nowhere/at/all")
+
+
+def test_a_full_disk_is_an_error_and_leaves_nothing(
+    nothing: Budget, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*args: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    nothing.keep(np.arange(50.0))
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OutputError, match=r"the disk is full.* Allow more memory, or name a folder .*spill="):
+        nothing.keep(np.arange(50.0))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_whatever_ends_the_process(tmp_path: Path, number: signal.Signals) -> None:
+    program = (
+        "import sys, time, numpy as np\n"
+        "from spectral_irt.engines.memory import Budget\n"
+        "b = Budget('1GB', sys.argv[1]); b.reserved = b.total\n"
+        "kept = b.keep(np.zeros(10**6)); print('there', flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, stderr=-3)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"there\n"
+    process.send_signal(number)
+    process.wait()
+    process.stdout.close()
+    assert not list(tmp_path.iterdir())
