@@ -143,11 +143,11 @@ class SpectralPartialCredit(OrderedEstimator):
         self, responses: OrderedResponses, tell: Tell, anchors: Anchors | None = None, **design: Any
     ) -> StepEstimate:
         self._check()
+        landing = self.method == "joint" and lands(self.refine, self.weighting, 0.0)
         if anchors is not None:
             if self.method != "joint":
                 raise OptionError("anchors go with ", option("method", "joint"), ".")
-            return anchored_steps(responses, anchors, self.weighting, self.tol, self.max_iter, tell)
-        landing = self.method == "joint" and lands(self.refine, self.weighting, 0.0)
+            return anchored_steps(responses, anchors, self.weighting, self.tol, self.max_iter, tell, landing)
         if landing:
             return landed_thresholds(
                 responses,

@@ -325,12 +325,13 @@ def test_the_distance_from_a_rating_scale_is_chi_square():
 # ---------------------------------------------------------------------------------------------- anchors
 
 
-def test_anchored_to_all_but_a_shift_gives_the_free_estimate():
+@pytest.mark.parametrize("refine", [True, False])
+def test_anchored_to_all_but_a_shift_gives_the_free_estimate(refine):
     """One item held where the free estimate has it, moved by 0.7: everything moves by 0.7."""
     data = simulate.partial_credit(1500, 8, categories=3, seed=1).responses
-    free = SpectralPartialCredit(regularization=0).fit(data)
+    free = SpectralPartialCredit(regularization=0, refine=refine).fit(data)
     held = free.thresholds_[:2] + 0.7
-    anchored = SpectralPartialCredit().fit(data, anchors={0: held})
+    anchored = SpectralPartialCredit(refine=refine).fit(data, anchors={0: held})
     np.testing.assert_allclose(anchored.thresholds_, free.thresholds_ + 0.7, atol=5e-3)  # weights end a round apart
     assert anchored.status_.tolist() == ["anchored"] + ["ok"] * 7
     np.testing.assert_allclose(anchored.thresholds_[:2], held, atol=1e-12)
