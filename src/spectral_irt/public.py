@@ -18,6 +18,7 @@ from spectral_irt.estimators.rating_scale import ConditionalRatingScale, Spectra
 from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch, spectral_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
+from spectral_irt.in_database.fitting import fit_in_database
 from spectral_irt.inference.model_tests import andersen, martin_loef, wald_by_item
 from spectral_irt.leaderboard import Leaderboard
 from spectral_irt.leaderboard.shortlist import ShortList
@@ -61,6 +62,7 @@ __all__ = [
     "andersen",
     "datasets",
     "equate",
+    "fit_in_database",
     "link",
     "load",
     "martin_loef",

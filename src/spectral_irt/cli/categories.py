@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from spectral_irt.cli.clusters import cluster
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import MEMORY, Reading, panel
 from spectral_irt.cli.progress import Progress
@@ -142,6 +143,7 @@ class OrderedJob:
         return read_ordered(
             list(self.files),
             progress=progress.reading,
+            client=cluster(self.reading.dask, progress),
             recode=self.categories.recode,
             reverse=reverse,
             unused=unused,

@@ -17,6 +17,7 @@ from scipy.sparse import _sparsetools
 
 from spectral_irt.errors import NAMED, DuplicateResponseError, listed, option
 from spectral_irt.responses.block import BLOCK_RESPONSES, Block, Ints
+from spectral_irt.responses.pile import Pile
 
 Duplicates = Literal["error", "first", "last"]
 DUPLICATES = ("error", "first", "last")
@@ -38,6 +39,13 @@ class Repeats:
         self.pairs += len(pairs)
         known = self.first or []
         self.first = known + [(int(u), int(i)) for u, i in pairs[: NAMED - len(known)]]
+
+    def join(self, others: Repeats, first_user: int) -> None:
+        """Those met elsewhere, where this was the first person."""
+        self.extra += others.extra
+        self.pairs += others.pairs
+        known = self.first or []
+        self.first = known + [(first_user + u, i) for u, i in (others.first or [])[: NAMED - len(known)]]
 
     def complain(self, users: Any, items: Any, source: str) -> None:
         """Raise when there were any; `users` and `items` are the labels."""
@@ -109,21 +117,24 @@ class Rows(NamedTuple):
         return Rows(person[where], slots[where], options, when)
 
 
-def pack_rows(
-    pieces: Iterable[Rows], counts: Ints, *, duplicates: Duplicates, repeats: Repeats, first_person: int = 0
-) -> Iterator[Block]:
-    """Blocks from pieces of rows in any order; `counts` are the answers of each person, numbered from `first_person`.
+def pack_rows(pieces: Iterable[Rows], counts: Ints, *, duplicates: Duplicates, repeats: Repeats) -> Iterator[Block]:
+    """Blocks from pieces of rows in any order; `counts` are the answers of each person.
 
     An answer that comes twice counts as it arrived, or by `when`, equal ones as they arrived.
     """
     chunks = list(user_chunks(limits_of(counts)))
     starts = np.array([start for start, _ in chunks])
     block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), [stop - start for start, stop in chunks])
-    dealt = [_dealt(piece, block_of, starts, first_person) for piece in pieces]
+    dealt, ends = Pile(), []
+    for piece in pieces:
+        rows, limits = _dealt(piece, block_of, starts)
+        dealt.add(*rows)
+        ends.append(limits)
     for k, (start, stop) in enumerate(chunks):
-        own = joined([piece.at(slice(ends[k], ends[k + 1])) for piece, ends in dealt])
-        own = own._replace(person=own.person - np.int32(first_person + start))
-        yield _packed(own, stop - start, first_person + start, duplicates, repeats)
+        own = [Rows(*dealt.part(p, slice(limits[k], limits[k + 1]))) for p, limits in enumerate(ends)]  # type: ignore[arg-type]
+        rows = joined(own)
+        rows = rows._replace(person=rows.person - np.int32(start))
+        yield _packed(rows, stop - start, start, duplicates, repeats)
 
 
 def in_pieces(rows: Rows) -> Iterator[Rows]:
@@ -137,14 +148,14 @@ def limits_of(counts: Ints) -> Ints:
     return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
-def _dealt(rows: Rows, block_of: NDArray[np.int32], starts: Ints, first: int) -> tuple[Rows, list[int]]:
+def _dealt(rows: Rows, block_of: NDArray[np.int32], starts: Ints) -> tuple[Rows, list[int]]:
     """The rows block by block, order of arrival kept within each; and where each block ends."""
     person, n_blocks = rows.person, len(starts)
     if n_blocks == 1:
         return rows, [0, len(person)]
     if not np.any(person[1:] < person[:-1]):
-        return rows, [*np.searchsorted(person, starts + first).tolist(), len(person)]
-    block = block_of[person - np.int32(first) if first else person]
+        return rows, [*np.searchsorted(person, starts).tolist(), len(person)]
+    block = block_of[person]
     if rows.options is None and rows.when is None:
         ends, person, slots = counting_sort(block, n_blocks, person, rows.slots)
         return Rows(person, slots), ends.tolist()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -20,6 +20,7 @@ from spectral_irt.responses.gatherer import coded_responses, raw_answers, refuse
 from spectral_irt.responses.labels import Labels
 from spectral_irt.responses.ordered_scoring import OrderedScoring
 from spectral_irt.responses.pack import Repeats, Rows, joined, pack_rows
+from spectral_irt.responses.pile import Pile
 from spectral_irt.responses.raw_answers import OptionCoder
 from spectral_irt.responses.reading.label_codes import LabelCodes
 from spectral_irt.responses.reading.long_pieces import LongPiece, LongTables, one_ahead
@@ -27,8 +28,10 @@ from spectral_irt.responses.reading.numbering import labels_of
 from spectral_irt.responses.reading.request import Request
 from spectral_irt.responses.responses import Responses
 from spectral_irt.responses.scorer import Means, Scoring, means_from_sums
+from spectral_irt.responses.stored import BlockStore
 from spectral_irt.responses.survey import Survey
 
+DEALT = 1 << 23  # rows that are dealt out to blocks at a time when they come from a file: parts as long as a disk likes
 READ = 0.8  # the share of the work that is reading; the rest is packing
 
 
@@ -37,30 +40,32 @@ def long_responses(data: LongTables, request: Request) -> Responses:
     refuse_blanks(request.scoring, "here there is a row for each answer")
     survey = Survey(request.scoring)
     clerk = _Clerk(request.scoring, data)
-    pile = []
+    pile = Pile()
     for piece in one_ahead(data.pieces()):
-        pile.append(clerk.coded(piece, survey))
+        pile.add(*clerk.coded(piece, survey))
         request.report(READ * piece.done)
     if not data.users.size:
         raise ReadError(f"{request.source} has a header but no rows; check that whatever wrote it had finished.")
-    survey.check(request.source)
+    survey.check(request.source, part=request.part)
     items, item_at = data.numbering("item")
     survey.check_key(items)
     users, user_at = data.numbering("user")
     found = _in_final_codes(pile, user_at, item_at, request, items)
     if isinstance(request.scoring, OrderedScoring):
-        rows = joined(found)
+        rows = joined(list(found))
         ordered = coded_responses(rows.person, rows.slots, users, items, request.duplicates, request.source)
         return replace(ordered, frame_kind=request.frame_kind)
-    counts, repeats = _counts(found, len(users)), Repeats()
-    blocks = []
-    for block in pack_rows(_used_up(found), counts, duplicates=request.duplicates, repeats=repeats):
-        blocks.append(block)
+    counts, store, repeats, blocks = _counts(pile, user_at), BlockStore(), Repeats(), []
+    n_packed = 0
+    for block in pack_rows(found, counts, duplicates=request.duplicates, repeats=repeats):
+        n_packed += block.n_users
+        blocks.append(store.add(block))
+        request.report(READ + (1 - READ) * n_packed / len(users))
     if request.duplicates == "error":
         repeats.complain(users, items, request.source)
     responses = Responses(tuple(blocks), items, users, request.frame_kind, request.source)
-    survey.check_scored(responses)
-    request.report(1.0)
+    if not request.part:
+        survey.check_scored(responses)
     if clerk.options is None:
         return responses
     raw, notes = raw_answers(request.scoring, clerk.options, items.tolist())
@@ -114,25 +119,23 @@ class _Keys:
 
 
 def _in_final_codes(
-    pile: list[Coded], user_at: NDArray[np.int32], item_at: NDArray[np.int32], request: Request, items: Labels
-) -> list[Rows]:
+    pile: Pile, user_at: NDArray[np.int32], item_at: NDArray[np.int32], request: Request, items: Labels
+) -> Iterator[Rows]:
     """The same answers with people and items numbered in order; the pile is used up."""
     scoring = request.scoring
     means = _means(pile, user_at) if scoring.above_mean else None
     slot_at = None if means is not None or isinstance(scoring, OrderedScoring) else _slot_positions(item_at)
-    found = []
-    for piece in _used_up(pile):
+    for columns in pile.used_up(DEALT if pile.spilled else 1):
+        piece = Coded(*columns)  # type: ignore[arg-type]
         person = user_at[piece.person]
         if slot_at is not None:
-            found.append(Rows(person, slot_at[piece.code], piece.options))
+            yield Rows(person, slot_at[piece.code], piece.options)
             continue
         item = item_at[piece.code]
         if isinstance(scoring, OrderedScoring):
-            found.append(Rows(person, scoring.codes(piece.values, item, items, request.source).astype(np.int32)))
+            yield Rows(person, scoring.codes(piece.values, item, items, request.source).astype(np.int32))
         else:
-            right = scoring.right(piece.values, items=item, users=person, means=means)
-            found.append(Rows(person, 2 * item + ~right))
-    return found
+            yield Rows(person, 2 * item + ~scoring.right(piece.values, items=item, users=person, means=means))
 
 
 def _slot_positions(item_at: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -141,25 +144,23 @@ def _slot_positions(item_at: NDArray[np.int32]) -> NDArray[np.int32]:
     return slots
 
 
-def _used_up(pile: list[Any]) -> Iterator[Any]:
-    """What is in the pile, in order; each is let go when it was used."""
-    pile.reverse()
-    while pile:
-        yield pile.pop()
-
-
-def _counts(rows: list[Rows], n_persons: int) -> Ints:
-    counts = np.zeros(n_persons, dtype=np.int64)
-    for piece in rows:
-        counts += np.bincount(piece.person, minlength=n_persons)
+def _counts(pile: Pile, user_at: NDArray[np.int32]) -> Ints:
+    """Answers of each person, in the final order."""
+    by_code = np.zeros(len(user_at), dtype=np.int64)
+    for person, *_ in pile:
+        assert person is not None
+        by_code += np.bincount(person, minlength=len(by_code))
+    counts = np.empty_like(by_code)
+    counts[user_at] = by_code
     return counts
 
 
-def _means(pile: list[Coded], user_at: NDArray[np.int32]) -> Means:
+def _means(pile: Pile, user_at: NDArray[np.int32]) -> Means:
     n = len(user_at)
     counts = np.zeros(n, dtype=np.int64)
     sums, sizes = np.zeros(n), np.zeros(n)
-    for piece in pile:
+    for columns in pile:
+        piece = Coded(*columns)  # type: ignore[arg-type]
         person = user_at[piece.person]
         assert piece.values is not None
         counts += np.bincount(person, minlength=n)
