@@ -29,7 +29,7 @@ class ExactRows:
         The threshold that each answer passed last.
     of_person : int array
         The pattern of each.
-    parts : list of PatternPart
+    patterns : list of PatternPart
         The patterns, some at a time.
     expected, link : csr matrices, patterns x thresholds
         P(X >= k | s); and c, times the root of how many people have the pattern.
@@ -37,7 +37,7 @@ class ExactRows:
 
     passed: sparse.csr_array
     of_person: Ints
-    parts: list[PatternPart]
+    patterns: list[PatternPart]
     steps: Steps
     codes: Ints
     expected: sparse.csr_array | None = None
@@ -54,9 +54,9 @@ class ExactRows:
 
     def evaluated(self, cumulated: Floats) -> tuple[ExactRows, Sums]:
         """At other thresholds; and the sums of `step_rows.evaluate`."""
-        pieces = [_given(part, cumulated, self.steps) for part in self.parts]
-        expected, link = (_stacked([piece[k] for piece in pieces], self.parts, self.codes) for k in (0, 1))
-        people = np.concatenate([part.people for part in self.parts])
+        pieces = [_given(part, cumulated, self.steps) for part in self.patterns]
+        expected, link = (_stacked([piece[k] for piece in pieces], self.patterns, self.codes) for k in (0, 1))
+        people = np.concatenate([part.people for part in self.patterns])
         root = np.repeat(np.sqrt(people), np.diff(link.indptr))
         link = csr(link.indptr, link.indices, link.data * root, link.shape[1])
         there = slice(0, self.steps.n_steps)  # the column after them is padding
