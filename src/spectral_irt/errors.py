@@ -138,6 +138,10 @@ class OutputError(SpectralIrtError, OSError):
     """Results cannot be written."""
 
 
+class CheckpointError(SpectralIrtError, ValueError):
+    """A checkpoint is in use, or of other data or options than the fit that should go on from it."""
+
+
 class StaleBankError(OutputError):
     """The bank on disk is not the one that was read: saving would undo what somebody else has saved."""
 

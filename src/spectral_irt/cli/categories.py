@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _categories = panel("Answers in more than two categories")
 # What is done for ordered answers too; every other option is for right and wrong ones.
 READ = ("format", "user", "item", "response", "orient", "duplicates", "ignore", "items", "sheet", "encoding", "missing")
-FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads")
+FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads", "checkpoint")
 COMPUTED = (
     *("persons", "fit", "ability", "bootstrap", "sample", "group", "group_file", "group_sheet", "scale"),
     *("rank", "rank_by", "plots", "report", "list_persons"),
@@ -163,7 +163,7 @@ class OrderedJob:
             groups = self.read_groups()
             responses = self.read(progress)
             read = time.perf_counter()
-            estimator.fit(responses, progress=progress.say)
+            estimator.fit(responses, progress=progress.say, checkpoint=self.fitting.checkpoint)
             fitted = time.perf_counter()
             study: Any = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
             if self.notes:
