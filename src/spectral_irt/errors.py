@@ -134,6 +134,14 @@ class DatabaseError(SpectralIrtError, OSError):
     """A database cannot be reached, or does not do what it was asked."""
 
 
+class FederationError(SpectralIrtError, ValueError):
+    """A round of a federated calibration, or an answer to it, is not what it should be."""
+
+
+class SitesMissing(FederationError):
+    """Not all sites have answered a round yet."""
+
+
 class OutputError(SpectralIrtError, OSError):
     """Results cannot be written."""
 

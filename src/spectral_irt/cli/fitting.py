@@ -115,11 +115,11 @@ class Fitting:
             raise OptionError("--nu-rule says which pairs --nu is added to; say how much with --nu 1, or leave it out.")
         not_its_own = ("estimator", "design", "population_by", "clustered_by", "weight", "checkpoint")
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in not_its_own}
-        said["regularization"] = _number_or_auto(self.regularization)
+        said["regularization"] = number_or_auto(self.regularization)
         return {name: value for name, value in said.items() if value is not None}
 
 
-def _number_or_auto(text: str | None) -> str | float | None:
+def number_or_auto(text: str | None) -> str | float | None:
     if text is None or text == "auto":
         return text
     try:
