@@ -28,17 +28,14 @@ from spectral_irt.responses.ordered import Steps
 Mask = NDArray[np.bool_]
 
 
-def location_information(steps: Steps, information: Floats) -> Floats:
-    """About what the answers tell about each item's location, from what they tell about each threshold."""
-    with np.errstate(divide="ignore"):
-        variance = np.bincount(steps.item, weights=1 / information, minlength=steps.n_items)
-        return steps.counts**2 / np.maximum(variance, 1e-300)
-
-
 def step_fading(steps: Steps, information: Floats, tied: Mask) -> tuple[Floats, Floats]:
-    """How much the prior counts for each location, and for each threshold's step."""
-    whole = np.bincount(steps.item, weights=~tied, minlength=steps.n_items) == 0
-    return fading(location_information(steps, information), whole), fading(information, tied)
+    """How much the prior counts for each location, and for each threshold's step.
+
+    What the answers tell about a location is taken for the sum over its thresholds: of one that nobody passed the prior
+    of the steps knows where it lies beside the others.
+    """
+    told, ties = (np.bincount(steps.item, weights=each, minlength=steps.n_items) for each in (information, tied))
+    return fading(told.astype(np.float64), ties > 0), fading(information, tied)
 
 
 @dataclass(frozen=True)
@@ -49,24 +46,25 @@ class StepRegularization(Regularization):
 
     def __str__(self) -> str:
         how = "by empirical Bayes" if self.estimated else "as asked"
-        return (
-            f"each item is like the items of its own people, alpha = {self.alpha:.3g}, and its steps like those of "
-            f"other items, alpha = {self.steps:.3g}, {how} ({self.reason})"
-        )
+        steps = f"of an item are like those of other items, alpha = {self.steps:.3g}"
+        if not self.alpha:
+            return f"the steps {steps} {how} ({self.reason})"
+        near = f"each item is like the items of its own people, alpha = {self.alpha:.3g}"
+        return f"{near}, and the steps {steps}, {how} ({self.reason})"
 
 
 @dataclass(frozen=True, eq=False)
 class StepPrior:
-    """The prior of the locations, the precision of the steps, and how much that counts for each threshold."""
+    """The prior of the locations, the precision of the steps, and how much that counts for each threshold.
+
+    Where only thresholds are thin, no location has a prior, and its passes over the answers are saved.
+    """
 
     steps: Steps
-    location: Prior
+    location: Prior | None
     alpha: float
     fade: Floats
-
-    @property
-    def estimated(self) -> bool:
-        return self.location.estimated
+    estimated: bool
 
     @cached_property
     def average(self) -> sparse.csr_array:
@@ -98,19 +96,18 @@ class StepPrior:
 
     def __matmul__(self, v: Floats) -> Floats:
         """The penalty's matrix times v."""
-        return self._steps(v, self.fade) + (
-            self.average.T @ (self.location @ (self.average @ v)) if self._near else 0.0
-        )
+        steps = self._steps(v, self.fade)
+        return steps + (self.average.T @ (self.location @ (self.average @ v)) if self.location else 0.0)
 
-    @cached_property
-    def _near(self) -> bool:
-        """Whether any location has a prior: where only thresholds are thin, none has, and its passes can be saved."""
-        return bool(self.location.fade.any())
+    @property
+    def counts(self) -> Floats:
+        """How much the prior counts for each threshold, by its step or by its location."""
+        return self.fade if self.location is None else np.maximum(self.fade, self.location.fade[self.steps.item])
 
     def spread(self, v: Floats) -> Floats:
         """The covariance of the pull where deviations are drawn from the prior, times v."""
         steps = self._steps(v, self.fade**2)
-        return steps + (self.average.T @ self.location.spread(self.average @ v) if self._near else 0.0)
+        return steps + (self.average.T @ self.location.spread(self.average @ v) if self.location else 0.0)
 
     def _steps(self, v: Floats, fade: Floats) -> Floats:
         weight = self.alpha * (fade if v.ndim == 1 else fade[:, None])
@@ -118,11 +115,11 @@ class StepPrior:
 
     def blocks(self) -> Floats:
         """Of the penalty's matrix, the part of each item: levels x levels."""
-        return self._blocks(self.location.diagonal if self._near else np.zeros(self.steps.n_items), self.fade)
+        return self._blocks(self.location.diagonal if self.location else np.zeros(self.steps.n_items), self.fade)
 
     def spread_blocks(self) -> Floats:
         """The same of the covariance of the pull."""
-        diagonal = self.location.spread_diagonal if self._near else np.zeros(self.steps.n_items)
+        diagonal = self.location.spread_diagonal if self.location else np.zeros(self.steps.n_items)
         return self._blocks(diagonal, self.fade**2)
 
     def _blocks(self, diagonal: Floats, fade: Floats) -> Floats:
@@ -138,18 +135,17 @@ class StepPrior:
         """The penalty's matrix and the covariance of its pull."""
         a = self.average.toarray()
         q = self.deviation(np.eye(self.steps.n_steps))
-        location = self.location.dense()
-        penalty, pull = (
-            a.T @ one @ a + self.alpha * (q * fade) @ q
-            for one, fade in zip(location, (self.fade, self.fade**2), strict=True)
-        )
-        return penalty, pull
+        penalty, pull = (self.alpha * (q * fade) @ q for fade in (self.fade, self.fade**2))
+        if self.location is None:
+            return penalty, pull
+        own, its_pull = self.location.dense()
+        return penalty + a.T @ own @ a, pull + a.T @ its_pull @ a
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random pulls."""
         normal = noise.standard_normal((self.steps.n_steps, columns))
         steps = np.sqrt(self.alpha) * self.deviation(self.fade[:, None] * normal)
-        return steps + (self.average.T @ self.location.draw(noise, columns) if self._near else 0.0)
+        return steps + (self.average.T @ self.location.draw(noise, columns) if self.location else 0.0)
 
     def renewed(self, beta: Floats, own: Floats) -> StepPrior:
         """With the precisions that the deviations at these thresholds speak for, as `Prior.renewed`.
@@ -158,15 +154,14 @@ class StepPrior:
         """
         steps, several = self.steps, self.steps.counts > 1
         inside = steps.table(np.ones(steps.n_steps), 0.0)
-        full = self._blocks(np.full(steps.n_items, self.location.alpha), np.ones(steps.n_steps))
+        location, alpha = self.location, self.location.alpha if self.location else 0.0
+        full = self._blocks(np.full(steps.n_items, alpha), np.ones(steps.n_steps))
         known = np.linalg.inv(own + full + np.eye(steps.widest) * (1 - inside)[:, None, :])
         known = known * inside[:, :, None] * inside[:, None, :]
         around = known.sum(axis=(1, 2)) / steps.counts**2  # variance of the location
         trace = np.einsum("ikk->i", known) - around * steps.counts  # of the steps
-        alpha = self.location.alpha
         told = np.maximum(1 / np.maximum(around, 1e-12) - alpha, 0.0)
-        location = self.location
-        if self._near:
+        if location:
             d = location.deviation(self.average @ beta)
             share = np.clip(1 - alpha * around, 0.0, 1.0).sum()
             locations = max((share + IMAGINARY) / (np.sum(d**2) + IMAGINARY), least_precision(d, told))

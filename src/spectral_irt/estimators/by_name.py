@@ -65,7 +65,7 @@ ORDERED = {
         "mml": Method("marginal_ordered:MarginalPartialCredit", "max_iter threads unused"),
     },
     "rsm": {
-        "spectral": Method("rating_scale:SpectralRatingScale", "weighting max_iter threads unused"),
+        "spectral": Method("rating_scale:SpectralRatingScale", "weighting refine max_iter threads unused"),
         "cml": Method("rating_scale:ConditionalRatingScale", "max_iter threads unused"),
     },
 }

@@ -70,18 +70,20 @@ def landed_thresholds(
 
     prior, parts = None, np.zeros(rest.n_items, dtype=np.int64)
     if plan.kind != "none":
-        neighbors = Neighbors.of_ordered(rest)
-        if not design.connected:
-            scale = np.bincount(steps.item, weights=tied, minlength=rest.n_items) > 0
-            parts = with_scale_first(neighbors.parts(), scale)
         fades = step_fading(steps, information, tied)
         if not plan.estimated:
-            fades = tuple(np.ones(len(one)) for one in fades)  # type: ignore[assignment]
-        prior = StepPrior(steps, Prior(neighbors, alpha, fades[0], plan.estimated), alpha, fades[1])
+            fades = np.ones(rest.n_items), np.ones(steps.n_steps)
+        scale = np.bincount(steps.item, weights=tied, minlength=rest.n_items) > 0
+        near: Prior | None = None
+        if fades[0].any() or not scale.all():
+            neighbors = Neighbors.of_ordered(rest)
+            parts = parts if scale.all() else with_scale_first(neighbors.parts(), scale)
+            near = Prior(neighbors, alpha, fades[0], plan.estimated)
+        prior = StepPrior(steps, near, alpha, fades[1], plan.estimated)
     landed = land_steps(rest, beta, prior=prior, parts=parts, tell=tell)
     if landed.prior:
-        last = landed.prior
-        plan = StepRegularization(plan.kind, plan.reason, last.location.alpha, plan.estimated, steps=last.alpha)
+        last, near = landed.prior, landed.prior.location
+        plan = StepRegularization(plan.kind, plan.reason, near.alpha if near else 0.0, plan.estimated, steps=last.alpha)
 
     method = se if se != "auto" else chosen_method(steps, found.contraction)
     if method != "none":

@@ -94,8 +94,8 @@ def _link_gram(part: StepRows, tables: StepTables) -> Floats:
 # --------------------------------------------------------------------------------------- all of it
 
 
-def bread_and_meat(landed: StepLanded) -> tuple[Floats, Floats]:
-    """H and M, thresholds x thresholds."""
+def bread_and_meat(landed: StepLanded, *, meat: bool = True) -> tuple[Floats, Floats]:
+    """H and M, thresholds x thresholds; M is left at zero where it is not asked for."""
     steps = landed.steps
     bread = -landed.rows.sum(_link_gram, landed.tables)
     within = np.zeros_like(bread)
@@ -103,12 +103,12 @@ def bread_and_meat(landed: StepLanded) -> tuple[Floats, Floats]:
     same = np.nonzero(item[:, None] == item)
     within[same] = (landed.own + landed.outer)[item[same[0]], level[same[0]], level[same[1]]]
     bread += within
-    meat = landed.rows.sum(_score_gram, landed.tables)
+    squares: Floats = landed.rows.sum(_score_gram, landed.tables) if meat else np.zeros_like(bread)
     if landed.prior:
         penalty, pull = landed.prior.dense()
-        lacking = np.sqrt(too_regular(landed, np.diag(meat)))
-        bread, meat = bread + penalty, meat + pull + lacking[:, None] * bread * lacking
-    return bread, meat
+        lacking = np.sqrt(too_regular(landed, np.diag(squares)))
+        bread, squares = bread + penalty, squares + pull + lacking[:, None] * bread * lacking
+    return bread, squares
 
 
 def covariance(landed: StepLanded, robust: bool = True) -> Floats:
@@ -130,8 +130,7 @@ def too_regular(landed: StepLanded, omega: Floats) -> Floats:
     assert landed.prior is not None
     told = landed.information
     lacking = np.divide(told - omega, told, out=np.zeros(len(omega)), where=told > 0)
-    fade = np.maximum(landed.prior.fade, landed.prior.location.fade[landed.steps.item])
-    return fade * np.maximum(lacking, 0)
+    return landed.prior.counts * np.maximum(lacking, 0)
 
 
 # ----------------------------------------------------------------------------- without the matrices

@@ -38,6 +38,8 @@ from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.ordered import OrderedResponses, Steps
 
+THIN_STEPS = 4  # of items with a prior by themselves
+
 
 @dataclass(frozen=True, eq=False)
 class StepLanded:
@@ -173,6 +175,8 @@ def land_steps(
         move = float(np.max(np.abs(step) * np.sqrt(diagonal), initial=0.0))
         share = min(max(move / last_move, STEADY), 1.0) if last_move < np.inf else STEADY
         beta, last_move = beta + step, move
+        if k == 1 and prior and not few:
+            beta = _thin_items(here, beta, sums[0], expected, passed)
         tell(f"landing on the conditional likelihood: step {k}, {move:.2f} standard errors at most")
         if move * share < close:
             break
@@ -206,6 +210,35 @@ def products(tables: StepTables, collected: Floats, squared: Floats) -> Floats:
     return squares + mixed + mixed.transpose(0, 2, 1)
 
 
+def _thin_items(here: StepLanded, beta: Floats, collected: Floats, expected: Floats, passed: Floats) -> Floats:
+    """Items with a prior, brought to where their own score is zero, people and the other items as they are.
+
+    Far from its place a threshold with few answers comes nearer by no more than a logit a step, and a step for all
+    items is a pass over the answers; this is arithmetic on tables of few items.
+    """
+    assert here.prior is not None
+    steps, grid = here.steps, here.tables.grid
+    thin = np.unique(steps.item[here.prior.counts > 0])
+    own = steps.of_items(thin)
+    few = Steps(steps.counts[thin])
+    cells = collected.reshape(len(collected), len(grid), -1)[:, :, thin].reshape(len(collected), -1)
+    # What people with exact sums expect stays as it is.
+    others = expected[own] - here.tables.contract(here.tables.tails, collected)[own] - passed[own]
+    penalty = here.prior.blocks()[thin][:, : few.widest, : few.widest]
+    inside = few.table(np.ones(few.n_steps), 0.0)
+    higher = np.maximum.outer(np.arange(few.widest), np.arange(few.widest))
+    for _ in range(THIN_STEPS):
+        tables = StepTables.at(few, beta[own], grid, here.tables.terms)
+        levels = tables.levels(tables.tails, cells)
+        told = levels.T[:, higher] - products(tables, cells, cells[tables.terms.square])
+        ridge = 1e-3 * np.maximum(np.einsum("ikk->ik", told), 1e-3) + (1 - inside)
+        matrix = told + penalty + ridge[:, :, None] * np.eye(few.widest)
+        score = levels[few.level - 1, few.item] + others - (here.prior @ beta)[own]
+        beta = beta.copy()
+        beta[own] += np.clip(by_blocks(few, np.linalg.inv(matrix), score), -1.0, 1.0)
+    return beta
+
+
 def _aimed(here: StepLanded, score: Floats) -> tuple[StepLanded, Floats, float]:
     """The Newton step from here, with the prior's precisions taken where the step leads; and what it gains."""
     for _ in range(RENEWALS if here.evaluations < SETTLING else 1):
@@ -216,10 +249,9 @@ def _aimed(here: StepLanded, score: Floats) -> tuple[StepLanded, Floats, float]:
         if here.prior is None or not here.prior.estimated or here.evaluations >= SETTLING:
             break
         renewed = here.prior.renewed(here.beta + np.clip(step, -LONGEST, LONGEST), here.own)
-        change = max(
-            abs(np.log(renewed.alpha / here.prior.alpha)),
-            abs(np.log(renewed.location.alpha / here.prior.location.alpha)),
-        )
+        change = abs(np.log(renewed.alpha / here.prior.alpha))
+        if renewed.location and here.prior.location:
+            change = max(change, abs(np.log(renewed.location.alpha / here.prior.location.alpha)))
         if change < STEADY_PRIOR:
             break
         here = replace(here, prior=renewed)
