@@ -113,11 +113,11 @@ class StepPrior:
         weight = self.alpha * (fade if v.ndim == 1 else fade[:, None])
         return self.deviation(weight * self.deviation(v))
 
-    def blocks(self) -> Floats:
+    def within(self) -> Floats:
         """Of the penalty's matrix, the part of each item: levels x levels."""
         return self._blocks(self.location.diagonal if self.location else np.zeros(self.steps.n_items), self.fade)
 
-    def spread_blocks(self) -> Floats:
+    def spread_within(self) -> Floats:
         """The same of the covariance of the pull."""
         diagonal = self.location.spread_diagonal if self.location else np.zeros(self.steps.n_items)
         return self._blocks(diagonal, self.fade**2)

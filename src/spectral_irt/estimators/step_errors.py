@@ -265,7 +265,7 @@ def threshold_errors(landed: StepLanded, method: str, contraction: float, seed: 
     if prior:
         lacking = np.sqrt(too_regular(landed, from_levels(steps, np.einsum("ikk->ik", meat))))
         each = steps.table(lacking, 0.0)
-        meat = meat + prior.spread_blocks() + each[:, :, None] * landed.own * each[:, None, :]
+        meat = meat + prior.spread_within() + each[:, :, None] * landed.own * each[:, None, :]
     floats = landed.fixed is None
     weight = steps.averaging() if floats else np.zeros(steps.n_steps)
     shift = -by_blocks(steps, inverse, weight)

@@ -73,7 +73,7 @@ class StepLanded:
     @cached_property
     def blocks(self) -> Floats:
         """The items' blocks of the Newton matrix."""
-        return self.own + self.prior.blocks() if self.prior else self.own
+        return self.own + self.prior.within() if self.prior else self.own
 
     @cached_property
     def inverse(self) -> Floats:
@@ -224,7 +224,7 @@ def _thin_items(here: StepLanded, beta: Floats, collected: Floats, expected: Flo
     cells = collected.reshape(len(collected), len(grid), -1)[:, :, thin].reshape(len(collected), -1)
     # What people with exact sums expect stays as it is.
     others = expected[own] - here.tables.contract(here.tables.tails, collected)[own] - passed[own]
-    penalty = here.prior.blocks()[thin][:, : few.widest, : few.widest]
+    penalty = here.prior.within()[thin][:, : few.widest, : few.widest]
     inside = few.table(np.ones(few.n_steps), 0.0)
     higher = np.maximum.outer(np.arange(few.widest), np.arange(few.widest))
     for _ in range(THIN_STEPS):
