@@ -39,6 +39,7 @@ def read_ordered(
     sheet: str | int | None = None,
     encoding: str | None = None,
     user: Any = None,
+    span: tuple[int, int] | None = None,
 ) -> OrderedResponses:
     """Read answers in ordered categories from a file, several files, or a dataframe.
 
@@ -50,6 +51,8 @@ def read_ordered(
         "=". Without it answers are whole numbers from 0 (or from another lowest one, with a finding).
     reverse : labels of items, optional
         Items whose highest category is the lowest: they are turned round.
+    span : (lowest, highest), optional
+        The categories that there are, for `reverse`; by default those of the labels, or those that somebody used.
     unused : "collapse", "error" or "keep"; groups
         What becomes of categories that nobody used; see `ordered_from_wide`.
 
@@ -79,10 +82,19 @@ def read_ordered(
             coded = from_tables([table], Request(how, asked, duplicates, "the data", kind, progress))
     else:
         coded = read_files(path, how, asked, duplicates, progress, sheet=sheet, encoding=encoding)
-    return decoded(coded, reverse=_several(reverse), unused=unused, groups=groups)
+    if how.recode is not None:
+        span = 0, int(max(how.recode.values()))
+    return decoded(coded, reverse=_several(reverse), unused=unused, groups=groups, span=span)
 
 
-def decoded(coded: Responses, *, reverse: Sequence[Any] = (), unused: str = "collapse", groups: Any = None) -> Any:
+def decoded(
+    coded: Responses,
+    *,
+    reverse: Sequence[Any] = (),
+    unused: str = "collapse",
+    groups: Any = None,
+    span: tuple[int, int] | None = None,
+) -> Any:
     """Responses whose items are WIDTH times the item plus the category, as ordered ones."""
     user, code = _entries(coded)
     item, category = code // WIDTH, code % WIDTH
@@ -95,7 +107,7 @@ def decoded(coded: Responses, *, reverse: Sequence[Any] = (), unused: str = "col
                 option("reverse"), f" names {listed(unknown)}, which are not items; these are {listed(labels)}."
             )
         turned = np.isin(item, place)
-        low, high = int(category.min(initial=WIDTH)), int(category.max(initial=0))
+        low, high = span or (int(category.min(initial=WIDTH)), int(category.max(initial=0)))
         category = np.where(turned, low + high - category, category)
     found = settle_categories(category, item, labels, unused, coded.source, groups)
     return ordered_from_codes(
