@@ -126,6 +126,10 @@ class BankError(SpectralIrtError, ValueError):
     """A saved calibration cannot be read, or does not go with the data."""
 
 
+class DatabaseError(SpectralIrtError, OSError):
+    """A database cannot be reached, or does not do what it was asked."""
+
+
 class OutputError(SpectralIrtError, OSError):
     """Results cannot be written."""
 

@@ -18,6 +18,7 @@ from spectral_irt.estimators.rating_scale import ConditionalRatingScale, Spectra
 from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch, spectral_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
+from spectral_irt.in_database.fitting import fit_in_database
 from spectral_irt.inference.model_tests import andersen, martin_loef, wald_by_item
 from spectral_irt.leaderboard import Leaderboard
 from spectral_irt.leaderboard.shortlist import ShortList
@@ -26,6 +27,7 @@ from spectral_irt.responses import Finding, Responses, read_responses, responses
 from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.responses.ordered_arrays import ordered_from_long, ordered_from_wide
 from spectral_irt.responses.read_ordered import read_ordered
+from spectral_irt.responses.responses import open_responses
 
 load = Bank.load
 read = read_responses
@@ -60,10 +62,12 @@ __all__ = [
     "andersen",
     "datasets",
     "equate",
+    "fit_in_database",
     "link",
     "load",
     "martin_loef",
     "next_item",
+    "open_responses",
     "ordered_from_long",
     "ordered_from_wide",
     "persons",

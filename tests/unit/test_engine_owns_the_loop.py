@@ -11,8 +11,9 @@ OWNERS = [ROOT / "responses" / "responses.py", *(ROOT / "engines").glob("*.py")]
 MODULES = [path for path in EVERY if path not in OWNERS]
 HELD = ("blocks", "parts")  # attributes that only an engine may look into
 # At the edge an engine is chosen: the estimators' `threads=`, the update of a bank, the command line; and logs are read
-# by threads before there are responses.
+# by threads before there are responses. Where answers stay in a database, or with several sites, there is no other.
 EDGE = {"estimators/base.py", "bank/updating.py", "cli/check.py", "responses/reading/harness/collecting.py"}
+EDGE |= {"in_database/source.py", "federated/coordinating.py"}
 
 
 def loops_over_parts(source: ast.AST) -> list[int]:

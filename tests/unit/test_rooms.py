@@ -25,6 +25,7 @@ ROOMS = [
     "calibration",
     "ordered_calibration",
     "estimators",
+    "in_database",
     "persons",
     "inference",
     "analysis",

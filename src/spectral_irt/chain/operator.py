@@ -12,11 +12,12 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.weights import Weighting
+from spectral_irt.chain.weights import PERSONS, Weighting
 from spectral_irt.engines import Prepared
 from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.shared_sets import SharedSets
 
 
 class Chain(Protocol):
@@ -51,23 +52,72 @@ class Part:
         """The same block at other difficulties, in the memory of this part, which is used up."""
         return replace(self, weight=weighting.fill(self.block, beta, (self.right, self.wrong)))
 
+    def inflow(self, flow: Floats) -> Floats:
+        won = self.right @ flow
+        return self.wrong_t @ (won * (self.weight if won.ndim == 1 else self.weight[:, None]))
 
-def flow_in(part: Part, flow: Floats) -> Floats:
-    won = part.right @ flow
-    return part.wrong_t @ (won * (part.weight if won.ndim == 1 else part.weight[:, None]))
+    def outflow(self, to: Floats) -> Floats:
+        lost = self.wrong @ to
+        return self.right_t @ (lost * (self.weight if lost.ndim == 1 else self.weight[:, None]))
+
+    @property
+    def n_items(self) -> int:
+        return self.wrong.shape[1]
+
+    def pair_rates(self) -> Floats:
+        return gram(self.right, sparse.csr_array(sparse.diags_array(self.weight) @ self.wrong))
 
 
-def flow_out(part: Part, to: Floats) -> Floats:
-    lost = part.wrong @ to
-    return part.right_t @ (lost * (part.weight if lost.ndim == 1 else part.weight[:, None]))
+@dataclass(frozen=True, eq=False)
+class SetsPart:
+    """People on shared sets of items, made ready: the rates Y between the items of each set."""
+
+    items: tuple[Ints, ...]
+    rates: tuple[Floats, ...]
+    n_items: int
+
+    @classmethod
+    def by_persons(cls, shared: SharedSets) -> SetsPart:
+        """Under the weighting "persons", 1 / n_l: on a set all have the same n."""
+        rates = tuple(one.won / len(one.items) for one in shared.sets)
+        return cls(tuple(one.items for one in shared.sets), rates, shared.n_items)
+
+    def inflow(self, flow: Floats) -> Floats:
+        total = np.zeros((self.n_items, *flow.shape[1:]))
+        for items, rates in zip(self.items, self.rates, strict=True):
+            total[items] += rates.T @ flow[items]
+        return total
+
+    def outflow(self, to: Floats) -> Floats:
+        total = np.zeros((self.n_items, *to.shape[1:]))
+        for items, rates in zip(self.items, self.rates, strict=True):
+            total[items] += rates @ to[items]
+        return total
+
+    def pair_rates(self) -> Floats:
+        total = np.zeros((self.n_items, self.n_items))
+        for items, rates in zip(self.items, self.rates, strict=True):
+            total[np.ix_(items, items)] += rates
+        return total
 
 
-def total_rates(part: Part) -> Floats:
-    return flow_out(part, np.ones(part.wrong.shape[1]))
+AnyPart = Part | SetsPart
 
 
-def pair_rates(part: Part) -> Floats:
-    return gram(part.right, sparse.csr_array(sparse.diags_array(part.weight) @ part.wrong))
+def flow_in(part: AnyPart, flow: Floats) -> Floats:
+    return part.inflow(flow)
+
+
+def flow_out(part: AnyPart, to: Floats) -> Floats:
+    return part.outflow(to)
+
+
+def total_rates(part: AnyPart) -> Floats:
+    return part.outflow(np.ones(part.n_items))
+
+
+def pair_rates(part: AnyPart) -> Floats:
+    return part.pair_rates()
 
 
 class ItemChain:
@@ -89,6 +139,13 @@ class ItemChain:
         if old is None:
             return cls(responses.prepare(Part.under, weighting, beta))
         return cls(old.parts.prepare(Part.again, weighting, beta))
+
+    @classmethod
+    def by_persons(cls, responses: Responses, shared: SharedSets) -> ItemChain:
+        """The chain under the weighting "persons" where most people share their sets of items."""
+        sets = responses.engine.hold([SetsPart.by_persons(shared)])
+        beta = np.zeros(responses.n_items)
+        return cls(sets if shared.rest is None else sets.with_more(shared.rest.prepare(Part.under, PERSONS, beta)))
 
     def inflow(self, flow: Floats) -> Floats:
         return self.parts.sum(flow_in, flow)

@@ -38,6 +38,8 @@ class Rounds:
         Told what goes on, for progress.
     rough : bool
         One round of weights will do: the result is a place to start from.
+    chain : ItemChain, optional
+        The chain of these responses under a weighting that does not move, where somebody has it.
     """
 
     balanced: type[Balance] = Balance
@@ -53,12 +55,14 @@ class Rounds:
         max_passes: int,
         tell: Callable[[str], None],
         rough: bool = False,
+        chain: ItemChain | None = None,
     ) -> None:
         self.responses, self.weighting, self.plan = responses, weighting_named(weighting), plan
         self.rough_information = information
         self.tol, self.max_passes, self.tell = tol, max_passes, tell
         self.least_rounds, self.most_rounds = (1, 1) if rough else (LEAST_ROUNDS, MOST_ROUNDS)
         self.passes = 0
+        self.given = chain
         self.beta = np.zeros(responses.n_items)
         self.data: ItemChain
         self.chain: ItemChain | PairChain
@@ -94,7 +98,7 @@ class Rounds:
     def _prepare(self, weighting: Weighting) -> None:
         """Make the chain under this weighting at the present difficulties."""
         old = self.data if weighting.moving and weighting is self.current else None
-        self.data = ItemChain.under(self.responses, weighting, self.beta, old)
+        self.data = self.given or ItemChain.under(self.responses, weighting, self.beta, old)
         self.chain = self.data
         self.current = weighting
         if self.plan.kind == "pairs":

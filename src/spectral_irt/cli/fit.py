@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spectral_irt.cli.categories import Categories
+from spectral_irt.cli.categories import Categories, changed
 from spectral_irt.cli.fitting import Fitting
+from spectral_irt.cli.in_database import Database, in_database
 from spectral_irt.cli.job import Job, job_of
 from spectral_irt.cli.options import Files, Output, Parquet, Reading
 from spectral_irt.cli.ordered_job import OrderedJob, either
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
 from spectral_irt.cli.wanted import Wanted
+from spectral_irt.errors import OptionError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,14 +21,15 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis, Parts
 
 
-@with_options(Reading, Categories, Fitting, Wanted, Saying)
+@with_options(Reading, Categories, Fitting, Wanted, Database, Saying)
 def fit(
-    files: Files,
     reading: Reading,
     categories: Categories,
     fitting: Fitting,
     wanted: Wanted,
+    database: Database,
     saying: Saying,
+    files: Files = [],  # noqa: B006  # typer's way to say that it may be left out
     output: Output = None,
     parquet: Parquet = False,
 ) -> None:
@@ -67,9 +70,17 @@ def fit(
       spectral-irt fit answers.csv --report report.html
     New items on the scale of a bank, kept as a bank in turn:
       spectral-irt fit new.csv --anchors bank2024 --bank bank2025
+    A table that stays in its database:
+      spectral-irt fit --in-database duckdb:school.duckdb --table answers -o results
     """
 
     saying.begin()
+    if changed(database):
+        with in_database(database, files, changed(categories), reading, fitting, wanted, output, parquet) as job:
+            _calibrate(job, saying)
+        return
+    if not files:
+        raise OptionError("missing argument 'FILE', or --in-database with --table; see spectral-irt fit --help.")
     job = job_of(files, reading, fitting, wanted, output, parquet)
     ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
     either(lambda: _calibrate(job, saying), ordered, lambda: ordered.calibrate(saying))

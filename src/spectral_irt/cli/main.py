@@ -19,6 +19,7 @@ from spectral_irt.cli.fit import fit
 from spectral_irt.cli.help import Command, Group
 from spectral_irt.cli.leaderboard import leaderboard
 from spectral_irt.cli.link import link
+from spectral_irt.cli.packing import pack
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.report import report as make_report
 from spectral_irt.cli.reporting import BAD_INPUT, OK, complain, quiet_warnings, report
@@ -50,6 +51,7 @@ for command in (
     link,
     update,
     compare,
+    pack,
     simulate,
     demo,
     reproduce,

@@ -22,7 +22,7 @@ Files = Annotated[
         metavar="FILE",
         show_default=False,
         help="CSV or TSV (plain, .gz, .zst), an Excel or OpenDocument workbook, SPSS, Stata, Parquet, Arrow/Feather or "
-        "JSON lines; several files are one table.",
+        "JSON lines; several files are one table. Or a packed file (see spectral-irt pack).",
     ),
 ]
 

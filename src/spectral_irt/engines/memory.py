@@ -47,14 +47,14 @@ def in_bytes(text: str | int) -> int:
 
 
 def said(size: float) -> str:
-    """A size for people.
+    """A size for people, rounded up.
 
-    >>> said(4e9), said(310_400_000)
-    ('4 GB', '311 MB')
+    >>> said(4e9), said(310_400_000), said(55_531)
+    ('4 GB', '311 MB', '56 KB')
     """
     if size >= 10**9:
         return f"{np.ceil(size / 10**8) / 10:g} GB"
-    return f"{np.ceil(size / 10**6):g} MB"
+    return f"{np.ceil(size / 10**6):g} MB" if size >= 10**6 else f"{np.ceil(size / 10**3):g} KB"
 
 
 def free_memory() -> int:

@@ -73,14 +73,7 @@ class Spill:
                 self.written += size
         except OSError as error:
             self.close()
-            raise OutputError(
-                f"the data are larger than the memory that may be used, and what goes beyond it cannot be written to "
-                f"{str(self.folder)!r}: {reason_of(error)}. Allow more ",
-                option("memory"),
-                ", or name a folder with more room, ",
-                option("spill", ...),
-                ". Nothing was written.",
-            ) from error
+            raise cannot_spill(self.folder, error) from error
         return np.frombuffer(segment, whole.dtype, whole.size, start).reshape(whole.shape)
 
     def close(self) -> None:
@@ -102,3 +95,15 @@ def _write(file: int, array: Array, start: int) -> None:
     os.lseek(file, start, os.SEEK_SET)
     while len(left):
         left = left[os.write(file, left) :]
+
+
+def cannot_spill(folder: Path, error: OSError) -> OutputError:
+    """The complaint about a folder that takes no more."""
+    return OutputError(
+        f"the data are larger than the memory that may be used, and what goes beyond it cannot be written to "
+        f"{str(folder)!r}: {reason_of(error)}. Allow more ",
+        option("memory"),
+        ", or name a folder with more room, ",
+        option("spill", ...),
+        ". Nothing was written.",
+    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.covariance import choose_method, covariance, standard_errors
+from spectral_irt.chain.covariance import ONE_PASS_ITEMS, choose_method, covariance, standard_errors
 from spectral_irt.chain.links import weak_links
 from spectral_irt.chain.regularization import Regularization, met_items
 from spectral_irt.chain.rounds import Rounds
@@ -125,8 +125,11 @@ def chosen_method(se: str, rest: Responses, contraction: float, tell: Callable[[
     """Which way to standard errors is taken."""
     method = se
     if se == "auto":
-        work = float((rest.counts.astype(float) ** 2).sum())
-        method = choose_method(rest.n_items, contraction, work)
+        if rest.engine.gathers:
+            work = float((rest.counts.astype(float) ** 2).sum())
+            method = choose_method(rest.n_items, contraction, work)
+        else:
+            method = "dense" if rest.n_items < ONE_PASS_ITEMS else "one-pass"
     if method != "none":
         tell(f"standard errors ({method})")
     return method
@@ -136,6 +139,16 @@ def slow_mixing(design: Design, rest: Responses, kept: Mask, contraction: float)
     """The finding of weak links, where the chain mixes slowly; ties hide them, so they are looked for in the data."""
     if contraction <= SLOW:
         return []
+    if not rest.engine.gathers:  # to name the sides would take a hundred passes more
+        return [
+            Finding(
+                "weak_links",
+                "warning",
+                f"The chain mixes slowly (contraction {contraction:.3f}): few people link some groups of items.",
+                "Standard errors by one pass are too small for differences between such groups. A fit where the "
+                "answers are at hand names the groups and has the errors.",
+            )
+        ]
     weak = weak_links(rest.take_items(design.component[kept] == 0))
     return [weak] if weak else []
 

@@ -7,7 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from spectral_irt.chain.covariance import QUICK_ITEMS, SLUGGISH
 from spectral_irt.chain.neighbors import Neighbors
+from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.prior import Prior, fading
 from spectral_irt.chain.regularization import Regularization, plan_prior
 from spectral_irt.chain.rounds import Rounds
@@ -20,7 +22,9 @@ from spectral_irt.estimators.person_weights import weights_finding
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import Design, Mask
+from spectral_irt.responses.shared_sets import SharedSets
 
+MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single precision is worth having
 START = 1e-5  # residual of the chain from which the landing starts
 
 
@@ -43,16 +47,18 @@ def landed_difficulty(
     whole = design.connected or plan.kind == "none"
     # Where there is a prior, the chain has its simple one, around the mean of all items, as a place to start from.
     tie = plan if plan.kind == "none" else replace(plan, kind="virtual item")
+    shared = _usable_sets(rest, plan, weights, se)
     tell("solving the chain")
     rounds = Rounds(
         rest,
-        "ability",
+        "ability" if shared is None else "persons",
         tie,
         design.information[kept],
         tol=max(tol, START),
         max_passes=max_passes,
         tell=tell,
         rough=True,
+        chain=None if shared is None else ItemChain.by_persons(rest, shared),
     )
     found, beta, passes, alpha = rounds.solve(), rounds.beta, rounds.passes, rounds.plan.alpha
     del rounds  # its memory is wanted
@@ -63,13 +69,15 @@ def landed_difficulty(
         parts = parts if whole else _with_scale_first(neighbors.parts(), design.component[kept] == 0)
         fade = fading(design.information[kept], design.component[kept] == 0) if plan.estimated else np.ones(len(beta))
         prior = Prior(neighbors, alpha, fade, plan.estimated)
-    landed = land(rest, beta, prior=prior, parts=parts, weights=weights, tell=tell)
+    landed = land(rest, beta, prior=prior, parts=parts, weights=weights, shared=shared, tell=tell)
     if landed.prior:
         plan = replace(plan, alpha=landed.prior.alpha)
 
-    method = chosen_method(se, rest, found.contraction, tell)
-    matrix = Matrices.of(landed).covariance(method == "dense") if method in ("dense", "information") else None
-    if matrix is not None:
+    method = chosen_method("dense" if shared is not None and se == "auto" else se, rest, found.contraction, tell)
+    matrix = None
+    if method in ("dense", "information"):
+        single = found.contraction < SLUGGISH and rest.n_users * rest.n_items**2 > MANY_PAIRS
+        matrix = Matrices.of(landed, single=single).covariance(method == "dense")
         errors = np.sqrt(np.maximum(np.diag(matrix), 0))
     else:
         errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(landed, method, seed)
@@ -103,6 +111,17 @@ def landed_difficulty(
         matrix,
         kept,
     )
+
+
+def _usable_sets(rest: Responses, plan: Regularization, weights: Floats | None, se: str) -> SharedSets | None:
+    """What people on shared sets told, where it is all that a fit needs.
+
+    Not where people have weights of their own, nor under a prior (which looks at who met what); and standard errors by
+    one pass or by multipliers look at people one by one, so there are these matrices instead.
+    """
+    if weights is not None or plan.kind != "none" or rest.n_items > QUICK_ITEMS:
+        return None
+    return rest.shared if se in ("auto", "dense", "information", "none") else None
 
 
 def _with_scale_first(parts: Ints, scale: Mask) -> Ints:

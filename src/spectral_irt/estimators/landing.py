@@ -21,9 +21,11 @@ from numpy.typing import NDArray
 from spectral_irt.chain.prior import Prior
 from spectral_irt.engines import Prepared
 from spectral_irt.estimators.rows import answers_to_items, evaluate, linked, prepare_rows
+from spectral_irt.estimators.shared_rows import SharedRows
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.shared_sets import SharedSets
 
 LANDED = ", landed"  # what the solver's name ends with
 CLOSE = 0.04  # steps end when the next would move no item by more than this many standard errors
@@ -124,6 +126,7 @@ def land(
     fixed: NDArray[np.bool_] | None = None,
     parts: Ints | None = None,
     weights: Floats | None = None,
+    shared: SharedSets | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> Landed:
     """Newton steps on the penalized conditional likelihood from the difficulties `beta`.
@@ -136,13 +139,14 @@ def land(
         Which items hang together; by default all do.
     weights : float array, optional
         How much each person counts; by default all count 1.
+    shared : SharedSets, optional
+        What people on shared sets of items told, `responses.shared`, to be used in the place of their answers.
     """
     m = responses.n_items
     floating = np.zeros(m, dtype=np.int64) if parts is None else parts
     if fixed is not None:
         floating = np.where(np.isin(floating, floating[fixed]), -1, floating)
-    few = responses.n_responses <= FEW
-    rows = prepare_rows(responses, beta, FINER if few else ALLOWED, weights)
+    rows, few = _rows(responses, shared, beta, weights)
     counts, right = rows.sum(answers_to_items)
     counts = np.maximum(counts, 1)
     close = FINER if few and not (prior and prior.estimated) else CLOSE  # nobody compares digits there
@@ -165,6 +169,20 @@ def land(
         if move * share < close:
             break
     return Landed(beta, rows, degree, square, prior, fixed, floating, k, move * share)
+
+
+def _rows(
+    responses: Responses, shared: SharedSets | None, beta: Floats, weights: Floats | None
+) -> tuple[Prepared, bool]:
+    """All people ready to be evaluated, and whether so few are taken one by one that accuracy costs nothing."""
+    single = responses if shared is None else shared.rest
+    few = single is None or single.n_responses <= FEW
+    sets = None if shared is None else responses.engine.hold([SharedRows.of_sets(shared)])
+    if single is None:
+        assert sets is not None
+        return sets, few
+    rows = prepare_rows(single, beta, FINER if few else ALLOWED, weights)
+    return (rows if sets is None else sets.with_more(rows)), few
 
 
 def _aimed(here: Landed, score: Floats, share: Floats) -> tuple[Landed, Floats, float]:

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.estimators.landing import Landed
-from spectral_irt.estimators.rows import Rows, link_gram, linked, score_squares
-from spectral_irt.numerics import centered_inverse, gram
+from spectral_irt.estimators.rows import Rows, link_gram, linked, score_gram, score_squares, score_twice
+from spectral_irt.numerics import centered_inverse
 from spectral_irt.responses.block import Floats
 
 PROBES = 100  # random right-hand sides: about 7% of the correction remains as noise
@@ -33,10 +33,17 @@ class Matrices:
     inverse: Floats
 
     @classmethod
-    def of(cls, landed: Landed) -> Matrices:
+    def of(cls, landed: Landed, *, single: bool = False) -> Matrices:
+        """`single` precision will do where items mix well (see `chain.covariance.SLUGGISH`).
+
+        What is added up for H are positive links between items, so each is good to its own 1e-6, and H is built of them
+        with rows that add to zero. M is good to 1e-7 of its size, which its weakest direction feels.
+        """
         m = len(landed.beta)
-        bread = np.diag(landed.degree) - landed.rows.sum(link_gram)
-        meat = landed.rows.sum(_score_gram)
+        bread = -landed.rows.sum(link_gram, single)
+        np.fill_diagonal(bread, 0)
+        np.fill_diagonal(bread, -bread.sum(axis=1))
+        meat = landed.rows.sum(score_gram, single)
         if landed.prior:
             penalty, pull = landed.prior.dense()
             lacking = np.sqrt(too_regular(landed, np.diag(meat)))
@@ -86,7 +93,7 @@ def _variance(landed: Landed, probes: int, seed: int) -> Floats:
     lacking = np.sqrt(too_regular(landed, omega)) if prior else np.zeros(m)
 
     def meat(v: Floats) -> Floats:
-        made = landed.rows.sum(_score_twice, v)
+        made = landed.rows.sum(score_twice, v)
         if prior:
             inner = lacking * v
             made += prior.spread(v) + lacking * (landed.degree * inner - landed.rows.sum(linked, inner))
@@ -122,15 +129,6 @@ def _common_shift(landed: Landed, scale: Floats) -> Floats:
     down = landed @ (scale > 0).astype(float)  # what ties each free item to the fixed ones, or to the prior
     total = down.sum()
     return np.where(scale > 0, 1 - down * scale, 0.0) / total if total > 0 else np.zeros(len(scale))
-
-
-def _score_gram(rows: Rows) -> Floats:
-    return gram(rows.matrix(rows.score))
-
-
-def _score_twice(rows: Rows, v: Floats) -> Floats:
-    matrix = rows.matrix(rows.score)
-    return matrix.T @ (matrix @ v)
 
 
 def _signed(rows: Rows, seed: np.random.SeedSequence, columns: int) -> Floats:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.estimators.esf import contour
+from spectral_irt.numerics import scramble
 from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.pack import user_chunks
 
@@ -108,16 +109,6 @@ def _group(patterns: Patterns) -> tuple[Patterns, Ints]:
     group[order] = np.cumsum(new) - 1
     weights = np.bincount(group, weights=patterns.weights, minlength=int(new.sum())).astype(np.float64)
     return patterns.take(order[new], weights), group
-
-
-def scramble(codes: NDArray[np.int32], salt: int) -> NDArray[np.uint64]:
-    """A well-mixed 64-bit number for every item code (splitmix64)."""
-    x = codes.astype(np.uint64) + np.uint64(salt << 40)
-    x *= np.uint64(0x9E3779B97F4A7C15)
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x ^= x >> np.uint64(shift)
-        x *= np.uint64(factor)
-    return x ^ (x >> np.uint64(31))
 
 
 # ----------------------------------------------------------------------- tiles

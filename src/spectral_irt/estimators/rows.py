@@ -97,6 +97,48 @@ class Rows:
         """People x items."""
         return csr(self.indptr, np.asarray(self.block.items), values, self.n_items)
 
+    def filled(self, beta: Floats) -> Rows:
+        """With P in the place of `score`, and c in `link`, at these difficulties."""
+        block, indptr, end = self.block, self.indptr, int(self.block.indptr[self.n_long])
+        theta = self.theta.copy()
+        if self.n_long:
+            theta[: self.n_long] = fill_given_score(
+                indptr[: self.n_long + 1],
+                np.asarray(block.items[:end]),
+                block.scores[: self.n_long],
+                theta[: self.n_long],
+                beta,
+                self.score[:end],
+                self.link[:end],
+                self.precision,
+            )
+        _fill_exact(block, self.n_long, theta, beta, self.score, self.link)
+        return replace(self, theta=theta)
+
+    def observed(self) -> Any:
+        """Every answer, 1 or 0, times the person's weight where people have weights."""
+        right = self.block.right()
+        return right if self.weight is None else right * np.repeat(self.weight, self.block.counts)
+
+    def answers_to_items(self) -> tuple[Floats, Floats]:
+        items, m, right = self.block.items, self.n_items, self.block.right()
+        if self.weight is None:
+            counts, sums = np.bincount(items, minlength=m), np.bincount(items[right], minlength=m)
+        else:
+            each = np.repeat(self.weight, self.block.counts)
+            counts, sums = (np.bincount(items, weights=one, minlength=m) for one in (each, each * right))
+        return counts.astype(np.float64), sums.astype(np.float64)
+
+    def score_squares(self) -> Floats:
+        return np.bincount(self.block.items, weights=self.score**2, minlength=self.n_items).astype(np.float64)
+
+    def score_gram(self, single: bool) -> Floats:
+        return gram(self.matrix(self.score), single=single)
+
+    def score_twice(self, v: Floats) -> Floats:
+        matrix = self.matrix(self.score)
+        return matrix.T @ (matrix @ v)
+
 
 def prepare_rows(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
     """All people, ready to be evaluated; exact where the series would move an item by more than `allowed`.
@@ -138,13 +180,7 @@ def rough_ability(block: Block, places: Ints, beta: Floats) -> tuple[Floats, Flo
 
 def answers_to_items(rows: Rows) -> tuple[Floats, Floats]:
     """How many of these people answered each item, and how many right, each by their weight."""
-    items, m, right = rows.block.items, rows.n_items, rows.block.right()
-    if rows.weight is None:
-        counts, sums = np.bincount(items, minlength=m), np.bincount(items[right], minlength=m)
-    else:
-        each = np.repeat(rows.weight, rows.block.counts)
-        counts, sums = (np.bincount(items, weights=one, minlength=m) for one in (each, each * right))
-    return counts.astype(np.float64), sums.astype(np.float64)
+    return rows.answers_to_items()
 
 
 def linked(rows: Rows, v: Floats) -> Floats:
@@ -153,14 +189,24 @@ def linked(rows: Rows, v: Floats) -> Floats:
     return matrix.T @ (matrix @ v)
 
 
-def link_gram(rows: Rows) -> Floats:
-    """C' C."""
-    return gram(rows.matrix(rows.link))
+def link_gram(rows: Rows, single: bool = False) -> Floats:
+    """C' C; `single` precision is good to about 1e-6 of each entry, for they are sums of positive terms."""
+    return gram(rows.matrix(rows.link), single=single)
 
 
 def score_squares(rows: Rows) -> Floats:
     """Sums over people of their squared scores."""
-    return np.bincount(rows.block.items, weights=rows.score**2, minlength=rows.n_items).astype(np.float64)
+    return rows.score_squares()
+
+
+def score_gram(rows: Rows, single: bool = False) -> Floats:
+    """Sums over people of the products of their scores."""
+    return rows.score_gram(single)
+
+
+def score_twice(rows: Rows, v: Floats) -> Floats:
+    """These sums times v."""
+    return rows.score_twice(v)
 
 
 def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:
@@ -168,33 +214,18 @@ def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floa
 
     These are P - X, the score of a difficulty; c times the sum of the person's c; and c^2.
     """
-    block, m = rows.block, rows.n_items
-    probability, link = rows.score, rows.link
-    indptr = rows.indptr
-    end = int(indptr[rows.n_long])
-    theta = rows.theta.copy()
-    if rows.n_long:
-        long = slice(0, end)
-        theta[: rows.n_long] = fill_given_score(
-            indptr[: rows.n_long + 1],
-            np.asarray(block.items[long]),
-            block.scores[: rows.n_long],
-            theta[: rows.n_long],
-            beta,
-            probability[long],
-            link[long],
-            rows.precision,
-        )
-    _fill_exact(block, rows.n_long, theta, beta, probability, link)
-    np.subtract(block.right(), probability, out=probability)
+    block, m, link = rows.block, rows.n_items, rows.link
+    rows = rows.filled(beta)
+    probability = rows.score
     if rows.weight is not None:
         probability *= np.repeat(rows.weight, block.counts)
         link *= np.repeat(np.sqrt(rows.weight), block.counts)
+    np.subtract(rows.observed(), probability, out=probability)
     matrix = rows.matrix(link)
-    total = matrix @ np.ones(m)
-    score = rows.matrix(probability).T @ np.full(block.n_users, -1.0)
-    square = np.bincount(block.items, weights=link * link, minlength=m).astype(np.float64)
-    return replace(rows, theta=theta), (score, matrix.T @ total, square)
+    total = np.add.reduceat(link, block.indptr[:-1]) if block.n_users else np.zeros(0)
+    score = -np.bincount(block.items, weights=probability, minlength=m)
+    square = np.bincount(block.items, weights=link * link, minlength=m)
+    return rows, (score.astype(np.float64), matrix.T @ total, square.astype(np.float64))
 
 
 def _fill_exact(block: Block, start: int, theta: Floats, beta: Floats, probability: Floats, link: Floats) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.estimators.patterns import scramble
+from spectral_irt.numerics import scramble
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints

@@ -91,7 +91,7 @@ def examine(responses: Responses) -> Design:
         raise DesignError(
             f"{responses.source}: there are no responses. Check the file and the codes for missing answers."
         )
-    right, wrong = responses.sum(evidence, m)
+    right, wrong = evidence_of(responses)
     counts, scores = responses.item_counts, responses.item_scores
     unanswered = counts == 0
     all_right = (scores == counts) & ~unanswered
@@ -103,8 +103,21 @@ def examine(responses: Responses) -> Design:
     return Design(responses, component, information, all_right, all_wrong, unanswered, uninformed)
 
 
-def evidence(block: Block, n_items: int) -> tuple[Floats, Floats]:
+def evidence_of(responses: Responses) -> tuple[Floats, Floats]:
     """R and W of every item: right answers weighted by Z/n, wrong ones by s/n."""
+    shared = responses.shared
+    if shared is None:
+        return responses.sum(evidence, responses.n_items)
+    right = shared.total(lambda one: (1 - one.share) @ one.right)
+    wrong = shared.total(lambda one: one.share @ (one.people[:, None] - one.right))
+    if shared.rest is not None:
+        more = shared.rest.sum(evidence, responses.n_items)
+        right, wrong = right + more[0], wrong + more[1]
+    return right, wrong
+
+
+def evidence(block: Block, n_items: int) -> tuple[Floats, Floats]:
+    """What a block adds to R and W."""
     right, wrong = block.halves(n_items)
     share = block.scores / np.maximum(block.counts, 1)
     return right.T @ (1 - share), wrong.T @ share
@@ -146,12 +159,21 @@ def _reach(responses: Responses, pivot: int, against: bool, answered: Mask) -> M
     marks[pivot] = 1
     reached = int(marks.sum())
     while True:
-        found = responses.sum(spread_marks, responses.n_items, marks, against)
+        found = _next(responses, marks, against)
         marks = ((found > 0) | (marks > 0)).astype(float)
         now = int(marks.sum())
         if now == reached or now == int(answered.sum()):
             return marks > 0
         reached = now
+
+
+def _next(responses: Responses, marks: Floats, against: bool) -> Floats:
+    """Above 0 for items that an arrow from a marked one reaches (or, against the arrows, that reach one)."""
+    shared = responses.shared
+    if shared is None:
+        return responses.sum(spread_marks, responses.n_items, marks, against)
+    found = shared.total(lambda one: (one.won if against else one.won.T) @ marks[one.items])
+    return found if shared.rest is None else found + shared.rest.sum(spread_marks, responses.n_items, marks, against)
 
 
 def spread_marks(block: Block, n_items: int, marks: Floats, against: bool) -> Floats:
@@ -208,7 +230,7 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
     kept = np.ones(responses.n_items, dtype=bool)
     rest = responses
     while True:
-        right, wrong = rest.sum(evidence, rest.n_items)
+        right, wrong = evidence_of(rest)
         bad = (right == 0) | (wrong == 0)
         if not bad.any():
             break

@@ -8,6 +8,10 @@ from numpy.typing import NDArray
 from spectral_irt.responses.block import Block, Floats, Ints
 
 
+def itself(block: Block) -> Block:
+    return block
+
+
 def n_persons(block: Block) -> int:
     return block.n_users
 

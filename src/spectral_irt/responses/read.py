@@ -148,7 +148,7 @@ def read_files(
     encoding: str | None = None,
 ) -> Responses:
     """Responses from files, whose answers are scored in this way."""
-    from spectral_irt.responses.reading.files import File, check_encoded, find_files, open_table, source_name
+    from spectral_irt.responses.reading.files import File, check_encoded, find_files, open_table, source_name, unchanged
     from spectral_irt.responses.reading.request import Request
     from spectral_irt.responses.reading.tabular import polars_errors_named
     from spectral_irt.responses.reading.text_encodings import read_as_written
@@ -156,12 +156,16 @@ def read_files(
     files = find_files(path, sheet=sheet, encoding=encoding)
     check_encoded(files)
     source = source_name(files)
+    if files[0].family == "packed":
+        from spectral_irt.responses.reading.packed_files import responses_of_packed
+
+        return responses_of_packed(files, how, asked, duplicates)
 
     def read(files: list[File]) -> Responses:
         tables = [open_table(file) for file in files]
         return from_tables(tables, Request(how, asked, duplicates, source, None, progress))
 
-    with polars_errors_named(source):
+    with unchanged(files), polars_errors_named(source):
         found = read_as_written(files, read)
     log.info("%s: %d people, %d items, %d responses", source, found.n_users, found.n_items, found.n_responses)
     return found
@@ -313,7 +317,8 @@ def from_tables(tables: Sequence[Table], request: Request) -> Responses:
 def _read_tables(tables: Sequence[Table], request: Request) -> Responses:
     from spectral_irt.responses.reading.columns import check_named
     from spectral_irt.responses.reading.layout import Long, Wide, find_layout, words_of
-    from spectral_irt.responses.reading.long_tables import LongTables, long_responses
+    from spectral_irt.responses.reading.long_pieces import LongTables
+    from spectral_irt.responses.reading.long_tables import long_responses
     from spectral_irt.responses.reading.sheets import responses_of_rows
     from spectral_irt.responses.reading.wide_tables import WideRows
 

@@ -82,6 +82,10 @@ def read_ordered(
             coded = from_tables([table], Request(how, asked, duplicates, "the data", kind, progress))
     else:
         coded = read_files(path, how, asked, duplicates, progress, sheet=sheet, encoding=encoding)
+        if isinstance(coded, OrderedResponses):  # a packed file
+            if len(_several(reverse)):
+                raise OptionError(option("reverse", ...), " is said when answers are packed; leave it out.")
+            return coded
     if how.recode is not None:
         span = 0, int(max(how.recode.values()))
     return decoded(coded, reverse=_several(reverse), unused=unused, groups=groups, span=span)

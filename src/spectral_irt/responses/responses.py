@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,22 +19,22 @@ from spectral_irt.engines.engine import Engine, Kernel, Prepared, gathered
 from spectral_irt.engines.local import LocalEngine
 from spectral_irt.errors import (
     DesignError,
-    DuplicateResponseError,
     OptionError,
     ReadError,
     check_option,
-    listed,
     option,
 )
 from spectral_irt.numerics import fixed
 from spectral_irt.responses import kernels
 from spectral_irt.responses.block import EMPTY, Block, Floats, Ints
 from spectral_irt.responses.labels import Labels as Labels
-from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, in_user_order, pack
+from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, Rows, in_pieces, pack, pack_rows
+from spectral_irt.writing import write_each
 
 if TYPE_CHECKING:
     from spectral_irt.responses.findings import Finding
     from spectral_irt.responses.raw_answers import RawAnswers
+    from spectral_irt.responses.shared_sets import SharedSets
 
 
 @dataclass(frozen=True, eq=False)
@@ -221,21 +224,14 @@ class Responses:
         source: str = "the data",
     ) -> Responses:
         """Responses from integer codes that point into the label arrays, perhaps of options too; rows in any order."""
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=len(users)))])
-        slots = 2 * item.astype(np.int32, copy=False) + ~right
-        if np.any(user[1:] < user[:-1]):
-            options = None if options is None else in_user_order(user, options)[1]
-            slots = in_user_order(user, slots)[1]
-        return cls.from_slots(
-            indptr.astype(np.int64),
-            slots,
-            options,
-            users=users,
-            items=items,
-            duplicates=duplicates,
-            frame_kind=frame_kind,
-            source=source,
-        )
+        slots = item.astype(np.int32) << 1
+        slots |= ~right
+        rows, repeats = Rows(user.astype(np.int32, copy=False), slots, options), Repeats()
+        counts = np.bincount(user, minlength=len(users))
+        blocks = tuple(pack_rows(in_pieces(rows), counts, duplicates=duplicates, repeats=repeats))
+        if duplicates == "error":
+            repeats.complain(users, items, source)
+        return cls(blocks, items, users, frame_kind, source)
 
     @classmethod
     def from_slots(
@@ -250,19 +246,11 @@ class Responses:
         frame_kind: str | None = None,
         source: str = "the data",
     ) -> Responses:
-        """Responses from slots `2 * item + wrong`, person after person, in arrival order; `slots` is used up."""
+        """Responses from slots `2 * item + wrong`, person after person, in arrival order."""
         repeats = Repeats()
         blocks = pack(indptr, slots, options, duplicates=duplicates, repeats=repeats)
-        if repeats.extra and duplicates == "error":
-            first = [f"({listed([users[u]])}, {listed([items[i]])})" for u, i in repeats.first or []]
-            more = f" and {repeats.pairs - len(first):,} more" if repeats.pairs > len(first) else ""
-            raise DuplicateResponseError(
-                f"{source}: {repeats.pairs:,} (person, item) {'pair is' if repeats.pairs == 1 else 'pairs are'} "
-                f"answered more than once: {', '.join(first)}{more}. "
-                "Say ",
-                option("duplicates", "first", "last"),
-                " to keep one answer of each.",
-            )
+        if duplicates == "error":
+            repeats.complain(users, items, source)
         return cls(blocks, items, users, frame_kind, source)
 
     # ------------------------------------------------------------- what it is
@@ -315,8 +303,21 @@ class Responses:
         return self._per_item[1]
 
     @cached_property
+    def shared(self) -> SharedSets | None:
+        """What people on repeated sets of items told together, where most share theirs; see `shared_sets`."""
+        from spectral_irt.responses.shared_sets import shared_sets
+
+        return shared_sets(self)
+
+    @cached_property
     def _per_item(self) -> tuple[Ints, Ints]:
-        counts, scores = self.sum(kernels.item_counts, self.n_items)
+        shared = self.shared
+        left = self if shared is None else shared.rest
+        none = np.zeros(self.n_items, dtype=np.int64)
+        counts, scores = (none, none) if left is None else left.sum(kernels.item_counts, self.n_items)
+        if shared is not None:
+            counts = counts + shared.total(lambda one: one.people.sum()).astype(np.int64)
+            scores = scores + shared.total(lambda one: one.right.sum(axis=0)).astype(np.int64)
         return fixed(counts), fixed(scores)
 
     def __repr__(self) -> str:
@@ -348,6 +349,23 @@ class Responses:
         fingerprint.update(self.counts.tobytes())
         fingerprint.update(self.scores.tobytes())
         return fingerprint.hexdigest()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a packed file, which `open_responses` opens at once: answers, labels, notes, options.
+
+        Complete or not at all: what was there before stays until then.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.packed")
+        >>> Responses.from_wide([[1, 0, None], [1, 1, 0]]).save(file)
+        >>> open_responses(file)
+        Responses(2 persons x 3 items, 5 responses, 60.0% right)
+        """
+        from spectral_irt.responses.packed import write_packed
+
+        write_each({Path(path): functools.partial(write_packed, self)})
 
     # ------------------------------------------------------------ parts of it
 
@@ -414,6 +432,29 @@ def _positions(chosen: ArrayLike, size: int) -> Ints:
     """Positions from positions (negative ones count from the end) or a mask; numpy complains about what is neither."""
     array = np.asarray(chosen)
     return np.arange(size)[array if array.size else array.astype(np.int64)]
+
+
+def open_responses(path: str | os.PathLike[str]) -> Responses:
+    """The responses of a packed file, made by `Responses.save` or `spectral-irt pack`.
+
+    Answers are mapped from the file, not read into memory; checksums are compared. Ordered responses come back as such.
+
+    Raises
+    ------
+    ReadError
+        Where the file is damaged, cut off, or from a newer version.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.packed")
+    >>> Responses.from_wide([[1, 0], [0, 1]]).save(file)
+    >>> open_responses(file).to_dense().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    from spectral_irt.responses.packed import open_packed
+
+    return open_packed(path)
 
 
 def as_responses(data: Any, *, threshold: float | None = None) -> Responses:

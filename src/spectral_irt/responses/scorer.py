@@ -84,6 +84,8 @@ class Scoring:
             failed = text.is_in(CELL_ERRORS).fill_null(False) & given
             odd = failed.to_numpy() if failed.any() else None
             return Answers(text.filter(given), _unless_all(given.to_numpy()), odd)
+        if self.expects_01 and (whole := _zeros_and_ones(values)) is not None:
+            return Answers(whole, None, None)
         numbers, no_number = self._numbers(values)
         if self.expects_01:
             answered = (numbers == 0) | (numbers == 1)
@@ -305,6 +307,19 @@ def as_series(values: Values) -> pl.Series:
     import polars as pl
 
     return pl.Series(values) if isinstance(values, np.ndarray) else values
+
+
+def _zeros_and_ones(values: Values) -> NDArray[Any] | None:
+    """Whole numbers as they are, if all are 0 or 1: most files hold nothing else, and need no look at each value."""
+    if not isinstance(values, np.ndarray):
+        import polars as pl
+
+        if values.null_count() or not (values.dtype.is_integer() or values.dtype == pl.Boolean):
+            return None
+        values = values.to_numpy()
+    if values.dtype.kind not in "biu" or not len(values) or values.min() < 0 or values.max() > 1:
+        return None
+    return values
 
 
 def _unless_all(mask: Bools) -> Ints | None:

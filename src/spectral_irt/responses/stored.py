@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from spectral_irt.engines.memory import Budget, budget
 from spectral_irt.responses.block import Block
 
@@ -25,3 +27,7 @@ class BlockStore:
         """The same block, with `indptr`, `split`, `items` and `options` where there is room for them."""
         kept: Block = self.budget.keep(block, SHARE)
         return kept
+
+    def add_all(self, blocks: Iterable[Block]) -> list[Block]:
+        """The same blocks, each added."""
+        return [self.add(block) for block in blocks]

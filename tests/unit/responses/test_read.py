@@ -17,7 +17,7 @@ import pytest
 from reading import read_text
 from spectral_irt.errors import DuplicateResponseError, ReadError
 from spectral_irt.responses import read_responses, responses_from_frame
-from spectral_irt.responses.reading import csv_text, json_lines, long_tables, raw, sheets, tabular, wide_tables
+from spectral_irt.responses.reading import csv_text, json_lines, raw, sheets, tabular, wide_tables
 
 NAN = float("nan")
 USERS = ["zoe", "ann", "bob", "eve"]
@@ -239,19 +239,18 @@ def test_quoted_line_breaks_on_the_edge_of_pieces(tmp_path: Path, monkeypatch: p
         assert responses.items.tolist() == ["q\r\n1"]
 
 
-def test_a_file_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("format", ["long", "wide"])
+def test_a_file_that_changes_while_it_is_read(tmp_path: Path, format: str) -> None:
     file = tmp_path / "a.csv"
-    file.write_bytes(csv_bytes(simulated()))
-    honest = long_tables._census
+    file.write_bytes(csv_bytes(simulated()) if format == "long" else b"who,q1,q2\nann,1,0\nbob,0,1\n")
 
-    def census(*arguments: Any) -> long_tables.Census:
-        found = honest(*arguments)
-        file.write_bytes(csv_bytes(simulated(seed=2)))
-        return found
+    written = file.read_bytes()
 
-    monkeypatch.setattr(long_tables, "_census", census)
-    with pytest.raises(ReadError, match="changed while"):
-        read_responses(file)
+    def somebody_else_writes(share: float, text: str) -> None:
+        file.write_bytes(written + b"1,1,1\n")
+
+    with pytest.raises(ReadError, match=r"^a\.csv changed while"):
+        read_responses(file, progress=somebody_else_writes)
 
 
 # ------------------------------------------------------------------ several files, repeated answers

@@ -5,7 +5,8 @@ from __future__ import annotations
 import glob
 import importlib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -39,6 +40,7 @@ FORMATS = {
     "workbook": Format((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "workbooks"),
     "spss": Format((".sav", ".zsav"), "statistics", b"$FL"),
     "stata": Format((".dta",), "statistics", b"<stata_d"),
+    "packed": Format((".packed",), "packed_files", b"SIRTPACK"),
 }
 TEXT = ("csv", "json")
 BINARY = ("workbook", "spss", "stata")
@@ -128,6 +130,26 @@ def open_table(file: File) -> Table:
     module = importlib.import_module(f"{__package__}.{FORMATS[file.family].module}")
     table: Table = module.open_table(file)
     return table
+
+
+@contextmanager
+def unchanged(files: list[File]) -> Iterator[None]:
+    """Complain when a file is another one after the work than it was before: the numbers would be of neither."""
+    before = [_state(file) for file in files]
+    try:
+        yield
+    finally:
+        for file, state in zip(files, before, strict=True):
+            if _state(file) != state:
+                raise ReadError(f"{file.name} changed while it was being read; read it again when it is complete.")
+
+
+def _state(file: File) -> tuple[int, int] | None:
+    try:
+        found = file.path.stat()
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns
 
 
 def source_name(files: list[File]) -> str:

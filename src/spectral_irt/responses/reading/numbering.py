@@ -7,7 +7,7 @@ is a whole number written the plain way: "7" does, "007" keeps all of them text.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -48,11 +48,17 @@ def plain_labels(column: pl.Series, *, text: bool, name: str) -> pl.Series:
 
 def check_names(labels: pl.Series, where: str, rows: Sequence[int] | NDArray[Any]) -> None:
     """Refuse people without a name; `rows` are the numbers of the rows, for the message."""
+    absent = unnamed(labels)
+    if absent.any():
+        raise nobody(where, [int(rows[k]) for k in absent.arg_true().to_list()])
+
+
+def unnamed(labels: pl.Series) -> pl.Series:
+    """Which labels name nobody."""
     absent = labels.is_null()
     if labels.dtype == pl.String:
         absent = absent | labels.str.strip_chars().is_in(NOT_ANSWERED).fill_null(True)
-    if absent.any():
-        raise nobody(where, [int(rows[k]) for k in absent.arg_true().to_list()])
+    return absent
 
 
 def all_whole(labels: pl.Series) -> bool:
@@ -71,67 +77,6 @@ def labels_of(labels: pl.Series, *, loose: bool) -> Labels:
     """Labels as `Responses` holds them."""
     labels = settled(labels, loose=loose)
     return label_array(labels.to_numpy() if labels.dtype == pl.Int64 else labels.to_list())
-
-
-class Coder(Protocol):
-    """Gives every label a number, the same in every piece; not all numbers need be in use."""
-
-    def codes(self, labels: pl.Series) -> NDArray[Any]: ...
-
-    def labels(self, codes: NDArray[Any]) -> pl.Series: ...
-
-    @property
-    def size(self) -> int: ...
-
-
-class TextCoder:
-    """Texts are numbered as they first appear, by a polars dictionary that lives as long as this object."""
-
-    def __init__(self) -> None:
-        self._type = pl.Categorical(pl.Categories.random())
-        # polars forgets the dictionary when no series uses it any more; this one keeps it.
-        self._keeper = pl.Series([], dtype=pl.String).cast(self._type)
-        self._codes: list[NDArray[np.uint32]] = []
-        self._labels: list[pl.Series] = []
-        self.size = 0
-
-    def codes(self, labels: pl.Series) -> NDArray[np.uint32]:
-        labels = labels.cast(pl.String)
-        codes = labels.cast(self._type).to_physical().to_numpy()
-        if len(codes) and (largest := int(codes.max())) >= self.size:
-            fresh = np.flatnonzero(codes >= self.size)
-            new, where = np.unique(codes[fresh], return_index=True)
-            self._codes.append(new)
-            self._labels.append(labels.gather(fresh[where]))
-            self.size = largest + 1
-        return codes
-
-    def labels(self, codes: NDArray[Any]) -> pl.Series:
-        place = np.empty(self.size, dtype=np.int64)
-        known = np.concatenate(self._codes)
-        place[known] = np.arange(len(known))
-        return pl.concat(self._labels).gather(place[codes])
-
-
-class WholeCoder:
-    """Integers in a small range are numbered by their distance from the smallest."""
-
-    def __init__(self, low: int, high: int, name: str) -> None:
-        self._low, self._high, self._name = low, high, name
-        self.size = high - low + 1
-
-    def codes(self, labels: pl.Series) -> NDArray[np.int64]:
-        values = labels.to_numpy()
-        if len(values) and (values.min() < self._low or values.max() > self._high):
-            raise changed(self._name)
-        return np.asarray(values - self._low)
-
-    def labels(self, codes: NDArray[Any]) -> pl.Series:
-        return pl.Series(codes.astype(np.int64) + self._low)
-
-
-def changed(name: str) -> ReadError:
-    return ReadError(f"{name} changed while it was being read; read it again when it is complete.")
 
 
 class ItemIndex:

@@ -22,6 +22,7 @@ from spectral_irt.responses.reading.columns import Chosen, together
 from spectral_irt.responses.reading.numbering import ItemIndex, labels_of
 from spectral_irt.responses.reading.request import Request
 from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.stored import BlockStore
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ class _Collector:
         self._gatherer = Gatherer(request.scoring, request.source, wide=True, duplicates=request.duplicates)
         self._labels: list[pl.Series] = []
         self._blocks: list[Block] = []
+        self._store = BlockStore()
         self._n_packed = 0  # sheets
         self._n_rows = 0  # since then
         self._at_once = request.asked.orient == "users" and request.duplicates == "error"
@@ -117,7 +119,7 @@ class _Collector:
         """Pack the rows so far: they are people, and each comes once."""
         users = _joined(self._labels[self._n_packed :]).to_numpy()
         items = label_array(self._columns.labels)
-        self._blocks.extend(self._gatherer.pack(users, items).blocks)
+        self._blocks.extend(self._store.add_all(self._gatherer.pack(users, items).blocks))
         self._n_packed, self._n_rows = len(self._labels), 0
 
     def responses(self) -> Responses:

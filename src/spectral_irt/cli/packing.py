@@ -1,0 +1,89 @@
+"""`spectral-irt pack`: answers in a file that opens at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from spectral_irt.cli.categories import Categories
+from spectral_irt.cli.fitting import Fitting
+from spectral_irt.cli.options import Files, Reading
+from spectral_irt.cli.ordered_job import OrderedJob, either
+from spectral_irt.cli.places import place
+from spectral_irt.cli.progress import Progress
+from spectral_irt.cli.saying import Saying
+from spectral_irt.cli.spread import with_options
+from spectral_irt.cli.wanted import Wanted
+from spectral_irt.errors import OptionError
+
+if TYPE_CHECKING:
+    from spectral_irt.responses import Responses
+
+ENDING = ".packed"
+
+
+@with_options(Reading, Categories, Saying)
+def pack(
+    files: Files,
+    reading: Reading,
+    categories: Categories,
+    saying: Saying,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", parser=place, metavar="FILE.packed", show_default=False, help="The packed file."
+        ),
+    ],
+) -> None:
+    """Read and score answers once, and keep them in a file that every command opens at once, whatever its size.
+
+    The file holds the answers, four bytes each, labels, and what reading had to say;
+    it is mapped, not loaded. How answers are read and scored is said here, and not
+    again.
+
+    \b
+    Examples
+      spectral-irt pack log/*.parquet -o answers.packed
+      spectral-irt fit answers.packed -o results
+    """
+    from spectral_irt.responses.packed import write_packed
+    from spectral_irt.writing import all_or_nothing, naming
+
+    saying.begin()
+    if output.suffix.lower() != ENDING:
+        raise OptionError(f"-o names {str(output)!r}; a packed file ends in {ENDING}, so that commands know it.")
+    ordered = OrderedJob(files, reading, Fitting(), Wanted(), categories, None, False)
+    found: list[Responses] = []
+    with all_or_nothing([output], inputs=reading.inputs(files)) as (draft,), Progress() as progress:
+        either(
+            lambda: found.append(reading.read(files, progress)), ordered, lambda: found.append(ordered.read(progress))
+        )
+        with naming(output):
+            write_packed(found[0], draft, progress.reading)
+    saying.end(lambda: _show(found[0], output), lambda: _record(found[0], output), found[0].notes)
+
+
+def _show(responses: Responses, output: Path) -> None:
+    from rich.text import Text
+
+    from spectral_irt.display import console, say, show_findings, show_source
+    from spectral_irt.engines.memory import said
+    from spectral_irt.errors import printable
+
+    out = console()
+    show_source(out, responses)
+    if responses.notes:
+        show_findings(out, responses.notes)
+        say(out)
+    size = said(output.stat().st_size)
+    say(out, Text.assemble("Packed: ", (printable(output), "bold"), f", {size}. Every command takes it for the files."))
+
+
+def _record(responses: Responses, output: Path) -> dict[str, Any]:
+    from spectral_irt.analysis.record import counts_of, finding_record, record_head
+
+    found = [finding_record(finding) for finding in responses.notes]
+    head = {**record_head(), "source": responses.source, "counts": counts_of(responses), "findings": found}
+    return {**head, "data_digest": responses.digest(), "file": str(output), "bytes": output.stat().st_size}
