@@ -126,6 +126,10 @@ class BankError(SpectralIrtError, ValueError):
     """A saved calibration cannot be read, or does not go with the data."""
 
 
+class ClusterError(SpectralIrtError, RuntimeError):
+    """A cluster cannot be reached, does not fit, or is gone."""
+
+
 class DatabaseError(SpectralIrtError, OSError):
     """A database cannot be reached, or does not do what it was asked."""
 

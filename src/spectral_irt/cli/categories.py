@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
+from spectral_irt.cli.clusters import cluster
 from spectral_irt.cli.options import MEMORY, Reading, panel
 from spectral_irt.cli.progress import Progress
 from spectral_irt.errors import OptionError, ResponseValueError, SpectralIrtError, check_option
@@ -95,7 +96,8 @@ def read_categories(
         raise OptionError(f"these answers are in ordered categories, and {said} is for right and wrong answers only.")
     set_memory(reading.memory, reading.spill)
     how: dict[str, Any] = {name: getattr(reading, name) for name in READ} | options
-    return read_ordered(list(files), progress=progress.reading, recode=recoding.recode, reverse=recoding.turned, **how)
+    how |= {"recode": recoding.recode, "reverse": recoding.turned, "client": cluster(reading.dask, progress)}
+    return read_ordered(list(files), progress=progress.reading, **how)
 
 
 def read_for_bank(

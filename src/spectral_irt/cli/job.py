@@ -314,6 +314,8 @@ def job_of(
 ) -> Job:
     """What the options of the command mean."""
     fitting = by_design(fitting)
+    if reading.dask is not None and fitting.threads is not None:
+        raise OptionError("--threads is about this process; with --dask the workers have threads of their own.")
     read_groups = None
     columns = [*(wanted.group or []), *design_columns(fitting)]
     if columns or wanted.group_file is not None or wanted.group_sheet is not None:

@@ -12,6 +12,7 @@ import typer
 
 from spectral_irt.cli.app import app as open_page
 from spectral_irt.cli.check import check
+from spectral_irt.cli.clusters import leave_clusters
 from spectral_irt.cli.compare import compare
 from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
@@ -125,6 +126,8 @@ def _do(args: list[str]) -> int:
             code = command.invoke(context)
     except typer.Exit as end:
         code = end.exit_code
+    finally:
+        leave_clusters()
     sys.stdout.flush()
     return int(code or OK)
 

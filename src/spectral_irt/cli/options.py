@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spectral_irt.cli.clusters import cluster
 from spectral_irt.cli.places import place
 from spectral_irt.errors import OptionError
 
@@ -54,8 +55,8 @@ def panel(title: str) -> Callable[..., Any]:
 
 _layout = panel("How the file is laid out")
 _scoring = panel("What counts as right")
-_large = panel("Data larger than memory")
-MEMORY = ("memory", "spill")  # options that say how, and change nothing in the results
+_large = panel("Data larger than memory, or than one machine")
+MEMORY = ("memory", "spill", "dask")  # options that say how, and change nothing in the results
 
 
 @dataclass(frozen=True)
@@ -173,6 +174,15 @@ class Reading:
         _large(metavar="DIR", help="Folder of these temporary files; by default that of TMPDIR, or /var/tmp."),
     ] = None
 
+    dask: Annotated[
+        str | None,
+        _large(
+            metavar="ADDRESS|local:N",
+            help="Do the work on a Dask cluster, by the address of its scheduler, as in tcp://10.0.0.1:8786, or in N "
+            "processes of this machine. Its workers read Parquet files with a row for each answer.",
+        ),
+    ] = None
+
     def read(self, files: Sequence[str], progress: Progress) -> Responses:
         """The responses in these files, checked: something can be estimated from them."""
         from spectral_irt.responses.usable import check_usable
@@ -196,7 +206,8 @@ class Reading:
             one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("largest_component", *MEMORY)
         }
         how["correct"] = self.correct or None
-        responses = read_responses(list(files), progress=progress.reading, **how)
+        client = cluster(self.dask, progress)
+        responses = read_responses(list(files), progress=progress.reading, client=client, **how)
         allowed.reserve(persons=responses.n_users, items=responses.n_items, threads=1)
         return responses
 

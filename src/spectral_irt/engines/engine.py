@@ -29,9 +29,12 @@ class Engine(ABC):
     gathers : bool
         Whether what a kernel gives for each person comes back. Where rows must stay (a database, other sites), only
         sums over people do.
+    far : bool
+        Whether parts lie on other machines, so that few bytes should travel.
     """
 
     gathers: ClassVar[bool] = True
+    far: ClassVar[bool] = False
 
     @abstractmethod
     def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
@@ -55,6 +58,22 @@ class Engine(ABC):
 
     def reserve(self, persons: int, items: int) -> None:  # noqa: B027 -- most engines need not know
         """Told how large the work is, before it begins; an error if there is not enough memory for it."""
+
+    def advance(self, kernel: Kernel, parts: Sequence[Any], *args: Any) -> tuple[Prepared, Any]:
+        """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""
+        new = []
+
+        def sums() -> Iterator[Any]:
+            for part, more in self.map(kernel, parts, *args):
+                new.append(self.keep(part))
+                yield more
+
+        total = added(sums())
+        return Prepared(tuple(new), self), total
+
+    def fetch(self, parts: Sequence[Any]) -> tuple[Any, ...]:
+        """The parts themselves, in this process."""
+        return tuple(parts)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +100,7 @@ class Prepared:
 
     def advance(self, kernel: Kernel, *args: Any) -> tuple[Prepared, Any]:
         """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""
-        new = []
-
-        def sums() -> Iterator[Any]:
-            for part, more in self.map(kernel, *args):
-                new.append(self.engine.keep(part))
-                yield more
-
-        total = added(sums())
-        return Prepared(tuple(new), self.engine), total
+        return self.engine.advance(kernel, self.parts, *args)
 
     def with_more(self, others: Prepared) -> Prepared:
         """These parts and then the others, which the same engine keeps."""

@@ -48,6 +48,19 @@ def item_bytes(block: Block) -> bytes:
     return np.ascontiguousarray(block.items).tobytes()
 
 
+def mixed(block: Block, person: Ints) -> NDArray[np.uint64]:
+    """Sums, over answers, of two numbers that depend on person, item and answer without pattern; they wrap around."""
+    at = np.repeat(person.astype(np.uint64), block.counts) << np.uint64(32)
+    at += 2 * block.items.astype(np.uint64) + block.right()
+    sums = []
+    for odd in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03):  # the multipliers of splitmix64 and of a variant
+        number = (at + np.uint64(1)) * np.uint64(odd)
+        number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        sums.append(np.sum(number ^ (number >> np.uint64(31)), dtype=np.uint64))
+    return np.array(sums)
+
+
 def answers(block: Block, person: Ints) -> tuple[Ints, NDArray[np.int32], NDArray[np.bool_]]:
     return np.repeat(person, block.counts), np.asarray(block.items), block.right()
 

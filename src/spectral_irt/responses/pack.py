@@ -40,6 +40,13 @@ class Repeats:
         known = self.first or []
         self.first = known + [(int(u), int(i)) for u, i in pairs[: NAMED - len(known)]]
 
+    def join(self, others: Repeats, first_user: int) -> None:
+        """Those met elsewhere, where this was the first person."""
+        self.extra += others.extra
+        self.pairs += others.pairs
+        known = self.first or []
+        self.first = known + [(first_user + u, i) for u, i in (others.first or [])[: NAMED - len(known)]]
+
     def complain(self, users: Any, items: Any, source: str) -> None:
         """Raise when there were any; `users` and `items` are the labels."""
         if not self.extra:

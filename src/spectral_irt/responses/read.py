@@ -15,6 +15,8 @@ from spectral_irt.responses.responses import Responses
 from spectral_irt.responses.scorer import Blank, Polarity, Scoring, scoring
 
 if TYPE_CHECKING:
+    from spectral_irt.engines.dask import DaskEngine
+    from spectral_irt.responses.reading.files import File
     from spectral_irt.responses.reading.request import Asked, Request
     from spectral_irt.responses.reading.tabular import Table
 
@@ -52,6 +54,7 @@ def read_responses(
     key_sheet: str | int | None = None,
     encoding: str | None = None,
     progress: Progress | None = None,
+    client: Any = None,
     user: Any = None,
 ) -> Responses:
     """Responses from a file of answers: CSV, an Excel or OpenDocument workbook, SPSS, Stata, Parquet, JSON lines.
@@ -107,6 +110,10 @@ def read_responses(
         the first bytes tell; a text file that is neither is read as Windows-1252, and a finding says so.
     progress : callable(fraction, text), optional
         Told after every piece how far reading has come.
+    client : distributed.Client, or str, optional
+        A Dask cluster: its client, the address of its scheduler, or "local:4" for processes on this machine. Its
+        workers read Parquet files with a row for each answer, and keep the answers; others are read here and sent
+        there. Every sum over people is then done by the workers. See the page on clusters.
     user : str, optional
         The older name of `person`.
 
@@ -134,7 +141,7 @@ def read_responses(
     scored |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
     how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **scored)
     asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items)
-    return read_files(path, how, asked, duplicates, progress, sheet=sheet, encoding=encoding)
+    return read_files(path, how, asked, duplicates, progress, sheet=sheet, encoding=encoding, client=client)
 
 
 def read_files(
@@ -146,9 +153,11 @@ def read_files(
     *,
     sheet: str | int | None = None,
     encoding: str | None = None,
+    client: Any = None,
+    part: bool = False,
 ) -> Responses:
-    """Responses from files, whose answers are scored in this way."""
-    from spectral_irt.responses.reading.files import File, check_encoded, find_files, open_table, source_name, unchanged
+    """Responses from files, whose answers are scored in this way; `part` of the data may be odd where all are not."""
+    from spectral_irt.responses.reading.files import check_encoded, find_files, open_table, source_name, unchanged
     from spectral_irt.responses.reading.request import Request
     from spectral_irt.responses.reading.tabular import polars_errors_named
     from spectral_irt.responses.reading.text_encodings import read_as_written
@@ -156,19 +165,34 @@ def read_files(
     files = find_files(path, sheet=sheet, encoding=encoding)
     check_encoded(files)
     source = source_name(files)
+    engine = None if client is None else _cluster(client)
     if files[0].family == "packed":
         from spectral_irt.responses.reading.packed_files import responses_of_packed
 
-        return responses_of_packed(files, how, asked, duplicates)
+        return responses_of_packed(files, how, asked, duplicates).using(engine)
 
     def read(files: list[File]) -> Responses:
         tables = [open_table(file) for file in files]
-        return from_tables(tables, Request(how, asked, duplicates, source, None, progress))
+        return from_tables(tables, Request(how, asked, duplicates, source, None, progress, part))
 
     with unchanged(files), polars_errors_named(source):
-        found = read_as_written(files, read)
+        found = _read_far(files, how, asked, duplicates, progress, engine) if engine else None
+        found = read_as_written(files, read).using(engine) if found is None else found
     log.info("%s: %d people, %d items, %d responses", source, found.n_users, found.n_items, found.n_responses)
     return found
+
+
+def _cluster(client: Any) -> DaskEngine:
+    from spectral_irt.engines.dask import connect
+
+    return connect(client)
+
+
+def _read_far(files: list[File], how: Scoring, asked: Asked, *rest: Any) -> Responses | None:
+    """Responses that the workers of a cluster read; None where that is left to this process."""
+    from spectral_irt.responses.reading.on_workers import read_by_workers, readable_by_workers
+
+    return read_by_workers(files, how, asked, *rest) if readable_by_workers(files, how, asked) else None
 
 
 def responses_from_frame(
@@ -278,7 +302,7 @@ def scoring_of(
 
 
 def _read_key(path: Path, sheet: str | int | None, encoding: str | None) -> dict[str, str]:
-    from spectral_irt.responses.reading.files import File, find_files, open_table
+    from spectral_irt.responses.reading.files import find_files, open_table
     from spectral_irt.responses.reading.key import key_of_table
     from spectral_irt.responses.reading.tabular import polars_errors_named
     from spectral_irt.responses.reading.text_encodings import read_as_written, warn_of

@@ -36,6 +36,7 @@ def read_ordered(
     ignore: Any = (),
     items: Any = (),
     progress: Any = None,
+    client: Any = None,
     sheet: str | int | None = None,
     encoding: str | None = None,
     user: Any = None,
@@ -66,6 +67,7 @@ def read_ordered(
     >>> read_ordered(file, recode="never,sometimes,often", reverse="b").to_dense().tolist()
     [[0.0, 0.0], [2.0, 1.0], [1.0, 2.0]]
     """
+    from spectral_irt.engines.dask import connect
     from spectral_irt.responses.arrays import is_frame
     from spectral_irt.responses.reading.frames import table_of_any_frame
     from spectral_irt.responses.reading.request import Request
@@ -73,6 +75,7 @@ def read_ordered(
 
     check_option("duplicates", duplicates, DUPLICATES)
     check_option("unused", unused, UNUSED)
+    engine = None if client is None else connect(client)
     plain = scoring(missing=missing)
     how = OrderedScoring(missing=plain.missing, recode=recoding(recode))
     asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items)
@@ -85,10 +88,11 @@ def read_ordered(
         if isinstance(coded, OrderedResponses):  # a packed file
             if len(_several(reverse)):
                 raise OptionError(option("reverse", ...), " is said when answers are packed; leave it out.")
-            return coded
+            return coded.using(engine)  # type: ignore[return-value]
     if how.recode is not None:
         span = 0, int(max(how.recode.values()))
-    return decoded(coded, reverse=_several(reverse), unused=unused, groups=groups, span=span)
+    found: OrderedResponses = decoded(coded, reverse=_several(reverse), unused=unused, groups=groups, span=span)
+    return found.using(engine)  # type: ignore[return-value]
 
 
 def decoded(

@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from spectral_irt.responses.shared_sets import SharedSets
 
 
+FETCHED = 250_000_000  # answers on a cluster whose codes are fetched for a digest: a gigabyte
+
+
 @dataclass(frozen=True, eq=False)
 class Responses:
     """Who answered what, and whether it was right.
@@ -123,11 +126,14 @@ class Responses:
 
     def using(self, engine: Engine | None) -> Responses:
         """The same responses under another engine; None leaves them as they are."""
-        return self if engine is None else replace(self, engine=engine)
+        if engine is None:
+            return self
+        if isinstance(engine, LocalEngine) and isinstance(self.engine, LocalEngine):
+            return replace(self, engine=engine)
+        return replace(self, blocks=engine.hold(self.engine.fetch(self.blocks)).parts, engine=engine)
 
     def _cut(self, persons: Sequence[NDArray[Any]]) -> list[list[NDArray[Any]]]:
-        ends = self._ends
-        return [[values[a:b] for a, b in pairwise(ends)] for values in persons]
+        return [[values[a:b] for a, b in pairwise(self._ends)] for values in persons]
 
     @cached_property
     def _ends(self) -> list[int]:
@@ -330,7 +336,8 @@ class Responses:
     def digest(self) -> str:
         """A fingerprint of the answers and labels: the same data read again give the same digest.
 
-        Blocks and file formats do not matter; the order of people and items does.
+        Blocks and file formats do not matter; the order of people and items does. So many answers on a cluster that
+        their codes cannot travel have a digest of another kind, which only clusters give.
         """
         return self._digest
 
@@ -344,8 +351,11 @@ class Responses:
                 fingerprint.update("".join(texts).encode("utf-8", "surrogatepass"))
             else:
                 fingerprint.update(np.ascontiguousarray(labels).tobytes())
-        for items in self.map(kernels.item_bytes):
-            fingerprint.update(items)
+        if self.engine.far and self.n_responses > FETCHED:
+            fingerprint.update(self.sum(kernels.mixed, persons=(np.arange(self.n_users),)).tobytes())
+        else:
+            for items in self.map(kernels.item_bytes):
+                fingerprint.update(items)
         fingerprint.update(self.counts.tobytes())
         fingerprint.update(self.scores.tobytes())
         return fingerprint.hexdigest()
@@ -394,9 +404,10 @@ class Responses:
     def in_one_block(self) -> Responses:
         """The same responses in a single block of this process: for few people with very many items."""
         sizes = np.concatenate([[0], np.cumsum(self.counts)])
-        items = np.concatenate([np.asarray(block.items) for block in self.blocks])
-        kept = [block.options for block in self.blocks if block.options is not None]
-        options = np.concatenate(kept) if len(kept) == len(self.blocks) else None
+        blocks = self.engine.fetch(self.blocks)
+        items = np.concatenate([np.asarray(block.items) for block in blocks])
+        kept = [block.options for block in blocks if block.options is not None]
+        options = np.concatenate(kept) if len(kept) == len(blocks) else None
         return replace(self, blocks=(Block(sizes, sizes[:-1] + self.scores, items, options),))
 
     def largest_component(self) -> Responses:

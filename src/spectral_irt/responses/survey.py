@@ -64,12 +64,12 @@ class Survey:
         self.n_odd += len(texts)
         self.odd |= dict.fromkeys(texts.unique(maintain_order=True).head(1000).to_list())
 
-    def check(self, name: str) -> None:
-        """Raise when some value was odd, or when the threshold leaves nothing to compare."""
+    def check(self, name: str, *, part: bool = False) -> None:
+        """Raise when some value was odd, or when the threshold leaves nothing to compare, which a part may do."""
         if self.first is not None:
             raise ResponseValueError(self._odd_sentence())
         threshold = self.scoring.threshold
-        if threshold is not None and self.low <= self.high and not self.low <= threshold < self.high:
+        if threshold is not None and not part and self.low <= self.high and not self.low <= threshold < self.high:
             effect = "none is" if threshold >= self.high else "all are"
             raise OptionError(
                 option("threshold"),

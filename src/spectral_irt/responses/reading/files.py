@@ -141,7 +141,11 @@ def unchanged(files: list[File]) -> Iterator[None]:
     finally:
         for file, state in zip(files, before, strict=True):
             if _state(file) != state:
-                raise ReadError(f"{file.name} changed while it was being read; read it again when it is complete.")
+                raise changed(file.name)
+
+
+def changed(name: str) -> ReadError:
+    return ReadError(f"{name} changed while it was being read; read it again when it is complete.")
 
 
 def _state(file: File) -> tuple[int, int] | None:

@@ -46,7 +46,7 @@ def long_responses(data: LongTables, request: Request) -> Responses:
         request.report(READ * piece.done)
     if not data.users.size:
         raise ReadError(f"{request.source} has a header but no rows; check that whatever wrote it had finished.")
-    survey.check(request.source)
+    survey.check(request.source, part=request.part)
     items, item_at = data.numbering("item")
     survey.check_key(items)
     users, user_at = data.numbering("user")
@@ -64,7 +64,8 @@ def long_responses(data: LongTables, request: Request) -> Responses:
     if request.duplicates == "error":
         repeats.complain(users, items, request.source)
     responses = Responses(tuple(blocks), items, users, request.frame_kind, request.source)
-    survey.check_scored(responses)
+    if not request.part:
+        survey.check_scored(responses)
     if clerk.options is None:
         return responses
     raw, notes = raw_answers(request.scoring, clerk.options, items.tolist())

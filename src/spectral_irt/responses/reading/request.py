@@ -33,6 +33,7 @@ class Request:
     source: str = "the data"
     frame_kind: str | None = None
     progress: Callable[[float, str], None] | None = None
+    part: bool = False  # of the data only: what has to be true of all of them together is not asked
 
     def report(self, share: float) -> None:
         if self.progress is not None:
