@@ -1,15 +1,16 @@
 """Leaderboards and short lists: do ranks hold, do tests and errors agree with others, do predictions hold; cost.
 
-    python benchmarks/leaderboard.py [--parts ranks,mcnemar,bootstrap,shortlist,size] [--replicates 40] [--data DIR]
+    python benchmarks/leaderboard.py [--parts ranks,spreads,mcnemar,bootstrap,shortlist,size] [--replicates 40]
+        [--data DIR]
 
 ranks: simulated leaderboards of 30 models (abilities normal with the given standard deviation), with and without
 clusters of prompts whose models have abilities of their own (passages of five prompts); the share in which all true
 ranks are in their intervals, and the mean width as a share of the models: of the intervals with the learned spread, and
-of those that are sure. mcnemar: share of pairs that abilities and McNemar's test with Holm's correction decide alike,
-under the Rasch model. bootstrap: standard errors of differences between models over those of a bootstrap of prompts, on
-tables of real models. shortlist: models left out of real tables; how often the interval of the whole score holds, and
-the errors of the list and of random ones. size: seconds of CPU and memory from files to page for so many models and
-prompts (--models, --prompts), logs in lighteval's layout.
+of those that are sure. spreads: the same where abilities are not normal. mcnemar: share of pairs that abilities and
+McNemar's test with Holm's correction decide alike, under the Rasch model. bootstrap: standard errors of differences
+between models over those of a bootstrap of prompts, on tables of real models. shortlist: models left out of real
+tables; how often the interval of the whole score holds, and the errors of the list and of random ones. size: seconds of
+CPU and memory from files to page for so many models and prompts (--models, --prompts), logs in lighteval's layout.
 
 Real tables are Parquet files with the columns user, item and response in --data: helm_lite.parquet (30 models) and
 metabench_gsm8k.parquet (5,041 models); parts that need them are left out without --data.
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -43,29 +44,53 @@ def table(ability: np.ndarray, n: int, rng: np.random.Generator, passages: int =
     return (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(float)
 
 
+# Of abilities, with mean 0 and variance 1 or so.
+SPREADS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
+    "normal": lambda rng, m: rng.normal(size=m),
+    "a few far ahead (exponential)": lambda rng, m: rng.exponential(size=m) - 1,
+    "many at the top (exponential)": lambda rng, m: 1 - rng.exponential(size=m),
+    "t with 3 degrees of freedom": lambda rng, m: rng.standard_t(3, m) / np.sqrt(3),
+    "two tight groups, 6 and 24": lambda rng, m: np.where(np.arange(m) < m / 5, 2.0, -0.5) + rng.normal(0, 0.05, m),
+    "nearly equal (sd / 50)": lambda rng, m: rng.normal(0, 0.02, m),
+}
+SEEDS = 21  # not those with which `STRICTER` in inference/ranks_together.py was set
+
+
+def hold(spread: str, sd: float, n: int, passages: int, replicates: int) -> str:
+    """How often all true ranks are in their intervals, and how wide these are, of both kinds."""
+    m, rows = 30, []
+    for seed in range(replicates):
+        rng = np.random.default_rng([SEEDS, seed])
+        ability = sd * SPREADS[spread](rng, m)
+        x = table(ability, n, rng, passages)
+        clusters = (np.arange(n) * passages // n).tolist() if passages else None
+        found = si.Leaderboard(x, clustered_by=clusters).model_columns()
+        true = (m - np.argsort(np.argsort(ability)))[found["model"].astype(int)]
+        row = []
+        for low, high in (("rank_low", "rank_high"), ("rank_low_sure", "rank_high_sure")):
+            inside = (found[low] <= true) & (true <= found[high])
+            row += [inside.all(), np.mean(found[high] - found[low] + 1) / m]
+        rows.append(row)
+    return " | ".join(f"{value:.3f}" for value in np.mean(rows, axis=0))
+
+
 def ranks(options: argparse.Namespace) -> Iterator[str]:
     yield "| prompts | sd of abilities | clusters | learned: hold | width | sure: hold | width |"
     yield "|---" * 7 + "|"
-    m = 30
     for n in options.sizes:
         for sd in (1.0, 0.3):
             for passages in (0, n // 5):
-                rows = []
-                for seed in range(options.replicates):
-                    rng = np.random.default_rng([11, seed])
-                    ability = rng.normal(0, sd, m)
-                    x = table(ability, n, rng, passages)
-                    clusters = (np.arange(n) * passages // n).tolist() if passages else None
-                    board = si.Leaderboard(x, clustered_by=clusters)
-                    found = board.model_columns()
-                    true = (m - np.argsort(np.argsort(ability)))[found["model"].astype(int)]
-                    row = []
-                    for low, high in (("rank_low", "rank_high"), ("rank_low_sure", "rank_high_sure")):
-                        inside = (found[low] <= true) & (true <= found[high])
-                        row += [inside.all(), np.mean(found[high] - found[low] + 1) / m]
-                    rows.append(row)
-                cells = " | ".join(f"{value:.3f}" for value in np.mean(rows, axis=0))
+                cells = hold("normal", sd, n, passages, options.replicates)
                 yield f"| {n:,} | {sd} | {'yes' if passages else 'no'} | {cells} |"
+
+
+def spreads(options: argparse.Namespace) -> Iterator[str]:
+    yield "| abilities | prompts | sd | learned: hold | width | sure: hold | width |"
+    yield "|---" * 7 + "|"
+    for n in options.sizes:
+        for sd in (1.0, 0.3):
+            for spread in SPREADS:
+                yield f"| {spread} | {n:,} | {sd} | {hold(spread, sd, n, 0, options.replicates)} |"
 
 
 def mcnemar(options: argparse.Namespace) -> Iterator[str]:
@@ -179,7 +204,14 @@ def size(options: argparse.Namespace) -> Iterator[str]:
         yield f"| {m:,} | {n:,} | {read[0]:.1f} | {read[1]:.1f} | {total[0]:.1f} | {total[1]:.1f} | {peak:.1f} |"
 
 
-PARTS = {"ranks": ranks, "mcnemar": mcnemar, "bootstrap": bootstrap, "shortlist": shortlist, "size": size}
+PARTS = {
+    "ranks": ranks,
+    "spreads": spreads,
+    "mcnemar": mcnemar,
+    "bootstrap": bootstrap,
+    "shortlist": shortlist,
+    "size": size,
+}
 
 
 def main() -> None:

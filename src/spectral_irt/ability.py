@@ -19,9 +19,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import _sparsetools
 
 from spectral_irt.model import prox
-from spectral_irt.responses.block import Floats, Ints, fill_scaled
+from spectral_irt.responses.block import Floats, Ints, fill_scaled, shared_ones
 from spectral_irt.responses.pack import CACHED, user_chunks
 
 STEP = 1e-7  # logits; steps square, so the error left after one of this size is beyond the last digit
@@ -58,6 +59,12 @@ class Answers:
     def sums(self, values: Floats) -> Floats:
         """Sum over the answers of each person."""
         return np.add.reduceat(values, self.indptr[:-1])
+
+    def totals(self, values: Floats) -> Floats:
+        """Sum over the answers of each person of a number of the item."""
+        out, people = np.zeros(len(self.scores)), len(self.scores)
+        _sparsetools.csr_matvec(people, len(values), self.indptr, self.items, shared_ones(len(self.items)), values, out)
+        return out
 
     def fill(self, rows: Floats, columns: Floats, out: Floats) -> None:
         """Write rows[person] * columns[item] for every answer."""
@@ -168,6 +175,122 @@ def _start(answers: Answers, beta: Floats) -> tuple[Floats, Floats, Floats]:
     return np.clip(theta, low, high), low, high
 
 
+# --------------------------------------------------------------------- maximum and weighted likelihood at once
+
+NEAR = 0.01  # logits within which the series below is good to the last digits
+BOLD = 1.0  # logits that one evaluation may be trusted to tell about
+ROUNDS = 8  # evaluations; two are usual for people with many answers, and whoever needs more goes step by step
+
+
+def likelihoods(answers: Answers, beta: Floats) -> tuple[Floats, Floats, Floats, Floats]:
+    """Maximum likelihood and Warm's estimate of these people, each with the information at it: what `solve` gives.
+
+    One evaluation at theta gives the cumulants k1 to k6 of the score there, and with them the whole neighborhood:
+
+        sum p at theta + d = k1 + k2 d + k3 d^2 / 2 + ... + k6 d^5 / 120,    V = k2 + k3 d + ...,    J = dV / d theta.
+
+    Both equations are solved in that series, without looking at the answers again, and the next evaluation is where
+    they lead; one within a hundredth of a logit is final.
+    """
+    n, s = answers.counts, answers.scores
+    theta = _prox(answers, beta)
+    found = np.full((4, len(n)), np.nan)  # ability and information: maximum likelihood, then Warm's
+    endless = (s == 0) | (s == n)
+    found[0, endless], found[1, endless] = np.where(s[endless] > 0, np.inf, -np.inf), 0.0
+    users, mine, pi = np.arange(len(n)), answers, np.exp(beta)
+    for _ in range(ROUNDS):
+        k = _cumulants(mine, pi, theta)
+        there = [theta]
+        for row, warm in ((0, False), (2, True)):
+            d, v = _solved_near(mine.scores, k, warm)
+            close = (np.abs(d) <= NEAR) & np.isnan(found[row, users])
+            found[row, users[close]], found[row + 1, users[close]] = (theta + d)[close], v[close]
+            there.append(theta + d)
+        ml, warm_one = (np.isnan(found[row, users]) for row in (0, 2))
+        left = np.flatnonzero(ml | warm_one)
+        if not len(left):
+            break
+        # Where one evaluation can serve both it is between them.
+        halfway = ml & warm_one & (np.abs(there[1] - there[2]) < NEAR)
+        theta = np.where(halfway, (there[1] + there[2]) / 2, np.where(ml, there[1], there[2]))[left]
+        if len(left) < len(users):
+            users, mine = users[left], mine.take(left)
+    for row, warm in ((0, False), (2, True)):
+        slow = np.flatnonzero(np.isnan(found[row]))
+        if len(slow):
+            found[row, slow], found[row + 1, slow] = solve(answers.take(slow), beta, warm=warm)
+    several = _beside_a_gap(answers, beta)
+    if len(several):
+        found[2, several], found[3, several] = solve(answers.take(several), beta, warm=True)
+    return found[0], found[1], found[2], found[3]
+
+
+def _prox(answers: Answers, beta: Floats) -> Floats:
+    n, s = answers.counts, answers.scores
+    mean, square = (answers.totals(values) / n for values in (beta, beta * beta))
+    return np.asarray(prox(mean, np.maximum(square - mean**2, 0), np.log((s + 0.4) / (n - s + 0.4))))
+
+
+def _cumulants(answers: Answers, pi: Floats, theta: Floats) -> Floats:
+    """Cumulants 1 to 6 of the score at these abilities, some thousand answers at a time.
+
+    Those of a single answer are p, v, v c, v (1 - 6 v), v c (1 - 12 v), v (1 - 30 v + 120 v^2), with v = p (1 - p) and
+    c = 1 - 2 p.
+    """
+    sums = np.empty((6, len(theta)))  # of p, v, v c, v^2, v^2 c, v^3
+    with np.errstate(over="ignore"):
+        inverse = np.exp(-theta)
+    for start, stop in user_chunks(answers.indptr.astype(np.int64), CACHED):
+        low, high = answers.indptr[start], answers.indptr[stop]
+        bounds = answers.indptr[start : stop + 1] - low
+        p, v = np.empty(high - low), np.empty(high - low)
+        with np.errstate(over="ignore"):
+            fill_scaled(bounds, answers.items[low:high], inverse[start:stop], pi, p)
+        p += 1
+        np.reciprocal(p, out=p)
+        np.subtract(1, p, out=v)
+        v *= p
+        out, first = sums[:, start:stop], bounds[:-1]
+        np.add.reduceat(p, first, out=out[0])
+        np.add.reduceat(v, first, out=out[1])
+        p *= -2
+        p += 1
+        p *= v
+        np.add.reduceat(p, first, out=out[2])
+        p *= v
+        np.add.reduceat(p, first, out=out[4])
+        np.multiply(v, v, out=p)
+        np.add.reduceat(p, first, out=out[3])
+        p *= v
+        np.add.reduceat(p, first, out=out[5])
+    _, v, vc, v2, v2c, v3 = sums.copy()
+    sums[3:] = v - 6 * v2, vc - 12 * v2c, v - 30 * v2 + 120 * v3
+    return sums
+
+
+def _solved_near(s: Ints, k: Floats, warm: bool) -> tuple[Floats, Floats]:
+    """How far away the estimate is, at most `BOLD`, and the information there."""
+    k1, k2, k3, k4, k5, k6 = k
+    d = np.zeros(len(s))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for _ in range(MOST_STEPS):
+            missing = s - (k1 + d * (k2 + d / 2 * (k3 + d / 3 * (k4 + d / 4 * (k5 + d / 5 * k6)))))
+            v = k2 + d * (k3 + d / 2 * (k4 + d / 3 * (k5 + d / 4 * k6)))
+            slope = -v
+            if warm:
+                lean = k3 + d * (k4 + d / 2 * (k5 + d / 3 * k6))
+                missing = missing + lean / (2 * v)
+                bent = slope + ((k4 + d * (k5 + d / 2 * k6)) / v - (lean / v) ** 2) / 2
+                slope = np.where(bent < slope / 2, bent, slope)
+            step = -missing / slope
+            step = np.clip(np.where(np.isfinite(step), step, 0.0), -BOLD - d, BOLD - d)
+            d = d + step
+            if np.all((np.abs(step) <= STEP) | (np.abs(d) > 2 * NEAR)):
+                break
+        v = k2 + d * (k3 + d / 2 * (k4 + d / 3 * (k5 + d / 4 * k6)))
+    return np.where(np.isfinite(d), d, 0.0), v
+
+
 # ------------------------------------------------------------------- two maxima of the weighted likelihood
 
 # With t = q - p and weights v / V, the slope of the equation is (Var(t) - 2 mean(v)) / 2 - V. Between two maxima it is
@@ -213,14 +336,15 @@ def _take_higher(answers: Answers, beta: Floats, theta: Floats, information: Flo
 
 def _beside_a_gap(answers: Answers, beta: Floats) -> Ints:
     """People who answered nothing within a gap, and as many right as there are items below it, or one more or less."""
-    b = beta[answers.items]
-    least = b.min()
-    if b.max() - least < GAP:
+    known = beta[np.isfinite(beta)]
+    least, most = known.min(), known.max()
+    if most - least < GAP:
         return np.empty(0, dtype=np.int64)
     users = np.arange(len(answers.scores))
-    if b.max() - least < MOST_BINS - 2:
+    if most - least < MOST_BINS - 2:
         # A bit for every logit in which a person has an item; a gap leaves three in a row empty.
-        bits = np.bitwise_or.reduceat(np.left_shift(1, (b - least).astype(np.int64)), answers.indptr[:-1])
+        bit = np.left_shift(1, (np.where(np.isfinite(beta), beta, least) - least).astype(np.int64))
+        bits = np.bitwise_or.reduceat(bit[answers.items], answers.indptr[:-1])
         filled = bits | bits << 1 | bits << 2
         users = np.flatnonzero((filled + (filled & -filled)) & filled)  # a single run of ones adds up to one bit
     if not len(users):

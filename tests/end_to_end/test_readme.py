@@ -18,6 +18,8 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 
+NUMBERED = ("outfit_conditional_", "share_")  # columns of which the page shows the first
+
 Cli = Callable[..., Any]
 
 
@@ -58,18 +60,41 @@ def test_every_column_and_field_is_described(cli: Cli, lsat: Path) -> None:
     Path("key.csv").write_text("item,key\n" + "".join(f"item{k},1\n" for k in range(1, 6)))
     assert cli("fit", lsat, "-o", "keyed", "--key", "key.csv").code == 0
     assert cli("simulate", "--model", "pcm", "--users", 200, "--items", 5, "-o", "ordered.csv").code == 0
-    assert cli("fit", "ordered.csv", "-o", "ordered").code == 0
+    assert cli("fit", "ordered.csv", "-o", "ordered", "--group-file", "people.csv").code == 0
     assert cli("score", lsat, "--bank", "bank", "-o", "scored").code == 0
     assert cli("link", "bank", "bank", "--table", "link.csv", "--equate", "equating.csv", "-o", "linked").code == 0
-    tables = [*Path().glob("*/*.csv"), Path("link.csv"), Path("equating.csv")]
+    assert cli("compare", lsat, "-o", "compared.csv", "--estimators", "cml,jml").code == 0
+    assert cli("demo", "--data", "logs", "--files", ".").code == 0
+    assert cli("leaderboard", "runs", "-o", "board").code == 0
+    tables = [*Path().glob("*/*.csv"), *map(Path, ("link.csv", "equating.csv", "compared.csv"))]
     assert {path.name for path in tables} >= {name for name in RESULTS if name.endswith(".csv")}
     names = [name for path in tables for name in path.read_text(encoding="utf-8").splitlines()[0].split(",")]
     for path in (Path("all/fit.json"), Path("scored/score.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
         own = {"settings", "classes", "groups"}  # the estimator's parameters, described with it; labels
         names += [*record, *_fields(record, own), *(name for found in record["findings"] for name in found)]
+    told = {word.strip() for span in re.findall(r"`([^`\n]+)`", page) for word in span.split(",")}
     for name in names:
-        assert f"`{name}`" in page or name.startswith("outfit_conditional_"), name
+        assert f"`{name}`" in page or name in told or name.startswith(NUMBERED), name
+
+
+def test_every_line_of_a_summary_is_explained() -> None:
+    page = (ROOT / "docs" / "reference" / "statistics.md").read_text(encoding="utf-8")
+    said: set[str] = set()
+    for name in ("analysis/summary.py", "cli/score.py", "cli/update.py", "cli/link.py"):
+        source = (ROOT / "src" / "spectral_irt" / name).read_text(encoding="utf-8")
+        for place in re.findall(r"^ *lines\b.*?(?=^    \w|\Z)", source, re.MULTILINE | re.DOTALL):
+            said |= set(re.findall(r'\(\s*"([a-z][a-z ]+)", ', place))
+    assert {"people", "fit", "groups", "bank", "before", "drift"} <= said
+    assert not {label for label in said if f"`{label}`" not in page}
+
+
+def test_every_head_of_a_table_on_the_terminal_is_explained(cli: Cli, lsat: Path) -> None:
+    page = (ROOT / "docs" / "reference" / "statistics.md").read_text(encoding="utf-8")
+    heads = re.search(r"^item +(difficulty.*)$", cli("fit", lsat, "-o", "all").out, re.MULTILINE)
+    assert heads is not None
+    for head in heads[1].split():
+        assert re.search(rf"\*\*[^*]*{re.escape(head)}[^*]*\*\*", page), head
 
 
 def _fields(value: dict[str, Any], own: set[str]) -> list[str]:

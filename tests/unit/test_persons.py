@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from dense import AWKWARD, probabilities
 from spectral_irt import Analysis, Responses, SpectralRasch, simulate
 from spectral_irt import ability as module
-from spectral_irt.ability import Answers, score_abilities, solve
+from spectral_irt.ability import Answers, likelihoods, score_abilities, solve
 from spectral_irt.engines import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
@@ -366,3 +366,52 @@ def test_no_gap_that_makes_two_maxima_is_overlooked(monkeypatch):
     assert 0 < len(chosen) < len(tables) / 2
     monkeypatch.setattr(module, "_beside_a_gap", lambda answers, beta: everybody)
     np.testing.assert_allclose(solve(answers, beta, warm=True)[0], screened[0], atol=1e-6)
+
+
+# ------------------------------------------------------------- maximum and weighted likelihood at once
+
+
+@pytest.mark.parametrize(("items", "longest", "spread"), [(400, 150, 1.2), (60, 30, 1.0), (20, 5, 2.5), (40, 8, 6.0)])
+def test_both_likelihoods_solve_their_equations(items: int, longest: int, spread: float) -> None:
+    """Against the equations themselves: long and short rows, extreme scores, items with gaps between them."""
+    rng = np.random.default_rng(items)
+    beta = rng.normal(size=items) * spread
+    lengths = rng.integers(1, longest + 1, 300)
+    sets = [rng.choice(items, n, replace=False) for n in lengths]
+    theta = rng.normal(size=300)
+    scores = np.array(
+        [(rng.random(len(s)) < 1 / (1 + np.exp(beta[s] - t))).sum() for s, t in zip(sets, theta, strict=True)]
+    )
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    answers = Answers(indptr, np.concatenate(sets).astype(np.int32), scores)
+    ml, ml_information, warm, warm_information = likelihoods(answers, beta)
+    for person, chosen in enumerate(sets):
+        for ability, information, weighted in (
+            (ml[person], ml_information[person], False),
+            (warm[person], warm_information[person], True),
+        ):
+            if not np.isfinite(ability):
+                assert not weighted
+                assert scores[person] in (0, len(chosen))
+                continue
+            p = 1 / (1 + np.exp(beta[chosen] - ability))
+            v = p * (1 - p)
+            pull = scores[person] - p.sum() + (v * (1 - 2 * p)).sum() / (2 * v.sum()) * weighted
+            assert abs(pull / v.sum()) < 1e-6 if weighted else abs(pull / v.sum()) < 1e-9
+            assert information == pytest.approx(v.sum(), rel=1e-6)
+    step_by_step = solve(answers, beta, warm=True)[0]
+    np.testing.assert_allclose(warm, step_by_step, atol=1e-6)  # the same of two maxima, too
+
+
+def test_abilities_of_many_answers_are_those_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = simulate.rasch(500, 30, seed=4).responses.take_users(np.arange(400))
+    beta = np.linspace(-2, 2, 30)
+    beta[7] = np.nan
+    few = {method: abilities(data, beta, method) for method in ("ml", "wle")}
+    monkeypatch.setitem(abilities.__globals__, "FEW_ANSWERS", 0)
+    for method, one in few.items():
+        many = abilities(data, beta, method)
+        np.testing.assert_allclose(many.ability, one.ability, atol=1e-6)
+        np.testing.assert_allclose(many.se, one.se, rtol=1e-6)
+        assert many.n.tolist() == one.n.tolist()
+        assert many.extreme.tolist() == one.extreme.tolist()

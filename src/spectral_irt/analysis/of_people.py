@@ -14,7 +14,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.person_ranks import person_ranks
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.persons.abilities import Abilities, abilities
+from spectral_irt.persons.abilities import FEW_ANSWERS, Abilities, abilities, both_likelihoods
 from spectral_irt.persons.align import align
 from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
@@ -85,11 +85,16 @@ class OfPeople:
         prior: dict[str, Any] = {}
         if method == "eap" and self.population is not None:
             prior = dict(zip(("prior_mean", "prior_sd"), self.population, strict=True))
+        if method != "eap" and self.responses.n_responses > FEW_ANSWERS:
+            return self._once("likelihoods", self._both_likelihoods, say="abilities")[method]
         return self._once(
             ("abilities", method),
             lambda: abilities(self.responses, self.calibration.difficulty, method, **prior),
             say=f"abilities ({method})",
         )
+
+    def _both_likelihoods(self) -> dict[str, Abilities]:
+        return both_likelihoods(self.responses, self.calibration.difficulty)
 
     def populations(self) -> list[dict[str, Any]] | None:
         """Mean and standard deviation of ability in each group, where marginal likelihood estimated them."""

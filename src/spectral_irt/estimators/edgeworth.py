@@ -47,10 +47,12 @@ def fill_given_score(
     theta: Floats,
     beta: Floats,
     probability: Floats,
-    link: Floats,
+    link: Floats | None,
     precision: Precision = DOUBLE,
 ) -> Floats:
-    """Write P(X = 1 | s) and the c of the matched information for every answer; return the abilities that were used.
+    """Write P(X = 1 | s) and the c of the matched information (unless `link` is None) for every answer.
+
+    Returns the abilities that were used.
 
     Parameters
     ----------
@@ -82,9 +84,10 @@ def fill_given_score(
         ratio *= v
         p += ratio
         np.clip(p, 0.0, 1.0, out=p)
-        _fill_links(rows, counts, p, v)
         probability[low:high] = p
-        link[low:high] = v
+        if link is not None:
+            _fill_links(rows, counts, p, v)
+            link[low:high] = v
     return theta.astype(DOUBLE)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.estimators.edgeworth import fill_given_score
+from spectral_irt.estimators.edgeworth import DOUBLE, Precision, fill_given_score
 from spectral_irt.estimators.esf import conditional_moments
 from spectral_irt.estimators.information import links
 from spectral_irt.estimators.patterns import Part, patterns_of, spans, split_in_parts
@@ -32,7 +34,9 @@ def pattern_sums(part: Part, beta: Floats, cutoff: float = np.inf) -> tuple[spar
     return piece, (log_gamma, sums)
 
 
-def conditional_probabilities(block: Block, difficulty: Floats, *, series_from: float = np.inf) -> Floats:
+def conditional_probabilities(
+    block: Block, difficulty: Floats, *, series_from: float = np.inf, precision: Precision = DOUBLE
+) -> Floats:
     """P(X_li = 1 | s_l) of every response, in the order of `block.items`; its conditional variance is P (1 - P).
 
     People with all answers right have 1, with all wrong 0. An item whose difficulty is not finite counts as not
@@ -43,6 +47,8 @@ def conditional_probabilities(block: Block, difficulty: Floats, *, series_from: 
     difficulty : float array, one an item
     series_from : number
         People whose answers carry so much information take the series of `edgeworth`; by default none do.
+    precision : float64 or float32
+        What the series is computed in.
 
     >>> from spectral_irt.responses import Responses
     >>> block = Responses.from_wide([[1, 0, 0], [1, 1, 1]]).blocks[0]
@@ -54,24 +60,31 @@ def conditional_probabilities(block: Block, difficulty: Floats, *, series_from: 
         out = np.full(block.n_responses, np.nan)
         finite = np.isfinite(difficulty)
         code = np.where(finite, np.cumsum(finite) - 1, -1).astype(np.int32)
-        out[known] = conditional_probabilities(block.keep_items(code), difficulty[finite], series_from=series_from)
+        rest = block.keep_items(code)
+        options: Any = {"series_from": series_from, "precision": precision}
+        out[known] = conditional_probabilities(rest, difficulty[finite], **options)
         return out
     out = np.repeat((block.scores > 0).astype(np.float64), block.counts)
     people = np.flatnonzero(block.informative)
-    long = rough_ability(block, people, difficulty)[1] >= series_from
+    theta, information = rough_ability(block, people, difficulty)
+    long = information >= series_from
     if long.any():
-        _fill_by_series(block, people[long], difficulty, out)
+        _fill_by_series(block, people[long], theta[long], difficulty, out, precision)
     if not long.all():
         _fill_by_patterns(block, people[~long], difficulty, out)
     return out
 
 
-def _fill_by_series(block: Block, people: Ints, difficulty: Floats, out: Floats) -> None:
-    theta, _ = rough_ability(block, people, difficulty)
-    chosen = block.take(people)
-    p, link = np.empty(chosen.n_responses), np.empty(chosen.n_responses)
-    fill_given_score(chosen.indptr.astype(np.int32), chosen.items, chosen.scores, theta, difficulty, p, link)
-    out[spans(block.indptr[:-1][people], chosen.counts)] = p
+def _fill_by_series(
+    block: Block, people: Ints, theta: Floats, difficulty: Floats, out: Floats, precision: Precision
+) -> None:
+    every = len(people) == block.n_users
+    chosen = block if every else block.take(people)
+    p = out if every else np.empty(chosen.n_responses)
+    indptr, items = chosen.indptr.astype(np.int32), np.asarray(chosen.items)
+    fill_given_score(indptr, items, chosen.scores, theta, difficulty, p, None, precision)
+    if not every:
+        out[spans(block.indptr[:-1][people], chosen.counts)] = p
 
 
 def _fill_by_patterns(block: Block, people: Ints, difficulty: Floats, out: Floats) -> None:

@@ -17,8 +17,10 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.chain.prior import fading
 from spectral_irt.errors import OptionError, option
 from spectral_irt.model import sigmoid
+from spectral_irt.persons.residuals import probabilities
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.pack import CACHED, user_chunks
 
 # "Sufficiently large" in the appendix.
 C1 = 101  # of log m, and of log n in the regime of many items
@@ -218,9 +220,14 @@ def information(responses: Responses, difficulty: ArrayLike, ability: ArrayLike)
 
 
 def _information(block: Block, theta: Floats, beta: Floats) -> Floats:
-    x = np.repeat(theta, block.counts) - beta[block.items]
-    weight = np.nan_to_num(sigmoid(x) * sigmoid(-x))
-    return np.bincount(block.items, weights=weight, minlength=len(beta)).astype(np.float64)
+    total = np.zeros(len(beta))
+    for start, stop in user_chunks(block.indptr, CACHED):
+        p = probabilities(block, beta, theta, start, stop)
+        p *= 1 - p
+        np.nan_to_num(p, copy=False)
+        items = block.items[block.indptr[start] : block.indptr[stop]]
+        total += np.bincount(items, weights=p, minlength=len(beta))
+    return total
 
 
 def error_over_floor(calibration: Calibration, responses: Responses, ability: Floats) -> float:

@@ -25,11 +25,12 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.estimators.edgeworth import DOUBLE, SINGLE, Precision
 from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities
 from spectral_irt.estimators.landing import FEW
 from spectral_irt.inference.fit_statistics import CACHED
 from spectral_irt.persons.abilities import answers_with_difficulty
-from spectral_irt.persons.residuals import MeanSquares, residual_terms, standardized
+from spectral_irt.persons.residuals import CERTAIN, MeanSquares, standardized
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
 
@@ -79,7 +80,8 @@ def conditional_statistics(
     """
     if series_from is None:
         series_from = np.inf if responses.n_responses <= FEW else SERIES_FROM
-    sums = responses.sum(_item_sums, difficulty, series_from)
+    precision = DOUBLE if responses.n_responses <= FEW else SINGLE
+    sums = responses.sum(_item_sums, difficulty, series_from, precision)
     n, z2, square, v, v2, inverse, p, off, lean = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         infit, outfit = square / v, z2 / n
@@ -97,7 +99,7 @@ def conditional_statistics(
         return ConditionalStatistics(squares, -off / v, np.where(q_in > 0, q_in, np.nan))
 
 
-def _item_sums(block: Block, difficulty: Floats, series_from: float) -> Floats:
+def _item_sums(block: Block, difficulty: Floats, series_from: float, precision: Precision) -> Floats:
     """Sums over people with a mixed score: a row for each statistic, a column for each item."""
     block = answers_with_difficulty(block, difficulty)
     users = np.flatnonzero(block.informative)
@@ -105,13 +107,18 @@ def _item_sums(block: Block, difficulty: Floats, series_from: float) -> Floats:
     total = np.zeros((SIZES, m))
     if not len(users):
         return total
-    block = block.take(users)
-    every_p, every_right = conditional_probabilities(block, difficulty, series_from=series_from), block.right()
+    if len(users) < block.n_users:
+        block = block.take(users)
+    every_p = conditional_probabilities(block, difficulty, series_from=series_from, precision=precision)
+    every_right = block.right()
     for start in range(0, block.n_responses, CACHED):
         span = slice(start, start + CACHED)
-        p, right = every_p[span], every_right[span].astype(np.float64)
-        terms = residual_terms(right, p)
-        values: list[Any] = [None, *terms, p, right - p, terms[2] * (1 - 2 * p)]
+        items, right = block.items[span], every_right[span]
+        p = np.clip(every_p[span], CERTAIN, 1 - CERTAIN)
+        v = p * (1 - p)
+        lean, off, inverse = 1 - 2 * p, right - p, 1 / v
+        square = off * off
+        values: list[Any] = [None, square * inverse, square, v, v * v, inverse, p, off, v * lean]
         for row, value in zip(total, values, strict=True):
-            row += np.bincount(block.items[span], weights=value, minlength=m)
+            row += np.bincount(items, weights=value, minlength=m)
     return total

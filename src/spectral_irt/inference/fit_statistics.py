@@ -12,14 +12,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.persons.residuals import (
+    FARTHEST,
     MeanSquares,
     mean_squares,
     probabilities,
-    residual_terms,
 )
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
@@ -100,35 +99,47 @@ def item_statistics(responses: Responses, difficulty: Floats, ability: Floats) -
 
 
 def _item_sums(block: Block, ability: Floats, difficulty: Floats, centre: float) -> Floats:
-    """Sums over people with a mixed score: a row for each statistic, a column for each item."""
+    """Sums over people with a mixed score: a row for each statistic, a column for each item.
+
+    What is a number of the person times one of the item is added up by two sparse products: counts, sums of abilities,
+    and with z^2 = exp(b - theta) for a right and exp(theta - b) for a wrong answer the outfits.
+    """
     block = answers_with_difficulty(block, difficulty)
+    if not block.informative.all():
+        users = np.flatnonzero(block.informative)
+        block, ability = block.take(users), ability[users]
     m = len(difficulty)
-    total = np.zeros((SIZES, m))
-    for users, part in mixed_scores(block):
-        p = probabilities(part, difficulty, ability[users])
-        theta = np.repeat(ability[users] - centre, part.counts)
-        right = part.right().astype(np.float64)
-        off = np.abs(right - p)
-        v_theta = p * (1 - p) * theta
-        values: list[Floats | None] = [None, *residual_terms(right, p), right, p, p * p, theta, theta**2]
-        values += [
-            right * theta,
-            p * theta,
-            (off < 0.5) + 0.5 * (off == 0.5),
-            np.maximum(p, 1 - p),
-            v_theta,
-            v_theta * theta,
-        ]
-        for row, value in zip(total, values, strict=True):
-            row += np.bincount(part.items, weights=value, minlength=m)
-    return total
+    if not block.n_users:
+        return np.zeros((SIZES, m))
+    theta = ability - centre
+    ease = np.exp(np.clip(np.where(np.isfinite(difficulty), centre - difficulty, 0.0), -FARTHEST, FARTHEST))
+    able = np.exp(np.clip(theta, -FARTHEST, FARTHEST))
+    of_person = np.stack([np.ones(len(theta)), theta, theta**2, 1 / able, able], axis=1)
+    right, wrong = (half.T @ of_person for half in block.halves(m))
+    n, sum_theta, sum_theta2, inverse, odds = (right + wrong).T
+    z2 = right[:, 3] / ease + wrong[:, 4] * ease
+    one_over_v = 2 * n + inverse / ease + odds * ease
+    p, v, square, v2, p_theta, *more = _by_answers(block, ability, difficulty, theta)
+    rows = [n, z2, square, v, v2, one_over_v, right[:, 0], p, p - v, sum_theta, sum_theta2, right[:, 1], p_theta]
+    return np.array([*rows, *more])
 
 
-def mixed_scores(block: Block) -> list[tuple[NDArray[np.int64], Block]]:
-    """People with both right and wrong answers, in runs that fit the cache: positions, and their answers."""
-    parts = []
+def _by_answers(block: Block, ability: Floats, difficulty: Floats, theta: Floats) -> Floats:
+    """Sums over the answers to each item of p, v, (x - p)^2, v^2, p theta, whether the answer is the likelier one and
+    how likely that is, v theta, v theta^2."""
+    m = len(difficulty)
+    total = np.zeros((9, m))
+    every_right = block.right()
     for start, stop in user_chunks(block.indptr, CACHED):
-        users = start + np.flatnonzero(block.informative[start:stop])
-        if len(users):
-            parts.append((users, block.take(users)))
-    return parts
+        span = slice(int(block.indptr[start]), int(block.indptr[stop]))
+        items, right = block.items[span], every_right[span]
+        p = probabilities(block, difficulty, ability, start, stop)
+        each = np.repeat(theta[start:stop], np.diff(block.indptr[start : stop + 1]))
+        off = np.abs(right - p)
+        v = p * (1 - p)
+        v_theta = v * each
+        as_expected = (off < 0.5) + 0.5 * (off == 0.5)
+        values = (p, v, off * off, v * v, p * each, as_expected, np.maximum(p, 1 - p), v_theta, v_theta * each)
+        for row, value in zip(total, values, strict=True):
+            row += np.bincount(items, weights=value, minlength=m)
+    return total

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ability import cached_runs, solve
+from spectral_irt.ability import Answers, cached_runs, likelihoods, solve
 from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.persons.posterior import NARROWEST, fit_prior, posterior_moments
 from spectral_irt.responses import Block, Responses
@@ -15,6 +15,7 @@ from spectral_irt.responses.block import Floats, Ints
 
 METHODS = ("wle", "ml", "eap")
 REPORTS = (*METHODS, "pv")  # how people are reported: plausible values beside the posterior mean
+FEW_ANSWERS = 100_000  # up to which maximum and weighted likelihood each take steps of their own, at no cost
 FEW = 30  # people from whom no population is estimated when they seem not to differ at all
 COLLAPSED = 1.01 * NARROWEST  # the estimate of a spread that these people do not show
 
@@ -105,8 +106,28 @@ def abilities(
     if method == "eap":
         prior_mean, prior_sd = population(responses, beta, prior_mean, prior_sd)
         ability, se, n, score = responses.gather(_posterior, beta, prior_mean, prior_sd)
+    elif responses.n_responses > FEW_ANSWERS:
+        return both_likelihoods(responses, beta)[method]
     else:
         ability, se, n, score = responses.gather(_likelihood, beta, method == "wle")
+    return _abilities(ability, se, n, score, method, prior_mean, prior_sd)
+
+
+def both_likelihoods(responses: Responses, beta: Floats) -> dict[str, Abilities]:
+    """Warm's and maximum likelihood from one sweep, which costs a third of two."""
+    ml, ml_se, wle, wle_se, n, score = responses.gather(_likelihoods, beta)
+    return {"wle": _abilities(wle, wle_se, n, score, "wle"), "ml": _abilities(ml, ml_se, n, score, "ml")}
+
+
+def _abilities(
+    ability: Floats,
+    se: Floats,
+    n: Ints,
+    score: Ints,
+    method: str,
+    prior_mean: float | None = None,
+    prior_sd: float | None = None,
+) -> Abilities:
     extreme = ((score == 0) | (score == n)) & (n > 0)
     return Abilities(ability, se, extreme, n, score, method, prior_mean, prior_sd)
 
@@ -127,6 +148,18 @@ def _likelihood(block: Block, beta: Floats, warm: bool) -> tuple[Floats, Floats,
         with np.errstate(divide="ignore"):
             se[users] = 1 / np.sqrt(information)
     return ability, se, block.counts, block.scores
+
+
+def _likelihoods(block: Block, beta: Floats) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
+    block = answers_with_difficulty(block, beta)
+    found = np.full((4, block.n_users), np.nan)
+    some = np.flatnonzero(block.counts)
+    if len(some):
+        bounds = np.append(block.indptr[some], block.indptr[-1]).astype(np.int32)
+        found[:, some] = likelihoods(Answers(bounds, np.asarray(block.items), block.scores[some]), beta)
+    with np.errstate(divide="ignore"):
+        errors = 1 / np.sqrt(found[1::2])
+    return found[0], errors[0], found[2], errors[1], block.counts, block.scores
 
 
 def _posterior(block: Block, beta: Floats, mean: float, sd: float) -> tuple[Floats, Floats, Ints, Ints]:

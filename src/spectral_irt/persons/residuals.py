@@ -24,9 +24,11 @@ from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints, fill_scaled
 from spectral_irt.responses.ordered import OrderedResponses
+from spectral_irt.responses.pack import CACHED, user_chunks
 from spectral_irt.tables import Columns
 
 ERRATIC = 2.0  # standardized infit or outfit above which a person answers less predictably than the model says
+FARTHEST = 300.0  # logits of a person or an item from 0: two such are still finitely far apart
 CERTAIN = 1e-15  # nothing is more certain: V stays above zero, and one such surprise is still a finite number
 
 
@@ -41,26 +43,17 @@ class MeanSquares:
     outfit_z: Floats
 
 
-# What each answer adds to the mean squares, in this order: z^2, (x - P)^2, V, V^2, 1 / V.
-Terms = tuple[Floats, Floats, Floats, Floats, Floats]
-
-
-def probabilities(block: Block, difficulty: Floats, ability: Floats) -> Floats:
-    """P(X = 1) of every response, in the order of `block.items`; NaN where difficulty or ability is."""
-    p = np.empty(block.n_responses)
+def probabilities(block: Block, difficulty: Floats, ability: Floats, start: int = 0, stop: int | None = None) -> Floats:
+    """P(X = 1) of every response, in the order of `block.items`, perhaps of some people only; NaN where difficulty or
+    ability is."""
+    bounds = block.indptr[start : None if stop is None else stop + 1]
+    low, high = int(bounds[0]), int(bounds[-1])
+    p = np.empty(high - low)
     with np.errstate(over="ignore", invalid="ignore"):
-        fill_scaled(block.indptr.astype(np.int32), np.asarray(block.items), np.exp(-ability), np.exp(difficulty), p)
+        rows, columns = np.exp(-ability[start:stop]), np.exp(difficulty)
+        fill_scaled((bounds - low).astype(np.int32), np.asarray(block.items[low:high]), rows, columns, p)
     p += 1
     return np.reciprocal(p, out=p)
-
-
-def residual_terms(right: Floats, p: Floats) -> Terms:
-    """z^2, (x - P)^2, V, V^2 and 1 / V of every response."""
-    p = np.clip(p, CERTAIN, 1 - CERTAIN)
-    v = p * (1 - p)
-    square = (right - p) ** 2
-    inverse = 1 / v
-    return square * inverse, square, v, v * v, inverse
 
 
 def mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, v2: Floats, inverse: Floats) -> MeanSquares:
@@ -85,15 +78,35 @@ def person_mean_squares(responses: Responses, difficulty: Floats, ability: Float
 
 
 def _person_sums(block: Block, theta: Floats, difficulty: Floats) -> tuple[Floats, ...]:
+    """n, and sums over the answers of each person of z^2, (x - P)^2, V, V^2 and 1 / V.
+
+    z^2 is exp(b - theta) for a right and exp(theta - b) for a wrong answer, and 1 / V is 2 and both of these, so their
+    sums need numbers of the items alone.
+    """
     block = answers_with_difficulty(block, difficulty)
-    theta = np.where(block.informative, theta, np.nan)
-    users = np.flatnonzero(block.counts)
-    sums = [np.full(block.n_users, np.nan) for _ in range(5)]
-    if len(users):
-        values = residual_terms(block.right().astype(np.float64), probabilities(block, difficulty, theta))
-        for total, value in zip(sums, values, strict=True):
-            total[users] = np.add.reduceat(value, block.indptr[users])
-    return (np.where(np.isnan(theta), np.nan, block.counts), *sums)
+    theta = np.where(block.informative & np.isfinite(theta), theta, np.nan)
+    hard, able = (np.exp(np.clip(each, -FARTHEST, FARTHEST)) for each in (difficulty, theta))
+    hard = np.where(np.isfinite(hard), hard, 1.0)
+    ease = 1 / hard
+    sums = np.full((3, block.n_users), np.nan)
+    every_right = block.right()
+    for start, stop in user_chunks(block.indptr, CACHED):
+        people = start + np.flatnonzero(np.diff(block.indptr[start : stop + 1]))
+        if not len(people):
+            continue
+        low = int(block.indptr[start])
+        p = probabilities(block, difficulty, theta, start, stop)
+        v = p * (1 - p)
+        p -= every_right[low : low + len(p)]
+        p *= p
+        for row, values in zip(sums, (p, v, np.multiply(v, v)), strict=True):
+            row[people] = np.add.reduceat(values, block.indptr[people] - low)
+    square, v, v2 = sums
+    of_halves = block.pattern(len(difficulty)) @ np.stack([hard, ease], axis=1)
+    right, wrong = of_halves[0::2], of_halves[1::2]
+    z2 = right[:, 0] / able + wrong[:, 1] * able
+    inverse = 2 * block.counts + (right[:, 0] + wrong[:, 0]) / able + (right[:, 1] + wrong[:, 1]) * able
+    return np.where(np.isnan(theta), np.nan, block.counts), z2, square, v, v2, inverse
 
 
 @dataclass(frozen=True, eq=False)
