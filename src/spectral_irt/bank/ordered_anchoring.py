@@ -13,8 +13,9 @@ from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.linked_groups import on_scale
 from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.errors import OptionError, ReadError, listed
-from spectral_irt.persons.ordered_people import Coded
+from spectral_irt.persons.ordered_people import Coded, in_categories_of
 from spectral_irt.responses.labels import label_array
+from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.spreadsheet import unguarded
 
 NEEDED = ("item", "category", "threshold")
@@ -58,6 +59,12 @@ def read_step_anchors(place: str | Path) -> StepAnchors:
     if odd:
         raise OptionError(f"{str(path)!r}: the categories of {listed(odd)} are not 1, 2, ... without gaps.")
     return _made({label: [each[k] for k in sorted(each)] for label, each in found.items()}, None)
+
+
+def anchored_to(responses: OrderedResponses, place: str | Path) -> tuple[OrderedResponses, dict[Any, list[float]]]:
+    """The responses in the categories of the anchors in this place, and the thresholds of these by label."""
+    anchors = read_step_anchors(place)
+    return in_categories_of(anchors, responses), anchors.thresholds
 
 
 def _of_bank(bank: Bank) -> StepAnchors:

@@ -132,6 +132,8 @@ class OrderedJob:
             read = time.perf_counter()
             design: dict[str, Any] = {}
             if self.wanted.anchors is not None:
+                from spectral_irt.bank.ordered_anchoring import anchored_to
+
                 responses, design["anchors"] = anchored_to(responses, self.wanted.anchors)
             estimator.fit(responses, progress=progress.say, **design)
             fitted = time.perf_counter()
@@ -322,15 +324,6 @@ def save(bank: Bank | None, folders: Sequence[Path]) -> Callable[[], None]:
             save_bank(bank, folder)
 
     return last
-
-
-def anchored_to(responses: OrderedResponses, place: str) -> tuple[OrderedResponses, Any]:
-    """The responses in the categories of the anchors, and these: of a bank, or of a table like thresholds.csv."""
-    from spectral_irt.bank.ordered_anchoring import read_step_anchors
-    from spectral_irt.persons.ordered_people import in_categories_of
-
-    anchors = read_step_anchors(place)
-    return in_categories_of(anchors, responses), anchors.thresholds
 
 
 def either(binary: Callable[[], None], job: OrderedJob, ordered: Callable[[], None]) -> None:
