@@ -134,8 +134,20 @@ class DatabaseError(SpectralIrtError, OSError):
     """A database cannot be reached, or does not do what it was asked."""
 
 
+class FederationError(SpectralIrtError, ValueError):
+    """A round of a federated calibration, or an answer to it, is not what it should be."""
+
+
+class SitesMissing(FederationError):
+    """Not all sites have answered a round yet."""
+
+
 class OutputError(SpectralIrtError, OSError):
     """Results cannot be written."""
+
+
+class CheckpointError(SpectralIrtError, ValueError):
+    """A checkpoint is in use, or of other data or options than the fit that should go on from it."""
 
 
 class StaleBankError(OutputError):

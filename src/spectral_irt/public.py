@@ -18,6 +18,7 @@ from spectral_irt.estimators.rating_scale import ConditionalRatingScale, Spectra
 from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch, spectral_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
+from spectral_irt.federated.folder import answer_rounds, federate
 from spectral_irt.in_database.fitting import fit_in_database
 from spectral_irt.inference.model_tests import andersen, martin_loef, wald_by_item
 from spectral_irt.leaderboard import Leaderboard
@@ -60,8 +61,10 @@ __all__ = [
     "VariationalRasch",
     "anchored_fit",
     "andersen",
+    "answer_rounds",
     "datasets",
     "equate",
+    "federate",
     "fit_in_database",
     "link",
     "load",

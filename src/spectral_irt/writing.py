@@ -180,6 +180,26 @@ def interruptible() -> Iterator[None]:
             signal.signal(stop, _hear)
 
 
+# ------------------------------------------------------------------------------------------------ locks
+
+try:
+    import fcntl
+
+    def lock_file(file: int) -> None:
+        """Lock an open file for this process alone, or fail at once; the lock ends with the file or the process."""
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+except ImportError:  # Windows
+    import msvcrt
+
+    def lock_file(file: int) -> None:
+        """Lock an open file for this process alone, or fail at once; the lock ends with the file or the process."""
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+
+
+BUSY = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)  # numbers of an error that means: locked
+
+
 # ----------------------------------------------------------------------------------------------- drafts
 
 _HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:6]  # a folder may be shared by several machines

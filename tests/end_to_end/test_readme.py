@@ -71,7 +71,8 @@ def test_every_column_and_field_is_described(cli: Cli, lsat: Path) -> None:
     names = [name for path in tables for name in path.read_text(encoding="utf-8").splitlines()[0].split(",")]
     for path in (Path("all/fit.json"), Path("scored/score.json")):
         record = json.loads(path.read_text(encoding="utf-8"))
-        own = {"settings", "classes", "groups"}  # the estimator's parameters, described with it; labels
+        # The estimator's parameters, described with it; names of files; what was said about reading; labels.
+        own = {"settings", "digests", "reading", "classes", "groups"}
         names += [*record, *_fields(record, own), *(name for found in record["findings"] for name in found)]
     told = {word.strip() for span in re.findall(r"`([^`\n]+)`", page) for word in span.split(",")}
     for name in names:

@@ -12,7 +12,13 @@ MODULES = [path for path in EVERY if path not in OWNERS]
 HELD = ("blocks", "parts")  # attributes that only an engine may look into
 # At the edge an engine is chosen: the estimators' `threads=`, the update of a bank, the command line; and logs are read
 # by threads before there are responses. Where answers stay in a database, or with several sites, there is no other.
-EDGE = {"estimators/base.py", "bank/updating.py", "cli/check.py", "responses/reading/harness/collecting.py"}
+EDGE = {
+    "estimators/base.py",
+    "estimators/checkpointing.py",
+    "bank/updating.py",
+    "cli/check.py",
+    "responses/reading/harness/collecting.py",
+}
 EDGE |= {"in_database/source.py", "federated/coordinating.py"}
 
 

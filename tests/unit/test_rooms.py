@@ -26,6 +26,7 @@ ROOMS = [
     "ordered_calibration",
     "estimators",
     "in_database",
+    "federated",
     "persons",
     "inference",
     "analysis",

@@ -5,7 +5,6 @@ A process that dies gives its lock back with its files, so that a lock file left
 
 from __future__ import annotations
 
-import errno
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -13,26 +12,11 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spectral_irt.errors import OutputError
-from spectral_irt.writing import interruptible
+from spectral_irt.writing import BUSY, interruptible, lock_file
 
 LOCK = ".lock"
 PATIENCE = 30.0  # seconds; replacing a bank takes a fraction of one
 PAUSE = 0.02
-
-try:
-    import fcntl
-
-    def _lock(file: int) -> None:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-except ImportError:  # Windows
-    import msvcrt
-
-    def _lock(file: int) -> None:
-        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
-
-
-_BUSY = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)
 
 
 @contextmanager
@@ -46,11 +30,11 @@ def locked(folder: Path, patience: float = PATIENCE, tell: Callable[[str], None]
     while True:
         file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
-            _lock(file)
+            lock_file(file)
             if _is(file, path):
                 break
         except OSError as error:
-            if error.errno not in _BUSY:
+            if error.errno not in BUSY:
                 break  # a file system without locks: the comparison before replacing must do
         except BaseException:
             os.close(file)

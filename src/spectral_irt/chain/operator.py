@@ -125,6 +125,7 @@ class ItemChain:
 
     def __init__(self, parts: Prepared) -> None:
         self.parts = parts
+        self.by_pairs = parts.engine.by_pairs
         self.rates: Floats = parts.sum(total_rates)
 
     @classmethod
@@ -168,6 +169,7 @@ class TiedChain:
 
     def __init__(self, chain: Chain, tie: Floats) -> None:
         self.chain = chain
+        self.by_pairs = getattr(chain, "by_pairs", True)
         self.tie = tie
         self.rates: Floats = np.append(chain.rates + tie, tie.sum())
 

@@ -20,6 +20,7 @@ from spectral_irt.numerics import Anderson, inner
 from spectral_irt.responses.block import Floats
 
 SMALL = 32  # up to here the explicit matrix costs no more than a few passes
+AS_GOOD = 1e-10  # residual that starts a next solve as elimination does, where sums by pairs are not to be had
 WINDOW = 5  # differences that Anderson's acceleration looks back on
 PATIENCE = 15  # passes before the measured contraction may call for the Arnoldi method
 SLOW = 0.7  # contraction above which it does
@@ -57,7 +58,9 @@ def stationary(
     """Solve for the stationary distribution to the relative l1 residual `tol`; warn if that is not reached."""
     rates = chain.rates
     if len(rates) <= SMALL:
-        return _eliminate(chain)
+        if getattr(chain, "by_pairs", True):
+            return _eliminate(chain)
+        tol = min(tol / 10, AS_GOOD)
     flow = rates.copy() if start is None else start * rates
     found = _anderson(chain, flow / flow.sum(), tol, max_passes)
     if found.residual > tol:

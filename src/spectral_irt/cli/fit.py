@@ -77,16 +77,17 @@ def fit(
     saying.begin()
     if changed(database):
         with in_database(database, files, changed(categories), reading, fitting, wanted, output, parquet) as job:
-            _calibrate(job, saying)
+            calibrate(job, saying)
         return
     if not files:
         raise OptionError("missing argument 'FILE', or --in-database with --table; see spectral-irt fit --help.")
     job = job_of(files, reading, fitting, wanted, output, parquet)
     ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
-    either(lambda: _calibrate(job, saying), ordered, lambda: ordered.calibrate(saying))
+    either(lambda: calibrate(job, saying), ordered, lambda: ordered.calibrate(saying))
 
 
-def _calibrate(job: Job, saying: Saying) -> None:
+def calibrate(job: Job, saying: Saying) -> None:
+    """Do the job, and say what came of it."""
     study, parts = job.run()
     saying.end(lambda: show(study, parts, job), lambda: job.record(study, parts), study.findings(parts))
 

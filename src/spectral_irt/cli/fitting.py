@@ -100,17 +100,26 @@ class Fitting:
         int | None, _method(metavar="NUMBER", help="All processors by default; results do not change.")
     ] = None
 
+    checkpoint: Annotated[
+        str | None,
+        _method(
+            metavar="DIR",
+            help="Write down in this folder what a killed fit needs to go on at the same numbers; removed when the fit "
+            "is complete.",
+        ),
+    ] = None
+
     def parameters(self) -> dict[str, Any]:
         """The estimator's parameters that were said."""
         if self.nu_rule is not None and not (self.nu or (self.nu is None and self.estimator == "paper")):
             raise OptionError("--nu-rule says which pairs --nu is added to; say how much with --nu 1, or leave it out.")
-        not_its_own = ("estimator", "design", "population_by", "clustered_by", "weight")
+        not_its_own = ("estimator", "design", "population_by", "clustered_by", "weight", "checkpoint")
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in not_its_own}
-        said["regularization"] = _number_or_auto(self.regularization)
+        said["regularization"] = number_or_auto(self.regularization)
         return {name: value for name, value in said.items() if value is not None}
 
 
-def _number_or_auto(text: str | None) -> str | float | None:
+def number_or_auto(text: str | None) -> str | float | None:
     if text is None or text == "auto":
         return text
     try:

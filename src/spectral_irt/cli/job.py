@@ -121,7 +121,8 @@ class Job:
             times.append(time.perf_counter())
             of = {one.column: one.of(responses) for one in groups}
             with warnings.catch_warnings(record=True) as heard:
-                estimator.fit(responses, progress=progress.say, **design_of(self.fitting, of))
+                how: dict[str, Any] = {"progress": progress.say, "checkpoint": self.fitting.checkpoint}
+                estimator.fit(responses, **how, **design_of(self.fitting, of))
             study = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
             clusters, populations = self.fitting.clustered_by, of.get(self.fitting.population_by or "")
             if clusters is not None:

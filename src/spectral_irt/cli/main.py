@@ -16,6 +16,7 @@ from spectral_irt.cli.clusters import leave_clusters
 from spectral_irt.cli.compare import compare
 from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
+from spectral_irt.cli.federated import federate, site
 from spectral_irt.cli.fit import fit
 from spectral_irt.cli.help import Command, Group
 from spectral_irt.cli.leaderboard import leaderboard
@@ -59,6 +60,8 @@ for command in (
     leaderboard,
     shortlist,
     simulate_cat,
+    site,
+    federate,
 ):
     app.command(cls=Command)(command)
 app.add_typer(data)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from spectral_irt.responses.ordered import OrderedResponses
 
 # What is done for ordered answers too; every other option is for right and wrong ones.
-FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads")
+FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads", "checkpoint")
 COMPUTED = (
     *("persons", "fit", "ability", "bootstrap", "sample", "group", "group_file", "group_sheet", "scale", "anchors"),
     *("rank", "rank_by", "ifile", "sfile", "pfile", "plots", "report", "list_persons", "bank", "salt_file"),
@@ -135,7 +135,7 @@ class OrderedJob:
                 from spectral_irt.bank.ordered_anchoring import anchored_to
 
                 responses, design["anchors"] = anchored_to(responses, self.wanted.anchors)
-            estimator.fit(responses, progress=progress.say, **design)
+            estimator.fit(responses, progress=progress.say, checkpoint=self.fitting.checkpoint, **design)
             fitted = time.perf_counter()
             study: Any = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
             if self.notes:

@@ -29,11 +29,14 @@ class Engine(ABC):
     gathers : bool
         Whether what a kernel gives for each person comes back. Where rows must stay (a database, other sites), only
         sums over people do.
+    by_pairs : bool
+        Whether sums may have a number for every pair of items, which tells more of single people than one per item.
     far : bool
         Whether parts lie on other machines, so that few bytes should travel.
     """
 
     gathers: ClassVar[bool] = True
+    by_pairs: ClassVar[bool] = True
     far: ClassVar[bool] = False
 
     @abstractmethod

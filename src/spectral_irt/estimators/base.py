@@ -31,6 +31,7 @@ from spectral_irt.errors import (
     option,
     stopped,
 )
+from spectral_irt.estimators.checkpointing import Folder, checkpointed
 from spectral_irt.estimators.logged import LoggedFit
 from spectral_irt.numerics import fixed
 from spectral_irt.responses import Finding, Responses, as_responses
@@ -172,7 +173,7 @@ class RaschEstimator:
 
     # ------------------------------------------------------------------------------- fit
 
-    def fit(self, data: Any, y: object = None, *, progress: Tell | None = None) -> Self:
+    def fit(self, data: Any, y: object = None, *, progress: Tell | None = None, checkpoint: Folder = None) -> Self:
         """Calibrate the items.
 
         Parameters
@@ -185,17 +186,21 @@ class RaschEstimator:
             Present because scikit-learn's pipelines pass it.
         progress : callable, optional
             Told in a few words what is going on.
+        checkpoint : folder, optional
+            Where sums over people are written down as the fit goes on. If the process is killed, the same call takes
+            them from there and ends at the same numbers. The folder is removed when the fit is complete.
         """
-        return self._fitted(data, progress)
+        return self._fitted(data, progress, checkpoint=checkpoint)
 
-    def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Self:
+    def _fitted(self, data: Any, progress: Tell | None, *, checkpoint: Folder = None, **design: Any) -> Self:
         """`fit`, and what only some methods are told about the design, which goes to their `_estimate`."""
         responses = self._threaded(as_responses(data, threshold=self.threshold))
         check_usable(responses)
         responses.engine.reserve(responses.n_users, responses.n_items)
         logged = LoggedFit(progress)
-        with one_blas_thread() if responses.n_items <= SMALL_ALGEBRA else nullcontext():
-            found = self._estimate(responses, logged.tell, **design)
+        small = one_blas_thread() if responses.n_items <= SMALL_ALGEBRA else nullcontext()
+        with small, checkpointed(checkpoint, self, responses, design) as kept:
+            found = self._estimate(kept, logged.tell, **design)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)  # nothing of an earlier fit survives
         self.calibration_ = self._calibration(responses, found)

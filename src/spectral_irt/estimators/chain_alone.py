@@ -129,7 +129,7 @@ def chosen_method(se: str, rest: Responses, contraction: float, tell: Callable[[
             work = float((rest.counts.astype(float) ** 2).sum())
             method = choose_method(rest.n_items, contraction, work)
         else:
-            method = "dense" if rest.n_items < ONE_PASS_ITEMS else "one-pass"
+            method = "dense" if rest.n_items < ONE_PASS_ITEMS and rest.engine.by_pairs else "one-pass"
     if method != "none":
         tell(f"standard errors ({method})")
     return method

@@ -16,6 +16,7 @@ from spectral_irt.errors import (
 )
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, adaptive_finding
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
+from spectral_irt.estimators.checkpointing import Folder
 from spectral_irt.estimators.marginal_em import (
     FREE_STEP,
     NO_SPREAD,
@@ -165,8 +166,9 @@ class MarginalRasch(RaschEstimator):
         groups: Any = None,
         design: str = FIXED,
         progress: Tell | None = None,
+        checkpoint: Folder = None,
     ) -> Self:
-        """Calibrate the items; `data`, `y` and `progress` as in every estimator.
+        """Calibrate the items; `data`, `y`, `progress` and `checkpoint` as in every estimator.
 
         Parameters
         ----------
@@ -178,7 +180,7 @@ class MarginalRasch(RaschEstimator):
             nothing given the scores may be asked of such data.
         """
         check_option("design", design, DESIGNS)
-        return self._fitted(data, progress, groups=groups, design=design)
+        return self._fitted(data, progress, checkpoint=checkpoint, groups=groups, design=design)
 
     def _estimate(self, responses: Responses, tell: Tell, groups: Any = None, design: str = FIXED) -> Estimate:
         self._check()

@@ -14,6 +14,7 @@ from spectral_irt.chain.regularization import Regularization
 from spectral_irt.engines import one_blas_thread
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE, SMALL_ALGEBRA, RaschEstimator, Tell
+from spectral_irt.estimators.checkpointing import Folder, checkpointed
 from spectral_irt.estimators.logged import LoggedFit
 from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
@@ -107,7 +108,7 @@ class OrderedEstimator(RaschEstimator):
     calibration_: OrderedCalibration
     unused: str
 
-    def fit(self, data: Any, y: object = None, *, progress: Tell | None = None) -> Self:
+    def fit(self, data: Any, y: object = None, *, progress: Tell | None = None, checkpoint: Folder = None) -> Self:
         """Calibrate the items.
 
         Parameters
@@ -118,16 +119,19 @@ class OrderedEstimator(RaschEstimator):
         y : ignored
         progress : callable, optional
             Told in a few words what is going on.
+        checkpoint : folder, optional
+            What a killed fit needs to go on at the same numbers; removed when the fit is complete.
         """
-        return self._fitted(data, progress)
+        return self._fitted(data, progress, checkpoint=checkpoint)
 
-    def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Self:
+    def _fitted(self, data: Any, progress: Tell | None, *, checkpoint: Folder = None, **design: Any) -> Self:
         responses = self._threaded(as_ordered(data, self.unused))
         assert isinstance(responses, OrderedResponses)
         check_ordered(responses)
         logged = LoggedFit(progress)
-        with one_blas_thread() if responses.steps.n_steps <= SMALL_ALGEBRA else nullcontext():
-            found = self._estimate_steps(responses, logged.tell, **design)
+        small = one_blas_thread() if responses.steps.n_steps <= SMALL_ALGEBRA else nullcontext()
+        with small, checkpointed(checkpoint, self, responses, design) as kept:
+            found = self._estimate_steps(kept, logged.tell, **design)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         self.calibration_ = self._ordered_calibration(responses, found)

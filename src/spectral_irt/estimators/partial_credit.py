@@ -14,6 +14,7 @@ from spectral_irt.chain.weights import weighting_named
 from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.estimators.base import Tell
 from spectral_irt.estimators.chain_alone import chain_convergence
+from spectral_irt.estimators.checkpointing import Folder
 from spectral_irt.estimators.ordered_anchors import Anchors, anchored_steps, spread, spread_matrix
 from spectral_irt.estimators.ordered_base import OrderedEstimator, StepEstimate, centered, location_errors
 from spectral_irt.responses import Finding
@@ -100,15 +101,23 @@ class SpectralPartialCredit(OrderedEstimator):
         self.threads = threads
         self.random_state = random_state
 
-    def fit(self, data: Any, y: object = None, *, anchors: Anchors | None = None, progress: Tell | None = None) -> Self:
-        """Calibrate the items; `data`, `y` and `progress` as for every estimator of ordered answers.
+    def fit(
+        self,
+        data: Any,
+        y: object = None,
+        *,
+        anchors: Anchors | None = None,
+        progress: Tell | None = None,
+        checkpoint: Folder = None,
+    ) -> Self:
+        """Calibrate the items; `data`, `y`, `progress` and `checkpoint` as for every estimator of ordered answers.
 
         Parameters
         ----------
         anchors : mapping from item to thresholds, or OrderedCalibration, optional
             Items that stay where they are known to be; the others are put on their scale.
         """
-        return self._fitted(data, progress, anchors=anchors)
+        return self._fitted(data, progress, checkpoint=checkpoint, anchors=anchors)
 
     def _check(self) -> None:
         weighting_named(self.weighting)

@@ -15,6 +15,7 @@ from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, fit_adaptive
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.chain_alone import SpectralFit, chain_difficulty
+from spectral_irt.estimators.checkpointing import Folder
 from spectral_irt.estimators.landed import landed_difficulty
 from spectral_irt.estimators.person_weights import WEIGHTED, person_weights
 from spectral_irt.responses import Responses, as_responses
@@ -230,8 +231,9 @@ class SpectralRasch(RaschEstimator):
         groups: Any = None,
         weights: ArrayLike | None = None,
         progress: Tell | None = None,
+        checkpoint: Folder = None,
     ) -> Self:
-        """Calibrate the items; `data`, `y` and `progress` as for every estimator.
+        """Calibrate the items; `data`, `y`, `progress` and `checkpoint` as for every estimator.
 
         Parameters
         ----------
@@ -247,11 +249,13 @@ class SpectralRasch(RaschEstimator):
         check_option("design", design, DESIGNS)
         if design == ADAPTIVE and weights is not None:
             raise OptionError("weights are for a fixed design; marginal likelihood does not take them.")
+        if design == ADAPTIVE and checkpoint is not None:
+            raise OptionError(option("checkpoint"), " is for a fixed design; leave it out.")
         if design == ADAPTIVE:
             return fit_adaptive(self, data, groups=groups, progress=progress)
         if groups is not None:
             raise OptionError("groups are for ", option("design", "adaptive"), "; here nothing depends on them.")
-        return self._fitted(data, progress, weights=weights)
+        return self._fitted(data, progress, checkpoint=checkpoint, weights=weights)
 
     def _solve(
         self, responses: Responses, se: str, tell: Tell | None = None, weights: ArrayLike | None = None

@@ -66,7 +66,7 @@ def runs(block: Block, difficulty: Floats) -> Iterator[tuple[Ints, Block, Block,
     with a difficulty."""
     for start, stop in user_chunks(block.indptr, CACHED):
         users = np.arange(start, stop)
-        part = block if stop - start == block.n_users else block.take(users)
+        part = block.span(start, stop)
         rest = with_rest(part)
         known = answers_with_difficulty(part, difficulty)
         yield users, part, rest, rest if known is part else with_rest(known)

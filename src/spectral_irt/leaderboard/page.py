@@ -106,7 +106,11 @@ def _models(board: Leaderboard) -> Section:
         filters=("tier",),
         noun="models",
     )
-    return Section("models", "Models", (Text(headline_text(board)), table, Lines(tuple(how_to_read(board)))))
+    return Section(
+        "models",
+        "Models",
+        (Text(headline_text(board)), table, Lines(tuple(line.replace("`", "") for line in how_to_read(board)))),
+    )
 
 
 def _ranks(board: Leaderboard) -> Section:

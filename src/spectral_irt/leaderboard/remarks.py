@@ -21,8 +21,9 @@ TURNED = "With models as items and prompts as people: "
 
 def of_the_fit(findings: Iterable[Finding]) -> list[Finding]:
     """What the fit found; it speaks of items and people."""
-    kept = [_apart(one) if one.code == "disconnected" else one for one in findings if one.code not in OWN]
-    fits_here = ("clustered", "few_clusters", "disconnected")
+    ours = {"disconnected": _apart, "extreme_items": _extreme}
+    kept = [ours.get(one.code, lambda same: same)(one) for one in findings if one.code not in OWN]
+    fits_here = ("clustered", "few_clusters", *ours)
     return [
         one if one.code in fits_here else replace(one, sentence=TURNED + one.sentence[0].lower() + one.sentence[1:])
         for one in kept
@@ -35,6 +36,21 @@ def _apart(found: Finding) -> Finding:
         sentence="The models fall into groups that share no prompts, so that nothing tells how models of different "
         "groups compare; the standard error of those outside the largest group is infinite.",
         remedy="Make a leaderboard of each group, or add a model that answered prompts of both.",
+    )
+
+
+def _extreme(found: Finding) -> Finding:
+    what = "right" if "answered right" in str(found.sentence) else "wrong"
+    n = len(found.items)
+    return replace(
+        found,
+        sentence=f"{n:,} {'model has' if n == 1 else 'models have'} every prompt {what}: {listed(found.items)}.",
+        remedy="How far they are from the others is a guess; "
+        + (
+            "harder prompts would tell."
+            if what == "right"
+            else "look into their logs first: perhaps nothing was parsed."
+        ),
     )
 
 

@@ -143,6 +143,12 @@ class Block:
         halves = np.diff(self.bounds)
         return np.repeat(np.tile([True, False], self.n_users), halves)
 
+    def span(self, start: int, stop: int) -> Block:
+        """The block of the people from `start` up to `stop`; their answers are not copied."""
+        low, high = int(self.indptr[start]), int(self.indptr[stop])
+        options = None if self.options is None else self.options[low:high]
+        return Block(self.indptr[start : stop + 1] - low, self.split[start:stop] - low, self.items[low:high], options)
+
     def take(self, users: Ints) -> Block:
         """The block of these people, in this order."""
         starts, counts = self.indptr[:-1][users], self.counts[users]

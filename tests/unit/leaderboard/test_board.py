@@ -310,6 +310,8 @@ def test_a_model_with_everything_right_and_one_without_answers() -> None:
     models = si.Leaderboard(x).model_columns()
     assert models["model"][0] == 2
     assert models["status"][0] == "all right"
+    said = [one.sentence for one in si.Leaderboard(x).findings if one.code == "extreme_items"]
+    assert said == ["1 model has every prompt right: 2."]
     x = np.vstack([x, np.full(60, np.nan)])
     models = si.Leaderboard(x).model_columns()
     assert models["model"][-1] == 3

@@ -1,0 +1,242 @@
+"""The coordinator: an engine whose sums over people are rounds that sites answer.
+
+The chain asks its engine for sums, one after the other, and each depends on those before. So the sums asked for are the
+rounds: whoever runs the calibration again with the same answers asks the same rounds again, and where an answer is not
+there yet, it stops. There is no state but the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from spectral_irt.chain.covariance import spread_of_persons
+from spectral_irt.chain.operator import Part, flow_in, total_rates
+from spectral_irt.chain.weights import Weighting
+from spectral_irt.engines.engine import Each, Engine, Kernel
+from spectral_irt.errors import FederationError, listed
+from spectral_irt.federated.protocol import SUMS, TOTALS, Answer, Round
+from spectral_irt.responses import Finding, Responses, kernels
+from spectral_irt.responses.block import Block, Floats, Ints
+from spectral_irt.responses.design import across, evidence, spread_marks
+from spectral_irt.responses.labels import Labels, label_array, positions
+
+Ask = Callable[[Round], Sequence[Answer]]  # every site's answer to a round, in the order of the sites
+SAME_DIRECTION = 1e-12  # how far two flows that differ by a factor may be from that, relatively
+
+
+@dataclass(frozen=True, eq=False)
+class Everyone:
+    """The answers of all sites to these items."""
+
+    items: Labels
+    known: dict[str, Any] = field(default_factory=dict)  # what was asked already
+
+
+@dataclass(frozen=True, eq=False)
+class Weighed:
+    """The same under a weighting at these difficulties; flows that were asked for are kept."""
+
+    of: Everyone
+    weighting: str
+    beta: Floats
+    inflows: list[tuple[Floats, Floats]] = field(default_factory=list)
+
+
+class FederatedEngine(Engine):
+    """Sums over people, done by sites."""
+
+    gathers: ClassVar[bool] = False
+    by_pairs: ClassVar[bool] = False
+
+    def __init__(self, ask: Ask, study: str, tell: Callable[[str], None]) -> None:
+        self._ask, self.study, self.tell = ask, study, tell
+        self.rounds = 0
+        self.own: dict[str, list[Any]] = {}  # the items of each site, as it named them first
+        self.left_out: dict[str, list[Any]] = {}
+
+    def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
+        translation = TRANSLATIONS.get(kernel)
+        if translation is None or each:
+            raise FederationError(
+                f"this needs the answers themselves ({kernel.__name__}), and they stay with the sites; what sites can "
+                "give is the chain and its one-pass standard errors."
+            )
+        for part in parts:
+            yield translation(self, part, *args)
+
+    # ---------------------------------------------------------------------------------------- rounds
+
+    def ask(self, kind: str, items: Labels, weighting: str = "", **values: Floats) -> tuple[dict[str, Floats], Any]:
+        """Sums per item over all sites, and totals."""
+        self.rounds += 1
+        asked = Round(self.study, self.rounds, kind, items, values, weighting)
+        self.tell(f"round {self.rounds}: {kind}")
+        answers = self._ask(asked)
+        if self.rounds == 1:
+            self._meet(answers)
+            items = self.items
+        sums = {name: np.zeros(len(items)) for name in SUMS[kind]}
+        totals = dict.fromkeys(TOTALS[kind], 0.0)
+        for answer in answers:
+            place = self._place(answer, asked, items)
+            for name in sums:
+                sums[name][place] += answer.sums[name]
+            for name in totals:
+                totals[name] += answer.totals[name]
+        return sums, totals
+
+    def _meet(self, answers: Sequence[Answer]) -> None:
+        """The items of all sites together, in the order of the sites."""
+        self.own = {answer.site: answer.items.tolist() for answer in answers}
+        self.left_out = {answer.site: answer.left_out.tolist() for answer in answers if len(answer.left_out)}
+        every = list(dict.fromkeys(item for items in self.own.values() for item in items))
+        texts: dict[str, Any] = {}
+        for item in every:
+            if str(item) in texts:
+                raise FederationError(
+                    f"some sites call an item {item!r} and others {texts[str(item)]!r}, a number and a text. Have all "
+                    "name it alike."
+                )
+            texts[str(item)] = item
+        self.items = label_array(every)
+
+    def _place(self, answer: Answer, asked: Round, items: Labels) -> Ints:
+        mine = set(self.own[answer.site])
+        expected = [item for item in items.tolist() if item in mine]
+        got = answer.items.tolist()
+        if sorted(map(str, got)) != sorted(map(str, expected)):
+            other = [item for item in got if item not in expected] + [item for item in expected if item not in got]
+            raise FederationError(
+                f"site {answer.site!r} answered round {asked.number} about other items than those it named in round 1: "
+                f"{listed(other)}. Have it answer again from the same data, with the same rules."
+            )
+        return positions(answer.items, items)
+
+    def survey(self, part: Everyone) -> tuple[dict[str, Floats], dict[str, float]]:
+        if "survey" not in part.known:
+            part.known["survey"] = self.ask("survey", part.items)
+        return part.known["survey"]
+
+
+def responses_of_sites(ask: Ask, study: str, tell: Callable[[str], None]) -> Responses:
+    """Responses that stay with the sites: their first round asks who has which items."""
+    engine = FederatedEngine(ask, study, tell)
+    known = engine.ask("survey", label_array([]))
+    everyone = Everyone(engine.items, {"survey": known})
+    notes = tuple(
+        Finding(
+            "items_of_few",
+            "warning",
+            f"Site {site!r} left out {len(items):,} {'item' if len(items) == 1 else 'items'}, which too few of its "
+            f"people answered: {listed(items)}.",
+            "Its answers to them do not count.",
+            tuple(items),
+        )
+        for site, items in engine.left_out.items()
+    )
+    return Responses(
+        blocks=(everyone,),  # type: ignore[arg-type]  # the part of this engine
+        items=engine.items,
+        users=np.broadcast_to(np.int64(0), int(known[1]["people"])),
+        source=f"{len(engine.own)} sites of study {study!r}",
+        notes=notes,
+        engine=engine,
+    )
+
+
+# -------------------------------------------------------------------------------- kernels as rounds
+
+
+def _n_persons(engine: FederatedEngine, part: Everyone) -> int:
+    return int(engine.survey(part)[1]["people"])
+
+
+def _n_responses(engine: FederatedEngine, part: Everyone) -> int:
+    return int(engine.survey(part)[0]["n"].sum())
+
+
+def _item_counts(engine: FederatedEngine, part: Everyone, n_items: int) -> tuple[Ints, Ints]:
+    sums = engine.survey(part)[0]
+    return sums["n"].astype(np.int64), sums["right"].astype(np.int64)
+
+
+def _kinds(engine: FederatedEngine, part: Everyone) -> Ints:
+    totals = engine.survey(part)[1]
+    return np.array([int(totals[name]) for name in ("no_answer", "one_answer", "all_right", "all_wrong", "mixed")])
+
+
+def _evidence(engine: FederatedEngine, part: Everyone, n_items: int) -> tuple[Floats, Floats]:
+    sums = engine.survey(part)[0]
+    return sums["evidence_right"], sums["evidence_wrong"]
+
+
+def _marked(engine: FederatedEngine, part: Everyone, n_items: int, marks: Floats, against: bool) -> Floats:
+    """Both directions in one round: the other is asked for next."""
+    key = ("links", marks.tobytes())
+    if key not in part.known:
+        part.known[key] = engine.ask("links", part.items, marks=marks)[0]  # type: ignore[index]
+    return part.known[key]["reaching" if against else "reached"]  # type: ignore[index]
+
+
+def _across(engine: FederatedEngine, part: Everyone, labels: Ints, informative: bool) -> int:
+    key = ("groups", labels.tobytes())
+    if key not in part.known:
+        part.known[key] = engine.ask("groups", part.items, group=labels.astype(float))[1]  # type: ignore[index]
+    return int(part.known[key]["linking_mixed" if informative else "linking"])  # type: ignore[index]
+
+
+def _some_items(engine: FederatedEngine, part: Everyone, new_code: np.ndarray) -> Everyone:
+    kept = np.flatnonzero(new_code >= 0)
+    return Everyone(part.items[kept[np.argsort(new_code[kept])]])
+
+
+def _under(engine: FederatedEngine, part: Everyone, weighting: Weighting, beta: Floats) -> Weighed:
+    return Weighed(part, weighting.name, beta)
+
+
+def _again(engine: FederatedEngine, part: Weighed, weighting: Weighting, beta: Floats) -> Weighed:
+    return Weighed(part.of, weighting.name, beta)
+
+
+def _rates(engine: FederatedEngine, part: Weighed) -> Floats:
+    """The first pass of a solve starts where the weights were taken, so its inflow comes with the rates."""
+    start = np.exp(part.beta)
+    sums, _ = engine.ask("flows", part.of.items, part.weighting, beta=part.beta, v=start)
+    part.inflows.append((start, sums["inflow"]))
+    return sums["rates"]
+
+
+def _flow_in(engine: FederatedEngine, part: Weighed, flow: Floats) -> Floats:
+    for asked, inflow in part.inflows:  # a pass is linear: what differs by a factor was asked already
+        factor = float(flow.sum() / asked.sum())
+        if np.all(np.abs(flow - factor * asked) <= SAME_DIRECTION * np.abs(flow)):
+            return factor * inflow
+    sums, _ = engine.ask("inflow", part.of.items, part.weighting, beta=part.beta, v=flow)
+    part.inflows.append((flow, sums["inflow"]))
+    return sums["inflow"]
+
+
+def _spread(engine: FederatedEngine, part: Weighed, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
+    sums, totals = engine.ask("spread", part.of.items, part.weighting, beta=part.beta, pi=pi, shift=shift)
+    return sums["squares"], sums["crossed"], np.array(totals["shared"])
+
+
+TRANSLATIONS: Mapping[Kernel, Callable[..., Any]] = {
+    kernels.n_persons: _n_persons,
+    kernels.n_responses: _n_responses,
+    kernels.item_counts: _item_counts,
+    kernels.kinds_of_people: _kinds,
+    evidence: _evidence,
+    spread_marks: _marked,
+    across: _across,
+    Block.keep_items: _some_items,
+    Part.under: _under,
+    Part.again: _again,
+    total_rates: _rates,
+    flow_in: _flow_in,
+    spread_of_persons: _spread,
+}
