@@ -58,7 +58,9 @@ def test_labels_and_reversed_items(fit, tmp_path):
     fit(REFERENCE / "credit6.csv", "--model", "pcm", "-o", tmp_path / "b")
     for name in ("items.csv", "thresholds.csv", "persons.csv"):
         assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
-    assert "does not cover: 'always'" in fit(tmp_path / "survey.csv", "--recode", "never,sometimes,often", code=2)
+    said = " ".join(fit(tmp_path / "survey.csv", "--recode", "never,sometimes,often", code=2).split())
+    assert "column 'q1', row" in said
+    assert "holds 'always', which is not among the labels of the categories, 'never', 'sometimes', 'often'" in said
 
 
 def test_a_workbook_and_pictures(fit, tmp_path):
