@@ -73,6 +73,7 @@ bench: $(VENV)/.dev $(PEERS)/.made
 	@$(BIN)/python benchmarks/report.py
 	@$(BIN)/python benchmarks/scale.py
 	@$(BIN)/python benchmarks/whole_job.py
+	@$(BIN)/python benchmarks/limits.py --only "10 M"
 	@$(BIN)/python benchmarks/against_paper.py
 	@$(BIN)/python benchmarks/rivals.py
 	@$(BIN)/python benchmarks/efficiency.py

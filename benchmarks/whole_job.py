@@ -49,8 +49,8 @@ def main() -> None:
             whole = run([*FIT, file, "-o", str(Path(folder, "whole"))])
             bare = run([*FIT, file, "-o", str(Path(folder, "bare")), "--no-persons", "--no-fit"])
         for title, (wall, cpu, memory) in {"loaded by polars": base, "fit": whole, "difficulties only": bare}.items():
-            rows.append([f"{size:,}", title, wall, cpu, cpu / base[1], memory])
-    print(table(["rows", "what", "wall s", "CPU s", "x load (CPU)", "peak GB"], rows))
+            rows.append([f"{size:,}", title, wall, cpu, cpu / base[1], cpu / bare[1], memory])
+    print(table(["rows", "what", "wall s", "CPU s", "x load (CPU)", "x difficulties (CPU)", "peak GB"], rows))
 
 
 if __name__ == "__main__":

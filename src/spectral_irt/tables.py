@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Columns = dict[str, NDArray[Any]]
 AnyColumns = Mapping[str, NDArray[Any]]
 
+PIECE = 200_000  # rows of a table that are turned into text at a time
 # What makes some spreadsheet split a cell though CSV does not.
 SEPARATORS = r"[;\t]|^\s|\s$"
 
@@ -48,16 +49,38 @@ def frame_of(columns: AnyColumns) -> pl.DataFrame:
 
 
 def write_csv(path: Path, columns: AnyColumns) -> None:
-    """A table as CSV: UTF-8, every digit, nothing in a cell without a number, and no text that a spreadsheet runs."""
+    """A table as CSV: UTF-8, every digit, nothing in a cell without a number, and no text that a spreadsheet runs.
+
+    Long tables are written in pieces, so that no second copy of them is ever in memory.
+    """
     import polars as pl
 
-    frame = frame_of(columns)
-    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
-    risky = [name for name in texts if frame[name].str.contains(RUNS.pattern).any()]
-    if risky:
-        frame = frame.with_columns(pl.col(risky).map_elements(guarded, return_dtype=pl.String))
-    split = any(frame[name].str.contains(SEPARATORS).any() for name in texts)
-    frame.write_csv(path, quote_style="non_numeric" if split else "necessary")
+    def texts(frame: pl.DataFrame) -> list[str]:
+        return [name for name, kind in frame.schema.items() if kind == pl.String]
+
+    split = any(
+        frame[name].str.contains(SEPARATORS).any()
+        for frame in _pieces({name: values for name, values in columns.items() if values.dtype.kind in "OUT"})
+        for name in texts(frame)
+    )
+    with path.open("wb") as file:
+        for k, frame in enumerate(_pieces(columns)):
+            risky = [name for name in texts(frame) if frame[name].str.contains(RUNS.pattern).any()]
+            if risky:
+                frame = frame.with_columns(pl.col(risky).map_elements(guarded, return_dtype=pl.String))
+            frame.write_csv(file, quote_style="non_numeric" if split else "necessary", include_header=k == 0)
+
+
+def _pieces(columns: AnyColumns) -> Iterator[pl.DataFrame]:
+    """The frame of the columns, some rows at a time; what is text in one piece is text in all."""
+    mixed = {
+        name
+        for name, values in columns.items()
+        if values.dtype == object and len(values) > PIECE and len(set(map(type, values))) > 1
+    }
+    for start in range(0, max(map(len, columns.values()), default=0) or 1, PIECE):
+        rows = {name: values[start : start + PIECE] for name, values in columns.items()}
+        yield frame_of(rows | {name: np.array([str(cell) for cell in rows[name]], dtype=object) for name in mixed})
 
 
 def write_parquet(path: Path, columns: AnyColumns) -> None:

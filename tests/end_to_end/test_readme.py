@@ -90,6 +90,7 @@ def test_every_line_of_a_summary_is_explained() -> None:
     assert not {label for label in said if f"`{label}`" not in page}
 
 
+@pytest.mark.slow
 def test_every_head_of_a_table_on_the_terminal_is_explained(cli: Cli, lsat: Path) -> None:
     page = (ROOT / "docs" / "reference" / "statistics.md").read_text(encoding="utf-8")
     heads = re.search(r"^item +(difficulty.*)$", cli("fit", lsat, "-o", "all").out, re.MULTILINE)

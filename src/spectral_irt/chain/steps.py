@@ -76,8 +76,7 @@ def _inside(part: StepPart, steps: Steps) -> tuple[NDArray[Any], NDArray[Any], N
         wrong = part.wrong
         where = np.flatnonzero(steps.below[wrong.indices])
         person = np.repeat(np.arange(wrong.shape[0], dtype=np.int32), np.diff(wrong.indptr))[where]
-        found = (where, person, wrong.indices[where])
-        part.block._cache["inside", steps.n_steps] = found
+        found = part.block.remember(("inside", steps.n_steps), (where, person, wrong.indices[where]))
     return found
 
 

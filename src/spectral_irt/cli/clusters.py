@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ def cluster(address: str | None, progress: Progress) -> DaskEngine | None:
 
         progress.say("connecting to the cluster")
         _reached[address] = connect(address)
+        for name in list(logging.root.manager.loggerDict):  # what they say in pages is said here in a sentence
+            if name.split(".")[0] in ("distributed", "tornado", "asyncio"):
+                logging.getLogger(name).setLevel(logging.CRITICAL)
     return _reached[address]
 
 

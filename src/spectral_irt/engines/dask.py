@@ -43,6 +43,10 @@ ADDED_TOGETHER = 16  # sums that one task adds on the workers, so that few resul
 LARGE = 65_536  # bytes of arguments from which they travel once, as a task of their own, and not with every task
 AT_ONCE = 16  # shards whose results are fetched together
 
+# Dask tells workers to hand memory back at once, and every temporary array of a kernel is then cleared by the system
+# before it is used: some passes take four times as long (glibc only; see docs/how-to/clusters.md).
+KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**28}
+
 
 @dataclass(frozen=True, eq=False)
 class Far:
@@ -270,6 +274,8 @@ class DaskEngine(Engine):
 
 
 def _said(error: BaseException) -> str:
+    if "cancelled" in str(error):
+        return "its scheduler is gone"
     text = str(error).strip().split("\n")[0]
     return text[:200] or type(error).__name__
 
@@ -334,17 +340,20 @@ def _local_cluster(where: str) -> Any:
     import logging
     import os
 
+    import dask
     from distributed import LocalCluster
 
     available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     text = where.removeprefix("local").removeprefix(":")
     if text and not (text.isdecimal() and int(text) > 0):
         raise OptionError(option("dask"), f" is {where!r}; how many worker processes? For instance 'local:4'.")
-    return LocalCluster(
-        n_workers=int(text) if text else available,
-        threads_per_worker=1,
-        processes=True,
-        host="127.0.0.1",
-        dashboard_address="127.0.0.1:0",
-        silence_logs=logging.CRITICAL,
-    )
+    usual = dask.config.get("distributed.nanny.pre-spawn-environ", {})
+    with dask.config.set({"distributed.nanny.pre-spawn-environ": {**usual, **KEEPS_MEMORY}}):
+        return LocalCluster(
+            n_workers=int(text) if text else available,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        )

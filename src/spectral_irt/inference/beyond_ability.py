@@ -181,6 +181,8 @@ def _looked_at(calibration: Calibration, responses: Responses) -> tuple[Response
     if len(items) < responses.n_items:
         answers = answers.take_items(items)
     sampled = len(informed) > PEOPLE or len(items) < len(known)
+    if len(informed) > PEOPLE:
+        answers = answers.in_one_block()
     if isinstance(responses, OrderedResponses):
         return answers, calibration.thresholds[responses.steps.of_items(items)], sampled
     return answers, calibration.difficulty[items], sampled

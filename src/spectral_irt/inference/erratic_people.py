@@ -100,7 +100,7 @@ def erratic_people(
     people, chosen = responses, np.arange(responses.n_users)
     if len(informed) > most:
         chosen = np.sort(np.random.default_rng(0).choice(informed, most, replace=False))
-        people = responses.take_users(chosen)
+        people = responses.take_users(chosen).in_one_block()
     if known is None:
         measured, squares = measures(people, difficulty)
     else:

@@ -187,7 +187,8 @@ def _sample(responses: Responses, chosen: Ints, groups: Any, seed: int) -> tuple
     parts = []
     for part in people.answers:
         some = part if share == 1 else part.take_users(rng.random(part.n_users) < share)
-        parts.append(some if len(chosen) == responses.n_items else some.take_items(chosen))
+        some = some if len(chosen) == responses.n_items else some.take_items(chosen)
+        parts.append(some if share == 1 else some.in_one_block())  # tables that each block makes are made once
     right = np.sum([part.item_scores for part in parts], axis=0)
     mixed = (right > 0) & (right < np.sum([part.item_counts for part in parts], axis=0))
     if not mixed.all():

@@ -43,6 +43,7 @@ def sample_of_people(responses: Responses) -> Responses:
     most = max(LEAST_SAMPLE, int(ENOUGH / max(responses.counts[someone].mean(), 1))) if len(someone) else 0
     if len(someone) > most:
         someone = someone[np.linspace(0, len(someone) - 1, most).astype(np.int64)]
+        return responses.take_users(someone).in_one_block()
     return responses if len(someone) == responses.n_users else responses.take_users(someone)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from spectral_irt import __version__
 from spectral_irt.errors import for_shell, printable
+from spectral_irt.leaderboard.prompts import ABOUT_PROMPTS
 from spectral_irt.leaderboard.words import headline_text, how_to_read
 from spectral_irt.report.blocks import MOST, Column, DataTable, FindingList, How, Lines, Section, Text, short
 from spectral_irt.report.page import check_place, rendered
@@ -133,6 +134,7 @@ def _findings(board: Leaderboard) -> Section:
             "remedy": for_shell(one.remedy),
             "items": [short(item) for item in one.items[:NAMED]],
             "more": max(len(one.items) - NAMED, 0),
+            "word": "prompts" if one.code in ABOUT_PROMPTS else "models",
         }
         for one in board.findings
     )

@@ -26,6 +26,7 @@ LIMITS = (
 )  # of residuals, beyond their average correlation, that make two models relatives
 LARGEST = 0.2  # of all models, in one family
 SHARED = 30  # prompts that two models both answered, for a correlation
+ABOUT_PROMPTS = ("too_easy", "too_hard", "wrong_key", "one_model")  # findings that name prompts; the others name models
 STRIP = 2_000
 PRODUCTS = 1e10  # multiplications for the correlations of all models: a second or so
 

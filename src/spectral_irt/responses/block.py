@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.sparse import _sparsetools
 
+from spectral_irt.engines.memory import budget
+
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -110,9 +112,13 @@ class Block:
         """The 0/1 matrix with two rows per person (right, wrong) and a column per item; the items are not copied."""
         found = self._cache.get(("pattern", n_items))
         if found is None:
-            found = self.matrix(shared_ones(self.n_responses), n_items)
-            self._cache["pattern", n_items] = found
+            found = self.remember(("pattern", n_items), self.matrix(shared_ones(self.n_responses), n_items))
         return found
+
+    def remember(self, key: tuple[str, int], made: Any) -> Any:
+        """What was made of this block, for the next who asks: in memory while the budget has room, else on disk."""
+        self._cache[key] = kept = budget().keep(made)
+        return kept
 
     def matrix(self, values: Floats, n_items: int) -> sparse.csr_array:
         """`pattern` with a value for every response instead of one."""
@@ -123,11 +129,11 @@ class Block:
         found: tuple[sparse.csr_array, sparse.csr_array] | None = self._cache.get(("halves", n_items))
         if found is None:
             right = self.right()
-            found = (
+            made = (
                 self._half(self.scores, self.items[right], n_items),
                 self._half(self.counts - self.scores, self.items[~right], n_items),
             )
-            self._cache["halves", n_items] = found  # both at once: another thread may look in between
+            found = self.remember(("halves", n_items), made)  # both at once: another thread may look in between
         return found
 
     def _half(self, sizes: Ints, items: NDArray[np.int32], n_items: int) -> sparse.csr_array:

@@ -357,8 +357,8 @@ def rows_of(block: Block, steps: Steps) -> Rows:
         indptr, items, category = answered_items(block, steps)
         before = np.concatenate([[0], np.cumsum(category)])
         size = np.concatenate([[0], np.cumsum(steps.counts[items])])
-        found = Rows(indptr, items, np.diff(indptr), np.diff(before[indptr]), np.diff(size[indptr]))
-        block._cache["rows", steps.n_steps] = found
+        made = Rows(indptr, items, np.diff(indptr), np.diff(before[indptr]), np.diff(size[indptr]))
+        found = block.remember(("rows", steps.n_steps), made)
     return found
 
 

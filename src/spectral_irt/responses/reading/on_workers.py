@@ -1,7 +1,8 @@
 """Long tables read by the workers of a cluster: every task reads a few files, and the answers stay where they are.
 
-This process sees labels and counts only. Item codes are made the same everywhere; people who are in several files are
-brought together: each person has a place among all, and each worker gets a run of places.
+This process sees labels and counts only. Item codes are made the same everywhere. People are brought into order, and
+those who are in several files together: each has a place among all, and each shard gets a run of places. Files that are
+sorted by person, one after the other, stay as they are.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def read_by_workers(
     progress: Callable[[float, str], None] | None,
     engine: DaskEngine,
 ) -> Responses:
-    """Responses on the workers. People come in the order of the files, or sorted where somebody is in several."""
+    """Responses on the workers; people and items in sorted order, as when this process reads them."""
     source = source_name(list(files))
     asked = replace(asked, format="long")  # as the first file is
     orders = [Order(group, scoring, asked, duplicates) for group in _groups(files, engine.threads)]
@@ -92,17 +93,16 @@ def read_by_workers(
     items, codes = union([one.items for one in found])
     users, places = union([one.users for one in found])
     counts = np.bincount(np.concatenate(places), np.concatenate([one.counts for one in found]), len(users))
-    together = len(users) == sum(map(len, places))
-    if not together and scoring.above_mean is not None:
+    if scoring.above_mean is not None and len(users) < sum(map(len, places)):
         raise ReadError(
             f"{source}: some people are in several files, and ",
             option("above_mean", ...),
             " goes by all ratings of a person. Write the files so that each person is in one of them.",
         )
-    if together and len(loads) >= engine.threads:
-        order = sorted(range(len(loads)), key=lambda k: int(places[k][0]))
+    order = sorted(range(len(loads)), key=lambda k: int(places[k][0]))
+    sorted_files = bool(np.all(np.diff(np.concatenate([places[k] for k in order])) > 0))
+    if sorted_files and len(loads) >= engine.threads:
         shards = engine.submit_all(recoded, [loads[k] for k in order], [codes[k] for k in order])
-        users = users[np.concatenate([places[k] for k in order])]
         sizes = [found[k].n_blocks for k in order]
     else:
         shards, sizes = _brought_together(loads, codes, places, counts, duplicates, engine, (users, items, source))

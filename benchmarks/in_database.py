@@ -1,0 +1,71 @@
+"""How long a calibration inside DuckDB takes: answers are drawn there under the Rasch model, and calibrated there.
+
+python benchmarks/in_database.py --rows 1e8
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+import spectral_irt as si
+
+N_ITEMS, PER_PERSON = 2003, 100  # a prime, so that every step through the items meets each once
+
+DRAW = """
+CREATE TABLE answers AS
+WITH people AS (
+  SELECT p, sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random()) AS ability,
+    (random() * {m})::INT AS start, 1 + (random() * ({m} - 2))::INT AS step
+  FROM range({n}) t(p)
+), met AS (SELECT p, ability, (start + k * step) % {m} AS i FROM people, range({per}) t(k))
+SELECT 'person' || p AS person, 'item' || i AS item, (random() < 1 / (1 + exp(b - ability)))::TINYINT AS response
+FROM met JOIN items USING (i)
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=float, default=1e7)
+    parser.add_argument("--folder", help="where the table is drawn; a temporary folder by default")
+    parser.add_argument("--threads", type=int)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
+        file = Path(folder) / "answers.duckdb"
+        difficulty = np.random.default_rng(1).normal(0, 1.2, N_ITEMS)
+        start = time.perf_counter()
+        draw(file, difficulty, int(asked.rows) // PER_PERSON)
+        print(f"drawn {asked.rows:,.0f} answers in {time.perf_counter() - start:.1f} s")
+        start, used = time.perf_counter(), cpu()
+        fit = si.fit_in_database(f"duckdb:{file}", "answers", threads=asked.threads)
+        print(
+            f"calibrated in {time.perf_counter() - start:.1f} s ({cpu() - used:.0f} s of processors): "
+            f"{fit.n_iter_} passes, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB at most"
+        )
+        truth = difficulty[[int(label.removeprefix("item")) for label in fit.item_labels_]]
+        error = fit.difficulty_ - (truth - truth.mean())
+        covered = np.mean(np.abs(error) < 1.96 * fit.se_)
+        print(f"rmse {np.sqrt(np.mean(error**2)):.4f} logits; 95% intervals cover {100 * covered:.1f}%")
+
+
+def draw(file: Path, difficulty: np.ndarray, n: int) -> None:
+    with duckdb.connect(str(file)) as connection:
+        connection.execute("SELECT setseed(0.5)")
+        connection.register("given", {"i": np.arange(len(difficulty)), "b": difficulty})
+        connection.execute("CREATE TABLE items AS SELECT * FROM given")
+        connection.execute(DRAW.format(m=N_ITEMS, n=n, per=PER_PERSON))
+
+
+def cpu() -> float:
+    use = resource.getrusage(resource.RUSAGE_SELF)
+    return use.ru_utime + use.ru_stime
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Tables written in pieces are the same bytes as tables written at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from spectral_irt import tables
+
+
+def labels(*cells: object) -> np.ndarray:
+    out = np.empty(len(cells), dtype=object)
+    out[:] = cells
+    return out
+
+
+NUMBERS = np.array([1.5, np.nan, -2e-9, 4.0, 5.0])
+CASES = {
+    "labels that a spreadsheet would run": {"user": labels("a", "b", "=c", "d", "+e"), "x": NUMBERS},
+    "labels that it would split": {"user": labels("a", "b", "c", "d;e", "f"), "x": NUMBERS},
+    "labels of two kinds": {"user": labels(1, 2, 3, "x", "y"), "x": NUMBERS},
+    "numbers alone": {"k": np.arange(5), "x": NUMBERS, "yes": NUMBERS > 2},
+    "no rows": {"user": labels(), "x": NUMBERS[:0]},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_in_pieces(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole, pieces = tmp_path / "whole.csv", tmp_path / "pieces.csv"
+    tables.write_csv(whole, CASES[case])
+    monkeypatch.setattr(tables, "PIECE", 2)
+    tables.write_csv(pieces, CASES[case])
+    assert whole.read_bytes() == pieces.read_bytes()
+    assert whole.read_text().count("\n") == 1 + len(CASES[case]["x"])
