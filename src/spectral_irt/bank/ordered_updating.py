@@ -23,7 +23,7 @@ from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.bank.people import NO_RECOGNITION, Hashes, nobody
 from spectral_irt.bank.repeats import check_usable, checked_salt, without_repeats
 from spectral_irt.chain.prior import fading
-from spectral_irt.engines import LocalEngine
+from spectral_irt.engines import Engine
 from spectral_irt.errors import BankError, DesignError, listed
 from spectral_irt.estimators.ordered_base import as_ordered
 from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood
@@ -41,13 +41,11 @@ OUTDATED = ("no_recognition", "known_users", "repeated_users", "new_items")
 
 
 def update_ordered(
-    bank: OrderedBank, responses: Any, *, method: str, repeats: str, salt: Any, threads: int | None
+    bank: OrderedBank, responses: Any, *, method: str, repeats: str, salt: Any, engine: Engine | None
 ) -> OrderedBank:
     """The bank after these answers; see `bank.updating.update`."""
     secret = checked_salt(bank, salt, repeats)
-    given = as_ordered(responses, "keep")
-    if threads is not None:
-        given = given.using(LocalEngine(threads))  # type: ignore[assignment]
+    given = as_ordered(responses, "keep").using(engine)
     dataset, answers = DataSet.of(given, method, secret), bank.in_my_words(given)
     old = dataset.is_in(bank, given)
     if old is not None:

@@ -85,7 +85,8 @@ def update(
     check_option("method", method, METHODS)
     check_option("repeats", repeats, REPEATS)
     if isinstance(bank, OrderedBank):
-        return update_ordered(bank, responses, method=method, repeats=repeats, salt=salt, threads=threads)
+        engine = None if threads is None else LocalEngine(threads)
+        return update_ordered(bank, responses, method=method, repeats=repeats, salt=salt, engine=engine)
     refuse_ordered(bank, responses)
     secret = checked_salt(bank, salt, repeats)
     given = as_responses(responses, threshold=bank.settings.get("threshold"))

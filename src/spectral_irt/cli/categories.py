@@ -123,3 +123,25 @@ def read_for_bank(
         if looks_ordered(found):
             refuse_ordered(bank, found)
         raise
+
+
+def read_either(
+    files: Sequence[str], reading: Reading, recoding: Recoding, progress: Progress, *, ordered: bool, binary: bool
+) -> Responses:
+    """Answers of the kind that was said; where nothing was, ordered ones if they look like it."""
+    from spectral_irt.responses.read_ordered import looks_ordered
+
+    if ordered:
+        return read_categories(files, reading, recoding, progress)
+    try:
+        return reading.read(files, progress)
+    except ResponseValueError as error:
+        if binary:
+            raise
+        try:
+            found = read_categories(files, reading, recoding, progress)
+        except SpectralIrtError:
+            raise error from None
+        if not looks_ordered(found):
+            raise
+        return found
