@@ -97,7 +97,7 @@ def read_categories(
     set_memory(reading.memory, reading.spill)
     how: dict[str, Any] = {name: getattr(reading, name) for name in READ} | options
     how |= {"recode": recoding.recode, "reverse": recoding.turned, "client": cluster(reading.dask, progress)}
-    return read_ordered(list(files), progress=progress.reading, **how)
+    return read_ordered(reading.source(files), progress=progress.reading, **how)
 
 
 def read_for_bank(

@@ -28,9 +28,9 @@ OF_ORDERED = tuple(f"{model}-{name}" for model, methods in ORDERED.items() for n
 
 @with_options(Reading, Recoding)
 def compare(
-    files: Files,
     reading: Reading,
     recoding: Recoding,
+    files: Files = [],  # noqa: B006  # or a query
     estimators: Annotated[
         str | None,
         typer.Option(

@@ -29,7 +29,6 @@ KINDS = (".csv", ".parquet", ".xlsx")
 
 @with_options(Reading, Recoding, Saying)
 def score(
-    files: Files,
     reading: Reading,
     recoding: Recoding,
     saying: Saying,
@@ -43,6 +42,7 @@ def score(
             help="The bank, as fit --bank made it; or the folder of a short list.",
         ),
     ],
+    files: Files = [],  # noqa: B006  # or a query
     output: Annotated[
         Path | None,
         typer.Option(

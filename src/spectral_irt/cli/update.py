@@ -25,10 +25,10 @@ SHOW = 10  # items that moved most
 @with_options(Reading, Recoding, Saying)
 def update(
     bank: Annotated[Path, typer.Argument(parser=place, metavar="DIR", show_default=False, help="The bank.")],
-    files: Files,
     reading: Reading,
     recoding: Recoding,
     saying: Saying,
+    files: Files = [],  # noqa: B006  # or a query
     method: Annotated[
         str,
         typer.Option(

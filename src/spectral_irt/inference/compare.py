@@ -27,7 +27,8 @@ class Comparison:
     """One estimator's row.
 
     `distance_to_cml` is the root mean square difference of difficulties (of thresholds, where answers are ordered) over
-    items that both have, NaN without a CML fit; `auc` is NaN of ordered answers; `problem` is empty, or says in one sentence why the method has no result.
+    items that both have, NaN without a CML fit; `auc` is NaN of ordered answers; `problem` is empty, or says in one
+    sentence why the method has no result.
     """
 
     method: str

@@ -1,6 +1,7 @@
 """How well thresholds predict people they have never seen: `holdout.py` for ordered answers.
 
-The probability of category k of item i is the average over a prior, p_ik = E P(X_i = k | theta), theta ~ N(mu, sigma^2).
+The probability of category k of item i is the average over a prior, p_ik = E P(X_i = k | theta) with theta ~ N(mu,
+sigma^2).
 """
 
 from __future__ import annotations
