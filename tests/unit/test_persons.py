@@ -415,3 +415,19 @@ def test_abilities_of_many_answers_are_those_of_few(monkeypatch: pytest.MonkeyPa
         np.testing.assert_allclose(many.se, one.se, rtol=1e-6)
         assert many.n.tolist() == one.n.tolist()
         assert many.extreme.tolist() == one.extreme.tolist()
+
+
+def test_abilities_of_many_on_few_forms_come_from_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = simulate.rasch(600, 20, seed=6).responses.to_dense()
+    x[::2, :6] = np.nan
+    beta = np.linspace(-2, 2, 20)
+    data = Responses.from_wide(x)
+    one = {method: abilities(data, beta, method) for method in ("ml", "wle")}
+    monkeypatch.setitem(abilities.__globals__, "FEW_ANSWERS", 0)
+    assert data.shared is not None
+    assert data.shared.rest is None
+    for method, expected in one.items():
+        found = abilities(data, beta, method)
+        np.testing.assert_allclose(found.ability, expected.ability, atol=1e-6)
+        np.testing.assert_allclose(found.se, expected.se, rtol=1e-6)
+        assert found.score.tolist() == expected.score.tolist()

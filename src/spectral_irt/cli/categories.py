@@ -141,7 +141,7 @@ class OrderedJob:
         unused = self.categories.unused or ("keep" if self.model == "rsm" else "collapse")
         reverse = [name for names in self.categories.reverse for name in names.split(",")]
         return read_ordered(
-            list(self.files),
+            self.reading.source(self.files),
             progress=progress.reading,
             client=cluster(self.reading.dask, progress),
             recode=self.categories.recode,

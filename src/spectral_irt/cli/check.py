@@ -25,12 +25,12 @@ ROUGH = 1e-6
 
 @with_options(Reading, Categories, Fitting, Wanted, Saying)
 def check(
-    files: Files,
     reading: Reading,
     categories: Categories,
     fitting: Fitting,
     wanted: Wanted,
     saying: Saying,
+    files: Files = [],  # noqa: B006  # or a query
     output: Output = None,
     parquet: Parquet = False,
 ) -> None:

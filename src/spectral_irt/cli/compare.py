@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @with_options(Reading)
 def compare(
-    files: Files,
     reading: Reading,
+    files: Files = [],  # noqa: B006  # or a query
     estimators: Annotated[
         str,
         typer.Option(

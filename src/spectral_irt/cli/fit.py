@@ -78,8 +78,11 @@ def fit(
         with in_database(database, files, changed(categories), reading, fitting, wanted, output, parquet) as job:
             calibrate(job, saying)
         return
-    if not files:
-        raise OptionError("missing argument 'FILE', or --in-database with --table; see spectral-irt fit --help.")
+    if not files and reading.sql is None:
+        raise OptionError(
+            "missing argument 'FILE', or --sql with --database, or --in-database with --table; see spectral-irt fit "
+            "--help."
+        )
     job = job_of(files, reading, fitting, wanted, output, parquet)
     ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
     either(lambda: calibrate(job, saying), ordered, lambda: ordered.calibrate(saying))

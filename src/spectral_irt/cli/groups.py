@@ -63,6 +63,8 @@ def read_groups(
         raise OptionError(
             "a group is named in a column, and with --orient items a column is a person; use --group-file."
         )
+    if group_file is None and reading.sql is not None:
+        raise OptionError("what people have in common stands in a file here; use --group-file with --sql.")
     if group_file is None:
         found = find_files(list(files), sheet=reading.sheet, encoding=reading.encoding)
     else:

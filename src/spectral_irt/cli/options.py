@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,7 +23,8 @@ Files = Annotated[
         metavar="FILE",
         show_default=False,
         help="CSV or TSV (plain, .gz, .zst), an Excel or OpenDocument workbook, SPSS, Stata, Parquet, Arrow/Feather or "
-        "JSON lines; several files are one table. Or a packed file (see spectral-irt pack).",
+        "JSON lines; several files, or a folder of them, are one table. Or an address (https://, for Parquet s3:// "
+        "and the like), - for standard input, or a packed file (see spectral-irt pack).",
     ),
 ]
 
@@ -55,6 +56,7 @@ def panel(title: str) -> Callable[..., Any]:
 
 _layout = panel("How the file is laid out")
 _scoring = panel("What counts as right")
+_database = panel("Answers in a database")
 _large = panel("Data larger than memory, or than one machine")
 MEMORY = ("memory", "spill", "dask")  # options that say how, and change nothing in the results
 
@@ -87,6 +89,14 @@ class Reading:
             help="When somebody answered an item twice: complain (default), or keep the first or last answer.",
         ),
     ] = "error"
+    order_by: Annotated[
+        str | None,
+        _layout(
+            metavar="COLUMN",
+            help="Which answer is first, which last (long tables): a column of times or numbers, with --duplicates; "
+            "equal ones go by the order of the rows.",
+        ),
+    ] = None
     ignore: Annotated[
         list[str],
         _layout(metavar="COLUMN,...", help="Columns of a wide table that are not items, such as age."),
@@ -161,6 +171,14 @@ class Reading:
             "better liked.",
         ),
     ] = None
+    sql: Annotated[
+        str | None,
+        _database(metavar="QUERY", help="What to ask a database for, instead of FILE; rows come in batches."),
+    ] = None
+    database: Annotated[
+        str | None,
+        _database(metavar="URI", help="The database: sqlite:FILE, duckdb:FILE or postgresql://USER@HOST/DATABASE."),
+    ] = None
     memory: Annotated[
         str | None,
         _large(
@@ -207,9 +225,15 @@ class Reading:
         }
         how["correct"] = self.correct or None
         client = cluster(self.dask, progress)
-        responses = read_responses(list(files), progress=progress.reading, client=client, **how)
+        responses = read_responses(self.source(files), progress=progress.reading, client=client, **how)
         allowed.reserve(persons=responses.n_users, items=responses.n_items, threads=1)
         return responses
+
+    def source(self, files: Sequence[str]) -> list[str] | None:
+        """The files, or None where a query is read; an error where there is neither."""
+        if not files and self.sql is None and self.database is None:
+            raise OptionError("missing argument 'FILE', or --sql with --database; see --help.")
+        return list(files) or None
 
     def inputs(self, files: Sequence[str]) -> list[str]:
         """Every file that is read: no result may take its place."""
@@ -217,9 +241,12 @@ class Reading:
 
     def said(self) -> dict[str, Any]:
         """The options that differ from their defaults."""
+        from spectral_irt.responses.addresses import without_password
+
         default = Reading()
+        shown = self if self.database is None else replace(self, database=without_password(self.database))
         return {
-            one.name: getattr(self, one.name)
+            one.name: getattr(shown, one.name)
             for one in fields(self)
             if one.name not in MEMORY and getattr(self, one.name) != getattr(default, one.name)
         }

@@ -25,7 +25,6 @@ ENDING = ".packed"
 
 @with_options(Reading, Categories, Saying)
 def pack(
-    files: Files,
     reading: Reading,
     categories: Categories,
     saying: Saying,
@@ -35,6 +34,7 @@ def pack(
             "--output", "-o", parser=place, metavar="FILE.packed", show_default=False, help="The packed file."
         ),
     ],
+    files: Files = [],  # noqa: B006  # or a query
 ) -> None:
     """Read and score answers once, and keep them in a file that every command opens at once, whatever its size.
 

@@ -28,7 +28,6 @@ KINDS = (".csv", ".parquet", ".xlsx")
 
 @with_options(Reading, Saying)
 def score(
-    files: Files,
     reading: Reading,
     saying: Saying,
     bank: Annotated[
@@ -41,6 +40,7 @@ def score(
             help="The bank, as fit --bank made it; or the folder of a short list.",
         ),
     ],
+    files: Files = [],  # noqa: B006  # or a query
     output: Annotated[
         Path | None,
         typer.Option(

@@ -24,9 +24,9 @@ SHOW = 10  # items that moved most
 @with_options(Reading, Saying)
 def update(
     bank: Annotated[Path, typer.Argument(parser=place, metavar="DIR", show_default=False, help="The bank.")],
-    files: Files,
     reading: Reading,
     saying: Saying,
+    files: Files = [],  # noqa: B006  # or a query
     method: Annotated[
         str,
         typer.Option(

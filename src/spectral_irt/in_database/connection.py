@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from numpy.typing import NDArray
 
 from spectral_irt.errors import DatabaseError, OptionError, printable
+from spectral_irt.responses.addresses import without_password
 
 WORK_MEMORY = "256MB"  # of each sort or hash table in Postgres, whose 4 MB by default send every sum to the disk
 
@@ -248,7 +249,7 @@ def connect(database: Any, threads: int | None = None) -> Connection:
         if type(database).__module__.partition(".")[0].lstrip("_") == "duckdb":
             return DuckDB(database, "the DuckDB connection")
         raise OptionError(
-            f"database is {type(database).__name__}; it is an address ({SCHEMES}) or a DuckDB connection."
+            f"expected the address of a database ({SCHEMES}) or a DuckDB connection, not {type(database).__name__}."
         )
     uri = str(database)
     scheme = urlsplit(uri).scheme.lower() if ":" in uri else ""
@@ -261,25 +262,4 @@ def connect(database: Any, threads: int | None = None) -> Connection:
         return DuckDB(uri, f"DuckDB {uri!r}", threads)
     raise OptionError(
         f"{without_password(uri)!r} is not the address of a database that can calibrate; that is {SCHEMES}."
-    )
-
-
-def without_password(uri: str) -> str:
-    """The address as it may be shown.
-
-    >>> without_password("postgresql://ann:secret@host:5432/tests?password=secret&sslmode=require")
-    'postgresql://ann@host:5432/tests'
-    """
-    parts = urlsplit(uri)
-    user, at, host = parts.netloc.rpartition("@")
-    return (
-        f"{parts.scheme}://{user.partition(':')[0]}{at}{host}{parts.path}" if parts.netloc or at else uri.split("?")[0]
-    )
-
-
-def needed(import_error: ImportError) -> DatabaseError:
-    """What to install."""
-    return DatabaseError(
-        f"this needs a package that is not there ({import_error.name}); install it with "
-        'pip install "spectral-irt[database]".'
     )

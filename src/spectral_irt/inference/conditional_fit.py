@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.estimators.edgeworth import DOUBLE, SINGLE, Precision
+from spectral_irt.estimators.every_score import given_every_score
 from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities
 from spectral_irt.estimators.landing import FEW
 from spectral_irt.inference.fit_statistics import CACHED
@@ -33,6 +34,7 @@ from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.persons.residuals import CERTAIN, MeanSquares, standardized
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.shared_sets import SharedSet
 
 ROUNDING = 1e-6  # a standard error below this is one of rounding
 SIZES = 9  # sums that `_item_sums` makes for every item
@@ -81,7 +83,13 @@ def conditional_statistics(
     if series_from is None:
         series_from = np.inf if responses.n_responses <= FEW else SERIES_FROM
     precision = DOUBLE if responses.n_responses <= FEW else SINGLE
-    sums = responses.sum(_item_sums, difficulty, series_from, precision)
+    shared = responses.shared if np.isfinite(difficulty).all() else None
+    left = responses if shared is None else shared.rest
+    sums = np.zeros((SIZES, len(difficulty)))
+    if left is not None:
+        sums += left.sum(_item_sums, difficulty, series_from, precision)
+    for one in () if shared is None else shared.sets:
+        sums[:, one.items] += _sums_of_set(one, difficulty[one.items])
     n, z2, square, v, v2, inverse, p, off, lean = sums
     with np.errstate(divide="ignore", invalid="ignore"):
         infit, outfit = square / v, z2 / n
@@ -97,6 +105,17 @@ def conditional_statistics(
             standardized(np.maximum(outfit - along_out * off / n, 0), q_out),
         )
         return ConditionalStatistics(squares, -off / v, np.where(q_in > 0, q_in, np.nan))
+
+
+def _sums_of_set(one: SharedSet, difficulty: Floats) -> Floats:
+    """What `_item_sums` gives for people who share a set of items, from how many of each score were right."""
+    right, people = one.right[one.mixed], one.people[one.mixed][:, None]
+    p = np.clip(given_every_score(difficulty), CERTAIN, 1 - CERTAIN)
+    v = p * (1 - p)
+    square = right * (1 - p) ** 2 + (people - right) * p**2
+    every = np.broadcast_to(people, p.shape)
+    values = (every, square / v, square, people * v, people * v * v, people / v, people * p, right - people * p)
+    return np.array([each.sum(axis=0) for each in (*values, people * v * (1 - 2 * p))])
 
 
 def _item_sums(block: Block, difficulty: Floats, series_from: float, precision: Precision) -> Floats:

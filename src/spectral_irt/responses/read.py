@@ -32,8 +32,10 @@ __all__ = ["read_responses", "responses_from_frame"]
 
 
 def read_responses(
-    path: Path | Iterable[Path],
+    path: Path | Iterable[Path] | None = None,
     *,
+    sql: str | None = None,
+    database: str | None = None,
     format: Format = "auto",
     person: Any = None,
     item: Any = None,
@@ -47,6 +49,7 @@ def read_responses(
     not_reached: Blank = "missing",
     not_presented: Any = (),
     duplicates: Duplicates = "error",
+    order_by: Any = None,
     orient: Orient = "users",
     ignore: Any = (),
     items: Any = (),
@@ -64,8 +67,13 @@ def read_responses(
 
     Parameters
     ----------
-    path : path, glob, or several of them
+    path : path, glob, folder, address, "-", or several of them
         Several files are one table: long ones are put one after the other, wide ones stacked, columns matched by name.
+        Folders such as `year=2024` above a file are columns of it. Parquet is also read from s3://, gs:// and other
+        stores that polars reads, any kind of file from https://; "-" is standard input.
+    sql, database : str, optional
+        Instead of a path: a query, and the database to ask: "sqlite:FILE", "duckdb:FILE" or
+        "postgresql://USER@HOST/DATABASE". Rows come in batches. Needs `spectral-irt[database]`.
     format : "auto", "wide" or "long"
         Wide: one row per person, one column per item. Long: one row per answer. By default told by the column names.
     person, item, response : str, optional
@@ -92,6 +100,9 @@ def read_responses(
         What means that the item was not on this person's form, which is neither; "" is the empty cell.
     duplicates : "error", "first" or "last"
         When a person answered an item twice: complain, or keep the first or last answer.
+    order_by : str, optional
+        The column of a long table, times or numbers, that says which answer is first and which last; by default, and
+        where it is the same, the rows do, as they come.
     orient : "users" or "items"
         What a row of a wide table is.
     ignore : str or several
@@ -140,8 +151,50 @@ def read_responses(
     scored = {"missing": missing, "correct": correct, "threshold": threshold, "above_mean": above_mean}
     scored |= {"omitted": omitted, "not_reached": not_reached, "not_presented": not_presented}
     how = scoring_of(key=key, key_sheet=key_sheet, encoding=encoding, **scored)
-    asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items)
+    asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items, order_by)
+    check_order_by(order_by, duplicates)
+    if sql is not None or database is not None:
+        check_query(path, sql, database, sheet, encoding)
+        found = read_query(str(sql), str(database), how, asked, duplicates, progress)
+        return found if client is None else found.using(_cluster(client))
+    if path is None:
+        raise ReadError("there is nothing to read: name a file, or a query with ", option("sql", ...), ".")
     return read_files(path, how, asked, duplicates, progress, sheet=sheet, encoding=encoding, client=client)
+
+
+def check_order_by(order_by: Any, duplicates: str) -> None:
+    if order_by is not None and duplicates == "error":
+        raise OptionError(
+            option("order_by", ...),
+            " says which of several answers is first or last; say ",
+            option("duplicates", "first", "last"),
+            " too.",
+        )
+
+
+def check_query(path: Any, sql: str | None, database: str | None, *others: Any) -> None:
+    """Refuse half of a query, or more than one source."""
+    if sql is None or database is None:
+        said, absent = ("sql", "database") if database is None else ("database", "sql")
+        raise OptionError(option(said, ...), " needs ", option(absent, ...), " beside it.")
+    if path is not None and path != [] and path != ():
+        raise OptionError(
+            option("sql", ...), " is read instead of a file; leave out one of them, or read them separately."
+        )
+    if any(other is not None for other in others):
+        raise OptionError(option("sheet"), " and ", option("encoding"), " are for files; leave them out.")
+
+
+def read_query(
+    sql: str, database: str, how: Scoring, asked: Asked, duplicates: Duplicates, progress: Progress | None
+) -> Responses:
+    """Responses from the result of a query."""
+    from spectral_irt.responses.reading.queries import NAME, open_query
+    from spectral_irt.responses.reading.request import Request
+    from spectral_irt.responses.reading.tabular import polars_errors_named
+
+    with polars_errors_named(NAME):
+        return from_tables([open_query(sql, database)], Request(how, asked, duplicates, NAME, None, progress))
 
 
 def read_files(
@@ -211,6 +264,7 @@ def responses_from_frame(
     not_reached: Blank = "missing",
     not_presented: Any = (),
     duplicates: Duplicates = "error",
+    order_by: Any = None,
     orient: Orient = "users",
     ignore: Any = (),
     items: Any = (),
@@ -244,7 +298,8 @@ def responses_from_frame(
         not_reached=not_reached,
         not_presented=not_presented,
     )
-    asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items)
+    asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items, order_by)
+    check_order_by(order_by, duplicates)
     with polars_errors_named("the dataframe"):
         table, kind = table_of_any_frame(frame)
         return from_tables([table], Request(how, asked, duplicates, "the data", kind, progress))
@@ -268,7 +323,9 @@ def responses_from_wide_frame(
             return responses_of_rows([rows], Request(how, Asked(orient=orient), frame_kind=kind))
 
 
-def asked_for(format: str, user: Any, item: Any, response: Any, orient: str, ignore: Any, items: Any) -> Asked:
+def asked_for(
+    format: str, user: Any, item: Any, response: Any, orient: str, ignore: Any, items: Any, order_by: Any = None
+) -> Asked:
     from spectral_irt.responses.reading.request import Asked
 
     check_option("format", format, ("auto", "wide", "long"))
@@ -280,7 +337,7 @@ def asked_for(format: str, user: Any, item: Any, response: Any, orient: str, ign
             option("orient", "items"),
             " a column is a person; leave out one of them.",
         )
-    return Asked(format, user, item, response, orient, _several(ignore), _several(items))
+    return Asked(format, user, item, response, orient, _several(ignore), _several(items), order_by)
 
 
 def _several(given: Any) -> tuple[Any, ...]:

@@ -14,14 +14,16 @@ from spectral_irt.responses.ordered import OrderedResponses, ordered_from_codes
 from spectral_irt.responses.ordered_arrays import UNUSED, settle_categories
 from spectral_irt.responses.ordered_scoring import WIDTH, OrderedScoring, recoding
 from spectral_irt.responses.pack import DUPLICATES
-from spectral_irt.responses.read import asked_for, from_tables, read_files
+from spectral_irt.responses.read import asked_for, check_order_by, check_query, from_tables, read_files, read_query
 from spectral_irt.responses.responses import Responses
 from spectral_irt.responses.scorer import scoring
 
 
 def read_ordered(
-    path: Any,
+    path: Any = None,
     *,
+    sql: str | None = None,
+    database: str | None = None,
     format: str = "auto",
     person: Any = None,
     item: Any = None,
@@ -32,6 +34,7 @@ def read_ordered(
     unused: str = "collapse",
     groups: Any = None,
     duplicates: Any = "error",
+    order_by: Any = None,
     orient: Any = "users",
     ignore: Any = (),
     items: Any = (),
@@ -75,8 +78,12 @@ def read_ordered(
     engine = None if client is None else connect(client)
     plain = scoring(missing=missing)
     how = OrderedScoring(missing=plain.missing, recode=recoding(recode))
-    asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items)
-    if is_frame(path):
+    asked = asked_for(format, user if person is None else person, item, response, orient, ignore, items, order_by)
+    check_order_by(order_by, duplicates)
+    if sql is not None or database is not None:
+        check_query(path, sql, database, sheet, encoding)
+        coded = read_query(str(sql), str(database), how, asked, duplicates, progress)
+    elif is_frame(path):
         with polars_errors_named("the dataframe"):
             table, kind = table_of_any_frame(path)
             coded = from_tables([table], Request(how, asked, duplicates, "the data", kind, progress))

@@ -76,11 +76,15 @@ class SharedSet:
 
 @dataclass(frozen=True, eq=False)
 class SharedSets:
-    """The sets of items that many people answered; `rest` has the other people, None where there are none."""
+    """The sets of items that many people answered; `rest` has the other people, None where there are none.
+
+    `code` is the number of each person's set, -1 for those of the rest.
+    """
 
     sets: tuple[SharedSet, ...]
     rest: Responses | None
     n_items: int
+    code: Ints
 
     def total(self, of: Any) -> Floats:
         """The sum over sets of `of(set)`, a number for each of its items, in the order of all items."""
@@ -122,7 +126,7 @@ def shared_sets(
     for one in sums:
         one.together[:] -= one.people[-1]  # those who had all right
     outside = code < 0
-    return SharedSets(tuple(sums), responses.take_users(outside) if outside.any() else None, m)
+    return SharedSets(tuple(sums), responses.take_users(outside) if outside.any() else None, m, code)
 
 
 def _numbered(keys: NDArray[np.uint64]) -> tuple[Ints, Ints, Ints]:

@@ -149,6 +149,25 @@ def test_same_bits_whatever_the_threads():
         assert one.outfit_z.tobytes() == two.outfit_z.tobytes()
 
 
+def test_people_who_share_their_items_are_judged_from_tables(monkeypatch):
+    """Two booklets and people with sets of their own: the same numbers as one by one."""
+    data = simulate.rasch(900, 12, seed=8).responses
+    x = data.to_dense()
+    x[::2, :3] = np.nan
+    x[5:25] = np.where(np.random.default_rng(0).random((20, 12)) < 0.3, np.nan, x[5:25])
+    together, one_by_one = (Responses.from_wide(x) for _ in range(2))
+    assert together.shared is not None
+    assert together.shared.rest is not None
+    monkeypatch.setitem(vars(one_by_one), "shared", None)
+    beta = np.linspace(-1, 1, 12)
+    one, other = (conditional_statistics(each, beta) for each in (one_by_one, together))
+    for name in ("n", "infit", "infit_z", "outfit", "outfit_z"):
+        a, b = (getattr(each.mean_squares, name) for each in (one, other))
+        np.testing.assert_allclose(b, a, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(other.displacement, one.displacement, atol=1e-9)
+    np.testing.assert_allclose(other.infit_se, one.infit_se, rtol=1e-9)
+
+
 def test_no_displacement_at_the_conditional_estimate():
     responses = simulate.rasch(500, 12, design="sampled", p=0.7, seed=2).responses
     fit = ConditionalRasch().fit(responses)

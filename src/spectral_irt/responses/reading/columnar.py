@@ -11,6 +11,7 @@ from spectral_irt.responses.reading.arrow_names import arrow_names
 from spectral_irt.responses.reading.files import File
 from spectral_irt.responses.reading.numbering import is_loose
 from spectral_irt.responses.reading.tabular import (
+    DAMAGED,
     HEAD_COLUMNS,
     HEAD_ROWS,
     Pieces,
@@ -21,14 +22,22 @@ from spectral_irt.responses.reading.tabular import (
     rows_in_a_piece,
 )
 
+ELSEWHERE = (
+    "Check the address, and the credentials, which polars takes from the environment (AWS_ACCESS_KEY_ID and the like) "
+    "or from the configuration of the store's own program."
+)
+
 
 def open_table(file: File) -> Table:
     """A Parquet or Arrow file as a table."""
-    with polars_errors_named(file.name):
-        if file.family == "arrow":
+    remedy = DAMAGED if file.uri is None else ELSEWHERE
+    with polars_errors_named(file.name, remedy):
+        if file.family == "arrow" and file.uri is None:
             check_names_differ(file.name, arrow_names(file.path))
-        if file.family == "parquet":
-            lazy = pl.scan_parquet(file.path, glob=False)
+        if file.uri is not None:
+            lazy = pl.scan_parquet(file.uri) if file.family == "parquet" else pl.scan_ipc(file.uri)
+        elif file.family == "parquet":
+            lazy = pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
         elif _is_stream(file):
             lazy = pl.read_ipc_stream(file.path).lazy()
         else:
@@ -42,13 +51,13 @@ def open_table(file: File) -> Table:
     def head(column: int) -> pl.Series:
         if column < first.width:
             return first.to_series(column)
-        with polars_errors_named(file.name):
+        with polars_errors_named(file.name, remedy):
             return lazy.select(pl.nth(column)).head(HEAD_ROWS).collect().to_series()
 
     def pieces(columns: Sequence[int]) -> Pieces:
         size = rows_in_a_piece(len(columns))
         seen = 0
-        with polars_errors_named(file.name):
+        with polars_errors_named(file.name, remedy):
             chosen = lazy.select(pl.nth(list(columns)))
             for batch in chosen.collect_batches(chunk_size=size, maintain_order=True):
                 seen += batch.height

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import importlib
 import os
 from collections.abc import Iterable, Iterator
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spectral_irt.errors import OptionError, ReadError, option
+from spectral_irt.responses.reading.expanding import Found, expand
 from spectral_irt.responses.reading.text_encodings import checked_encoding
 
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ FORMATS = {
     "stata": Format((".dta",), "statistics", b"<stata_d"),
     "packed": Format((".packed",), "packed_files", b"SIRTPACK"),
 }
+STORED = ("parquet", "arrow")  # kinds that are read where they are
 TEXT = ("csv", "json")
 BINARY = ("workbook", "spss", "stata")
 ENCODED = (*TEXT, "spss", "stata")  # kinds whose text may be in one encoding or another
@@ -50,6 +51,8 @@ READABLE = (
     "CSV or TSV (plain, .gz, .zst), Excel (.xlsx, .xls) and OpenDocument (.ods) workbooks, SPSS (.sav), Stata (.dta), "
     "Parquet, Arrow/Feather and JSON lines"
 )
+ENDINGS = tuple(ending for kind in FORMATS.values() for ending in kind.endings)
+ENDINGS += tuple(ending + packed for family in TEXT for ending in FORMATS[family].endings for packed in COMPRESSIONS)
 ZIP, COMPOUND = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"  # how .xlsx and .ods begin, and how .xls does
 
 _FROM_R = "Save it as CSV first; in R: write.csv(data, 'answers.csv', row.names = FALSE)."
@@ -81,6 +84,8 @@ class File:
     encoding: str | None = None
     guessed: bool = False
     called: str | None = None  # in messages, where its own name does not tell it from others
+    uri: str | None = None  # where it is, if not on this machine
+    partitions: tuple[tuple[str, str | None], ...] = ()  # what its folders say about all of its rows
 
     @property
     def name(self) -> str:
@@ -100,7 +105,7 @@ def find_files(
     paths: list[Any] = list(path) if several else [path]  # type: ignore[arg-type]
     if not paths:
         raise ReadError("there is no file to read: the list of paths is empty.")
-    files = [recognize(found) for one in paths for found in _expand(one)]
+    files = [recognized(found) for one in paths for found in expand(one, ENDINGS)]
     families = {file.family: file.name for file in reversed(files)}
     if len(families) > 1:
         shown = " and ".join(f"{name!r} ({family})" for family, name in families.items())
@@ -129,6 +134,10 @@ def open_table(file: File) -> Table:
         return table_of_logs(file, harness.read(file))
     module = importlib.import_module(f"{__package__}.{FORMATS[file.family].module}")
     table: Table = module.open_table(file)
+    if file.partitions:
+        from spectral_irt.responses.reading.partitions import with_partitions
+
+        return with_partitions(table, file.partitions)
     return table
 
 
@@ -160,27 +169,19 @@ def source_name(files: list[File]) -> str:
     return files[0].name if len(files) == 1 else f"{len(files)} files"
 
 
-def _expand(path: Any) -> list[Path]:
-    try:
-        text = os.path.expanduser(os.fspath(path))
-    except TypeError:
-        raise ReadError(
-            f"expected the path of a file, not {type(path).__name__}; for a dataframe use "
-            "spectral_irt.responses_from_frame."
-        ) from None
-    if isinstance(text, bytes):
-        text = os.fsdecode(text)
-    if "://" in text:
-        raise ReadError(f"{text!r} is an address, not a file; download it first.")
-    if not text or "\0" in text:
-        raise ReadError(f"{text!r} is not the name of a file.")
-    # A file may well be called "answers[1].csv": a pattern is only what is no file itself.
-    if not os.path.lexists(text) and glob.has_magic(text):
-        found = sorted(name for name in glob.glob(text, recursive=True) if os.path.isfile(name))
-        if not found:
-            raise ReadError(f"no file matches {text!r}; check the pattern and the directory.")
-        return [Path(name) for name in found]
-    return [Path(text)]
+def recognized(found: Found) -> File:
+    """What kind of file this is; one that is elsewhere is known by its name."""
+    if found.uri is None:
+        file = recognize(found.path)
+    else:
+        family = next((family for family in STORED if found.path.name.lower().endswith(FORMATS[family].endings)), None)
+        if family is None and found.path.suffix:
+            raise ReadError(
+                f"{found.called} is not a Parquet file; from a store only those are read. Copy it to this machine "
+                "first, or write it as Parquet."
+            )
+        file = File(found.path, family or "parquet", None)
+    return replace(file, called=found.called, uri=found.uri, partitions=found.partitions)
 
 
 def recognize(path: Path) -> File:
@@ -241,10 +242,6 @@ def _first_bytes(path: Path) -> bytes:
         raise ReadError(f"there is no file {str(path)!r}; check the name and the directory.{_similar(path)}") from None
     except OSError as error:
         raise ReadError(f"{str(path)!r} cannot be opened: {error.strerror}.") from None
-    if path.is_dir():
-        raise ReadError(
-            f"{str(path)!r} is a directory; name the files in it, for instance {str(path / '*.parquet')!r}."
-        )
     if not path.is_file():
         raise ReadError(f"{str(path)!r} is not an ordinary file and can be read only once; save it to a file first.")
     try:

@@ -90,11 +90,12 @@ _PERSON_WORD = re.compile(
 
 @dataclass(frozen=True)
 class Long:
-    """Positions of the three columns of a long table."""
+    """Positions of the three columns of a long table; and of the one that orders the rows, if it was named."""
 
     user: int
     item: int
     response: int
+    order: int | None = None
 
 
 @dataclass(frozen=True)
@@ -113,7 +114,7 @@ def plain(name: Any) -> str:
 
 def find_layout(table: Table, asked: Asked, items_of_key: Iterable[Any] = ()) -> Long | Wide:
     """How to read the table; an error that says what to pass when that is not clear."""
-    for role in ("user", "item", "response"):
+    for role in ("user", "item", "response", "order_by"):
         position_of(table, role, getattr(asked, role))
     _ignored(table, asked)
     as_items = asked.format == "wide" and asked.orient == "items"
@@ -168,7 +169,7 @@ def _candidates(table: Table, role: str, asked: Asked) -> list[int]:
     if said is not None:
         return [said]
     taken = {position_of(table, other, getattr(asked, other)) for other in ("user", "item", "response")}
-    taken |= _ignored(table, asked)
+    taken |= _ignored(table, asked) | {position_of(table, "order_by", asked.order_by)}
     free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in taken]
     names = {"user": USER_NAMES, "item": ITEM_NAMES, "response": RESPONSE_NAMES}[role]
     found = [k for k, name in free if name in names]
@@ -221,7 +222,7 @@ def _long(table: Table, asked: Asked) -> Long:
         scored = [k for k in found if are_answers(table.head(k))]
         example = table.columns[(scored or found)[0]] if found else ...
         raise ReadError(f"{table.name}: {problem}. Say which one with ", option(role, example), ".")
-    return Long(**chosen)
+    return Long(**chosen, order=position_of(table, "order_by", asked.order_by))
 
 
 def _quoted(table: Table, positions: Iterable[int]) -> str:
@@ -232,6 +233,13 @@ def _quoted(table: Table, positions: Iterable[int]) -> str:
 
 
 def _wide(table: Table, asked: Asked, items_of_key: tuple[Any, ...]) -> Wide:
+    if asked.order_by is not None:
+        raise OptionError(
+            option("order_by", ...),
+            f" is for long tables, with a row per answer, and {table.name} is wide. Leave it out, or say ",
+            option("format", "long"),
+            ".",
+        )
     said = asked.item if asked.orient == "items" and asked.format == "wide" else asked.user
     label, ignored = position_of(table, "user", said), _ignored(table, asked)
     if label in ignored and label is not None:
@@ -244,7 +252,7 @@ def _wide(table: Table, asked: Asked, items_of_key: tuple[Any, ...]) -> Wide:
             option("orient", "items"),
             " if a row is an item; if the columns are items, give them other names.",
         )
-    columns = [k for k in range(len(table.columns)) if k != label and k not in ignored]
+    columns = [k for k in range(len(table.columns) - table.n_added) if k != label and k not in ignored]
     if not columns and ignored:
         raise OptionError(f"{table.name} has no answers beside the columns to ignore, {listed(asked.ignore)}.")
     if not columns:
@@ -270,7 +278,7 @@ def all_columns(table: Table, user: Any, items: Iterable[Any] | None) -> Wide:
 def _label_column(table: Table, asked: Asked, ignored: set[int | None], items_of_key: frozenset[str]) -> int | None:
     """The first column, if it labels the rows; columns that are not items do not count as the first."""
     meant = named(asked.items, table.columns)
-    for k, name in enumerate(table.columns):
+    for k, name in enumerate(table.columns[: len(table.columns) - table.n_added]):
         if k in ignored:
             continue
         if not meant[k] and _labels_rows(table, k, items_of_key):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from spectral_irt.responses.labels import Labels
 from spectral_irt.responses.reading.label_codes import LabelCodes
 from spectral_irt.responses.reading.layout import Long
 from spectral_irt.responses.reading.numbering import check_names, is_whole, labels_of, plain_labels, settled, unnamed
+from spectral_irt.responses.reading.ordering import Clock
 from spectral_irt.responses.reading.tabular import Table
 from spectral_irt.responses.survey import Place
 
@@ -29,6 +30,7 @@ class LongPiece:
     values: pl.Series
     place: Callable[[int], Place]
     done: float  # the share of all rows read with this piece
+    when: NDArray[Any] | None = None  # what orders the rows
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,21 @@ class LongTables:
     def pieces(self) -> Iterator[LongPiece]:
         """The rows in order of arrival, without those that are empty altogether."""
         text = {role: self.is_text(role) for role in ("user", "item")}
+        clock = Clock()
         for number, (table, layout) in enumerate(zip(self.tables, self.layouts, strict=True)):
             start = table.rows_above + 1
-            for frame, done in table.pieces([layout.user, layout.item, layout.response]):
+            columns = [layout.user, layout.item, layout.response]
+            for frame, done in table.pieces(columns if layout.order is None else [*columns, layout.order]):
                 rows: Sequence[int] | NDArray[Any] = range(start, start + frame.height)
                 start += frame.height
-                if all(column.null_count() for column in frame.iter_columns()):
-                    empty = frame.select(pl.all_horizontal(pl.all().is_null())).to_series()
+                if all(frame.to_series(k).null_count() for k in range(3)):
+                    empty = frame.select(pl.all_horizontal(pl.nth(0, 1, 2).is_null())).to_series()
                     rows, frame = np.asarray(rows)[~empty.to_numpy()], frame.filter(~empty)
-                yield self._piece(table, layout, frame, rows, text, (number + done) / len(self.tables))
+                piece = self._piece(table, layout, frame, rows, text, (number + done) / len(self.tables))
+                if layout.order is not None:
+                    where = f"{table.name}: column {str(table.columns[layout.order])!r}"
+                    piece = replace(piece, when=clock.read(frame.to_series(3), where, rows))
+                yield piece
 
     def _piece(
         self,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -53,6 +53,8 @@ def long_responses(data: LongTables, request: Request) -> Responses:
     found = _in_final_codes(pile, user_at, item_at, request, items)
     if isinstance(request.scoring, OrderedScoring):
         rows = joined(list(found))
+        if rows.when is not None:
+            rows = rows.at(np.argsort(rows.when, kind="stable"))
         ordered = coded_responses(rows.person, rows.slots, users, items, request.duplicates, request.source)
         return replace(ordered, frame_kind=request.frame_kind)
     counts, store, repeats, blocks = _counts(pile, user_at), BlockStore(), Repeats(), []
@@ -82,6 +84,7 @@ class Coded(NamedTuple):
     code: NDArray[np.int32]
     options: NDArray[np.uint8] | None
     values: NDArray[np.float64] | None
+    when: NDArray[Any] | None
 
 
 class _Clerk:
@@ -96,11 +99,12 @@ class _Clerk:
     def coded(self, piece: LongPiece, survey: Survey) -> Coded:
         answers = survey.answers(piece.values, piece.place)
         person, item = answers.of(piece.users), answers.of(piece.items)
+        when = None if piece.when is None else answers.of(piece.when)
         if self._later:
-            return Coded(person, item, None, np.asarray(answers.values, dtype=np.float64))
+            return Coded(person, item, None, np.asarray(answers.values, dtype=np.float64), when)
         right = self.scoring.right(answers.values, items=item, users=person, keys=self._keys.by_code())
         options = None if self.options is None else self.options.codes(answers.values, right)  # type: ignore[arg-type]
-        return Coded(person, 2 * item + ~right, options, None)
+        return Coded(person, 2 * item + ~right, options, None, when)
 
 
 @dataclass
@@ -129,13 +133,14 @@ def _in_final_codes(
         piece = Coded(*columns)  # type: ignore[arg-type]
         person = user_at[piece.person]
         if slot_at is not None:
-            yield Rows(person, slot_at[piece.code], piece.options)
+            yield Rows(person, slot_at[piece.code], piece.options, piece.when)
             continue
         item = item_at[piece.code]
         if isinstance(scoring, OrderedScoring):
-            yield Rows(person, scoring.codes(piece.values, item, items, request.source).astype(np.int32))
+            slots = scoring.codes(piece.values, item, items, request.source).astype(np.int32)
         else:
-            yield Rows(person, 2 * item + ~scoring.right(piece.values, items=item, users=person, means=means))
+            slots = 2 * item + ~scoring.right(piece.values, items=item, users=person, means=means)
+        yield Rows(person, slots, None, piece.when)
 
 
 def _slot_positions(item_at: NDArray[np.int32]) -> NDArray[np.int32]:

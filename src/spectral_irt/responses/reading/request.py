@@ -21,6 +21,7 @@ class Asked:
     orient: str = "users"
     ignore: tuple[Any, ...] = ()
     items: tuple[Any, ...] = ()
+    order_by: Any = None
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from spectral_irt.errors import ReadError, SpectralIrtError, listed
+from spectral_irt.errors import ReadError, SpectralIrtError, listed, printable
 from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.reading.numbering import is_loose
 
@@ -58,6 +58,8 @@ class Table:
         Rows of the sheet above the first row here, the header among them, where people count those too (workbooks).
     notes : tuple of findings
         What there is to say about how the file was read.
+    n_added : int
+        How many of the columns, the last ones, stand in no file but in the names of folders; they are never items.
     """
 
     name: str
@@ -72,10 +74,14 @@ class Table:
     people: Callable[[Asked, Iterable[Any]], Rows | None] | None = None
     rows_above: int = 0
     notes: tuple[Finding, ...] = ()
+    n_added: int = 0
+
+
+DAMAGED = "It is probably damaged or cut short; write or fetch it again."
 
 
 @contextmanager
-def polars_errors_named(name: str) -> Iterator[None]:
+def polars_errors_named(name: str, remedy: str = DAMAGED) -> Iterator[None]:
     """No polars exception reaches the user: it becomes a sentence about the file."""
     try:
         yield
@@ -83,9 +89,7 @@ def polars_errors_named(name: str) -> Iterator[None]:
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0].split(": Error {")[0].rstrip(".")
-        raise ReadError(
-            f"{name} cannot be read: {reason}. It is probably damaged or cut short; write or fetch it again."
-        ) from None
+        raise ReadError(f"{name} cannot be read: {printable(reason)}. {remedy}") from None
 
 
 def check_names_differ(source: str, names: Sequence[str]) -> None:

@@ -17,7 +17,8 @@ from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, 
 from spectral_irt.responses.block import Ints
 from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.pack import DUPLICATES
-from spectral_irt.responses.reading.files import File, _expand, recognize
+from spectral_irt.responses.reading.expanding import expand
+from spectral_irt.responses.reading.files import ENDINGS, File, recognize
 from spectral_irt.responses.reading.harness.log import Log, chosen_metric, right
 from spectral_irt.responses.reading.harness.recognizing import logs_in, written_by
 from spectral_irt.responses.responses import Responses
@@ -66,7 +67,7 @@ def find_logs(paths: Iterable[Any]) -> list[File] | None:
                     "per_instance_stats.json, details_*.parquet. Name the files, if they are called otherwise."
                 )
         else:
-            found = _expand(one)
+            found = [each.path for each in expand(one, ENDINGS)]
         # Logs of different models are often named alike, in folders that name the model.
         files += [replace(recognize(path), called=str(path)) for path in found]
     unique = list({os.path.realpath(file.path): file for file in files}.values())

@@ -29,7 +29,7 @@ HEAD = 1 << 16
 
 def written_by(file: File) -> ModuleType | None:
     """The reader of the harness that wrote the file, or None."""
-    if file.family not in ("json", "parquet", "eval"):
+    if file.family not in ("json", "parquet", "eval") or file.uri is not None:
         return None
     head = _head(file)
     for name in HARNESSES:

@@ -1,0 +1,375 @@
+"""Answers from folders, addresses, standard input and databases; and which of two answers came first."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from spectral_irt import read
+from spectral_irt.errors import DatabaseError, OptionError, ReadError, SpectralIrtError
+from spectral_irt.responses.reading import expanding
+
+LONG = pl.DataFrame(
+    {"user": ["ann", "ann", "bob", "bob", "cy"], "item": ["q1", "q2", "q1", "q2", "q1"], "response": [1, 0, 0, 1, 1]}
+)
+DENSE = [[1, 0], [0, 1], [1, np.nan]]
+
+
+def check(path: Any = None, **options: Any) -> None:
+    responses = read(path, **options)
+    np.testing.assert_array_equal(responses.to_dense(), DENSE)
+    assert responses.users.tolist() == ["ann", "bob", "cy"]
+    assert responses.items.tolist() == ["q1", "q2"]
+
+
+def complaint(path: Any = None, **options: Any) -> str:
+    with pytest.raises(SpectralIrtError) as error:
+        read(path, **options)
+    return str(error.value)
+
+
+# ------------------------------------------------------------------ folders
+
+
+def test_a_folder_with_partitions(tmp_path: Path) -> None:
+    for item, part in LONG.group_by("item"):
+        folder = tmp_path / f"item={item[0]}"
+        folder.mkdir()
+        part.drop("item").write_parquet(folder / "part-0.parquet")
+    (tmp_path / "_SUCCESS").touch()
+    (tmp_path / "item=q1" / ".part-0.parquet.crc").write_bytes(b"x")
+    check(tmp_path)
+    check(str(tmp_path / "item=*" / "*.parquet"))
+    check(f"file://{tmp_path}")
+
+
+def test_a_partition_without_rows_does_no_harm(tmp_path: Path) -> None:
+    for year, part in (("2023", LONG), ("2024", LONG.clear())):
+        (tmp_path / f"year={year}").mkdir()
+        part.write_parquet(tmp_path / f"year={year}" / "a.parquet")
+    check(tmp_path)
+
+
+def test_folders_name_people_and_are_never_items(tmp_path: Path) -> None:
+    for form in ("a", "b"):
+        (tmp_path / f"form={form}").mkdir()
+        (tmp_path / f"form={form}" / "x.csv").write_text(f"who,q1,q2\n{form}1,1,0\n{form}2,0,1\n")
+    wide = read(tmp_path)
+    assert wide.items.tolist() == ["q1", "q2"]
+    assert wide.users.tolist() == ["a1", "a2", "b1", "b2"]
+    by_form = read(tmp_path, person="form", ignore="who", duplicates="last")
+    assert by_form.users.tolist() == ["a", "b"]
+
+
+def test_files_that_do_not_agree(tmp_path: Path) -> None:
+    LONG.write_parquet(tmp_path / "a.parquet")
+    LONG.rename({"response": "foo"}).write_parquet(tmp_path / "b.parquet")
+    said = complaint(tmp_path)
+    assert "b.parquet" in said
+    assert "'foo'" in said
+    LONG.with_columns(pl.lit("x").alias("response")).write_parquet(tmp_path / "b.parquet")
+    assert "b.parquet: column 'response', row 1 holds 'x'" in complaint(tmp_path)
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed"])
+def test_a_damaged_file_in_the_middle_of_a_set(tmp_path: Path, damage: str) -> None:
+    for name in "abc":
+        LONG.with_columns(pl.col("user") + name).write_parquet(tmp_path / f"{name}.parquet")
+    whole = (tmp_path / "b.parquet").read_bytes()
+    (tmp_path / "b.parquet").write_bytes(whole[:-9] if damage == "cut" else whole[:4] + bytes(60) + whole[64:])
+    assert "b.parquet cannot be read" in complaint(tmp_path)
+
+
+# ------------------------------------------------------------------ addresses
+
+
+class Store(BaseHTTPRequestHandler):
+    """As much of a store as polars asks for to read one object."""
+
+    content = b""
+
+    def do_HEAD(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(self.content)))
+        self.send_header("Last-Modified", "Mon, 16 Nov 2026 10:00:00 GMT")
+        self.send_header("ETag", '"x"')
+        self.end_headers()
+
+    def do_GET(self) -> None:
+        if "/bucket/a.parquet" not in self.path:
+            self.send_error(403, "Forbidden")
+            return
+        start, stop = 0, len(self.content)
+        asked = self.headers.get("Range")
+        if asked:
+            first, last = asked.removeprefix("bytes=").split("-")
+            start = int(first) if first else max(stop - int(last), 0)
+            stop = int(last) + 1 if first and last else stop
+        part = self.content[start:stop]
+        self.send_response(206 if asked else 200)
+        self.send_header("Content-Range", f"bytes {start}-{stop - 1}/{len(self.content)}")
+        self.send_header("Content-Length", str(len(part)))
+        self.send_header("Last-Modified", "Mon, 16 Nov 2026 10:00:00 GMT")
+        self.send_header("ETag", '"x"')
+        self.end_headers()
+        self.wfile.write(part)
+
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+class Site(SimpleHTTPRequestHandler):
+    def log_message(self, *arguments: Any) -> None:
+        pass
+
+
+def serve(handler: Any) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[str]:
+    yield from serve(partial(Site, directory=str(tmp_path)))
+
+
+def test_a_file_from_a_site(tmp_path: Path, site: str) -> None:
+    LONG.write_csv(tmp_path / "a.csv")
+    LONG.write_parquet(tmp_path / "a.parquet")
+    check(f"{site}/a.csv")
+    check([f"{site}/a.parquet"])
+    said = complaint(f"{site}/b.csv?token=secret")
+    assert "the server says 404" in said
+    assert "secret" not in said
+    assert "cannot be fetched" in complaint("http://127.0.0.1:1/a.csv")
+
+
+@pytest.mark.slow
+def test_a_file_from_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = io.BytesIO()
+    LONG.write_parquet(content)
+    stand_in = serve(type("Filled", (Store,), {"content": content.getvalue()}))
+    settings = {"ENDPOINT_URL": next(stand_in), "ALLOW_HTTP": "true", "REGION": "none", "EC2_METADATA_DISABLED": "true"}
+    for name, value in {**settings, "ACCESS_KEY_ID": "me", "SECRET_ACCESS_KEY": "secret"}.items():
+        monkeypatch.setenv(f"AWS_{name}", value)
+    check("s3://bucket/a.parquet")
+    said = complaint("s3://bucket/other.parquet")
+    assert "s3://bucket/other.parquet cannot be read" in said
+    assert "credentials" in said
+    assert "only those are read" in complaint("s3://bucket/a.csv")
+
+
+def test_addresses_of_no_known_kind() -> None:
+    said = complaint("redis://host/a.parquet")
+    assert "an address of an unknown kind" in said
+    assert "s3://" in said
+
+
+# ------------------------------------------------------------------ standard input
+
+
+def written(kind: str) -> bytes:
+    out = io.BytesIO()
+    if kind == "parquet":
+        LONG.write_parquet(out)
+    elif kind == "arrow":
+        LONG.write_ipc(out)
+    elif kind == "stream":
+        LONG.write_ipc_stream(out)
+    elif kind == "json":
+        out.write("\n".join(map(json.dumps, LONG.to_dicts())).encode())
+    else:
+        LONG.write_csv(out)
+    return gzip.compress(out.getvalue()) if kind == "gz" else out.getvalue()
+
+
+@pytest.fixture
+def piped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Any]:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+
+    def pipe(content: bytes) -> None:
+        expanding._standard_input.cache_clear()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    yield pipe
+    expanding._standard_input.cache_clear()
+
+
+@pytest.mark.parametrize("kind", ["csv", "gz", "json", "parquet", "arrow", "stream"])
+def test_standard_input_is_known_by_its_first_bytes(piped: Any, kind: str) -> None:
+    piped(written(kind))
+    check("-")
+    check("-")  # a second time, as a command does that finds ordered answers
+
+
+def test_standard_input_that_says_nothing(piped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    piped(b"")
+    assert "standard input is empty" in complaint("-")
+    piped(b"user,item,response\n")
+    assert "standard input has a header but no rows" in complaint("-")
+    expanding._standard_input.cache_clear()
+    monkeypatch.setattr(sys, "stdin", None)
+    assert "closed" in complaint("-")
+
+
+@pytest.mark.slow
+def test_nothing_is_left_of_standard_input(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "spectral_irt", "check", "-"]
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    for content, code in ((written("csv"), 0), (b"user,item,response\nann,q1,7\n", 2), (b"", 2)):
+        done = subprocess.run(command, input=content, capture_output=True, env=environment, check=False)
+        assert done.returncode == code, done.stderr
+        assert list(tmp_path.iterdir()) == []
+
+
+# ------------------------------------------------------------------ databases
+
+QUERY = "SELECT user, item, response FROM answers"
+
+
+@pytest.fixture
+def sqlite(tmp_path: Path) -> str:
+    pytest.importorskip("adbc_driver_sqlite")
+    file = tmp_path / "school.db"
+    with sqlite3.connect(file) as connection:
+        connection.execute("CREATE TABLE answers (user TEXT, item TEXT, response INTEGER, stamp TEXT)")
+        rows = [(*row, f"2024-01-{9 - k:02d}") for k, row in enumerate(LONG.rows())]
+        connection.executemany("INSERT INTO answers VALUES (?, ?, ?, ?)", rows)
+    connection.close()
+    return f"sqlite:{file}"
+
+
+def test_a_query_of_sqlite(sqlite: str) -> None:
+    check(sql=QUERY, database=sqlite)
+    check(sql=QUERY, database=sqlite.replace("sqlite:", "sqlite://"))
+    check(sql=QUERY, database=sqlite.removeprefix("sqlite:"))
+    assert read(sql=QUERY, database=sqlite).source == "the query"
+
+
+def test_a_query_of_duckdb(tmp_path: Path) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    file = tmp_path / "school.duckdb"
+    connection = duckdb.connect(str(file))
+    frame = LONG.to_arrow()  # noqa: F841  # DuckDB finds it by its name
+    connection.execute("CREATE TABLE answers AS SELECT * FROM frame")
+    connection.close()
+    check(sql='SELECT "user", item, response FROM answers', database=f"duckdb:{file}")
+
+
+def test_queries_that_do_not_give_answers(sqlite: str, tmp_path: Path) -> None:
+    assert "no column seems to hold the response; the columns are 'user', 'item'" in complaint(
+        sql="SELECT user, item FROM answers", database=sqlite, format="long"
+    )
+    assert "gives no rows" in complaint(sql=QUERY + " WHERE item = 'q9'", database=sqlite)
+    assert "the query failed" in complaint(sql="SELECT nonsense FROM answers", database=sqlite)
+    assert "the query: column 'response', row 2 holds 2" in complaint(
+        sql=f"SELECT user, item, 2 * (item = 'q2') AS response FROM ({QUERY})", database=sqlite
+    )
+    assert "there is no database" in complaint(sql=QUERY, database=f"sqlite:{tmp_path / 'other.db'}")
+    assert not (tmp_path / "other.db").exists()
+    assert "needs database=" in complaint(sql=QUERY)
+    assert "needs sql=" in complaint(database=sqlite)
+    assert "instead of a file" in complaint("a.csv", sql=QUERY, database=sqlite)
+    assert "there is nothing to read" in complaint()
+    with pytest.raises(OptionError, match="'oracle://me@host/db', which is not the address"):
+        read(sql=QUERY, database="oracle://me:secret@host/db")
+
+
+def test_a_server_that_is_not_there() -> None:
+    pytest.importorskip("adbc_driver_postgresql")
+    with pytest.raises(DatabaseError, match=r"postgresql://me@127\.0\.0\.1:1/db: cannot connect") as error:
+        read(sql=QUERY, database="postgresql://me:secret@127.0.0.1:1/db")
+    assert "secret" not in str(error.value)
+
+
+def test_a_driver_that_is_not_there(sqlite: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "adbc_driver_sqlite.dbapi", None)
+    assert 'pip install "spectral-irt[database]"' in complaint(sql=QUERY, database=sqlite)
+
+
+@pytest.mark.slow
+def test_a_query_of_postgres(tmp_path: Path) -> None:
+    pgserver = pytest.importorskip("pgserver")
+    server = pgserver.get_server(tmp_path / "server")
+    try:
+        server.psql("CREATE TABLE answers (person text, item text, response numeric);")
+        values = ", ".join(f"('{u}', '{i}', {r})" for u, i, r in LONG.rows())
+        server.psql(f"INSERT INTO answers VALUES {values};")
+        check(sql="SELECT person, item, response FROM answers", database=server.get_uri())
+    finally:
+        server.cleanup()
+
+
+# ------------------------------------------------------------------ by time
+
+TIMES = {
+    "dates": ["2024-05-02", "2024-05-01", "2024-04-30"],
+    "times": ["2024-05-01 10:00:01", "2024-05-01T10:00:00.5", "2024-05-01 09:59"],
+    "zones": ["2024-05-01T10:00:00+00:00", "2024-05-01T11:30:00+02:00", "2024-05-01T09:00:00Z"],
+    "numbers": ["10", "9.5", "-1"],
+}
+
+
+def repeated(when: list[Any]) -> pl.DataFrame:
+    return pl.DataFrame(
+        {"user": ["a", "a", "a", "b"], "item": ["q"] * 4, "response": [0, 1, 0, 1], "when": [*when, when[0]]}
+    )
+
+
+@pytest.mark.parametrize("kind", TIMES)
+def test_the_first_answer_by_time(tmp_path: Path, kind: str) -> None:
+    frame = repeated(TIMES[kind])
+    frame.write_csv(tmp_path / "a.csv")
+    for duplicates, rows in (("first", (2,)), ("last", (0,))):
+        for order in ([0, 1, 2, 3], [1, 0, 2, 3], [2, 3, 1, 0]):
+            shuffled = frame[order].with_columns(response=pl.Series([int(k in rows) for k in order]))
+            shuffled.write_csv(tmp_path / "a.csv")
+            found = read(tmp_path / "a.csv", duplicates=duplicates, order_by="when")
+            assert found.to_dense()[0, 0] == 1
+
+
+def test_typed_times_in_several_files_and_equal_ones(tmp_path: Path) -> None:
+    stamps = pl.Series(["2024-05-02", "2024-05-01", "2024-05-01", "2024-05-09"]).str.to_datetime()
+    frame = repeated(TIMES["dates"]).with_columns(when=stamps)
+    frame[:2].write_parquet(tmp_path / "b.parquet")
+    frame[2:].write_parquet(tmp_path / "a.parquet")  # read first
+    last = read(tmp_path, duplicates="last", order_by="when")
+    first = read(tmp_path, duplicates="first", order_by="when")  # equal times: as they come
+    assert (last.to_dense()[0, 0], first.to_dense()[0, 0]) == (0, 0)
+    backwards = read([tmp_path / "b.parquet", tmp_path / "a.parquet"], duplicates="first", order_by="when")
+    assert backwards.to_dense()[0, 0] == 1
+
+
+def test_orders_that_make_no_sense(tmp_path: Path) -> None:
+    file = tmp_path / "a.csv"
+    repeated(["2024-05-02", "", "2024-05-01"]).write_csv(file)
+    assert "column 'when', row 2 is empty" in complaint(file, duplicates="first", order_by="when")
+    repeated(["2024-05-02", "2024-05-01", "soon"]).write_csv(file)
+    assert "row 3 holds 'soon', which is neither" in complaint(file, duplicates="first", order_by="when")
+    assert "no column 'time' for order_by" in complaint(file, duplicates="first", order_by="time")
+    assert "say duplicates=" in complaint(file, order_by="when")
+    wide = tmp_path / "wide.csv"
+    wide.write_text("who,q1,q2,when\na,1,0,3\na,0,1,4\n")
+    with pytest.raises(OptionError, match="is for long tables"):
+        read(wide, duplicates="first", order_by="when")
+    with pytest.raises(ReadError):
+        read(tmp_path / "nothing.csv", duplicates="first", order_by="when")
