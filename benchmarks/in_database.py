@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 import numpy as np
+import polars as pl
 
 import spectral_irt as si
 
@@ -56,10 +57,10 @@ def main() -> None:
 
 def draw(file: Path, difficulty: np.ndarray, n: int) -> None:
     with duckdb.connect(str(file)) as connection:
-        connection.execute("SELECT setseed(0.5)")
-        connection.register("given", {"i": np.arange(len(difficulty)), "b": difficulty})
-        connection.execute("CREATE TABLE items AS SELECT * FROM given")
-        connection.execute(DRAW.format(m=N_ITEMS, n=n, per=PER_PERSON))
+        connection.execute("SELECT setseed(0.5)").fetchall()
+        connection.register("given", pl.DataFrame({"i": range(len(difficulty)), "b": difficulty}).to_arrow())
+        connection.execute("CREATE TABLE items AS SELECT * FROM given").fetchall()
+        connection.execute(DRAW.format(m=N_ITEMS, n=n, per=PER_PERSON)).fetchall()
 
 
 def cpu() -> float:

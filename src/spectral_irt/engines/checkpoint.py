@@ -168,6 +168,9 @@ class CheckpointEngine(Engine):
     def keep(self, part: Any) -> Any:
         return self.inner.keep(part)
 
+    def fetch(self, parts: Sequence[Any]) -> tuple[Any, ...]:
+        return self.inner.fetch(parts)
+
     def reserve(self, persons: int, items: int) -> None:
         self.inner.reserve(persons, items)
 

@@ -111,6 +111,11 @@ def check_ordered(responses: OrderedResponses) -> None:
             f"{responses.source}: there is a single item, {listed(responses.items)}, and nothing to compare it with. A "
             "calibration needs two items or more."
         )
+    if responses.n_users < 2:
+        raise DesignError(
+            f"{responses.source}: there is a single person, {listed(responses.users)}, and a calibration needs two or "
+            "more who answered differently."
+        )
     if not responses.mixed.any():
         raise DesignError(
             f"{responses.source}: nobody answered two items with a score between the lowest and the highest, so no "

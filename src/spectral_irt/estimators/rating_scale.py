@@ -267,6 +267,11 @@ def scalable(responses: OrderedResponses) -> tuple[NDArray[np.bool_], NDArray[An
     found = examine_ordered(responses)
     status = found.item_status()
     kept = ~np.isin(status, ("no responses", "all right", "all wrong", "no information"))
+    if kept.sum() < 2:
+        raise DesignError(
+            f"{responses.source}: fewer than two items have answers in different categories by people who can tell "
+            "them apart, so there is nothing to compare."
+        )
     status[status == "empty category"] = "ok"  # the other items of the scale tell where its thresholds lie
     findings = tuple(f for f in found.findings if f.code not in ("empty_categories", "disconnected"))
     return kept, status, findings

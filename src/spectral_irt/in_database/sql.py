@@ -57,6 +57,12 @@ WHERE NOT response IS NULL
 PAIRS = """
 SELECT COUNT(*) AS n, COUNT(DISTINCT CAST(person AS BIGINT) * :m + item) AS n_different FROM :answers
 """
+PAIRS_BY_BITS = """
+SELECT CAST(SUM(n) AS BIGINT) AS n, CAST(SUM(n_items) AS BIGINT) AS n_different
+FROM (
+  SELECT COUNT(*) AS n, BIT_COUNT(BITSTRING_AGG(item, 0, :m)) AS n_items FROM :answers GROUP BY person
+) AS each_person
+"""
 TWICE = """
 SELECT who.label AS person, what.label AS item, t.n AS n
 FROM (SELECT person, item, COUNT(*) AS n FROM :answers GROUP BY person, item HAVING COUNT(*) > 1) AS t

@@ -101,6 +101,30 @@ def test_the_cluster_dies(cluster: Any) -> None:
 
 
 @pytest.mark.slow
+def test_a_checkpoint_resumes_elsewhere(cluster: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The cluster dies in the middle of a fit, and this process ends it."""
+    answers = si.simulate.rasch(200, 12, seed=2).responses
+    expected = si.SpectralRasch().fit(answers)
+    engine = connect(cluster.scheduler_address)
+    there, usual, sums = answers.using(engine), dask.DaskEngine.sum, []
+
+    def dies(self: Any, *args: Any, **more: Any) -> Any:
+        sums.append(args[0])
+        if len(sums) == 8:
+            cluster.close()
+        return usual(self, *args, **more)
+
+    monkeypatch.setattr(dask.DaskEngine, "sum", dies)
+    with pytest.raises(ClusterError):
+        si.SpectralRasch().fit(there, checkpoint=tmp_path / "kept")
+    engine.close()
+    assert (tmp_path / "kept").is_dir()
+    resumed = si.SpectralRasch().fit(answers, checkpoint=tmp_path / "kept")
+    np.testing.assert_allclose(resumed.difficulty_, expected.difficulty_, rtol=0, atol=1e-12)
+    assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.slow
 def test_the_workers_die(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask, "WORKERS_WITHIN", 1.0)
     monkeypatch.setattr(dask, "LOOKS_EVERY", 0.3)
