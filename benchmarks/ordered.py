@@ -1,6 +1,6 @@
-"""Ordered answers: error of the chain on thresholds against its rivals, its intervals, and its speed.
+"""Ordered answers: error of the landed estimate and of the chain against their rivals, intervals, and speed.
 
-    python benchmarks/ordered.py [--replicates 40] [--parts rate,efficiency,coverage,fit,speed]
+    python benchmarks/ordered.py [--replicates 40] [--parts rate,efficiency,coverage,designs,fit,speed]
 
 Thresholds are standard normal and independent ("normal") or a logit apart around a normal location ("steps"), drawn
 once for a setting; people and answers are new in every replicate. Errors in brackets are standard errors over
@@ -20,6 +20,7 @@ from spectral_irt.errors import DesignError
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
+from spectral_irt.responses.ordered_arrays import ordered_from_wide
 
 RATE = {
     "10 items, 4 categories, complete": (10, 3, {}, (500, 2000, 8000)),
@@ -29,7 +30,8 @@ EFFICIENCY = {"8 items, 3 categories": (8, 2), "8 items, 4 categories": (8, 3), 
 PEOPLE = 800  # of the efficiency and coverage settings
 
 CHAINS = {
-    "joint, ability": lambda: SpectralPartialCredit(regularization=0, se="none"),
+    "landed": lambda: SpectralPartialCredit(regularization=0, se="none"),
+    "joint, ability": lambda: SpectralPartialCredit(regularization=0, refine=False, se="none"),
     "joint, persons": lambda: SpectralPartialCredit(weighting="persons", regularization=0, se="none"),
     "two-phase": lambda: SpectralPartialCredit(method="two-phase"),
 }
@@ -145,32 +147,142 @@ def coverage(replicates: int) -> None:
         print(f"  {one}: coverage {np.mean(inside[one]):.3f}, efficiency {share:.3f}")
 
 
+def vertical(seed: int, people: int = 200) -> tuple[np.ndarray, np.ndarray]:
+    """Five grades of 12 items with 4 common to neighbors; people are as able as the items of their grade are hard."""
+    rng = np.random.default_rng(seed)
+    level = np.concatenate([np.repeat(1.2 * np.arange(5), 12), np.repeat(1.2 * np.arange(4) + 0.6, 4)])
+    beta = level[:, None] + 0.7 * rng.normal(size=(76, 1)) + np.array([-1.0, 0, 1.0]) + 0.3 * rng.normal(size=(76, 3))
+    table = np.full((5 * people, 76), np.nan)
+    for g in range(5):
+        mine = [*range(12 * g, 12 * g + 12), *(60 + 4 * h + k for h in (g - 1, g) if 0 <= h < 4 for k in range(4))]
+        table[g * people : (g + 1) * people, mine] = answers(rng, rng.normal(1.2 * g, 1, people), beta[mine])
+    return table, beta
+
+
+def targeted(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Three booklets of 20 of 40 items, the harder the abler the people."""
+    rng = np.random.default_rng(seed)
+    beta = np.sort(rng.normal(0, 1.3, 40))[:, None] + np.array([-0.8, 0.8]) + 0.3 * rng.normal(size=(40, 2))
+    theta = rng.normal(0, 1.3, 900)
+    table = answers(rng, theta, beta)
+    first = np.digitize(theta + 0.5 * rng.normal(size=900), [-0.6, 0.6]) * 10
+    for person, start in enumerate(first):
+        table[person, :start] = table[person, start + 20 :] = np.nan
+    return table, beta
+
+
+def thin(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Fifteen items that 500 people answered, five that 10 did."""
+    rng = np.random.default_rng(seed)
+    beta = rng.normal(size=(20, 1)) + np.array([-0.8, 0.8]) + 0.3 * rng.normal(size=(20, 2))
+    table = answers(rng, rng.normal(size=500), beta)
+    for item in range(15, 20):
+        table[rng.permutation(500)[10:], item] = np.nan
+    return table, beta
+
+
+def popular(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sixty items of which the first are seen by all, the last by one person in thirty."""
+    rng = np.random.default_rng(seed)
+    beta = rng.normal(size=(60, 1)) + np.array([-0.8, 0.8]) + 0.3 * rng.normal(size=(60, 2))
+    table = answers(rng, rng.normal(size=800), beta)
+    table[rng.random(table.shape) > (1 + np.arange(60)) ** -0.8] = np.nan
+    return table, beta
+
+
+def disordered(seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Thresholds without regard to their order, in items with 2 to 5 categories."""
+    rng = np.random.default_rng(seed)
+    beta = rng.normal(size=(16, 4))
+    for item in range(16):
+        beta[item, 1 + item % 4 :] = np.nan
+    return answers(rng, rng.normal(size=600), beta), beta
+
+
+def answers(rng: np.random.Generator, theta: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """Categories of the partial credit model; NaN thresholds are none."""
+    cumulated = np.cumsum(np.where(np.isfinite(beta), beta, np.inf), axis=1)
+    log = np.concatenate(
+        [np.zeros((len(theta), len(beta), 1)), np.arange(1, beta.shape[1] + 1) * theta[:, None, None] - cumulated], 2
+    )
+    p = np.exp(log - log.max(axis=2, keepdims=True))
+    total = np.cumsum(p / p.sum(axis=2, keepdims=True), axis=2)
+    return (rng.random((*total.shape[:2], 1)) > total).sum(axis=2).astype(float)
+
+
+DESIGNS = {
+    "five grades with common items": vertical,
+    "targeted booklets": targeted,
+    "five items with 10 answers": thin,
+    "popular and rare items": popular,
+    "out of order, 2 to 5 categories": disordered,
+}
+
+
+def designs(replicates: int) -> None:
+    print(
+        "\nhard designs, default estimate: error, coverage of 95% intervals (thresholds, locations), slope on the truth"
+    )
+    for name, make in DESIGNS.items():
+        found = []
+        for seed in range(replicates):
+            table, beta = make(seed)
+            responses = ordered_from_wide(table, unused="keep" if np.isfinite(beta).all() else "collapse")
+            if not np.array_equal(responses.n_thresholds, np.isfinite(beta).sum(axis=1)):
+                continue  # of items with different categories, one that nobody used is not known to be there
+            fit = fitted(SpectralPartialCredit, responses)
+            where = np.nanmean(beta, axis=1)
+            zero = where[np.isfinite(fit.difficulty_)].mean()
+            away = fit.thresholds_ - beta[np.isfinite(beta)] + zero
+            moved = fit.difficulty_ - where + zero
+            found.append(
+                (
+                    np.sqrt(np.nanmean(away**2)),
+                    np.mean(np.abs(away) < 1.96 * fit.threshold_se_),
+                    np.mean(np.abs(moved) < 1.96 * fit.se_),
+                    np.polyfit(where, fit.difficulty_, 1)[0],
+                )
+            )
+        error, thresholds, locations, slope = np.mean(found, axis=0)
+        print(f"{name}: {error:.3f}; {thresholds:.3f}, {locations:.3f}; {slope:.3f} ({len(found)} replicates)")
+
+
+def fit(replicates: int) -> None:
+    print("\nconditional infit of items under the model: mean, standard deviation")
+    for name, (items, k) in EFFICIENCY.items():
+        thresholds, infit = truth("steps", items, k), []
+        for seed in range(replicates):
+            data = simulate.partial_credit(PEOPLE, thresholds=thresholds, seed=seed)
+            study = fitted(SpectralPartialCredit, data.responses).analyse(data.responses)
+            infit.append(study.conditional_statistics().infit)
+        print(f"{name}: {np.nanmean(infit):.3f}, {np.nanstd(infit):.3f}")
+
+
 def speed() -> None:
-    print("\nfive million answers, 2,000 items")
+    print("\nfive million answers, 2,000 items, whole fit with standard errors")
     people, items = 50_000, 2000
     design = {"design": "sampled", "p": 0.05}
     binary = simulate.rasch(people, items, seed=1, **design).responses
     ordered = simulate.partial_credit(people, items, categories=5, seed=1, **design).responses
     print(f"{binary.n_responses:,} right or wrong, {ordered.n_responses:,} in five categories")
-    one = cost(lambda: SpectralRasch(refine=False).fit(binary))
-    landed = cost(lambda: SpectralRasch().fit(binary))
-    many = cost(lambda: SpectralPartialCredit().fit(ordered))
-    print(f"chain, right or wrong: {one.wall:.2f} s ({one.cpu:.2f} CPU)")
-    print(f"chain and landing, right or wrong: {landed.wall:.2f} s ({landed.cpu:.2f} CPU)")
-    print(f"chain, five categories: {many.wall:.2f} s ({many.cpu:.2f} CPU)")
-    print(f"five categories / two, CPU: {many.cpu / one.cpu:.1f}; two with the landing: {many.cpu / landed.cpu:.1f}")
+    one, many = cost(lambda: SpectralRasch().fit(binary)), cost(lambda: SpectralPartialCredit().fit(ordered))
+    print(f"right or wrong: {one.wall:.2f} s ({one.cpu:.2f} CPU)")
+    print(f"five categories: {many.wall:.2f} s ({many.cpu:.2f} CPU)")
+    print(f"five categories / two, CPU: {many.cpu / one.cpu:.1f}")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replicates", type=int, default=40)
-    parser.add_argument("--parts", default="rate,efficiency,coverage,speed")
+    parser.add_argument("--parts", default="rate,efficiency,coverage,designs,fit,speed")
     chosen = parser.parse_args()
     for part in chosen.parts.split(","):
         if part == "speed":
             speed()
         else:
-            {"rate": rate, "efficiency": efficiency, "coverage": coverage}[part](chosen.replicates)
+            {"rate": rate, "efficiency": efficiency, "coverage": coverage, "designs": designs, "fit": fit}[part](
+                chosen.replicates
+            )
 
 
 if __name__ == "__main__":

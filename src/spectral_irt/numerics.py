@@ -154,19 +154,27 @@ Operator = Callable[[Floats], Floats]
 
 
 def conjugate_gradients(
-    apply: Operator, diagonal: Floats, b: Floats, *, tol: float, most: int = 2000, centered: bool = True
+    apply: Operator, diagonal: Floats | Operator, b: Floats, *, tol: float, most: int = 2000, centered: bool = True
 ) -> tuple[Floats, int]:
     """x with H x = b, and the steps taken, for a symmetric H.
 
-    `centered`: H maps constants to zero, and x has mean zero. Preconditioned by the diagonal; where that is 0, x is.
+    `centered`: H maps constants to zero, and x has mean zero. Preconditioned by the diagonal, and where that is 0, x
+    is; or by any rough inverse of H.
     One right-hand side or the columns of many, which share their passes. Stops when the energy r' D^-1 r of the
     residual has shrunk by tol^2, or after `most` steps.
     """
-    inverse = np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=diagonal > 0)
-    inverse = inverse if b.ndim == 1 else inverse[:, None]
+    if callable(diagonal):
+        condition = diagonal
+    else:
+        inverse = np.divide(1.0, diagonal, out=np.zeros(len(diagonal)), where=diagonal > 0)
+        inverse = inverse if b.ndim == 1 else inverse[:, None]
+
+        def condition(r: Floats) -> Floats:
+            return inverse * r
+
     x = np.zeros_like(b)
     r = b - b.mean(axis=0) if centered else b.copy()
-    z = inverse * r
+    z = condition(r)
     direction = z
     energy = (r * z).sum(axis=0)
     goal = tol**2 * energy
@@ -176,7 +184,7 @@ def conjugate_gradients(
         length = _over(energy, (direction * image).sum(axis=0))
         x = x + length * direction
         r = r - length * image
-        z = inverse * r
+        z = condition(r)
         last, energy = energy, (r * z).sum(axis=0)
         direction = z + _over(energy, last) * direction
         steps += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Never
 
 import numpy as np
@@ -160,6 +159,3 @@ class OrderedCalibration(Calibration):
             "se_ml": se_ml,
         }
         return make_table(columns, self.frame_kind)
-
-    def save(self, folder: str | Path) -> Never:
-        raise OptionError("a bank keeps items that are right or wrong, and these have several thresholds.")

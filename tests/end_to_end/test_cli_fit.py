@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -50,7 +51,8 @@ def test_fit_json_says_what_was_done(cli: Cli, lsat: Path) -> None:
     assert record["estimator"] == "spectral"
     assert record["settings"]["weighting"] == "users"
     assert record["settings"]["threads"] == 1
-    assert record["input"] == {"source": "lsat.csv", "files": [str(lsat)], "reading": {}}
+    digests = {str(lsat): "sha256:" + hashlib.sha256(lsat.read_bytes()).hexdigest()}
+    assert record["input"] == {"source": "lsat.csv", "files": [str(lsat)], "digests": digests, "reading": {}}
     assert record["counts"] == {
         "users": 1000,
         "items": 5,

@@ -114,7 +114,7 @@ def test_the_paper_has_pairs_to_which_its_rule_applies(cli: Cli, tmp_path: Path)
 
 def test_check_takes_every_option_of_fit(cli: Cli, tmp_path: Path) -> None:
     names = {name: {flag for one in command_named(name).params for flag in one.opts} for name in ("fit", "check")}
-    assert names["fit"] == names["check"]
+    assert names["fit"] - {"--in-database", "--table"} == names["check"]  # whose tables are not read at all
     (tmp_path / "a.csv").write_text("user,sex,q1,q2,q3\na,f,1,0,0\nb,m,0,1,0\nc,f,1,1,0\nd,m,0,0,1\ne,f,1,0,1\n")
     line = "check a.csv --group sex --estimator cml --threads 1 --no-fit --pfile p.csv -o out --parquet --rank 3"
     before = sorted(tmp_path.rglob("*"))
@@ -188,7 +188,7 @@ def test_paragraphs_of_help_fill_their_lines(cli: Cli, monkeypatch: pytest.Monke
 @pytest.mark.slow
 def test_help_through_a_pipe() -> None:
     done = shell("spectral-irt fit --help | cat")
-    assert done.stdout.startswith("Usage: spectral-irt fit [OPTIONS] FILE...\n")
+    assert done.stdout.startswith("Usage: spectral-irt fit [OPTIONS] [FILE...]\n")
     assert not ARTIFACTS.search(done.stdout)
 
 

@@ -58,7 +58,9 @@ def test_labels_and_reversed_items(fit, tmp_path):
     fit(REFERENCE / "credit6.csv", "--model", "pcm", "-o", tmp_path / "b")
     for name in ("items.csv", "thresholds.csv", "persons.csv"):
         assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
-    assert "does not cover: 'always'" in fit(tmp_path / "survey.csv", "--recode", "never,sometimes,often", code=2)
+    said = " ".join(fit(tmp_path / "survey.csv", "--recode", "never,sometimes,often", code=2).split())
+    assert "column 'q1', row" in said
+    assert "holds 'always', which is not among the labels of the categories, 'never', 'sometimes', 'often'" in said
 
 
 def test_a_workbook_and_pictures(fit, tmp_path):
@@ -95,6 +97,64 @@ def test_a_report(fit, cli, tmp_path):
     assert "answers in ordered categories; their report is written with the fit" in " ".join(done.err.split())
 
 
+def test_groups(fit, tmp_path):
+    """A column of the answers themselves: it is not an item, and its groups are compared."""
+    answers = pl.read_csv(REFERENCE / "scale8.csv")
+    sexes = pl.Series("sex", ["f", "m"] * (len(answers) // 2))
+    moved = (pl.col("q2") + (pl.col("sex") == "m")).clip(0, 4)
+    answers.with_columns(sexes).with_columns(moved.alias("q2")).write_csv(tmp_path / "a.csv")
+    said = " ".join(fit(tmp_path / "a.csv", "--group", "sex", "--scale", "500,100", "-o", tmp_path / "out").split())
+    assert "sex: 1 of 8 items works differently between the groups 'f', 'm': 'q2' is harder for 'f'" in said
+    dif, steps = (pl.read_csv(tmp_path / "out" / f"{name}.csv") for name in ("dif", "dif_thresholds"))
+    assert dif.filter(pl.col("flagged"))["item"].to_list() == ["q2"]
+    assert steps["grouping"].unique().to_list() == ["sex"]
+    assert abs(pl.read_csv(tmp_path / "out" / "persons.csv")["measure"].mean() - 500) < 0.1
+    assert len(pl.read_csv(tmp_path / "out" / "groups.csv")) == 2
+    record = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert record["dif"]["flagged"] == 1
+    assert record["fit_checks"]["shared"]["n_items"] == 8
+
+
+def test_a_bank_scored_updated_linked_and_anchored(fit, cli, tmp_path):
+    answers = pl.read_csv(REFERENCE / "credit6.csv").with_row_index("who")
+    first, second = answers[:200], answers[200:]
+    first.write_csv(tmp_path / "a.csv")
+    second.write_csv(tmp_path / "b.csv")
+    second.drop("q1").write_csv(tmp_path / "c.csv")
+    files = ["--ifile", tmp_path / "i.csv", "--sfile", tmp_path / "s.txt", "--pfile", tmp_path / "p.txt"]
+    said = fit(tmp_path / "a.csv", "--user", "who", "--bank", tmp_path / "bank", *files)
+    assert "s.txt" in said.replace("\n", "")
+    assert "Rasch-Andrich threshold" in (tmp_path / "s.txt").read_text()
+
+    def run(*arguments, code=0):
+        done = cli(*arguments)
+        assert done.code == code, done.err
+        return " ".join((done.out + done.err).split())
+
+    run("score", tmp_path / "b.csv", "--user", "who", "--bank", tmp_path / "bank", "-o", tmp_path / "scored")
+    record = json.loads((tmp_path / "scored" / "score.json").read_text())
+    assert record["counts"]["thresholds"] == 18
+    assert record["reliability"]["alpha"] > 0.5
+    said = run("update", tmp_path / "bank", tmp_path / "b.csv", "--user", "who", "-o", tmp_path / "new")
+    assert "2,400 answers of 400 people to 6 items" in said
+    assert "already" in run("update", tmp_path / "new", tmp_path / "b.csv", "--user", "who", code=2)
+    fit(tmp_path / "c.csv", "--user", "who", "--bank", tmp_path / "other")
+    said = run("link", tmp_path / "bank", tmp_path / "other", "-o", tmp_path / "linked")
+    assert "none of 15 common items" in said or "of 15 common items, beyond" in said
+    fit(tmp_path / "c.csv", "--user", "who", "--anchors", tmp_path / "bank", "-o", tmp_path / "out")
+    items = pl.read_csv(tmp_path / "out" / "items.csv")
+    assert items["status"].to_list() == ["anchored"] * 5
+    assert "--anchors and --bank name the same bank" in fit(
+        tmp_path / "c.csv", "--user", "who", "--anchors", tmp_path / "bank", "--bank", tmp_path / "bank", code=2
+    ).replace("\n", " ")
+    (tmp_path / "x.csv").write_text("who,q1,q2\nann,1,7\nbob,0,1\n")
+    said = run("score", tmp_path / "x.csv", "--bank", tmp_path / "bank", code=2)
+    assert "'ann' answered 'q2' with 7; it has 0, 1, 2, 3" in said
+    words = pl.col("q1", "q2").replace_strict({0: "no", 1: "a little", 2: "quite", 3: "very"})
+    second.select("who", words).write_csv(tmp_path / "w.csv")
+    run("score", tmp_path / "w.csv", "--user", "who", "--bank", tmp_path / "bank", "--recode", "no,a little,quite,very")
+
+
 def test_simulated_answers_come_back(fit, cli, tmp_path):
     """Estimates of the truth that was written: within four standard errors, and with it as their mean."""
     for model in ("pcm", "rsm"):
@@ -122,7 +182,8 @@ def test_what_is_not_for_ordered_answers_is_said(fit, tmp_path):
     for options, words in (
         (["--catsim", tmp_path / "c.csv"], "--catsim is for right and wrong answers"),
         (["--model", "pcm", "-o", tmp_path / "a.xlsx", "--parquet"], "-o names a workbook"),
-        (["--bank", tmp_path / "b"], "--bank is"),
+        (["--model", "rsm", "--anchors", tmp_path / "b"], "--anchors goes with --model pcm"),
+        (["--ifile", tmp_path / "b.doc"], "ends in none of .csv"),
         (["--design", "adaptive"], "--design is for right and wrong answers"),
         (["--model", "pcm", "--threshold", "1"], "--threshold"),
         (["--model", "pcm", "--estimator", "jml"], "estimator is 'jml'"),

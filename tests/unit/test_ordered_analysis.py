@@ -176,7 +176,7 @@ def test_others_are_scored_by_labels_and_codes():
     few = pl.DataFrame(coded[some][:, [2, 0, 3, 1]], schema=["c", "a", "d", "b"])
     again = fit.analyse(few)  # hardly any category is used by all of them, and the items stand in another order
     np.testing.assert_allclose(again.abilities().ability, everyone.abilities().ability[some], atol=1e-9)
-    with pytest.raises(ResponseValueError, match="nobody used when they were calibrated"):
+    with pytest.raises(ResponseValueError, match="nobody used at calibration"):
         fit.analyse(pl.DataFrame({"a": [1, 6], "b": [1, 2], "c": [1, 2], "d": [1, 2]}))
     with pytest.raises(OptionError, match="not in the calibration"):
         fit.analyse(pl.DataFrame({"a": [1, 2], "z": [1, 2]}))
@@ -195,10 +195,6 @@ def test_what_is_for_right_and_wrong_answers_refuses(study):
         study.nothing_of_the_kind  # noqa: B018
     with pytest.raises(OptionError, match="several thresholds"):
         Analysis(study.calibration, study.responses)
-    with pytest.raises(BankError, match="several thresholds"):
-        to_bank(study.calibration, study.responses)
-    with pytest.raises(OptionError, match="right or wrong"):
-        study.calibration.save("anywhere")
     with pytest.raises(OptionError, match="category_probability"):
         study.calibration.probability([0.0])
 
@@ -207,7 +203,7 @@ def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(tmp_path):
     answers = simulate.rasch(300, 4, seed=1).responses
     bank = to_bank(ConditionalRasch().fit(answers), answers)
     ordered = ordered_from_wide(simulate.partial_credit(50, 4, categories=3, seed=1).responses.to_dense())
-    with pytest.raises(ResponseValueError, match="more than two categories"):
+    with pytest.raises(BankError, match="more than two categories"):
         bank.score(ordered)
     with pytest.raises(ResponseValueError, match="more than two categories"):
         ConditionalRasch().fit(answers).analyse(ordered).persons()

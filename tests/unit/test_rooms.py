@@ -51,7 +51,7 @@ DOORS = {
     "estimators/base.py": {"analysis"},
     "estimators/ordered_base.py": {"analysis"},
     "analysis/analysis.py": {"bank", "plots", "report"},
-    "analysis/ordered_analysis.py": {"plots", "report"},
+    "analysis/ordered_analysis.py": {"bank", "plots", "report"},
     "calibration.py": {"bank"},
 }
 

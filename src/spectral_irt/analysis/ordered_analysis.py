@@ -31,6 +31,7 @@ from spectral_irt.tables import Columns
 from spectral_irt.writing import write_each
 
 if TYPE_CHECKING:
+    from spectral_irt.bank.bank import Bank
     from spectral_irt.plots.ordered_plots import OrderedPlots
 
 TABLES = (
@@ -96,6 +97,18 @@ class OrderedAnalysis(OfOrderedItems):
         other.__dict__ = {**self.__dict__, "calibration": self.calibration.replace(scale=scale)}
         return other
 
+    def to_bank(self, salt: Any = None) -> Bank:
+        """A bank of the calibration and of what these responses, which it was fitted to, tell for later updates.
+
+        Parameters
+        ----------
+        salt : bytes or path, optional
+            A secret by which the bank knows people again; see `bank.bank.to_bank`.
+        """
+        from spectral_irt.bank.bank import to_bank
+
+        return to_bank(self.calibration, self.responses, salt)
+
     # ------------------------------------------------------------------------------------------- files
 
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
@@ -138,8 +151,6 @@ class OrderedAnalysis(OfOrderedItems):
         """What was fitted, how, and what came of it."""
         parts = parts or self.parts(writing=True)
         made, prior, scale = self.calibration.provenance, self.calibration.prior, self.calibration.scale
-        counts = counts_of(self.responses)
-        del counts["right"]
         test = self.quick_model_test() if parts.fit else None
         found: dict[str, Any] = {
             **record_head(),
@@ -148,8 +159,7 @@ class OrderedAnalysis(OfOrderedItems):
             "settings": dict(made.settings),
             "input": {"source": self.responses.source},
             "counts": {
-                **counts,
-                "thresholds": self.responses.steps.n_steps,
+                **counts_of(self.responses),
                 "items_with_estimate": int(self.calibration.known.sum()),
                 "items_anchored": int(self.calibration.anchored.sum()),
             },
@@ -169,13 +179,7 @@ class OrderedAnalysis(OfOrderedItems):
             "findings": [finding_record(one) for one in self.findings(parts)],
         }
         if parts.persons:
-            columns = self.person_columns()
-            found["persons"] = persons_record(columns, self.ability)
-            extreme, n, score = columns["extreme"], columns["n"], columns["score"]
-            found["persons"] |= {
-                "all_right": int(np.sum(extreme & (n > 0) & (score > 0))),
-                "all_wrong": int(np.sum(extreme & (score == 0))),
-            }
+            found["persons"] = persons_record(self.person_columns(), self.ability)
             found["reliability"] = self.reliability().to_dict()
         return found
 

@@ -10,7 +10,7 @@ from rich.text import Text
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.analysis.parts import Parts
 from spectral_irt.analysis.summary import SAID, part_lines
-from spectral_irt.display import plain_table, say, show_findings, show_lines
+from spectral_irt.display import plain_table, say, show_findings, show_lines, show_source
 from spectral_irt.errors import printable
 
 MOST_ITEMS = 60  # shown on a terminal; of more, the hardest and the easiest
@@ -21,15 +21,8 @@ METHODS = {"Spectral": "spectral estimate", "Conditional": "CML", "Marginal": "M
 
 def show_ordered(out: Console, study: OrderedAnalysis, parts: Parts, *, times: str = "") -> None:
     """The items, a line for each part of the analysis, how it was done, and the findings."""
-    responses, calibration = study.responses, study.calibration
-    head = Text(printable(responses.source), style="bold")
-    head.append(
-        f"  {responses.n_users:,} {responses.words[0]}, {responses.n_items:,} {responses.words[1]}, "
-        f"{responses.n_responses:,} responses in up to {responses.steps.widest + 1} categories",
-        style="not bold",
-    )
-    say(out, head)
-    say(out)
+    calibration = study.calibration
+    show_source(out, study.responses)
     say(out, _items(study, out.width, fit=parts.fit))
     if calibration.n_items > MOST_ITEMS:
         say(out, Text(f"The {ENDS} hardest and the {ENDS} easiest of {calibration.n_items:,} items.", style="dim"))

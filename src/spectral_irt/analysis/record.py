@@ -22,6 +22,7 @@ from spectral_irt.inference.differential import Differential
 from spectral_irt.inference.hausman import HausmanTest
 from spectral_irt.inference.rao import RaoTest
 from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -102,12 +103,10 @@ def _digest_of_file(file: str, size: int, changed: int) -> str:
 
 def counts_of(responses: Responses) -> dict[str, int]:
     """How much data there is."""
-    return {
-        "users": responses.n_users,
-        "items": responses.n_items,
-        "responses": responses.n_responses,
-        "right": int(responses.item_scores.sum()),
-    }
+    counts = {"users": responses.n_users, "items": responses.n_items, "responses": responses.n_responses}
+    if isinstance(responses, OrderedResponses):
+        return {**counts, "thresholds": responses.steps.n_steps}
+    return {**counts, "right": int(responses.item_scores.sum())}
 
 
 def persons_record(persons: Columns, ability: str) -> dict[str, Any]:
@@ -118,7 +117,7 @@ def persons_record(persons: Columns, ability: str) -> dict[str, Any]:
         "ability": ability,
         "with_ability": len(known),
         "without_answers": int(np.sum(n == 0)),
-        "all_right": int(np.sum((n > 0) & (score == n))),
+        "all_right": int(np.sum((n > 0) & persons["extreme"] & (score > 0))),
         "all_wrong": int(np.sum((n > 0) & (score == 0))),
         "mean": float(known.mean()) if len(known) else None,
         "sd": float(known.std(ddof=1)) if len(known) > 1 else None,

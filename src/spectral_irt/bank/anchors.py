@@ -57,6 +57,7 @@ def as_anchors(anchors: Any) -> Anchors:
         source = "the bank" if isinstance(anchors, Bank) else "the anchors"
         made = calibration_of(anchors)
         placed = on_scale(made.status)
+        placed = placed & (np.asarray(made.n_thresholds) == 1)  # others have no single difficulty
         good, out = made.known & placed, made.labels[made.known & ~placed]
         return Anchors(made.labels[good], made.difficulty[good], made.se[good], made.scale, source, out)
     if isinstance(anchors, Mapping):

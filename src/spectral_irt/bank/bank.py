@@ -157,7 +157,7 @@ class Bank:
         known = self.difficulty[self.known]
         spread = f", difficulty {known.min():.2f} to {known.max():.2f} logits" if len(known) else ""
         counts = f"{self.n_items:,} items, {self.n_users:,} people, {int(self.n.sum()):,} responses"
-        return f"<Bank: {counts}{spread}>"
+        return f"<{type(self).__name__}: {counts}{spread}>"
 
     # ------------------------------------------------------------------------------------- what it holds
 
@@ -356,6 +356,10 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
         again. Without it, the default, the bank keeps nothing about single people. The salt itself is never kept.
     """
     made = calibration_of(calibration)
+    if isinstance(made, OrderedCalibration):
+        from spectral_irt.bank.ordered_bank import ordered_to_bank
+
+        return ordered_to_bank(made, responses, salt)
     secret = Salt.of(salt)
     answers = as_responses(responses, threshold=made.provenance.settings.get("threshold"))
     _check_same(made, answers)
@@ -388,6 +392,10 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
 
 def without_data(made: Calibration) -> Bank:
     """The bank of a calibration alone: updating it goes by what is known of each item, and there is no population."""
+    if isinstance(made, OrderedCalibration):
+        from spectral_irt.bank.ordered_bank import ordered_without_data
+
+        return ordered_without_data(made)
     prior = made.prior
     pull = np.zeros(made.n_items)
     if prior is not None and prior.kind == "virtual item":
@@ -416,16 +424,19 @@ def calibration_of(given: Any) -> Calibration:
     """The calibration itself, or that of a bank or a fitted estimator."""
     if isinstance(given, RaschEstimator):
         given = given._learned
-    if isinstance(given, OrderedCalibration):
-        raise BankError(
-            "items with several thresholds cannot be kept in a bank, linked, or used as anchors; these are for items "
-            "that are right or wrong."
-        )
     if isinstance(given, Calibration):
         return given
     if isinstance(given, Bank):
         return given.calibration
     raise OptionError(f"a calibration, a bank or a fitted estimator is needed here, not a {type(given).__name__}.")
+
+
+def right_or_wrong(made: Calibration) -> Calibration:
+    """The calibration, if all its items are right or wrong; an error otherwise."""
+    if isinstance(made, OrderedCalibration) and not made.steps.binary:
+        several = made.labels[made.steps.counts > 1]
+        raise BankError(f"this is for items that are right or wrong, and {listed(several)} have several thresholds.")
+    return made
 
 
 def evidence_of(responses: Responses, bank: Bank, *, pulled: bool) -> Evidence:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.bank.bank import Bank, calibration_of
+from spectral_irt.bank.bank import Bank, calibration_of, right_or_wrong
 from spectral_irt.bank.exports import catsim_text
 from spectral_irt.bank.naming import readable
 from spectral_irt.errors import BankError, OptionError, listed, option
@@ -237,7 +237,7 @@ def cat_text(items: Any, program: str) -> str:
     JSON list of stimuli with difficulty, discrimination, guessing and slipping. "mirtcat": CSV item, a1, d, g, u, where
     d = -difficulty (`generate.mirt_object`). Items without a difficulty are left out.
     """
-    made = calibration_of(items)
+    made = right_or_wrong(calibration_of(items))
     beta, labels = made.difficulty[made.known], made.labels[made.known]
     if program == "catsim":
         return catsim_text(items)

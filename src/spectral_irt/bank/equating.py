@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.bank.bank import Bank
+from spectral_irt.bank.bank import Bank, calibration_of, right_or_wrong
 from spectral_irt.bank.known_errors import Side
 from spectral_irt.bank.linking import Link, link
 from spectral_irt.calibration import Calibration
@@ -57,6 +57,8 @@ def equate(
     >>> equate(fit, fit).columns()["equated"].round(3).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     """
+    for made in (a, b):
+        right_or_wrong(calibration_of(made))
     found = link(a, b, method) if linked is None else linked
     sides = Side.of(a), Side.of(b)
     forms = _form(sides[0], items_a, "items_a"), _form(sides[1], items_b, "items_b")

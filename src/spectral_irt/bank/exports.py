@@ -1,7 +1,8 @@
 """Tables for other programs: Winsteps' item and person files (IFILE=, PFILE=), and item banks for catsim.
 
-Column names, order, widths and status codes are those of the Winsteps manual (winsteps.com/winman/ifile.htm and
-pfile.htm), so that scripts which read Winsteps' files read these. All functions take plain columns, arrays by name.
+Column names, order, widths and status codes are those of the Winsteps manual (winsteps.com/winman/ifile.htm,
+pfile.htm and sfile.htm), so that scripts which read Winsteps' files read these. All functions take plain columns,
+arrays by name.
 """
 
 from __future__ import annotations
@@ -15,17 +16,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.bank.bank import Bank, calibration_of
+from spectral_irt.bank.bank import Bank, calibration_of, right_or_wrong
 from spectral_irt.bank.naming import readable
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import OptionError, OutputError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.labels import positions
 from spectral_irt.spreadsheet import guarded
 
 Columns = Mapping[str, NDArray[Any]]
 STYLES = ("csv", "tab", "fixed")
+WINSTEPS_STYLES = {".csv": "csv", ".tsv": "tab", ".tab": "tab", ".txt": "fixed"}
 
 # Name, width and decimals of each column in a file of fixed columns. The expected correlation (PTME-E) and what stands
 # after it are in the files of Winsteps 3.70 and later.
@@ -108,7 +111,8 @@ def pfile(persons: Any, fit: Any = None, *, scale: Scale | None = None, wle: boo
     """
     own = columns_of(persons)
     n, score = own["n"], own["score"]
-    status = np.select([n == 0, score == n, score == 0], [NOTHING, HIGHEST, LOWEST], ESTIMATED)
+    top = own["extreme"] & (score > 0) if "extreme" in own else score == n
+    status = np.select([n == 0, top, score == 0], [NOTHING, HIGHEST, LOWEST], ESTIMATED)
     renamed = {**own, "item": own["person"], "difficulty": own["ability"], "status": status}
     return _file(renamed, fit, scale or Scale(), person=True, wle=wle)
 
@@ -152,6 +156,31 @@ def _file(
         out |= {name: np.full(m, code, dtype=object) for name, code in CODES.items()}
     out["NAME"] = np.array(readable(np.asarray(own["item"])), dtype=object)
     return out
+
+
+def sfile_text(calibration: OrderedCalibration, style: str = "fixed", *, scale: Scale | None = None) -> str:
+    """Thresholds as Winsteps' SFILE=, for anchoring as SAFILE= with ISGROUPS=0.
+
+    A line for each category of each item: the item's number, the category as it stands in the data, and the threshold
+    below it less the item's measure in IFILE=; 0 for the lowest category, which has none.
+    """
+    check_option("style", style, STYLES)
+    scale, steps = scale or calibration.scale, calibration.steps
+    away = calibration.thresholds - calibration.difficulty[steps.item]
+    rows: list[tuple[int, str, float]] = []
+    for k, (first, count) in enumerate(zip(steps.first.tolist(), steps.counts.tolist(), strict=True)):
+        if not calibration.known[k]:
+            continue
+        values = [0.0, *scale.width(away[first : first + count]).tolist()]
+        rows += [(k + 1, f"{calibration.codes[k, c]:g}", value) for c, value in enumerate(values)]
+    if style == "fixed":
+        head = ["; STRUCTURE-THRESHOLD MEASURE ANCHOR FILE", "; ACT CATEGORY  Rasch-Andrich threshold MEASURE"]
+        return "\n".join([*head, *(f"{item:>6}{code:>3}{value:>9.2f}" for item, code, value in rows)]) + "\n"
+    separator = "," if style == "csv" else "\t"
+    names = ("ITEM", "CATEGORY", "MEASURE")
+    lines = [separator.join(f'"{name}"' if style == "csv" else name for name in names)]
+    lines += [separator.join((str(item), code, f"{value:.4f}")) for item, code, value in rows]
+    return "\n".join(lines) + "\n"
 
 
 def columns_of(table: Any) -> Columns:
@@ -262,7 +291,7 @@ def catsim_items(items: Bank | Calibration | RaschEstimator) -> tuple[Floats, ND
 
     Items without a difficulty are left out, so the rows have labels of their own.
     """
-    made = calibration_of(items)
+    made = right_or_wrong(calibration_of(items))
     b = made.difficulty[made.known]
     return np.stack([np.ones_like(b), b, np.zeros_like(b), np.ones_like(b)], axis=1), made.labels[made.known]
 

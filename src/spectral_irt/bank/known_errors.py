@@ -14,17 +14,23 @@ errors.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, calibration_of
 from spectral_irt.bank.linked_groups import on_scale
+from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.chain.prior import fading
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors, known_errors
-from spectral_irt.responses.block import Floats
+from spectral_irt.ordered_calibration import OrderedCalibration
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.labels import label_array
+from spectral_irt.responses.ordered import Steps
 from spectral_irt.responses.responses import Labels
 
 LINKED = "linked"  # the finding of a bank that was brought to another's scale
@@ -47,6 +53,8 @@ class Side:
     kind : "covariance", "information", "independent" or "none"
         What the errors were taken from.
     scale : Scale
+    base, size : labels, int array
+        Of items with several thresholds, which are entries of their own: whose each is, and how many that has.
     """
 
     items: Labels
@@ -54,25 +62,91 @@ class Side:
     errors: JointErrors
     kind: str
     scale: Scale
+    base: Labels
+    size: Ints
 
     @classmethod
     def of(cls, given: Bank | Calibration | RaschEstimator) -> Side:
         made = calibration_of(given)
         usable = made.known & on_scale(made.status)
+        if isinstance(made, OrderedCalibration):
+            return cls._of_steps(given, made, usable)
         errors, kind = errors_of_bank(given) if isinstance(given, Bank) else _of_fit(given, made)
-        return cls(made.labels[usable], made.difficulty[usable], errors.take(usable), kind, made.scale)
+        labels = made.labels[usable]
+        one = np.ones(len(labels), dtype=np.int64)
+        return cls(labels, made.difficulty[usable], errors.take(usable), kind, made.scale, labels, one)
+
+    @classmethod
+    def _of_steps(cls, given: Any, made: OrderedCalibration, usable: NDArray[np.bool_]) -> Side:
+        """The thresholds of these items, one by one."""
+        steps, chosen = made.steps, usable[made.steps.item]
+        if isinstance(given, OrderedBank):
+            errors, kind = errors_of_steps(given)
+        else:
+            errors, kind = _of_fit(given, made, made.thresholds, made.threshold_se)
+        labels, item = step_labels(made)[chosen], steps.item[chosen]
+        values = made.thresholds[chosen]
+        return cls(labels, values, errors.take(chosen), kind, made.scale, made.labels[item], steps.counts[item])
+
+    def take(self, chosen: NDArray[np.bool_]) -> Side:
+        """Some of the entries."""
+        return Side(
+            self.items[chosen],
+            self.difficulty[chosen],
+            self.errors.take(chosen),
+            self.kind,
+            self.scale,
+            self.base[chosen],
+            self.size[chosen],
+        )
 
 
-def _of_fit(given: Calibration | RaschEstimator, made: Calibration) -> tuple[JointErrors, str]:
-    matrix = made.covariance
+def step_labels(made: OrderedCalibration) -> Labels:
+    """What thresholds are called: an item with one threshold as it is, others "item [2]"."""
+    steps = made.steps
+    named = zip(made.labels[steps.item].tolist(), steps.level.tolist(), steps.counts[steps.item].tolist(), strict=True)
+    return label_array([label if most == 1 else f"{label} [{level}]" for label, level, most in named])
+
+
+def _of_fit(
+    given: Any, made: Calibration, values: Floats | None = None, se: Floats | None = None
+) -> tuple[JointErrors, str]:
+    matrix = made.covariance if values is None else None
     form = getattr(given, "covariance", None)
     if matrix is None and callable(form):
         try:
             matrix = form()
         except OptionError:  # none was kept
             matrix = None
+    if values is not None and se is not None:
+        return known_errors(values, se, matrix)
     se = np.where(made.anchored, made.further.get("anchor_se", np.nan), made.se)
     return known_errors(made.difficulty, se, matrix)
+
+
+def errors_of_steps(bank: OrderedBank) -> tuple[JointErrors, str]:
+    """Of all thresholds of a bank: by its information matrix where it has one, in proportion to its standard errors."""
+    se = np.where(np.isfinite(bank.threshold_se), bank.threshold_se, 0.0)
+    linked = any(finding.code == LINKED for finding in bank.findings)
+    if bank.step_matrix is None or bank.anchored.any():
+        return known_errors(bank.thresholds, bank.threshold_se, None)
+    told = np.flatnonzero(np.isfinite(bank.thresholds) & (np.diag(bank.step_matrix) > 0))
+    full = np.zeros_like(bank.step_matrix)
+    inner = bank.step_matrix[np.ix_(told, told)]
+    try:
+        inverse = np.linalg.inv(inner + np.trace(inner) / len(inner) ** 2) if len(told) else inner
+    except np.linalg.LinAlgError:
+        return known_errors(bank.thresholds, bank.threshold_se, None)
+    weight = Steps(bank.steps.counts).averaging()[told]
+    weight = weight / weight.sum()
+    cross = inverse @ weight
+    full[np.ix_(told, told)] = inverse - cross[:, None] - cross[None, :] + weight @ cross
+    variance = np.diag(full)
+    if linked:
+        return JointErrors(np.zeros(len(se)), (se**2 - variance) / 2, full), "information"
+    good = (variance > 0) & (se > 0)
+    ratio = np.where(good, se / np.sqrt(np.where(good, variance, 1.0)), 1.0)
+    return JointErrors.dense(ratio[:, None] * full * ratio), "information"
 
 
 def errors_of_bank(bank: Bank) -> tuple[JointErrors, str]:

@@ -22,7 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.known_errors import KINDS, LINKED, Side, errors_of_bank
+from spectral_irt.bank.known_errors import KINDS, LINKED, Side, errors_of_bank, errors_of_steps, step_labels
+from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.errors import BankError, check_option, join, listed, option
 from spectral_irt.estimators.base import RaschEstimator
@@ -31,7 +32,7 @@ from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.findings import Severity
-from spectral_irt.responses.labels import positions
+from spectral_irt.responses.labels import label_array, positions
 from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import make_table
 
@@ -92,6 +93,8 @@ class Link:
         and whether that is beyond 3; whether the item counts for the shift.
     scale : Scale
         Of a.
+    left_out : labels
+        Items that both have, with another number of categories.
     """
 
     method: str
@@ -117,6 +120,7 @@ class Link:
     scale: Scale
     sensitivity: Sensitivity = field(repr=False)
     errors_a: JointErrors = field(repr=False)
+    left_out: Labels = field(default_factory=lambda: label_array([]))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The common items, in logits of a."""
@@ -159,6 +163,8 @@ class Link:
             f"Linked over {len(self.item):,} common items ({self.method}): shift {self.shift:.3f} logits "
             f"(se {self.shift_se:.3f}){slope}."
         )
+        if len(self.left_out):
+            sentence += f" Left out, with other categories in B than in A: {listed(self.left_out)}."
         drifted = np.flatnonzero(self.drift)
         remedies: list[str] = []
         if len(drifted):
@@ -181,6 +187,8 @@ class Link:
     def apply(self, bank: Bank | Calibration | RaschEstimator) -> Bank:
         """The bank b on a's scale, the error of the link in its standard errors."""
         bank = _bank(bank)
+        if isinstance(bank, OrderedBank):
+            bank = self._of_steps(bank)
         people = bank.population
         if people is not None:
             people = replace(people, mean=self.shift + self.slope * people.mean, sd=self.slope * people.sd)
@@ -198,19 +206,36 @@ class Link:
             findings=(*bank.findings, self.finding),
         )
 
+    def _of_steps(self, bank: OrderedBank) -> OrderedBank:
+        """The thresholds on a's scale."""
+        labels = step_labels(bank.calibration)
+        se = self._added(bank.thresholds, bank.threshold_se, errors_of_steps(bank)[0], labels)
+        matrix = None if bank.step_matrix is None else bank.step_matrix / self.slope**2
+        return replace(
+            bank,
+            thresholds=self.shift + self.slope * bank.thresholds,
+            threshold_se=se,
+            step_information=bank.step_information / self.slope**2,
+            step_matrix=matrix,
+        )
+
     def _errors_of(self, bank: Bank) -> Floats:
         """Standard errors of shift + slope * b, NaN where b has none."""
-        at = np.nan_to_num(bank.difficulty)
-        errors = errors_of_bank(bank)[0]
+        if isinstance(bank, OrderedBank):  # the whole error of the link in every location
+            return np.sqrt(self.slope**2 * bank.se**2 + self.link_error**2)
+        return self._added(bank.difficulty, bank.se, errors_of_bank(bank)[0], bank.items)
+
+    def _added(self, values: Floats, own: Floats, errors: JointErrors, labels: Labels) -> Floats:
+        at = np.nan_to_num(values)
         # What the bank says of an item stands; the errors of both say what the link adds to it.
-        place = positions(self.item, bank.items)
+        place = positions(self.item, labels)
         gained = np.full(len(at), self.shift_se**2)
         if (place >= 0).all():
             from_b = self.sensitivity.variance("b", errors, at, self.slope, place)
             from_a = self.sensitivity.variance("a", self.errors_a, at, 0.0)
             gained = from_a + from_b - self.slope**2 * errors.variance
         beyond = self.sensitivity.variance("a", JointErrors.independent(self.excess * self.used), at, 0.0)
-        variance = self.slope**2 * bank.se**2 + gained + beyond
+        variance = self.slope**2 * own**2 + gained + beyond
         with np.errstate(invalid="ignore"):
             return np.sqrt(np.maximum(variance, 0))
 
@@ -254,7 +279,7 @@ def link(
     detecting unstable items in item response theory models, Practical Assessment, Research & Evaluation 15(2).
     """
     check_option("method", method, METHODS)
-    first, second = Side.of(a), Side.of(b)
+    first, second, left_out = _alike(Side.of(a), Side.of(b))
     place = positions(second.items, first.items)
     shared = np.flatnonzero(place >= 0)
     if len(shared) < FEWEST[method]:
@@ -263,7 +288,7 @@ def link(
             f"{listed(second.items[shared])}; ",
             option("method", method),
             f" needs at least {FEWEST[method]}. The first has {listed(first.items)}, the second "
-            f"{listed(second.items)}. Check the labels.",
+            f"{listed(second.items)}. {_others(left_out)}Check the labels.",
         )
     x, y = second.difficulty[shared], first.difficulty[place[shared]]
     errors_x, errors_y = second.errors.take(shared), first.errors.take(place[shared])
@@ -315,7 +340,22 @@ def link(
         first.scale,
         by,
         errors_y,
+        left_out,
     )
+
+
+def _others(left_out: Labels) -> str:
+    return f"{listed(left_out)} have other categories in one than in the other. " if len(left_out) else ""
+
+
+def _alike(first: Side, second: Side) -> tuple[Side, Side, Labels]:
+    """Both without items that have another number of categories in the other one, and which these are."""
+    place = positions(second.base, first.base)
+    differs = (place >= 0) & (first.size[place] != second.size)
+    if not differs.any():
+        return first, second, second.base[:0]
+    names = label_array(dict.fromkeys(second.base[differs].tolist()))
+    return first.take(positions(first.base, names) < 0), second.take(~differs), names
 
 
 def told_errors(basis: tuple[str, str]) -> str:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError, OutputError, ReadError, Words
 from spectral_irt.responses import Block, Finding, Responses
+from spectral_irt.responses.ordered import OrderedResponses
 
 Hashes = NDArray[np.uint64]
 
@@ -95,6 +96,8 @@ class Salt:
     def fingerprints(self, responses: Responses) -> Hashes:
         """People x 2: keyed hash of the label, and of label and answers together. Order and blocks do not matter."""
         key = blake2b(self.key, digest_size=32).digest()
+        if isinstance(responses, OrderedResponses):
+            responses = responses.thresholds
         items = _hashed(responses.items) & ~np.uint64(1)
         return responses.gather(_keyed_hashes, items, key, persons=(responses.users,))
 

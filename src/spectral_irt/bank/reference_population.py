@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.errors import OptionError, option
+from spectral_irt.inference.answer_kinds import kind_of
 from spectral_irt.inference.marginal_reliability import sample_of_people
-from spectral_irt.persons.abilities import COLLAPSED, abilities
+from spectral_irt.persons.abilities import COLLAPSED
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
@@ -37,7 +38,7 @@ class Population:
         """Estimated from these answers (of a sample of the people where there are very many); None of too few."""
         if np.count_nonzero(responses.counts) < FEWEST:
             return None
-        found = abilities(sample_of_people(responses), difficulty, "eap")
+        found = kind_of(responses).abilities(sample_of_people(responses), difficulty, "eap")
         users = int((found.n > 0).sum())
         if users < FEWEST or found.prior is None or found.prior[1] <= COLLAPSED:
             return None

@@ -85,8 +85,8 @@ def check_usable(bank: Bank, answers: Responses) -> None:
             f"{answers.source}: none of its items ({listed(answers.items)}) has a difficulty in the bank, which has "
             f"{listed(bank.items[bank.known])}; the new answers say nothing on its scale. Check the labels."
         )
-    if not np.any((answers.scores > 0) & (answers.scores < answers.counts)):
+    if not answers.mixed.any():
         raise DesignError(
-            f"{answers.source}: everybody has all answers right or all wrong, which carries no information about "
-            "difficulty. The bank is unchanged."
+            f"{answers.source}: everybody has the lowest or the highest score (all answers right or all wrong), which "
+            "carries no information about difficulty. The bank is unchanged."
         )

@@ -81,8 +81,9 @@ def check_record(record: Mapping[str, Any], version: int) -> None:
     for name, wanted in {**RECORD, **(SINCE_2 if version > 1 else {}), **prior}.items():
         _check(record.get(name), wanted, name)
     tables = record.get("tables")
-    if not isinstance(tables, dict) or not {"items"} <= set(tables) <= {"items", "users", "information"}:
-        raise SchemaError("names other tables than items, users and information")
+    known = {"items", "users", "information"} | ({"categories", "step_information"} if version > 3 else set())
+    if not isinstance(tables, dict) or not {"items"} <= set(tables) <= known:
+        raise SchemaError(f"names other tables than {', '.join(sorted(known))}")
     for name, entry in tables.items():
         _check(entry, {"file": _text, "sha256": _text}, f"tables.{name}")
 
@@ -112,6 +113,8 @@ ITEMS = {"item": "String", "label": "String", "difficulty": "Float64", "se": "Fl
 ITEMS |= {"n": "Int64", "score": "Int64", "information": "Float64", "anchored": "Boolean"}
 ITEMS_2 = {"group": "Int64"}
 ITEMS_3 = {"level": "Float64", "pull": "Float64"}
+CATEGORIES = {"item": "Int32", "category": "Int32", "code": "Float64", "n": "Int64"}
+CATEGORIES |= {"threshold": "Float64", "se": "Float64", "information": "Float64"}
 USERS = {"user": "UInt64", "answers": "UInt64"}
 INFORMATION = {"row": "Int32", "column": "Int32", "value": "Float64"}
 
@@ -129,7 +132,10 @@ def check_tables(tables: Mapping[str, pl.DataFrame], counts: Mapping[str, int], 
         _all("difficulty", items, np.isnan(difficulty) | (np.abs(difficulty) < FARTHEST))
         _all("se", items, np.isnan(se) | (se >= 0))
         _all("information", items, items["information"].is_finite().to_numpy() & (items["information"] >= 0).to_numpy())
-    _all("score", items, ((items["score"] >= 0) & (items["score"] <= items["n"])).to_numpy())
+    most = items["n"].to_numpy()
+    if "categories" in tables:
+        most = most * _check_categories(tables["categories"], items)
+    _all("score", items, (items["score"].to_numpy() >= 0) & (items["score"].to_numpy() <= most))
     _all("status", items, items["status"].str.len_chars().is_between(1, LONGEST_STATUS).to_numpy())
     if version > 1:
         _all("group", items, ((items["group"] >= 0) & (items["group"] <= m)).to_numpy())
@@ -144,12 +150,40 @@ def check_tables(tables: Mapping[str, pl.DataFrame], counts: Mapping[str, int], 
         _columns("users", tables["users"], USERS)
         _full("users", tables["users"], list(USERS))
     if "information" in tables:
-        entries = tables["information"]
-        _columns("information", entries, INFORMATION)
-        _full("information", entries, list(INFORMATION))
-        row, column = entries["row"].to_numpy(), entries["column"].to_numpy()
-        if not (np.all((column >= 0) & (column <= row) & (row < m)) and entries["value"].is_finite().all()):
-            raise SchemaError("has an information matrix with impossible entries")
+        _check_entries("information", tables["information"], m)
+    if "step_information" in tables:
+        if "categories" not in tables:
+            raise SchemaError("has an information matrix of thresholds, and no thresholds")
+        _check_entries("step_information", tables["step_information"], len(tables["categories"]) - m)
+
+
+def _check_entries(name: str, entries: pl.DataFrame, size: int) -> None:
+    _columns(name, entries, INFORMATION)
+    _full(name, entries, list(INFORMATION))
+    row, column = entries["row"].to_numpy(), entries["column"].to_numpy()
+    if not (np.all((column >= 0) & (column <= row) & (row < size)) and entries["value"].is_finite().all()):
+        raise SchemaError(f"has an information matrix ({name}) with impossible entries")
+
+
+def _check_categories(rows: pl.DataFrame, items: pl.DataFrame) -> Any:
+    """The categories of every item from 0 up, item after item; the highest of each."""
+    _columns("categories", rows, CATEGORIES)
+    _full("categories", rows, ["item", "category", "n"])
+    item, category, m = rows["item"].to_numpy(), rows["category"].to_numpy(), len(items)
+    counts = np.bincount(item[(item >= 0) & (item < m)], minlength=m)
+    if len(item) != counts.sum() or (counts < 2).any() or not np.array_equal(item, np.repeat(np.arange(m), counts)):
+        raise SchemaError("has categories of items that it does not have, or items with fewer than two")
+    if not np.array_equal(category, np.arange(len(item)) - np.repeat(np.cumsum(counts) - counts, counts)):
+        raise SchemaError("has categories that are not numbered from 0 without gaps")
+    beta, se, told = (rows[name].to_numpy() for name in ("threshold", "se", "information"))
+    with np.errstate(invalid="ignore"):
+        good = np.isnan(beta) | (np.abs(beta) < FARTHEST)
+        good &= (np.isnan(se) | (se >= 0)) & (np.isnan(told) | (told >= 0)) & (rows["n"].to_numpy() >= 0)
+    if not good.all() or np.isnan(told[category > 0]).any():
+        raise SchemaError("has impossible thresholds in its table 'categories'")
+    if not np.array_equal(np.bincount(item, weights=rows["n"].to_numpy(), minlength=m), items["n"].to_numpy()):
+        raise SchemaError("has other numbers of answers in its table 'categories' than in 'items'")
+    return counts - 1
 
 
 def _columns(name: str, table: pl.DataFrame, wanted: Mapping[str, str]) -> None:

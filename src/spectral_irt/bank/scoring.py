@@ -9,17 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.analysis import Analysis
+from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.bank.bank import Bank
+from spectral_irt.bank.ordered_bank import OrderedBank, refuse_ordered
 from spectral_irt.bank.reference_population import FEWEST, Population
 from spectral_irt.errors import BankError, OptionError, check_option, listed, option
+from spectral_irt.estimators.ordered_base import as_ordered
 from spectral_irt.inference.reliability import Reliability
 from spectral_irt.persons.abilities import REPORTS
 from spectral_irt.persons.align import align
+from spectral_irt.persons.ordered_people import align_ordered
 from spectral_irt.responses import Block, Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
 from spectral_irt.tables import make_table
 
+EAP = option("ability", "eap")
 PRIORS = ("eap", "pv")  # ways to report people that need a population
 Columns = dict[str, NDArray[Any]]
 
@@ -75,6 +80,10 @@ def score(
         raise OptionError(
             option("ability"), f" is {ability!r}, which has no population; leave out ", option("population"), "."
         )
+    if isinstance(bank, OrderedBank):
+        how: dict[str, Any] = {"ability": ability, "population": population, "ignore_unknown": ignore_unknown}
+        return _score_ordered(bank, responses, **how)
+    refuse_ordered(bank, responses)
     given = as_responses(responses, threshold=bank.settings.get("threshold"))
     if not given.n_responses:
         raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
@@ -95,6 +104,32 @@ def score(
             f"{given.source}: none of the items answered has a difficulty in the bank, so nobody can be scored."
         )
     return Scores(persons, people, found, [*given.notes, *_findings(bank, named, persons), *findings], given.frame_kind)
+
+
+def _score_ordered(
+    bank: OrderedBank, responses: Any, *, ability: str, population: tuple[float, float] | None, ignore_unknown: bool
+) -> Scores:
+    """The same with items that have several thresholds."""
+    if ability == "pv":
+        raise OptionError(option("ability", "pv"), " is for items that are right or wrong; take ", EAP, " instead.")
+    given = as_ordered(responses, "keep")
+    if not given.n_responses:
+        raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
+    named = bank.in_my_words(given)
+    calibration = bank.calibration.replace(thresholds=np.where(bank.measured[bank.steps.item], bank.thresholds, np.nan))
+    people = None
+    aligned = align_ordered(bank.calibration, named, ignore_unknown)  # type: ignore[arg-type]
+    if ability == "eap":
+        people = _population(bank, aligned, calibration.thresholds, population, ability)
+    prior = None if people is None else (people.mean, people.sd)
+    study = OrderedAnalysis(calibration, aligned, ability=ability, population=prior)
+    persons = study.person_columns()
+    if not persons["n"].any():
+        raise BankError(
+            f"{given.source}: none of the items answered has a difficulty in the bank, so nobody can be scored."
+        )
+    findings = [*given.notes, *_findings(bank, named, persons)]
+    return Scores(persons, people, study.reliability(), findings, given.frame_kind)
 
 
 def _study(bank: Bank, difficulty: Floats, aligned: Responses, ability: str, people: Population | None) -> Analysis:

@@ -28,6 +28,7 @@ from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.linked_groups import groups_of_old, parts_before
 from spectral_irt.bank.locking import LOCK, locked
 from spectral_irt.bank.naming import decoded, encoded, readable
+from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.bank.people import NO_RECOGNITION, in_no_order, nobody, trace
 from spectral_irt.bank.reference_population import Population
 from spectral_irt.bank.schema import SchemaError, check_record, check_tables
@@ -43,8 +44,11 @@ if TYPE_CHECKING:
 
 MANIFEST = "bank.json"
 KIND = "spectral-irt bank"
-FORMAT_VERSION = 3  # 2 had a prior around one mean; 1 also fingerprints that told who people were and their answers
-OURS = re.compile(r"(items|users|information)\.[0-9a-f]{12}\.parquet|\.[0-9a-f]{12}\.partial")
+# 3 had no categories; 2 a prior around one mean; 1 also fingerprints that told who people were and their answers
+FORMAT_VERSION = 4
+OURS = re.compile(
+    r"(items|users|information|categories|step_information)\.[0-9a-f]{12}\.parquet|\.[0-9a-f]{12}\.partial"
+)
 TRIES = 20  # at reading a bank that others keep replacing meanwhile
 
 OLD_FINGERPRINTS = Finding(
@@ -246,10 +250,45 @@ def _tables(bank: Bank) -> dict[str, pl.DataFrame]:
         users = np.ascontiguousarray(in_no_order(bank.users))
         tables["users"] = pl.DataFrame({"user": pl.Series(users[:, 0]), "answers": pl.Series(users[:, 1])})
     if bank.matrix is not None:
-        row, column = np.nonzero(np.tril(bank.matrix))
-        entries = {"row": row.astype(np.int32), "column": column.astype(np.int32), "value": bank.matrix[row, column]}
-        tables["information"] = pl.DataFrame(entries)
+        tables["information"] = _entries(bank.matrix)
+    if isinstance(bank, OrderedBank):
+        tables["categories"] = _categories(bank)
+        if bank.step_matrix is not None:
+            tables["step_information"] = _entries(bank.step_matrix)
     return tables
+
+
+def _entries(matrix: Floats) -> pl.DataFrame:
+    """The lower half of a symmetric matrix, without zeros."""
+    import polars as pl
+
+    row, column = np.nonzero(np.tril(matrix))
+    return pl.DataFrame({"row": row.astype(np.int32), "column": column.astype(np.int32), "value": matrix[row, column]})
+
+
+def _categories(bank: OrderedBank) -> pl.DataFrame:
+    """A row for every category of every item, with the threshold below it; the lowest one has none."""
+    import polars as pl
+
+    there = np.arange(bank.codes.shape[1]) <= bank.steps.counts[:, None]
+    item, category = np.nonzero(there)
+    above = category > 0
+    step = np.where(above, bank.steps.first[item] + category - 1, 0)
+
+    def of_steps(values: Floats) -> pl.Series:
+        return pl.Series(np.where(above, values[step], np.nan), nan_to_null=True, dtype=pl.Float64)
+
+    return pl.DataFrame(
+        {
+            "item": pl.Series(item, dtype=pl.Int32),
+            "category": pl.Series(category, dtype=pl.Int32),
+            "code": pl.Series(bank.codes[item, category], nan_to_null=True, dtype=pl.Float64),
+            "n": pl.Series(np.nan_to_num(bank.category_n[item, category]), dtype=pl.Int64, strict=False),
+            "threshold": of_steps(bank.thresholds),
+            "se": of_steps(bank.threshold_se),
+            "information": of_steps(bank.step_information),
+        }
+    )
 
 
 def _parquet(frame: pl.DataFrame) -> bytes:
@@ -381,7 +420,11 @@ def _bank(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin:
         level, pull = items["level"].to_numpy().astype(float), items["pull"].to_numpy()
     else:
         level, pull = _around_one_mean(record["prior"], difficulty, anchored, matrix)
-    return Bank(
+    more: dict[str, Any] = {}
+    if "categories" in tables:
+        more = _of_categories(tables["categories"], tables.get("step_information"), len(items))
+    return (OrderedBank if more else Bank)(
+        **more,
         items=decoded(items["label"].to_list()),
         difficulty=difficulty,
         se=items["se"].to_numpy().astype(float),
@@ -406,6 +449,24 @@ def _bank(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origin:
         version=record["package_version"],
         origin=origin,
     )
+
+
+def _of_categories(rows: pl.DataFrame, entries: pl.DataFrame | None, m: int) -> dict[str, Any]:
+    """The fields of a bank of ordered answers; the rows have been checked."""
+    item, category = rows["item"].to_numpy(), rows["category"].to_numpy()
+    counts = np.bincount(item, minlength=m) - 1
+    above = category > 0
+    codes, number = (np.full((m, int(counts.max()) + 1), np.nan) for _ in range(2))
+    codes[item, category], number[item, category] = rows["code"].to_numpy(), rows["n"].to_numpy()
+    return {
+        "n_thresholds": counts.astype(np.int64),
+        "codes": codes,
+        "category_n": number,
+        "thresholds": rows["threshold"].to_numpy()[above].astype(float),
+        "threshold_se": rows["se"].to_numpy()[above].astype(float),
+        "step_information": rows["information"].to_numpy()[above].astype(float),
+        "step_matrix": _matrix(entries, int(counts.sum())),
+    }
 
 
 def _around_one_mean(

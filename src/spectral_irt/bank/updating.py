@@ -21,6 +21,8 @@ from numpy.typing import NDArray
 from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.evidence import MATRIX_ITEMS, Answers, Evidence, Posterior
 from spectral_irt.bank.linked_groups import groups_of, numbered_from, on_scale, parts_before, parts_of
+from spectral_irt.bank.ordered_bank import OrderedBank, refuse_ordered
+from spectral_irt.bank.ordered_updating import update_ordered
 from spectral_irt.bank.people import NO_RECOGNITION, Hashes, nobody
 from spectral_irt.bank.repeats import check_usable, checked_salt, without_repeats
 from spectral_irt.chain.anchored import tied
@@ -82,6 +84,10 @@ def update(
     """
     check_option("method", method, METHODS)
     check_option("repeats", repeats, REPEATS)
+    if isinstance(bank, OrderedBank):
+        engine = None if threads is None else LocalEngine(threads)
+        return update_ordered(bank, responses, method=method, repeats=repeats, salt=salt, engine=engine)
+    refuse_ordered(bank, responses)
     secret = checked_salt(bank, salt, repeats)
     given = as_responses(responses, threshold=bank.settings.get("threshold"))
     dataset, answers = DataSet.of(given, method, secret), bank.in_my_words(given)

@@ -85,20 +85,20 @@ def plan_regularization(
     return Regularization("none", f"{reason}; the least is {information.min():.0f}")
 
 
-def plan_prior(design: Design, regularization: str | float) -> Regularization:
-    """Whether the landing needs a prior, and why."""
+def plan_prior(design: Design, regularization: str | float, noun: str = "item") -> Regularization:
+    """Whether the landing needs a prior, and why; a `noun` is what has a number each."""
     if not isinstance(regularization, str):
         if regularization > 0:
             return Regularization("neighbors", "as asked", alpha=float(regularization))
         return Regularization("none", "as asked")
     if not design.connected:
-        return Regularization("neighbors", "the data alone do not tie all items together", 1.0, True)
+        return Regularization("neighbors", f"the data alone do not tie all {noun}s together", 1.0, True)
     information = design.information[design.answered]
     thin = int(np.sum(information < AMPLE_INFORMATION))
     if thin:
-        noun = "item carries" if thin == 1 else "items carry"
-        return Regularization("neighbors", f"{thin:,} {noun} information below {AMPLE_INFORMATION:g}", 1.0, True)
-    reason = f"all items are connected and each carries information above {AMPLE_INFORMATION:g}"
+        verb = f"{noun} carries" if thin == 1 else f"{noun}s carry"
+        return Regularization("neighbors", f"{thin:,} {verb} information below {AMPLE_INFORMATION:g}", 1.0, True)
+    reason = f"all {noun}s are connected and each carries information above {AMPLE_INFORMATION:g}"
     return Regularization("none", f"{reason}; the least is {information.min():.0f}")
 
 

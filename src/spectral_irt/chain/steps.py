@@ -220,8 +220,18 @@ class StepRounds(Rounds):
         tol: float,
         max_passes: int,
         tell: Callable[[str], None],
+        rough: bool = False,
     ) -> None:
-        super().__init__(responses.thresholds, weighting, plan, information, tol=tol, max_passes=max_passes, tell=tell)
+        super().__init__(
+            responses.thresholds,
+            weighting,
+            plan,
+            information,
+            tol=tol,
+            max_passes=max_passes,
+            tell=tell,
+            rough=rough,
+        )
         self.ordered = responses
         self.weighting = step_weighting(weighting, responses.steps)
         self.current = self.weighting.first

@@ -5,10 +5,11 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.cli.categories import Categories, OrderedJob, either
+from spectral_irt.cli.categories import Categories
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.job import Job, job_of
 from spectral_irt.cli.options import Files, Output, Parquet, Reading
+from spectral_irt.cli.ordered_job import OrderedJob, either
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options

@@ -8,31 +8,39 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spectral_irt.cli.categories import Recoding, read_either
 from spectral_irt.cli.options import Files, Reading, offered
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import OptionError, check_option, for_shell
-from spectral_irt.estimators.by_name import METHODS, make_estimator
+from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator, make_ordered
 
 if TYPE_CHECKING:
+    from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.inference.compare import Comparison
     from spectral_irt.responses import Finding
 
 
-@with_options(Reading)
+# The estimators of ordered answers: model and name.
+OF_ORDERED = tuple(f"{model}-{name}" for model, methods in ORDERED.items() for name in methods)
+
+
+@with_options(Reading, Recoding)
 def compare(
     reading: Reading,
+    recoding: Recoding,
     files: Files = [],  # noqa: B006  # or a query
     estimators: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME,...",
             show_default=False,
             autocompletion=offered("|".join(METHODS)),
-            help=f"Which estimators, in this order; all by default: {', '.join(METHODS)}.",
+            help=f"Which estimators, in this order; all by default: {', '.join(METHODS)}; of answers in more than two "
+            f"categories {', '.join(OF_ORDERED)}.",
         ),
-    ] = ",".join(METHODS),
+    ] = None,
     holdout: Annotated[float, typer.Option(metavar="SHARE", help="Share of the people to predict.")] = 0.2,
     seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the people.")] = 0,
     output: Annotated[
@@ -54,7 +62,7 @@ def compare(
 
     Each estimator is fitted to the same training people. AUC and mean log-likelihood are those of the answers of
     held-out people, predicted by the average of sigmoid(ability - difficulty) over a normal prior, which validation
-    people choose.
+    people choose. Answers in more than two categories have partial credit and rating scale models, and no AUC.
 
     \b
     Examples
@@ -63,23 +71,32 @@ def compare(
       spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
     from spectral_irt.inference.compare import compare as run
+    from spectral_irt.responses.ordered import OrderedResponses
     from spectral_irt.workbook import is_workbook, refuse_foreign, write_table
     from spectral_irt.writing import all_or_nothing, naming
 
-    names = [name.strip() for name in estimators.split(",") if name.strip()]
-    if not names:
+    names = [] if estimators is None else [name.strip() for name in estimators.split(",") if name.strip()]
+    if estimators is not None and not names:
         raise OptionError("no estimator is named; give some of " + ", ".join(METHODS) + ".")
     for name in names:
-        check_option("estimator", name, METHODS)
+        check_option("estimator", name, (*METHODS, *OF_ORDERED))
+    said = bool(set(names) & set(OF_ORDERED)) or recoding.recode is not None or bool(recoding.reverse)
+    if said and set(names) & set(METHODS):
+        raise OptionError(
+            "estimators of ordered answers and of right and wrong ones cannot be compared with each other."
+        )
     parameters = {} if threads is None else {"threads": threads}
-    methods = {name: partial(make_estimator, name, parameters) for name in names}
 
     notes: list[Finding] = []
 
     def work() -> list[Comparison]:
         with Progress() as progress:
-            responses = reading.read(files, progress)
+            responses = read_either(files, reading, recoding, progress, ordered=said, binary=bool(names) and not said)
             notes.extend(responses.notes)
+            ordered = isinstance(responses, OrderedResponses)
+            make = _make_ordered if ordered else make_estimator
+            chosen = names or (OF_ORDERED if ordered else METHODS)
+            methods = {name: partial(make, name, parameters) for name in chosen}
             return run(responses, methods, holdout=holdout, seed=seed, tell=progress.say)
 
     if output is None:
@@ -92,6 +109,11 @@ def compare(
             with naming(output):
                 write_table(draft, output, "estimators", columns_of(rows))
     show(rows, notes, output)
+
+
+def _make_ordered(name: str, parameters: dict[str, Any]) -> RaschEstimator:
+    model, _, method = name.partition("-")
+    return make_ordered(model, method, parameters)
 
 
 def columns_of(rows: list[Comparison]) -> dict[str, Any]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from spectral_irt.cli.categories import Categories, OrderedJob, changed, either
+from spectral_irt.cli.categories import Categories, changed
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.in_database import Database, in_database
 from spectral_irt.cli.job import Job, job_of
 from spectral_irt.cli.options import Files, Output, Parquet, Reading
+from spectral_irt.cli.ordered_job import OrderedJob, either
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
 from spectral_irt.cli.wanted import Wanted

@@ -16,7 +16,7 @@ from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Reading
 from spectral_irt.cli.populations import by_design, design_columns, design_of, is_compared, is_described
 from spectral_irt.cli.progress import Progress
-from spectral_irt.cli.wanted import Wanted
+from spectral_irt.cli.wanted import Wanted, check_styles
 from spectral_irt.errors import OptionError, OutputError
 
 if TYPE_CHECKING:
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from spectral_irt.plots.standard import Pictures
     from spectral_irt.responses import Responses
     from spectral_irt.tables import Columns
-
-WINSTEPS_STYLES = {".csv": "csv", ".tsv": "tab", ".tab": "tab", ".txt": "fixed"}
 
 
 @dataclass
@@ -118,6 +116,8 @@ class Job:
         with Progress() as progress:
             groups = self.read_groups() if self.read_groups is not None else []
             responses = self.read(progress)
+            if self.wanted.sfile is not None:
+                raise OptionError("--sfile is about thresholds, and these items are right or wrong; --ifile has them.")
             times.append(time.perf_counter())
             of = {one.column: one.of(responses) for one in groups}
             with warnings.catch_warnings(record=True) as heard:
@@ -183,12 +183,7 @@ class Job:
 
         wanted = self.wanted
         exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim, wanted.report) if path is not None]
-        for path in (wanted.ifile, wanted.pfile):
-            if path is not None and path.suffix.lower() not in WINSTEPS_STYLES:
-                raise OptionError(
-                    f"{str(path)!r} ends in none of {', '.join(WINSTEPS_STYLES)}; they mean commas, tabs (.tsv, .tab) "
-                    "or fixed columns (.txt)."
-                )
+        check_styles(wanted)
         results: list[Path] = []
         stale: list[Path] = []
         if self._workbook is not None:
@@ -278,7 +273,7 @@ class Job:
         """The report, or a file for another program."""
         if target == self.wanted.report:
             return self.page
-        from spectral_irt.bank.exports import catsim_text, ifile, pfile, winsteps_text
+        from spectral_irt.bank.exports import WINSTEPS_STYLES, catsim_text, ifile, pfile, winsteps_text
 
         scale = study.calibration.scale
         if target == self.wanted.catsim:

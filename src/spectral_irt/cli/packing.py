@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectral_irt.cli.categories import Categories, OrderedJob, either
+from spectral_irt.cli.categories import Categories
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Reading
+from spectral_irt.cli.ordered_job import OrderedJob, either
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spectral_irt.cli.categories import Recoding, read_for_bank
 from spectral_irt.cli.options import Files, Reading
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
@@ -26,9 +27,10 @@ RECORD = "score.json"
 KINDS = (".csv", ".parquet", ".xlsx")
 
 
-@with_options(Reading, Saying)
+@with_options(Reading, Recoding, Saying)
 def score(
     reading: Reading,
+    recoding: Recoding,
     saying: Saying,
     bank: Annotated[
         Path,
@@ -107,7 +109,7 @@ def score(
     known = Bank.load(bank)
     with all_or_nothing(targets, inputs=[*reading.inputs(files), bank], stale=stale) as drafts:
         with Progress() as progress:
-            responses = reading.read_any(files, progress)
+            responses = read_for_bank(known, files, reading, recoding, progress)
             progress.say("abilities")
             drawn = {"draws": draws or 5, "seed": seed or 0}
             found = scored(known, responses, ability, population=people, ignore_unknown=ignore_unknown, **drawn)
@@ -186,10 +188,11 @@ def show(
     from spectral_irt.analysis.summary import people
     from spectral_irt.display import console, person_table, say, show_findings, show_lines, show_source
     from spectral_irt.errors import printable
+    from spectral_irt.responses.ordered import OrderedResponses
 
     out = console()
     show_source(out, responses)
-    say(out, person_table(found.persons, out.width, whole=out.whole))
+    say(out, person_table(found.persons, out.width, whole=out.whole, points=isinstance(responses, OrderedResponses)))
     say(out)
     what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_users:,} people"
     lines = [("bank", what)]

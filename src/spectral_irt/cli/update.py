@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spectral_irt.cli.categories import Recoding, read_for_bank
 from spectral_irt.cli.options import Files, Reading, offered
 from spectral_irt.cli.places import place
 from spectral_irt.cli.progress import Progress
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
 SHOW = 10  # items that moved most
 
 
-@with_options(Reading, Saying)
+@with_options(Reading, Recoding, Saying)
 def update(
     bank: Annotated[Path, typer.Argument(parser=place, metavar="DIR", show_default=False, help="The bank.")],
     reading: Reading,
+    recoding: Recoding,
     saying: Saying,
     files: Files = [],  # noqa: B006  # or a query
     method: Annotated[
@@ -93,7 +95,7 @@ def update(
     refuse_salt_place(salt_file, bank, place)
     before = Bank.load(bank)
     with Progress() as progress:
-        responses = reading.read_any(files, progress)
+        responses = read_for_bank(before, files, reading, recoding, progress)
         while True:
             progress.say("updating the bank")
             after = before.update(responses, method, repeats=repeats, salt=salt_file, threads=threads)

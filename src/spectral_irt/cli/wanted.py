@@ -124,6 +124,9 @@ class Wanted:
         Path | None,
         _exports(parser=place, metavar="FILE", help="Items with the column names of Winsteps: .csv, .tsv or .txt."),
     ] = None
+    sfile: Annotated[
+        Path | None, _exports(parser=place, metavar="FILE", help="Thresholds of ordered answers, likewise (SFILE=).")
+    ] = None
     pfile: Annotated[Path | None, _exports(parser=place, metavar="FILE", help="People, likewise.")] = None
     catsim: Annotated[
         Path | None, _exports(parser=place, metavar="FILE", help="Items for catsim: item, a, b, c, d.")
@@ -228,3 +231,15 @@ def check_draws(ability: str, draws: int | None, seed: int | None) -> None:
     for name, value in (("--draws", draws), ("--seed", seed)):
         if value is not None and ability != "pv":
             raise OptionError(f"{name} is about plausible values; say --ability pv, or leave it out.")
+
+
+def check_styles(wanted: Wanted) -> None:
+    """An error where a file for Winsteps is not named after what it shall be."""
+    from spectral_irt.bank.exports import WINSTEPS_STYLES
+
+    for path in (wanted.ifile, wanted.sfile, wanted.pfile):
+        if path is not None and path.suffix.lower() not in WINSTEPS_STYLES:
+            raise OptionError(
+                f"{str(path)!r} ends in none of {', '.join(WINSTEPS_STYLES)}; they mean commas, tabs (.tsv, .tab) or "
+                "fixed columns (.txt)."
+            )

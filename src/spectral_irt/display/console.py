@@ -15,6 +15,7 @@ from rich.text import Text
 
 from spectral_irt.errors import for_shell, printable
 from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.ordered import OrderedResponses
 
 NARROWEST = 40  # columns; help is folded to no less either
 
@@ -55,12 +56,14 @@ def say(out: Console, *what: RenderableType) -> None:
 
 def show_source(out: Console, responses: Responses) -> None:
     """What was read, on a line."""
-    right = 100 * responses.item_scores.sum() / max(responses.n_responses, 1)
+    if isinstance(responses, OrderedResponses):
+        what = f"responses in up to {responses.steps.widest + 1} categories"
+    else:
+        what = f"responses, {100 * responses.item_scores.sum() / max(responses.n_responses, 1):.1f}% right"
     head = Text(printable(responses.source), style="bold")
     head.append(
         f"  {responses.n_users:,} {responses.words[0]}, {responses.n_items:,} {responses.words[1]}, "
-        f"{responses.n_responses:,} responses, "
-        f"{right:.1f}% right",
+        f"{responses.n_responses:,} {what}",
         style="not bold",
     )
     say(out, head)

@@ -46,7 +46,9 @@ def _choose(persons: Columns) -> list[tuple[str, list[int]]]:
     return [(name, rows.tolist()) for name, rows in groups if len(rows)]
 
 
-def person_table(persons: Columns, width: int, *, name: str = "person", whole: bool = False) -> Table:
+def person_table(
+    persons: Columns, width: int, *, name: str = "person", whole: bool = False, points: bool = False
+) -> Table:
     """Ability with its error, score, and how regular the answers are; ranks where they were computed.
 
     Parameters
@@ -57,6 +59,8 @@ def person_table(persons: Columns, width: int, *, name: str = "person", whole: b
         What a person is called.
     whole : bool
         Never cut a label.
+    points : bool
+        Whether scores add categories, rather than count right answers.
     """
     groups = choose(persons)
     rows = [k for _, chosen in groups for k in chosen]
@@ -79,7 +83,10 @@ def person_table(persons: Columns, width: int, *, name: str = "person", whole: b
         table.append(Column("measure", numbers(shown["measure"], 1), spare=APART))
         table.append(Column("± se", numbers(shown["measure_se"], 1), spare=APART))
     scores = zip(shown["score"].tolist(), shown["n"].tolist(), strict=True)
-    table.append(Column("right", [f"{score:,} of {n:,}" for score, n in scores], spare=COMFORT))
+    if points:
+        table.append(Column("score", [f"{score:,}" for score, _ in scores], spare=COMFORT))
+    else:
+        table.append(Column("right", [f"{score:,} of {n:,}" for score, n in scores], spare=COMFORT))
     table.append(Column("outfit", numbers(shown["outfit"], 2), spare=APART))
     marks = ["extreme" if extreme else "" for extreme in shown["extreme"]]
     if any(marks):

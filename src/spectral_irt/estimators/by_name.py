@@ -58,13 +58,14 @@ METHODS = {
 ORDERED = {
     "pcm": {
         "spectral": Method(
-            "partial_credit:SpectralPartialCredit", "weighting regularization se max_iter threads unused"
+            "partial_credit:SpectralPartialCredit",
+            "weighting regularization refine assume_equal_means se max_iter threads unused",
         ),
         "cml": Method("conditional_ordered:ConditionalPartialCredit", "max_iter threads unused"),
         "mml": Method("marginal_ordered:MarginalPartialCredit", "max_iter threads unused"),
     },
     "rsm": {
-        "spectral": Method("rating_scale:SpectralRatingScale", "weighting max_iter threads unused"),
+        "spectral": Method("rating_scale:SpectralRatingScale", "weighting refine max_iter threads unused"),
         "cml": Method("rating_scale:ConditionalRatingScale", "max_iter threads unused"),
     },
 }

@@ -12,8 +12,14 @@ import numpy as np
 from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, option, stopped
 from spectral_irt.estimators.base import Tell, convergence
 from spectral_irt.estimators.conditional import LONGEST_STEP, ON_THE_EDGE, SHORTEST_STEP
-from spectral_irt.estimators.ordered_anchors import spread, spread_matrix
-from spectral_irt.estimators.ordered_base import OrderedEstimator, StepEstimate, centered, location_errors
+from spectral_irt.estimators.ordered_base import (
+    OrderedEstimator,
+    StepEstimate,
+    centered,
+    location_errors,
+    spread,
+    spread_matrix,
+)
 from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood, OrderedPoint
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.responses.block import Floats

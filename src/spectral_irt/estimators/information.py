@@ -36,10 +36,14 @@ SHORT = 24  # items; below, the pairs of a whole tile are added at once, above, 
 
 def links(p: Floats, counts: Ints) -> Floats:
     """c with c_i sum_{j != i} c_j = P_i (1 - P_i), column by column; five rounds settle it to a per cent or better."""
-    inside = np.arange(len(p))[:, None] < counts
-    variance = p * (1 - p)
+    return variance_links(p * (1 - p), counts)
+
+
+def variance_links(variance: Floats, counts: Ints) -> Floats:
+    """`links` of answers with these variances given the score."""
+    inside = np.arange(len(variance))[:, None] < counts
     total = np.sqrt(variance.sum(axis=0) * counts / (counts - 1))
-    c = np.broadcast_to(total / counts, p.shape)
+    c = np.broadcast_to(total / counts, variance.shape)
     with np.errstate(divide="ignore", invalid="ignore"):
         for _ in range(5):
             c = np.where(inside & (variance > 0), variance / (total - c), 0.0)

@@ -66,7 +66,7 @@ def landed_difficulty(
     prior, parts = None, np.zeros(rest.n_items, dtype=np.int64)
     if plan.kind != "none":
         neighbors = Neighbors(rest)
-        parts = parts if whole else _with_scale_first(neighbors.parts(), design.component[kept] == 0)
+        parts = parts if whole else with_scale_first(neighbors.parts(), design.component[kept] == 0)
         fade = fading(design.information[kept], design.component[kept] == 0) if plan.estimated else np.ones(len(beta))
         prior = Prior(neighbors, alpha, fade, plan.estimated)
     landed = land(rest, beta, prior=prior, parts=parts, weights=weights, shared=shared, tell=tell)
@@ -86,7 +86,7 @@ def landed_difficulty(
         errors = np.sqrt(errors**2 + unknown)
         matrix = None if matrix is None else matrix + np.where(parts[:, None] == parts, unknown, 0.0)
         findings = [each for each in findings if each.code != "disconnected"]
-        findings.append(_apart(rest, parts, equal_means))
+        findings.append(apart(rest, parts, equal_means))
 
     findings.append(regularization_finding(plan))
     findings += [] if weights is None else [weights_finding(weights)]
@@ -124,7 +124,7 @@ def _usable_sets(rest: Responses, plan: Regularization, weights: Floats | None, 
     return rest.shared if se in ("auto", "dense", "information", "none") else None
 
 
-def _with_scale_first(parts: Ints, scale: Mask) -> Ints:
+def with_scale_first(parts: Ints, scale: Mask) -> Ints:
     """Parts so numbered that 0 is the one of the items that give the scale."""
     first = int(np.bincount(parts[scale]).argmax())
     return np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
@@ -152,7 +152,7 @@ def between_parts(parts: Ints, alpha: float, equal_means: bool) -> Floats:
     return np.where(parts > 0, np.inf, 0.0)
 
 
-def _apart(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
+def apart(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
     """What was assumed about groups of items that nobody links."""
     sizes = np.bincount(parts)
     shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (f" and {len(sizes) - 5:,} more" if len(sizes) > 5 else "")

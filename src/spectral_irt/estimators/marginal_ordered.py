@@ -16,8 +16,14 @@ from scipy import sparse
 
 from spectral_irt.errors import OptionError, option
 from spectral_irt.estimators.base import Tell, convergence
-from spectral_irt.estimators.ordered_anchors import spread, spread_matrix
-from spectral_irt.estimators.ordered_base import OrderedEstimator, StepEstimate, centered, location_errors
+from spectral_irt.estimators.ordered_base import (
+    OrderedEstimator,
+    StepEstimate,
+    centered,
+    location_errors,
+    spread,
+    spread_matrix,
+)
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.model import category_probabilities
 from spectral_irt.numerics import Anderson

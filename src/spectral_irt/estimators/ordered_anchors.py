@@ -12,7 +12,11 @@ from spectral_irt.chain.step_weights import step_weighting
 from spectral_irt.chain.steps import StepBalance, StepChain
 from spectral_irt.chain.weights import weighting_named
 from spectral_irt.errors import OptionError, listed, option
-from spectral_irt.estimators.ordered_base import StepEstimate, location_errors
+from spectral_irt.estimators.landed import START
+from spectral_irt.estimators.landing import LANDED
+from spectral_irt.estimators.ordered_base import StepEstimate, location_errors, spread, spread_matrix
+from spectral_irt.estimators.step_errors import covariance
+from spectral_irt.estimators.step_landing import land_steps
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
@@ -62,8 +66,9 @@ def anchored_steps(
     tol: float,
     max_passes: int,
     tell: Callable[[str], None],
+    landing: bool = True,
 ) -> StepEstimate:
-    """Thresholds on the scale of the anchors, with the sandwich of the free ones."""
+    """Thresholds on the scale of the anchors, with the sandwich of the free ones; landed, or as the chain has them."""
     if not weighting_named(weighting).moving:
         raise OptionError("anchors go with ", option("weighting", "ability"), ".")
     if responses.steps.n_steps > MOST_STEPS:
@@ -82,31 +87,37 @@ def anchored_steps(
         rest.thresholds,
         start,
         known,
-        tol=tol,
+        tol=max(tol, START) if landing else tol,
         max_passes=max_passes,
         tell=tell,
         chain_at=lambda beta, old: StepChain.of(rest, kind, beta, old),
     )
-    beta = found.beta
-    matrix = _sandwich(rest, beta, fixed)
+    residual = 0.0 if found.found is None else found.found.residual
+    beta, passes, method = found.beta, found.passes, "" if found.found is None else found.found.method
+    if landing:
+        landed = land_steps(rest, beta, fixed=fixed, tell=tell)
+        beta, passes, residual, method = landed.beta, passes + landed.evaluations, landed.move, method + LANDED
+        matrix = covariance(landed)
+    else:
+        matrix = _sandwich(rest, beta, fixed)
     se = np.sqrt(np.maximum(np.diag(matrix), 0))
     location = location_errors(steps, matrix)
     full = np.where(mask, spread(beta, mask), every)  # an anchor that nobody informs on stays an anchor
     status = examine_ordered(responses).item_status()
     anchored = np.bincount(responses.steps.item, weights=np.isfinite(every), minlength=responses.n_items) > 0
     status[anchored] = "anchored"
-    residual = 0.0 if found.found is None else found.found.residual
     note = Finding("anchored", "note", f"{int(anchored.sum()):,} items are held at their known thresholds.")
     return StepEstimate(
         full,
         np.where(mask, spread(se, mask), np.where(np.isfinite(every), 0.0, np.nan)),
         spread(location, kept),
         status,
-        found.passes,
+        passes,
         residual,
         covariance=spread_matrix(matrix, mask),
         findings=(*findings, note),
         se_method="dense",
+        solver=method or None,
         further={"anchored": anchored},
         extra={"kept": kept},
     )
@@ -125,18 +136,3 @@ def _sandwich(responses: OrderedResponses, beta: Floats, fixed: Mask) -> Floats:
         omega = StepBalance(chain, chain, pi, nothing, nothing).omega()
         matrix[free] = inverse @ omega[free] @ inverse.T
     return matrix
-
-
-def spread(values: Floats, mask: Mask) -> Floats:
-    """NaN where something was left out."""
-    full = np.full(len(mask), np.nan)
-    full[mask] = values
-    return full
-
-
-def spread_matrix(matrix: Floats, mask: Mask) -> Floats:
-    if mask.all():
-        return matrix
-    full = np.full((len(mask), len(mask)), np.nan)
-    full[np.ix_(mask, mask)] = matrix
-    return full

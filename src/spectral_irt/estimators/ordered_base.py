@@ -20,6 +20,7 @@ from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.design import Mask
 from spectral_irt.responses.ordered import OrderedResponses, Steps
 from spectral_irt.responses.ordered_arrays import ordered_from_wide
 
@@ -76,6 +77,21 @@ def location_errors(steps: Steps, covariance: Floats) -> Floats:
     return np.sqrt(np.maximum(out, 0))
 
 
+def spread(values: Floats, mask: Mask) -> Floats:
+    """NaN where something was left out."""
+    full = np.full(len(mask), np.nan)
+    full[mask] = values
+    return full
+
+
+def spread_matrix(matrix: Floats, mask: Mask) -> Floats:
+    if mask.all():
+        return matrix
+    full = np.full((len(mask), len(mask)), np.nan)
+    full[np.ix_(mask, mask)] = matrix
+    return full
+
+
 def as_ordered(data: Any, unused: str = "collapse") -> OrderedResponses:
     """What the `fit` of an estimator of ordered answers makes of its argument."""
     if isinstance(data, OrderedResponses):
@@ -94,6 +110,11 @@ def check_ordered(responses: OrderedResponses) -> None:
         raise DesignError(
             f"{responses.source}: there is a single item, {listed(responses.items)}, and nothing to compare it with. A "
             "calibration needs two items or more."
+        )
+    if responses.n_users < 2:
+        raise DesignError(
+            f"{responses.source}: there is a single person, {listed(responses.users)}, and a calibration needs two or "
+            "more who answered differently."
         )
     if not responses.mixed.any():
         raise DesignError(

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from spectral_irt.chain.covariance import PROBES, covariance
+from spectral_irt.chain.covariance import PROBES, SE_METHODS, covariance
 from spectral_irt.chain.regularization import Regularization, check_regularization, plan_regularization
 from spectral_irt.chain.steps import FEW_PROBES, StepBalance, StepRounds, step_errors
 from spectral_irt.chain.two_phase import two_phase
@@ -15,42 +15,57 @@ from spectral_irt.errors import OptionError, check_option, option
 from spectral_irt.estimators.base import Tell
 from spectral_irt.estimators.chain_alone import chain_convergence
 from spectral_irt.estimators.checkpointing import Folder
-from spectral_irt.estimators.ordered_anchors import Anchors, anchored_steps, spread, spread_matrix
-from spectral_irt.estimators.ordered_base import OrderedEstimator, StepEstimate, centered, location_errors
+from spectral_irt.estimators.landed_ordered import chosen_method, kept_ordered, landed_thresholds
+from spectral_irt.estimators.ordered_anchors import Anchors, anchored_steps
+from spectral_irt.estimators.ordered_base import (
+    OrderedEstimator,
+    StepEstimate,
+    centered,
+    location_errors,
+    spread,
+    spread_matrix,
+)
+from spectral_irt.estimators.spectral import lands
 from spectral_irt.responses import Finding
-from spectral_irt.responses.design import Mask
 from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.responses.step_design import StepDesign, estimable_items, examine_ordered
 
 METHODS = ("joint", "two-phase")
-SE_METHODS = ("auto", "dense", "one-pass", "multiplier", "none")
-QUICK_STEPS = 1000  # thresholds up to which the dense sandwich costs little
-MIXING = 0.5  # contraction up to which one pass is near the dense value: a per cent above it at 0.3 to 0.4, measured
 FAST = 0.6  # contraction below which the multipliers' correction is small
-FEW = 20  # thresholds
 
 
 class SpectralPartialCredit(OrderedEstimator):
     """Thresholds of the partial credit model with standard errors by the spectral method.
 
     P(X_li = k) ~ exp(k theta_l - sum_{v <= k} beta_iv); exp(beta) is the stationary distribution of a Markov chain
-    whose states are the thresholds of all items, without moves between thresholds of one item. Items may have different
-    numbers of categories; where all are right or wrong it is the chain of `SpectralRasch(refine=False)`.
+    whose states are the thresholds of all items, without moves between thresholds of one item. From there a few Newton
+    steps lead onto the conditional likelihood (docs/explanation/ordered.md). Items may have different numbers of
+    categories; where all are right or wrong the numbers are those of `SpectralRasch`.
 
     Parameters
     ----------
     weighting : "ability", "persons" or "pairs"
-        How much each person counts. "ability" (default): 83 to 95% as efficient as conditional maximum likelihood.
-        "persons": every person counts once. "pairs": every pair of answers does.
+        How much each person counts in the chain; only "ability" (default) is followed by the landing. Alone, its chain
+        is 83 to 95% as efficient as conditional maximum likelihood. "persons": every person counts once. "pairs":
+        every pair of answers does.
     regularization : "auto" or float
-        "auto" (default): nothing when all thresholds are connected and each carries information above 25; else a
-        normal prior around the mean of all thresholds, whose precision is chosen by empirical Bayes. A number is that
-        precision; 0 forbids it, and then items with a threshold that has no finite estimate are left out.
+        "auto" (default): nothing when all thresholds are connected and each carries information above 50; else a
+        normal prior on how far an item's location lies from the other items that its own people met, and on how far
+        its steps are from the mean steps, both of a precision that is chosen by empirical Bayes. They count in full
+        for locations and thresholds with information up to 25 and fade from there on. A number is the precision of
+        both, in full for all; 0 forbids it, and then items with a threshold that has no finite estimate are left out.
+        The chain alone has a prior around the mean of all thresholds.
     method : "joint" or "two-phase"
         One chain on all thresholds (default), or the published algorithm, a chain for each level and a shift between
         levels; the latter has no standard errors, and is there for comparison.
-    se : "auto", "dense", "one-pass", "multiplier" or "none"
-        How standard errors are computed, all by the sandwich; `se_method_` says which was used.
+    refine : "auto", True or False
+        Whether the chain is followed by the landing: "auto" (default) under ability weights; False leaves the chain's
+        own estimate.
+    assume_equal_means : bool
+        As for `SpectralRasch`.
+    se : "auto", "dense", "one-pass", "multiplier", "information" or "none"
+        How standard errors are computed; `se_method_` says which was used. "information" is from the model alone, the
+        others are ways to the sandwich.
     unused : "collapse", "error" or "keep"
         What becomes of categories that nobody used, where `fit` is given a table; see `ordered_from_wide`.
     tol, max_iter, threads, random_state
@@ -84,6 +99,8 @@ class SpectralPartialCredit(OrderedEstimator):
         weighting: str = "ability",
         regularization: str | float = "auto",
         method: str = "joint",
+        refine: str | bool = "auto",
+        assume_equal_means: bool = False,
         se: str = "auto",
         unused: str = "collapse",
         tol: float = 1e-10,
@@ -94,6 +111,8 @@ class SpectralPartialCredit(OrderedEstimator):
         self.weighting = weighting
         self.regularization = regularization
         self.method = method
+        self.refine = refine
+        self.assume_equal_means = assume_equal_means
         self.se = se
         self.unused = unused
         self.tol = tol
@@ -133,10 +152,26 @@ class SpectralPartialCredit(OrderedEstimator):
         self, responses: OrderedResponses, tell: Tell, anchors: Anchors | None = None, **design: Any
     ) -> StepEstimate:
         self._check()
+        landing = self.method == "joint" and lands(self.refine, self.weighting, 0.0)
         if anchors is not None:
             if self.method != "joint":
                 raise OptionError("anchors go with ", option("method", "joint"), ".")
-            return anchored_steps(responses, anchors, self.weighting, self.tol, self.max_iter, tell)
+            return anchored_steps(responses, anchors, self.weighting, self.tol, self.max_iter, tell, landing)
+        if landing:
+            return landed_thresholds(
+                responses,
+                self.regularization,
+                equal_means=self.assume_equal_means,
+                se=self.se,
+                tol=self.tol,
+                max_passes=self.max_iter,
+                seed=self.random_state,
+                tell=tell,
+            )
+        if self.se == "information":
+            raise OptionError(
+                option("se", "information"), " is that of the landing; the chain alone has only its sandwich."
+            )
         tell("looking at the design")
         found = examine_ordered(responses)
         if self.method == "two-phase":
@@ -155,7 +190,7 @@ class SpectralPartialCredit(OrderedEstimator):
             tell=tell,
         )
         solved = rounds.solve()
-        method = self._se_method(rest, solved.contraction)
+        method = self.se if self.se != "auto" else chosen_method(rest.steps, solved.contraction)
         if method != "none":
             tell(f"standard errors ({method})")
         balance = rounds.balance()
@@ -187,14 +222,6 @@ class SpectralPartialCredit(OrderedEstimator):
             extra={"kept": kept},
         )
 
-    def _se_method(self, rest: OrderedResponses, contraction: float) -> str:
-        if self.se != "auto":
-            return self.se
-        n = rest.steps.n_steps
-        if n <= QUICK_STEPS:
-            return "dense"
-        return "one-pass" if contraction < MIXING and n >= FEW else "multiplier"
-
     def _two_phase(self, responses: OrderedResponses, found: StepDesign) -> StepEstimate:
         rest, kept, findings = estimable_items(responses)
         beta, passes = two_phase(rest, tol=self.tol, max_passes=self.max_iter)
@@ -213,14 +240,3 @@ class SpectralPartialCredit(OrderedEstimator):
             se_method="none",
             extra={"kept": kept},
         )
-
-
-def kept_ordered(design: StepDesign, plan: Regularization) -> tuple[OrderedResponses, Mask, list[Finding]]:
-    """The items that take part, which they are, and the findings on the design."""
-    responses, findings = design.ordered, list(design.findings)
-    if plan.kind == "none" and not (design.connected and design.answered.all()):
-        rest, kept, left_out = estimable_items(responses)
-        said = ("extreme_items", "uninformed_items", "empty_categories")
-        return rest, kept, [f for f in findings if f.code not in said] + list(left_out)
-    kept = responses.item_counts > 0
-    return responses if kept.all() else responses.take_items(kept), kept, findings

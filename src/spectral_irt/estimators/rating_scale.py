@@ -18,15 +18,18 @@ from spectral_irt.chain.weights import PERSONS
 from spectral_irt.errors import DesignError, OptionError, check_option, listed, option
 from spectral_irt.estimators.base import Tell
 from spectral_irt.estimators.conditional_ordered import conditional_estimate, conditional_thresholds
-from spectral_irt.estimators.ordered_anchors import spread, spread_matrix
 from spectral_irt.estimators.ordered_base import (
     OrderedEstimator,
     StepEstimate,
     as_ordered,
     centered,
     location_errors,
+    spread,
+    spread_matrix,
 )
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
+from spectral_irt.estimators.spectral import lands
+from spectral_irt.estimators.tied_landing import land_tied
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.ordered import OrderedResponses, Steps
@@ -142,10 +145,10 @@ class _RatingScale(OrderedEstimator):
 class SpectralRatingScale(_RatingScale):
     """The rating scale model by the spectral method: difficulties, and steps that all items share.
 
-    beta_ik = delta_i + tau_k = (A eta)_ik. "tied" (default) solves the balance of flows for eta, A' g = 0, which is
-    unbiased as g is; it needs no estimate of each threshold by itself, so that a category that some items never saw
-    does no harm. "least squares" summarizes the thresholds b of `SpectralPartialCredit` with their covariance C,
-    min (b - A eta)' C^-1 (b - A eta), and says how far they are from a rating scale.
+    beta_ik = delta_i + tau_k = (A eta)_ik. "tied" (default) takes Newton's steps for eta on the conditional likelihood,
+    from the chain on thresholds; it needs no estimate of each threshold by itself, so that a category that some items
+    never saw does no harm. "least squares" summarizes the thresholds b of `SpectralPartialCredit` with their
+    covariance C, min (b - A eta)' C^-1 (b - A eta), and says how far they are from a rating scale.
 
     Parameters
     ----------
@@ -154,6 +157,8 @@ class SpectralRatingScale(_RatingScale):
     method : "tied" or "least squares"
     weighting : "ability", "persons" or "pairs"
         As for `SpectralPartialCredit`.
+    refine : "auto", True or False
+        As for `SpectralPartialCredit`; False solves the balance of flows for eta, A' g = 0, which is unbiased as g is.
     unused : "keep", "collapse" or "error"
         What becomes of categories that nobody used, where `fit` is given a table. "keep" (default): an item has the
         categories of its group.
@@ -185,6 +190,7 @@ class SpectralRatingScale(_RatingScale):
         groups: Groups = None,
         method: str = "tied",
         weighting: str = "ability",
+        refine: str | bool = "auto",
         unused: str = "keep",
         tol: float = 1e-10,
         max_iter: int = 10_000,
@@ -193,6 +199,7 @@ class SpectralRatingScale(_RatingScale):
         self.groups = groups
         self.method = method
         self.weighting = weighting
+        self.refine = refine
         self.unused = unused
         self.tol = tol
         self.max_iter = max_iter
@@ -213,6 +220,7 @@ class SpectralRatingScale(_RatingScale):
         design = scale_design(rest.steps, rest.items, kept_groups(responses.items, self.groups, kept))
         own = SpectralPartialCredit(
             weighting=PERSONS.name if tied else self.weighting,
+            refine=False if tied else self.refine,
             regularization="auto" if tied else 0,
             se="none" if tied else "dense",
             tol=1e-6 if tied else self.tol,
@@ -221,7 +229,8 @@ class SpectralRatingScale(_RatingScale):
         first = own._estimate_steps(rest, tell)
         extra: dict[str, Any] = {"kept": kept}
         if tied:
-            found = solve_tied(rest, design.matrix, first.thresholds, self.weighting, tell)
+            solve = land_tied if lands(self.refine, self.weighting, 0.0) else solve_tied
+            found = solve(rest, design.matrix, first.thresholds, self.weighting, tell)
             beta, matrix = centered(rest.steps, found.thresholds, found.covariance)
             passes, residual = first.n_iter + found.rounds, found.residual
         else:
@@ -258,6 +267,11 @@ def scalable(responses: OrderedResponses) -> tuple[NDArray[np.bool_], NDArray[An
     found = examine_ordered(responses)
     status = found.item_status()
     kept = ~np.isin(status, ("no responses", "all right", "all wrong", "no information"))
+    if kept.sum() < 2:
+        raise DesignError(
+            f"{responses.source}: fewer than two items have answers in different categories by people who can tell "
+            "them apart, so there is nothing to compare."
+        )
     status[status == "empty category"] = "ok"  # the other items of the scale tell where its thresholds lie
     findings = tuple(f for f in found.findings if f.code not in ("empty_categories", "disconnected"))
     return kept, status, findings

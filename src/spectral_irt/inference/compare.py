@@ -14,8 +14,11 @@ import numpy as np
 from spectral_irt.errors import OptionError, SpectralIrtError, Words, option
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.holdout import TEN_PRIORS, evaluate, split_users
+from spectral_irt.inference.ordered_holdout import evaluate_ordered
 from spectral_irt.responses import Responses
+from spectral_irt.responses.ordered import OrderedResponses
 
+CML = ("cml", "pcm-cml")  # what distances are taken from, where it is among the methods
 VALIDATION = 0.1  # of the training people, to choose the prior of the predictions: the paper's share
 
 
@@ -23,8 +26,9 @@ VALIDATION = 0.1  # of the training people, to choose the prior of the predictio
 class Comparison:
     """One estimator's row.
 
-    `distance_to_cml` is the root mean square difference of difficulties over items that both have, NaN without a CML
-    fit; `problem` is empty, or says in one sentence why the method has no result.
+    `distance_to_cml` is the root mean square difference of difficulties (of thresholds, where answers are ordered) over
+    items that both have, NaN without a CML fit; `auc` is NaN of ordered answers; `problem` is empty, or says in one
+    sentence why the method has no result.
     """
 
     method: str
@@ -65,8 +69,9 @@ def compare(
     for name, make in methods.items():
         tell(name)
         rows.append(_row(name, make, fit_on, validation, test, priors, difficulties))
-    if "cml" in difficulties:
-        rows = [_with_distance(row, difficulties) for row in rows]
+    reference = next((name for name in CML if name in difficulties), None)
+    if reference is not None:
+        rows = [_with_distance(row, difficulties, reference) for row in rows]
     return rows
 
 
@@ -96,16 +101,20 @@ def _row(
         return Comparison(name, nan, nan, nan, nan, nan, 0, seconds, nan, sentence)
     seconds = time.perf_counter() - start
     peak = (peak_memory() - before) / 1e6
-    difficulties[name] = fit.difficulty_
-    found = evaluate(fit.difficulty_, validation, test, priors)
+    if isinstance(test, OrderedResponses) and isinstance(validation, OrderedResponses):
+        difficulties[name] = fit.calibration_.thresholds
+        found = evaluate_ordered(difficulties[name], validation, test, priors)
+    else:
+        difficulties[name] = fit.difficulty_
+        found = evaluate(fit.difficulty_, validation, test, priors)
     estimated = int(np.isfinite(fit.difficulty_).sum())
     return Comparison(name, found.auc, found.loglik, *found.prior, nan, estimated, seconds, max(peak, 0.0))
 
 
-def _with_distance(row: Comparison, difficulties: Mapping[str, Any]) -> Comparison:
+def _with_distance(row: Comparison, difficulties: Mapping[str, Any], reference: str) -> Comparison:
     if row.method not in difficulties:
         return row
-    own, cml = difficulties[row.method], difficulties["cml"]
+    own, cml = difficulties[row.method], difficulties[reference]
     both = np.isfinite(own) & np.isfinite(cml)
     a, b = own[both] - own[both].mean(), cml[both] - cml[both].mean()
     return Comparison(**{**row.to_dict(), "distance_to_cml": float(np.sqrt(np.mean((a - b) ** 2)))})

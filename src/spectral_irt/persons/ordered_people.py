@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,7 @@ from spectral_irt.errors import OptionError, ResponseValueError, check_option, l
 from spectral_irt.ordered_ability import fit_population, ordered_abilities, posterior
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.persons.abilities import METHODS, Abilities
-from spectral_irt.responses.block import Floats
+from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.ordered import OrderedResponses, Steps, ordered_from_codes
 from spectral_irt.responses.ordered_patterns import Patterns, distinct_rows
@@ -34,30 +35,65 @@ def align_ordered(
             option("ignore_unknown", True),
             " to leave the answers to these items out.",
         )
+    return _matched(responses, Coded(calibration.labels, calibration.steps.counts, theirs), place)
+
+
+def _matched(responses: OrderedResponses, known: Coded, place: Ints) -> OrderedResponses:
+    """The answers in known categories; `place` is that of each item of the data, or -1 to leave it out."""
+    mine, theirs = responses.category_codes(), known.codes
     # For every item and category of the data, the category of the calibration with the same code.
-    known = np.where(place >= 0, place, 0)
-    same = mine[:, :, None] == theirs[known][:, None, :]
+    there = np.where(place >= 0, place, 0)
+    same = mine[:, :, None] == theirs[there][:, None, :]
     new = np.where(same.any(axis=2), same.argmax(axis=2), -1)
     person, item, category = responses.answers()
     kept = place[item] >= 0
-    person, item, category = person[kept], item[kept], new[item[kept], category[kept]]
+    person, item, given = person[kept], item[kept], category[kept]
+    category = new[item, given]
     if (category < 0).any():
         bad = np.unique(item[category < 0])
+        first = int(np.flatnonzero(category < 0)[0])
+        value, own = mine[item[first], given[first]], theirs[place[item[first]]]
         raise ResponseValueError(
-            f"{responses.source}: items with a category that nobody used when they were calibrated: "
-            f"{listed(responses.items[bad])}. Leave these answers out, or calibrate again with them."
+            f"{responses.source}: {len(bad):,} item{' has' if len(bad) == 1 else 's have'} answers in a category that "
+            f"nobody used at calibration: {listed(responses.items[bad])} ({listed([responses.users[person[first]]])} "
+            f"answered {listed([responses.items[item[first]]])} with {value:g}; it has "
+            f"{', '.join(f'{code:g}' for code in own[np.isfinite(own)])}). Leave these answers out, or calibrate again."
         )
     return ordered_from_codes(
         person,
         place[item],
         category,
-        calibration.steps.counts,
+        known.counts,
         users=responses.users,
-        items=calibration.labels,
+        items=known.labels,
         source=responses.source,
         frame_kind=responses.frame_kind,
         codes=theirs,
     ).using(responses.engine)  # type: ignore[return-value]
+
+
+def in_categories_of(known: Coded, responses: OrderedResponses) -> OrderedResponses:
+    """The responses with the categories that known items have there; other items keep their own."""
+    mine, theirs = responses.category_codes(), known.codes
+    place = positions(responses.items, known.labels)
+    shared = np.flatnonzero(place >= 0)
+    counts = responses.steps.counts.copy()
+    counts[shared] = known.counts[place[shared]]
+    codes = np.full((len(place), int(counts.max(initial=1)) + 1), np.nan)
+    own = np.flatnonzero(place < 0)
+    codes[own, : mine.shape[1]] = mine[own][:, : codes.shape[1]]
+    codes[shared, : theirs.shape[1]] = theirs[place[shared]][:, : codes.shape[1]]
+    wanted = Coded(responses.items, counts, codes)
+    return _matched(responses, wanted, np.arange(len(place)))
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Items, how many thresholds each has, and what stands for their categories in data."""
+
+    labels: NDArray[Any]
+    counts: Ints
+    codes: Floats
 
 
 @dataclass(frozen=True, eq=False)

@@ -176,19 +176,24 @@ class OrderedResponses(Responses):
         return int(self.counts.sum())
 
     @cached_property
+    def _of_people(self) -> tuple[Ints, Ints, Ints]:
+        counts, scores, most = self.thresholds.gather(_counts_scores_most, self.steps)
+        return fixed(counts), fixed(scores), fixed(most)
+
+    @property
     def counts(self) -> Ints:
         """How many items each person answered."""
-        return fixed(self.thresholds.gather(answer_counts, self.steps.below))
+        return self._of_people[0]
 
-    @cached_property
+    @property
     def scores(self) -> Ints:
         """The total score of each person: the sum of the categories."""
-        return fixed(self.thresholds.gather(total_scores, self.steps.level))
+        return self._of_people[1]
 
-    @cached_property
+    @property
     def most(self) -> Ints:
         """The highest total score that each person could have."""
-        return fixed(self.thresholds.gather(_most, self.steps))
+        return self._of_people[2]
 
     @cached_property
     def category_counts(self) -> Floats:
@@ -257,22 +262,6 @@ class OrderedResponses(Responses):
 def of_answers(block: Block, below: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """One entry for each answer: what it passed last, or the first threshold, which it failed."""
     return block.right() | ~below[block.items]
-
-
-def answer_counts(block: Block, below: NDArray[np.bool_]) -> Ints:
-    before = np.concatenate([[0], np.cumsum(of_answers(block, below))])
-    return np.diff(before[block.indptr])
-
-
-def total_scores(block: Block, level: Ints) -> Ints:
-    before = np.concatenate([[0], np.cumsum(np.where(block.right(), level[block.items], 0))])
-    return np.diff(before[block.indptr])
-
-
-def _most(block: Block, steps: Steps) -> Ints:
-    size = np.where(of_answers(block, steps.below), steps.counts[steps.item[block.items]], 0)
-    before = np.concatenate([[0], np.cumsum(size)])
-    return np.diff(before[block.indptr])
 
 
 def _passed_failed(block: Block, n_steps: int) -> tuple[Ints, Ints]:
@@ -360,6 +349,11 @@ def rows_of(block: Block, steps: Steps) -> Rows:
         made = Rows(indptr, items, np.diff(indptr), np.diff(before[indptr]), np.diff(size[indptr]))
         found = block.remember(("rows", steps.n_steps), made)
     return found
+
+
+def _counts_scores_most(block: Block, steps: Steps) -> tuple[Ints, Ints, Ints]:
+    rows = rows_of(block, steps)
+    return rows.counts, rows.scores, rows.most
 
 
 # ---------------------------------------------------------------------------------------- packing

@@ -189,8 +189,8 @@ def settle_categories(
         k = int(np.flatnonzero(gaps)[0])
         seen = (np.flatnonzero(used[k]) + low).tolist()
         raise ResponseValueError(
-            f"{source}: {int(gaps.sum()):,} items have categories that nobody used: {listed(names[gaps])} (the first "
-            f"was answered {listed(seen)}). Number the categories from 0 without gaps, or say ",
+            f"{source}: {_items(gaps)} categories that nobody used: {listed(names[gaps])} (the first was answered "
+            f"{listed(seen)}). Number the categories from 0 without gaps, or say ",
             option("unused", "collapse"),
             ".",
         )
@@ -204,8 +204,8 @@ def settle_categories(
                 Finding(
                     "categories_collapsed",
                     "warning",
-                    f"{int(gaps.sum()):,} items have categories that nobody used: {listed(names[gaps])}. Their answers "
-                    "are numbered anew without them.",
+                    f"{_items(gaps)} categories that nobody used: {listed(names[gaps])}. The answers are numbered anew "
+                    "without them.",
                     "A threshold that nobody stands beside cannot be estimated; check the categories of these items.",
                     tuple(names[gaps].tolist()),
                 ),
@@ -216,6 +216,11 @@ def settle_categories(
     row, column = np.nonzero(used)
     codes[row, rank[row, column]] = column + low
     return Categories(rank[item, category - low], n_thresholds, codes, found)
+
+
+def _items(chosen: NDArray[np.bool_]) -> str:
+    number = int(chosen.sum())
+    return f"{number:,} item{' has' if number == 1 else 's have'}"
 
 
 def _used_by_group(used: NDArray[np.bool_], items: Labels, groups: Any) -> NDArray[np.bool_]:

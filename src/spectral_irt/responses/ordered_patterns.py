@@ -35,14 +35,23 @@ class Patterns:
 
 def distinct_rows(responses: OrderedResponses) -> Patterns:
     """The patterns of these people. Sets of items are told apart by sums of 64-bit random numbers."""
-    steps = responses.steps
-    numbers = np.random.default_rng(SEED).integers(0, 2**64, steps.n_items + 1, dtype=np.uint64, endpoint=False)
-    keys = responses.thresholds.gather(_keys, steps, numbers)
+    first, count, of_person = _distinct(responses.thresholds.gather(_keys, responses.steps))
+    return Patterns(all_rows(responses.take_users(first)), count, of_person)
+
+
+def same_rows(rows: Rows, steps: Steps) -> Patterns:
+    """The patterns of these rows."""
+    first, count, of_person = _distinct(row_keys(rows, steps, rows.scores))
+    return Patterns(rows.take(first), count, of_person)
+
+
+def _distinct(keys: NDArray[np.uint64]) -> tuple[Ints, Ints, Ints]:
+    """Who is the first with each key, in their order; how many have it; and which one each person has."""
     _, first, of_person, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-    order = np.argsort(first)  # rows come in the order of the people
+    order = np.argsort(first)
     rank = np.empty(len(order), dtype=np.int64)
     rank[order] = np.arange(len(order))
-    return Patterns(all_rows(responses.take_users(first[order])), count[order], rank[of_person.ravel()])
+    return first[order], count[order], rank[of_person.ravel()]
 
 
 def all_rows(responses: Any) -> Rows:
@@ -56,9 +65,15 @@ def all_rows(responses: Any) -> Rows:
     return Rows(indptr, *columns)
 
 
-def _keys(block: Block, steps: Steps, numbers: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _keys(block: Block, steps: Steps) -> NDArray[np.uint64]:
     rows = rows_of(block, steps)
-    keys = rows.scores.astype(np.uint64) * numbers[-1]
+    return row_keys(rows, steps, rows.scores)
+
+
+def row_keys(rows: Rows, steps: Steps, beside: Ints) -> NDArray[np.uint64]:
+    """A number for each set of items and the number beside it."""
+    numbers = np.random.default_rng(SEED).integers(0, 2**64, steps.n_items + 1, dtype=np.uint64, endpoint=False)
+    keys = beside.astype(np.uint64) * numbers[-1]
     some = np.flatnonzero(rows.counts)
     if len(some):
         keys[some] += np.add.reduceat(numbers[rows.items], rows.indptr[some])

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.errors import OptionError, ResponseValueError, listed, option
+from spectral_irt.errors import OptionError, listed, option
 from spectral_irt.responses.missing import NOT_ANSWERED
-from spectral_irt.responses.scorer import Bools, Scoring, as_series, one_spelling, spellings
+from spectral_irt.responses.scorer import Answers, Bools, Scoring, as_series, one_spelling, spellings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -41,35 +41,43 @@ class OrderedScoring(Scoring):
         text = one_spelling(as_series(values))
         numbers = text.replace_strict(dict(self.recode), default=None, return_dtype=pl.Float64)
         odd = numbers.is_null() & ~text.is_in([*NOT_ANSWERED, *self.missing]).fill_null(True)
-        if odd.any():
-            first = text.filter(odd).unique(maintain_order=True).to_list()
-            raise ResponseValueError(
-                f"answers that the list of labels does not cover: {listed(first)}; it has {listed(self.recode)}. Add "
-                "them to ",
-                option("recode"),
-                ", or say ",
-                option("missing", ...),
-                " for those that mean 'not answered'.",
-            )
-        return numbers.to_numpy(), None
+        return numbers.to_numpy(), odd.to_numpy() if odd.any() else None
+
+    def clean(self, values: Values) -> Answers:
+        """The answers; what is not a category is odd, and named with its place when all were seen."""
+        found = super().clean(values)
+        numbers = np.asarray(found.values, dtype=np.float64)
+        bad = (numbers != np.floor(numbers)) | (numbers < 0) | (numbers >= WIDTH)
+        if not bad.any():
+            return found
+        odd = np.zeros(len(values), dtype=bool) if found.odd is None else found.odd.copy()
+        odd[bad if found.answered is None else found.answered[bad]] = True
+        return found._replace(odd=odd)
+
+    @property
+    def expected(self) -> str:
+        if self.recode is not None:
+            return f"not among the labels of the categories, {listed(self.recode)}"
+        return f"not a category: these are whole numbers from 0 to {WIDTH - 1}"
+
+    @property
+    def how_to(self) -> str:
+        if self.recode is not None:
+            said = " Add it to " + option("recode") + ", or say " + option("missing", ...)
+            return said + " if it means 'not answered'."
+        return (
+            " Number the categories 0, 1, 2, ..., or name them with "
+            + option("recode", ...)
+            + "; for right and wrong, say "
+            + option("threshold", ...)
+            + "."
+        )
 
     def codes(self, values: Any, items: NDArray[Any], labels: Labels, source: str) -> Ints:
         """WIDTH times the item plus the category."""
-        from spectral_irt.responses.ordered_arrays import MOST_CATEGORIES, whole_numbers
+        from spectral_irt.responses.ordered_arrays import whole_numbers
 
-        category = whole_numbers(values, items, labels, source)
-        far = category >= WIDTH
-        if far.any():
-            k = int(np.flatnonzero(far)[0])
-            raise ResponseValueError(
-                f"{source}: item {listed([labels[items[k]]])} was answered {category[k]}; ordered categories are at "
-                f"most {MOST_CATEGORIES}, numbered from 0. If the column is not an item, say ",
-                option("ignore", ...),
-                "; for right and wrong, ",
-                option("threshold", ...),
-                ".",
-            )
-        return items.astype(np.int64) * WIDTH + category
+        return items.astype(np.int64) * WIDTH + whole_numbers(values, items, labels, source)
 
 
 def recoding(labels: Any) -> dict[str, float] | None:

@@ -43,6 +43,7 @@ def read_ordered(
     sheet: str | int | None = None,
     encoding: str | None = None,
     user: Any = None,
+    span: tuple[int, int] | None = None,
 ) -> OrderedResponses:
     """Read answers in ordered categories from a file, several files, or a dataframe.
 
@@ -54,6 +55,8 @@ def read_ordered(
         "=". Without it answers are whole numbers from 0 (or from another lowest one, with a finding).
     reverse : labels of items, optional
         Items whose highest category is the lowest: they are turned round.
+    span : (lowest, highest), optional
+        The categories that there are, for `reverse`; by default those of the labels, or those that somebody used.
     unused : "collapse", "error" or "keep"; groups
         What becomes of categories that nobody used; see `ordered_from_wide`.
 
@@ -93,11 +96,20 @@ def read_ordered(
             if len(_several(reverse)):
                 raise OptionError(option("reverse", ...), " is said when answers are packed; leave it out.")
             return coded.using(engine)  # type: ignore[return-value]
-    found: OrderedResponses = decoded(coded, reverse=_several(reverse), unused=unused, groups=groups)
+    if how.recode is not None:
+        span = 0, int(max(how.recode.values()))
+    found: OrderedResponses = decoded(coded, reverse=_several(reverse), unused=unused, groups=groups, span=span)
     return found.using(engine)  # type: ignore[return-value]
 
 
-def decoded(coded: Responses, *, reverse: Sequence[Any] = (), unused: str = "collapse", groups: Any = None) -> Any:
+def decoded(
+    coded: Responses,
+    *,
+    reverse: Sequence[Any] = (),
+    unused: str = "collapse",
+    groups: Any = None,
+    span: tuple[int, int] | None = None,
+) -> Any:
     """Responses whose items are WIDTH times the item plus the category, as ordered ones."""
     user, code = _entries(coded)
     item, category = code // WIDTH, code % WIDTH
@@ -110,7 +122,7 @@ def decoded(coded: Responses, *, reverse: Sequence[Any] = (), unused: str = "col
                 option("reverse"), f" names {listed(unknown)}, which are not items; these are {listed(labels)}."
             )
         turned = np.isin(item, place)
-        low, high = int(category.min(initial=WIDTH)), int(category.max(initial=0))
+        low, high = span or (int(category.min(initial=WIDTH)), int(category.max(initial=0)))
         category = np.where(turned, low + high - category, category)
     found = settle_categories(category, item, labels, unused, coded.source, groups)
     return ordered_from_codes(

@@ -49,6 +49,22 @@ class Answers(NamedTuple):
         return each if self.answered is None else each.take(self.answered)
 
 
+_HOW_TO_SCORE = (
+    " Say what counts as right with "
+    + join([option("key"), option("correct"), option("threshold")], ", ")
+    + " or "
+    + option("above_mean")
+    + "."
+)
+_HOW_TO_LEAVE_OUT = (
+    " Say "
+    + option("missing", ...)
+    + " if it means 'not answered', or "
+    + option("correct", ...)
+    + " if the answers are not numbers."
+)
+
+
 @dataclass(frozen=True)
 class Scoring:
     """How raw values become right, wrong or missing. Make one with `scoring`, which checks the options."""
@@ -75,6 +91,18 @@ class Scoring:
     @property
     def expects_01(self) -> bool:
         return not self.compares_text and self.threshold is None and self.above_mean is None
+
+    @property
+    def expected(self) -> str:
+        """What an odd value is, in words."""
+        if self.compares_text:
+            return "an error of the spreadsheet, not an answer"
+        return "neither 0/1 nor missing" if self.expects_01 else "not a finite number"
+
+    @property
+    def how_to(self) -> str:
+        """What to do about odd values that are not codes for missing ones."""
+        return _HOW_TO_SCORE if self.expects_01 else _HOW_TO_LEAVE_OUT
 
     def clean(self, values: Values) -> Answers:
         """The answers, without the missing ones."""

@@ -15,7 +15,7 @@ from spectral_irt.errors import DesignError, DisconnectedDesignError, listed, op
 from spectral_irt.responses.block import Block, Floats, Ints
 from spectral_irt.responses.design import Design, Mask
 from spectral_irt.responses.findings import Finding
-from spectral_irt.responses.ordered import OrderedResponses, Steps, answer_counts
+from spectral_irt.responses.ordered import OrderedResponses, Steps, rows_of
 
 MOST_GROUPS = 50  # groups that are told apart; what is left beyond counts as a group of its own each
 NO_COMMON_SCALE = "Their thresholds have no common scale. Fit each group on its own, or add a form that links them."
@@ -70,7 +70,7 @@ def examine_ordered(responses: OrderedResponses) -> StepDesign:
 
 def _evidence(block: Block, steps: Steps) -> tuple[Floats, Floats, Floats, Floats]:
     """Entries among ones and zeros; and R and W: ones weighted by the share of other items' zeros, and so on."""
-    n = np.maximum(answer_counts(block, steps.below), 1)
+    n = np.maximum(rows_of(block, steps).counts, 1)
     right, wrong = block.halves(steps.n_steps)
     s, z = block.scores / n, (block.counts - block.scores) / n
     ends = np.append(steps.below, False)[1:]  # thresholds with another above them
@@ -128,13 +128,13 @@ def _spread(block: Block, marks: Mask, against: bool, steps: Steps) -> Floats:
     """Marked threshold -> people who passed it last -> thresholds of other items that they failed next (or back)."""
     right, wrong = block.halves(steps.n_steps)
     start, end = (wrong, right) if against else (right, wrong)
-    reached = (start @ marks.astype(float))[np.repeat(np.arange(block.n_users), np.diff(end.indptr))]
     if against:
         own = np.append(steps.below & marks, False)[1:]
     else:
         own = steps.below & np.concatenate([[False], marks[:-1]])
-    hit = reached - own[end.indices] > 0.5
-    return np.bincount(end.indices[hit], minlength=steps.n_steps).astype(float)
+    # Who meets c at the end has its neighbor of the same item at the start: it is among the marked ones that were met.
+    met = end.T @ (start @ marks.astype(float))
+    return np.where(met - own * (end.T @ np.ones(block.n_users)) > 0.5, 1.0, 0.0)
 
 
 # ------------------------------------------------------------------- what an estimate without a prior needs

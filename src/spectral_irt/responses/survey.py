@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spectral_irt.errors import NAMED, OptionError, ResponseValueError, join, listed, option
+from spectral_irt.errors import NAMED, OptionError, ResponseValueError, listed, option
 from spectral_irt.responses.block import Ints
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.missing import SUSPECTS
@@ -108,13 +108,10 @@ class Survey:
         assert self.first is not None
         place, text = self.first
         kinds = list(self.odd)
-        expected = "neither 0/1 nor missing" if self.scoring.expects_01 else "not a finite number"
-        if self.scoring.compares_text:
-            expected = "an error of the spreadsheet, not an answer"
         values = "value" if self.n_odd == 1 else "values"
         sentence: str = (
             f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}, which is "
-            f"{expected} ({self.n_odd:,} such {values}: {', '.join(map(_shown, kinds[:NAMED]))}"
+            f"{self.scoring.expected} ({self.n_odd:,} such {values}: {', '.join(map(_shown, kinds[:NAMED]))}"
             f"{f' and {len(kinds) - NAMED:,} more' if len(kinds) > NAMED else ''})."
         )
         codes = _missing_codes(kinds)
@@ -123,7 +120,7 @@ class Survey:
             said = option("missing", codes[0] if len(codes) == 1 else codes)
             sentence += f" If {' and '.join(codes)} {mean} 'not answered', say " + said + "."
         if len(codes) < len(kinds):
-            sentence += _HOW_TO_SCORE if self.scoring.expects_01 else _HOW_TO_LEAVE_OUT
+            sentence += self.scoring.how_to
             if self.wide and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns):
                 sentence += self._no_items()
         return sentence
@@ -143,22 +140,6 @@ class Survey:
                 + "."
             )
         return f" If the columns {listed(names)} are not items, say " + option("ignore", names) + "."
-
-
-_HOW_TO_SCORE = (
-    " Say what counts as right with "
-    + join([option("key"), option("correct"), option("threshold")], ", ")
-    + " or "
-    + option("above_mean")
-    + "."
-)
-_HOW_TO_LEAVE_OUT = (
-    " Say "
-    + option("missing", ...)
-    + " if it means 'not answered', or "
-    + option("correct", ...)
-    + " if the answers are not numbers."
-)
 
 
 def _missing_codes(kinds: list[str]) -> list[str]:

@@ -144,7 +144,7 @@ def test_a_bank_of_the_first_format_is_read_and_rewritten_without_fingerprints(t
     assert again.status.tolist() == ["ok"] * 7
     assert "old_fingerprints" not in [finding.code for finding in again.findings]
     record = json.loads((folder / "bank.json").read_text())
-    assert record["format_version"] == 3
+    assert record["format_version"] == 4
     assert [len(data["digest"]) for data in record["data"]] == [4, 4]
     assert not list(folder.glob("users.*"))
     assert not numbers_in(folder) & {unsalted(f"person {k}") for k in range(1, 61)}

@@ -51,7 +51,7 @@ def test_everything_comes_back(bank: Bank, tmp_path: Path) -> None:
     assert_same(bank, Bank.load(folder))
     assert_same(bank, Bank.load(str(folder)))
     manifest = json.loads((folder / "bank.json").read_text())
-    assert manifest["format_version"] == 3
+    assert manifest["format_version"] == 4
     assert manifest["data"][0]["digest"] == bank.data[0].digest
     assert sorted(path.name.split(".")[0] for path in folder.iterdir()) == ["bank", "information", "items", "users"]
     import polars as pl
@@ -125,7 +125,7 @@ def test_another_version(bank: Bank, tmp_path: Path) -> None:
     path = folder / "bank.json"
     record = json.loads(path.read_text())
     path.write_text(json.dumps({**record, "format_version": 99}))
-    with pytest.raises(BankError, match="format version 99, and this version of spectral-irt reads versions 1 to 3"):
+    with pytest.raises(BankError, match="format version 99, and this version of spectral-irt reads versions 1 to 4"):
         Bank.load(folder)
 
 

@@ -18,6 +18,7 @@ from spectral_irt.responses.ordered_arrays import ordered_from_wide
 
 ESTIMATORS = {
     "spectral": SpectralPartialCredit(regularization=0),
+    "chain": SpectralPartialCredit(regularization=0, refine=False),
     "spectral persons": SpectralPartialCredit(weighting="persons", regularization=0),
     "two-phase": SpectralPartialCredit(method="two-phase"),
     "conditional": ConditionalPartialCredit(),
@@ -94,11 +95,21 @@ def test_accuracy(name, data):
 def test_right_and_wrong_answers_give_the_binary_estimate(weighting, regularization, shape):
     data = simulate.rasch(*shape, design="sampled", p=0.7, seed=2).responses
     theirs = SpectralRasch(weighting=weighting, regularization=regularization, refine=False).fit(data)
-    ours = SpectralPartialCredit(weighting=weighting, regularization=regularization).fit(data)
+    ours = SpectralPartialCredit(weighting=weighting, regularization=regularization, refine=False).fit(data)
     shift = theirs.difficulty_.mean()
     np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_ - shift, atol=1e-10)
     np.testing.assert_allclose(ours.se_, theirs.se_, atol=1e-10)
     assert abs(ours.regularization_.alpha - theirs.regularization_.alpha) < 1e-9
+
+
+@pytest.mark.parametrize("regularization", [0, "auto", 2.0])
+def test_right_and_wrong_answers_land_where_the_binary_estimate_does(regularization):
+    data = simulate.rasch(400, 50, design="sampled", p=0.3, seed=2).responses
+    theirs = SpectralRasch(regularization=regularization).fit(data)
+    ours = SpectralPartialCredit(regularization=regularization).fit(data)
+    np.testing.assert_allclose(ours.difficulty_, theirs.difficulty_, atol=1e-10)
+    np.testing.assert_allclose(ours.se_, theirs.se_, atol=1e-10)
+    assert ours.regularization_ == theirs.regularization_
 
 
 def test_conditional_and_marginal_give_the_binary_estimate():
@@ -158,11 +169,13 @@ def test_the_conditional_estimate_does_not_depend_on_the_information(small, monk
 # ------------------------------------------------------------------------------------- the spectral one
 
 
-def test_standard_errors_without_the_matrix():
+@pytest.mark.parametrize("refine", [True, False])
+def test_standard_errors_without_the_matrix(refine):
     data = simulate.partial_credit(1500, 60, categories=3, design="sampled", p=0.4, seed=1).responses
-    dense = SpectralPartialCredit(se="dense", regularization=0).fit(data)
-    one = SpectralPartialCredit(se="one-pass", regularization=0).fit(data)
-    many = SpectralPartialCredit(se="multiplier", regularization=0).fit(data)
+    dense, one, many = (
+        SpectralPartialCredit(se=se, regularization=0, refine=refine).fit(data)
+        for se in ("dense", "one-pass", "multiplier")
+    )
     assert dense.contraction_ < 0.3
     for name in ("threshold_se_", "se_"):
         ratio = getattr(one, name) / getattr(dense, name)
@@ -176,7 +189,7 @@ def test_standard_errors_without_the_matrix():
 def test_thin_thresholds_get_a_prior_and_it_is_said():
     data = simulate.partial_credit(80, 8, categories=4, seed=3)
     fit = SpectralPartialCredit().fit(data.responses)
-    assert fit.regularization_.kind == "virtual item"
+    assert fit.regularization_.kind == "neighbors"
     assert fit.regularization_.estimated
     assert any(f.code == "regularization" and "thresholds carry" in f.sentence for f in fit.findings_)
     loose = SpectralPartialCredit(regularization=0).fit(data.responses)
@@ -312,12 +325,13 @@ def test_the_distance_from_a_rating_scale_is_chi_square():
 # ---------------------------------------------------------------------------------------------- anchors
 
 
-def test_anchored_to_all_but_a_shift_gives_the_free_estimate():
+@pytest.mark.parametrize("refine", [True, False])
+def test_anchored_to_all_but_a_shift_gives_the_free_estimate(refine):
     """One item held where the free estimate has it, moved by 0.7: everything moves by 0.7."""
     data = simulate.partial_credit(1500, 8, categories=3, seed=1).responses
-    free = SpectralPartialCredit(regularization=0).fit(data)
+    free = SpectralPartialCredit(regularization=0, refine=refine).fit(data)
     held = free.thresholds_[:2] + 0.7
-    anchored = SpectralPartialCredit().fit(data, anchors={0: held})
+    anchored = SpectralPartialCredit(refine=refine).fit(data, anchors={0: held})
     np.testing.assert_allclose(anchored.thresholds_, free.thresholds_ + 0.7, atol=5e-3)  # weights end a round apart
     assert anchored.status_.tolist() == ["anchored"] + ["ok"] * 7
     np.testing.assert_allclose(anchored.thresholds_[:2], held, atol=1e-12)

@@ -13,6 +13,7 @@ import pytest
 
 from spectral_irt import (
     ConditionalPartialCredit,
+    ConditionalRatingScale,
     SpectralPartialCredit,
     SpectralRasch,
     SpectralRatingScale,
@@ -23,9 +24,11 @@ from spectral_irt.errors import DesignError
 from spectral_irt.estimators.ordered_base import as_ordered
 from spectral_irt.inference.andersen import andersen
 from spectral_irt.inference.beyond_ability import beyond_ability
+from spectral_irt.inference.compare import compare
 from spectral_irt.inference.erratic_people import erratic_people
 from spectral_irt.inference.mantel_haenszel import mantel_haenszel
 from spectral_irt.inference.ordered_groups import calibrate_step_groups, locations
+from spectral_irt.inference.ordered_holdout import marginal_categories
 from spectral_irt.inference.ordered_pairs import ordered_pair_sums
 from spectral_irt.inference.rao import ability_split
 from spectral_irt.inference.splits import by_label, divide
@@ -300,3 +303,24 @@ def test_bootstrap_limits_of_fit_and_dependence():
     fit = study.item_fit(bootstrap=40)
     assert fit["infit_conditional_low"].max() < 1 < fit["infit_conditional_high"].min()
     assert 0 < study.local_dependence(bootstrap=20).critical["q3_star"].p <= 1
+
+
+# -------------------------------------------------------------------------------------------------- prediction
+
+
+@pytest.mark.slow
+def test_held_out_answers_are_predicted():
+    """By hand for one prior; and the true model predicts better than one that ties its thresholds."""
+    data = simulate.partial_credit(900, thresholds=[[-1.5, 1.5], [0.8, -0.8], [-0.2, 0.2], [1.0, -1.0]], seed=4)
+    nodes = np.linspace(-6, 6, 2001)
+    weight = np.exp(-(nodes**2) / 2)
+    x = np.stack([0 * nodes, nodes + 1.5, 2 * nodes], axis=1)
+    p = np.exp(x - x.max(axis=1, keepdims=True))
+    p = (weight[:, None] * p / p.sum(axis=1, keepdims=True)).sum(axis=0) / weight.sum()
+    steps = data.responses.steps
+    np.testing.assert_allclose(marginal_categories(data.thresholds, steps, 0.0, 1.0)[0], p, atol=1e-6)
+    methods = {"pcm-cml": ConditionalPartialCredit, "rsm-cml": ConditionalRatingScale}
+    rows = compare(data.responses, methods, seed=1)
+    assert rows[0].loglik > rows[1].loglik + 0.01
+    assert rows[0].distance_to_cml == 0
+    assert rows[1].distance_to_cml > 0.3

@@ -1,0 +1,278 @@
+"""Banks of ordered answers: kept, scored with, updated, linked, anchored to; with items that are right or wrong."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from spectral_irt import (
+    Bank,
+    ConditionalPartialCredit,
+    SpectralPartialCredit,
+    SpectralRasch,
+    ordered_from_wide,
+    simulate,
+)
+from spectral_irt.bank import link, to_bank
+from spectral_irt.bank.exports import ifile, pfile, sfile_text
+from spectral_irt.bank.ordered_anchoring import read_step_anchors
+from spectral_irt.bank.ordered_bank import OrderedBank
+from spectral_irt.errors import BankError, OptionError, ReadError, ResponseValueError
+from spectral_irt.persons.ordered_people import in_categories_of
+
+THRESHOLDS = [[-0.5, 0.7], [0.2], [-1.0, 0.3, 1.1], [0.0, 0.4], [-0.3], [-0.8, 0.9]]
+LABELS = [f"q{k + 1}" for k in range(6)]
+
+
+def drawn(n, seed, thresholds=THRESHOLDS, labels=LABELS, **options):
+    found = simulate.partial_credit(n, thresholds=thresholds, seed=seed, **options).responses
+    return replace(found, items=np.array(labels, dtype=object), users=np.array([f"p{seed}-{k}" for k in range(n)]))
+
+
+@pytest.fixture(scope="module")
+def answers():
+    return drawn(500, 1)
+
+
+@pytest.fixture(scope="module")
+def bank(answers):
+    return to_bank(ConditionalPartialCredit().fit(answers), answers)
+
+
+# ------------------------------------------------------------------------------------------------- on disk
+
+
+def test_a_bank_comes_back(bank, tmp_path):
+    again = Bank.load(bank.save(tmp_path / "bank"))
+    assert isinstance(again, OrderedBank)
+    for name in ("items", "thresholds", "threshold_se", "difficulty", "se", "n_thresholds", "codes", "category_n"):
+        mine, theirs = getattr(again, name), getattr(bank, name)
+        assert np.array_equal(mine, theirs) if mine.dtype == object else np.array_equal(mine, theirs, equal_nan=True)
+    np.testing.assert_array_equal(again.step_matrix, bank.step_matrix)
+    assert again.calibration.score_table().equals(bank.calibration.score_table())
+    assert str(again).startswith("<OrderedBank: 6 items, 500 people, 3,000 responses")
+
+
+def test_thresholds_without_an_estimate_come_back(tmp_path, answers):
+    table = answers.to_dense()
+    table[:, 2] = 1
+    fit = ConditionalPartialCredit().fit(ordered_from_wide(table))
+    bank = to_bank(fit, ordered_from_wide(table))
+    again = Bank.load(bank.save(tmp_path / "bank"))
+    assert np.isnan(again.thresholds).sum() == 1
+    assert again.status[2] != "ok"
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("category", 3, "not numbered from 0"),
+        ("item", 40, "items that it does not have"),
+        ("threshold", 1e9, "impossible thresholds"),
+        ("n", 7, "other numbers of answers"),
+    ],
+)
+def test_what_was_tampered_with_is_refused(bank, tmp_path, column, value, said):
+    from spectral_irt.bank import store
+
+    place = bank.save(tmp_path / "bank")
+    record = json.loads((place / "bank.json").read_text())
+    entry = record["tables"]["categories"]
+    frame = pl.read_parquet(place / entry["file"])
+    frame = frame.with_columns(
+        pl.when(pl.int_range(len(frame)) == 1).then(value).otherwise(column).cast(frame[column].dtype).alias(column)
+    )
+    content = store._parquet(frame)
+    (place / entry["file"]).write_bytes(content)
+    entry["sha256"] = store._sha(content)
+    record.pop("sha256")
+    (place / "bank.json").write_bytes(store._sealed(record)[0])
+    with pytest.raises(BankError, match=said):
+        Bank.load(place)
+
+
+def test_a_bank_of_this_version_in_the_repository_loads():
+    kept = Bank.load(Path(__file__).parents[2] / "reference" / "banks" / "v4")
+    assert isinstance(kept, OrderedBank)
+    assert kept.n_thresholds.tolist() == [2, 1, 3, 2, 1, 2]
+    assert abs(kept.difficulty.mean()) < 1e-9
+    earlier = Bank.load(Path(__file__).parents[2] / "reference" / "banks" / "v3")
+    assert type(earlier) is Bank
+
+
+# ------------------------------------------------------------------------------------------- people, old and new
+
+
+def test_people_are_scored_as_in_the_analysis(bank, answers):
+    study = ConditionalPartialCredit().fit(answers).analyse(answers)
+    assert bank.score(answers).equals(study.persons())
+    eap = bank.score(answers.take_users(np.arange(3)), "eap")
+    assert eap["ability"].is_finite().all()
+    shuffled = answers.take_items([3, 0, 1, 2, 5, 4])
+    np.testing.assert_allclose(bank.score(shuffled)["ability"], bank.score(answers)["ability"])
+
+
+def test_right_and_wrong_items_are_scored_with_the_rest(bank, answers):
+    """Of two such items, by the Rasch model alone."""
+    binary = simulate.rasch(40, 2, seed=1).responses
+    named = replace(binary, items=np.array(["q2", "q5"], dtype=object))
+    found = bank.score(named)
+    theirs = [bank.score(answers.take_items([1, 4])), found]
+    by_score = [dict(zip(each["score"].to_list(), each["ability"].to_list(), strict=True)) for each in theirs]
+    assert {0, 1, 2} <= set(by_score[0])
+    assert all(abs(by_score[0][s] - by_score[1][s]) < 1e-12 for s in by_score[1])
+
+
+def test_a_category_that_the_bank_does_not_know_is_named(bank):
+    table = pl.DataFrame({"q1": [0, 4], "q2": [1, 0]})
+    with pytest.raises(ResponseValueError, match=r"'q1' .*answered 'q1' with 4; it has 0, 1, 2"):
+        bank.score(ordered_from_wide(table))
+
+
+def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(answers):
+    data = simulate.rasch(300, 6, seed=2).responses
+    plain = to_bank(SpectralRasch().fit(data), data)
+    for ask in (plain.score, plain.update):
+        with pytest.raises(BankError, match="in more than two categories, and the bank has items that are right or"):
+            ask(answers)
+
+
+# --------------------------------------------------------------------------------------------------- updates
+
+
+@pytest.mark.parametrize("method", ["stream", "refit"])
+def test_halves_add_up(answers, method):
+    """The bank of one half after the other is that of all, but for the curvature of the likelihood."""
+    more = drawn(500, 2)
+    first, second = ConditionalPartialCredit().fit(answers), ConditionalPartialCredit().fit(more)
+    both = ordered_from_wide(np.concatenate([answers.to_dense(), more.to_dense()]), items=LABELS)
+    whole = ConditionalPartialCredit().fit(both)
+    updated = to_bank(first, answers).update(more, method)
+    off = updated.thresholds - whole.thresholds_
+    off -= off.mean()
+    assert np.abs(off / whole.threshold_se_).max() < 0.15  # where the halves differ by up to 3
+    assert np.abs((first.thresholds_ - second.thresholds_) / whole.threshold_se_).max() > 1
+    np.testing.assert_allclose(updated.threshold_se, whole.threshold_se_, rtol=0.05)
+    np.testing.assert_allclose(updated.se, whole.se_, rtol=0.05)
+    assert updated.n.tolist() == [1000] * 6
+    np.testing.assert_array_equal(updated.category_n, both.category_counts)
+    old = to_bank(first, answers)
+    assert abs(updated.difficulty.mean() - old.difficulty.mean()) < 1e-9  # the scale stays
+
+
+def test_new_items_come_in(bank):
+    new = drawn(400, 3, [*THRESHOLDS[:4], [-0.5, 1.0, 1.5]], ["q1", "q2", "q3", "q4", "new"])
+    updated = bank.update(new)
+    assert updated.items.tolist() == [*LABELS, "new"]
+    assert updated.status[-1] == "ok"
+    true = np.array([-0.5, 1.0, 1.5]) - np.mean([np.mean(each) for each in THRESHOLDS])
+    assert np.abs((updated.thresholds[-3:] - true) / updated.threshold_se[-3:]).max() < 4
+    assert updated.codes.shape == (7, 4)
+    untouched = [LABELS.index(name) for name in ("q5", "q6")]
+    assert updated.n[untouched].tolist() == bank.n[untouched].tolist()
+    assert [one.code for one in updated.findings].count("new_items") == 1
+    assert Bank.from_fit(bank.calibration, drawn(500, 1)).n_items == 6
+
+
+def test_people_are_known_again(answers, tmp_path):
+    secret = b"a secret of thirty-two characters"
+    kept = to_bank(ConditionalPartialCredit().fit(answers), answers, secret)
+    again = drawn(500, 1).take_users(np.arange(100))
+    with pytest.raises(BankError, match="100 of 100 people are in the bank already"):
+        kept.update(again, salt=secret)
+    assert kept.update(again, salt=secret, repeats="skip") is kept
+    with pytest.raises(BankError, match="these very data are in the bank already"):
+        kept.update(answers, salt=secret)
+
+
+def test_a_calibration_alone_is_a_bank_too(answers, tmp_path):
+    place = ConditionalPartialCredit().fit(answers).calibration_.save(tmp_path / "bank")
+    alone = Bank.load(place)
+    assert alone.step_matrix is None
+    updated = alone.update(drawn(300, 5))
+    assert updated.n.tolist() == [800] * 6
+    assert np.all(updated.threshold_se < alone.threshold_se)
+
+
+# ------------------------------------------------------------------------------------------------------ links
+
+
+def test_two_calibrations_are_linked_over_their_thresholds(answers):
+    """B is of abler people and other items besides; one threshold has drifted by 1.5 logits."""
+    moved = [list(each) for each in THRESHOLDS]
+    moved[2][1] += 1.5
+    other = drawn(1500, 7, [*moved, [2.0, 3.0]], [*LABELS, "hard"], ability_mean=0.5)
+    a, b = (ConditionalPartialCredit().fit(each) for each in (drawn(1500, 8), other))
+    found = link(to_bank(a, drawn(1500, 8)), to_bank(b, other))
+    true = (2.5 + sum(np.mean(each) for each in moved)) / 7 - np.mean([np.mean(each) for each in THRESHOLDS])
+    assert abs(found.shift - true) < 4 * found.shift_se
+    assert found.item[found.drift].tolist() == ["q3 [2]"]
+    assert "'q3 [2]' +1." in found.finding.sentence
+    assert found.basis == ("information", "information")
+    fits = link(a, b)
+    assert abs(fits.shift - found.shift) < 0.01
+    assert abs(fits.shift_se - found.shift_se) < 0.1 * fits.shift_se
+    linked = found.apply(to_bank(b, other))
+    np.testing.assert_allclose(linked.thresholds, to_bank(b, other).thresholds + found.shift)
+    assert np.all(linked.se >= to_bank(b, other).se)
+
+
+def test_items_with_other_categories_are_left_out_of_a_link(answers, bank):
+    table = answers.to_dense()
+    table[:, 0] = np.minimum(table[:, 0], 1)
+    fewer = ordered_from_wide(table, items=LABELS)
+    found = link(bank, ConditionalPartialCredit().fit(fewer))
+    assert found.left_out.tolist() == ["q1"]
+    assert "q1" not in [str(each).split(" ")[0] for each in found.item]
+    assert "other categories" in found.finding.sentence
+
+
+# ------------------------------------------------------------------------------------------ anchors, other programs
+
+
+def test_anchors_of_a_bank_and_of_a_table(bank, tmp_path):
+    new = drawn(800, 11, [*THRESHOLDS[:4], [1.0, 2.0]], ["q1", "q2", "q3", "q4", "new"])
+    folder = bank.save(tmp_path / "bank")
+    bank.calibration.threshold_table().write_csv(tmp_path / "t.csv")
+    for place in (folder, tmp_path / "t.csv"):
+        anchors = read_step_anchors(place)
+        fit = SpectralPartialCredit().fit(in_categories_of(anchors, new), anchors=anchors.thresholds)
+        np.testing.assert_allclose(fit.thresholds_[:8], bank.thresholds[:8], atol=1e-12)
+        true = np.array([1.0, 2.0]) - np.mean([np.mean(each) for each in THRESHOLDS])
+        # Anchors have errors of their own.
+        assert np.abs((fit.thresholds_[-2:] - true) / np.hypot(fit.threshold_se_[-2:], bank.se.mean())).max() < 4
+    (tmp_path / "bad.csv").write_text("item,category,threshold\nq1,1,x\n")
+    with pytest.raises(ReadError, match="line 2: item 'q1'"):
+        read_step_anchors(tmp_path / "bad.csv")
+    (tmp_path / "gap.csv").write_text("item,category,threshold\nq1,2,0.5\n")
+    with pytest.raises(OptionError, match="without gaps"):
+        read_step_anchors(tmp_path / "gap.csv")
+
+
+def test_a_category_that_nobody_used_in_new_data_does_not_move_the_anchors(bank, tmp_path):
+    table = drawn(600, 12).to_dense()
+    table[table[:, 2] == 3, 2] = 2
+    new = ordered_from_wide(table, items=LABELS)
+    anchors = read_step_anchors(bank.save(tmp_path / "bank"))
+    same = in_categories_of(anchors, new)
+    assert same.n_thresholds.tolist() == [2, 1, 3, 2, 1, 2]
+    fit = SpectralPartialCredit().fit(same, anchors=anchors.thresholds)
+    np.testing.assert_allclose(fit.thresholds_, bank.thresholds, atol=1e-12)
+
+
+def test_files_of_winsteps(bank, answers):
+    lines = sfile_text(bank.calibration).splitlines()
+    assert lines[2] == "     1  0     0.00"
+    assert lines[3] == f"     1  1{bank.thresholds[0] - bank.difficulty[0]:>9.2f}"
+    assert len(lines) == 2 + 11 + 6
+    assert sfile_text(bank.calibration, "csv").splitlines()[0] == '"ITEM","CATEGORY","MEASURE"'
+    items = ifile(bank)
+    assert items["SCORE"].tolist() == bank.n_right.tolist()
+    persons = pfile(bank.score(answers))
+    extreme = bank.score(answers)["extreme"].to_numpy()
+    assert np.array_equal(persons["STATUS"] != 1, extreme)

@@ -1,0 +1,161 @@
+"""The landing of ordered answers: its series against exact sums, its matrices against dense ones, hard designs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dense_ordered import draw
+from spectral_irt import simulate
+from spectral_irt.estimators import step_errors, step_landing
+from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
+from spectral_irt.estimators.landing import centered_within
+from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood, padded
+from spectral_irt.estimators.partial_credit import SpectralPartialCredit
+from spectral_irt.estimators.step_rows import evaluate, prepare_step_rows
+from spectral_irt.estimators.step_tables import StepTables
+from spectral_irt.responses.ordered_arrays import ordered_from_wide
+
+
+def evaluated(responses, beta, allowed):
+    rows, tables = prepare_step_rows(responses, beta, allowed)
+    tables = StepTables.at(responses.steps, beta, tables.grid, tables.terms)
+    return (tables, *rows.advance(evaluate, tables, padded(responses.steps, beta)))
+
+
+@pytest.mark.parametrize(("items", "categories", "seen"), [(25, 4, 0.8), (40, 2, 0.9), (60, 6, 0.7)])
+def test_the_series_is_near_the_exact_sums(items, categories, seen):
+    """A threshold must not move by a hundredth of its standard error where that is what is allowed."""
+    widths = [categories if k % 3 else max(2, categories - 1) for k in range(items)]  # different numbers of categories
+    thresholds = [np.sort(np.random.default_rng(k).normal(size=w - 1)) for k, w in enumerate(widths)]
+    responses = simulate.partial_credit(400, thresholds=thresholds, design="sampled", p=seen, seed=3).responses
+    beta = np.concatenate(thresholds)[: responses.steps.n_steps]
+    tables, rows, sums = evaluated(responses, beta, 0.01)
+    assert sum(part.long is not None and len(part.long.at) for part in rows.parts) > 250
+    expected, own, _ = step_landing.information_of(tables, sums)
+    exact = OrderedLikelihood(responses).at(beta).gradient + step_landing.passed_counts(responses)
+    diagonal = step_landing.from_levels(responses.steps, np.einsum("ikk->ik", own))
+    assert np.max(np.abs(expected - exact) / np.sqrt(diagonal)) < 0.01
+    _, _, everybody = evaluated(responses, beta, 1e-30)
+    np.testing.assert_allclose(everybody[1], exact, atol=1e-8)  # nobody is long
+
+
+def test_the_information_is_near_the_exact_one():
+    responses = simulate.partial_credit(300, 20, categories=4, seed=5).responses
+    beta = np.random.default_rng(1).normal(size=responses.steps.n_steps)
+    exact = OrderedLikelihood(responses).information(beta, exact=True)
+    for allowed in (0.01, 1e-30):
+        tables, rows, sums = evaluated(responses, beta, allowed)
+        _, own, outer = step_landing.information_of(tables, sums)
+        floating = np.zeros(len(beta), dtype=np.int64)
+        here = step_landing.StepLanded(beta, responses.steps, rows, tables, own, outer, None, None, floating, 1, 0.0)
+        h = here @ np.eye(len(beta))
+        np.testing.assert_allclose(h, h.T, atol=1e-9)
+        np.testing.assert_allclose(h.sum(axis=0), 0, atol=1e-9)
+        assert np.abs(h - exact).max() < 0.02 * np.diag(exact).max()
+        v = np.random.default_rng(2).normal(size=len(beta))
+        v -= v.mean()
+        np.testing.assert_allclose(here.solve(h @ v, tol=1e-10), v, atol=1e-6)
+        bread, meat = step_errors.bread_and_meat(here)
+        np.testing.assert_allclose(bread, h, atol=1e-8)
+        scores = np.concatenate([step_errors.score_matrix(part, tables).toarray() for part in rows.parts])
+        np.testing.assert_allclose(meat, scores.T @ scores, atol=1e-8)
+        np.testing.assert_allclose(scores.sum(axis=1), 0, atol=5e-3)  # expected and observed total scores agree
+        np.testing.assert_allclose(step_errors.squares_times(here, v[:, None])[:, 0], meat @ v, atol=2e-2 * meat.max())
+        blocks = step_errors.squared_blocks(here)
+        k = responses.steps.counts[0]
+        np.testing.assert_allclose(blocks[0, :k, :k], meat[:k, :k], atol=0.01 * meat.max())
+
+
+def cml_apart(responses, **options):
+    """The largest distance of the landed estimate from CML, in standard errors."""
+    fit = SpectralPartialCredit(regularization=0, **options).fit(responses)
+    cml = ConditionalPartialCredit().fit(responses)
+    return float(np.nanmax(np.abs(fit.thresholds_ - cml.thresholds_) / cml.threshold_se_))
+
+
+@pytest.mark.slow
+def test_misfitting_and_clustered_data_land_on_conditional_likelihood():
+    """Unequal slopes, an item that follows another, and people who answered at random."""
+    rng = np.random.default_rng(7)
+    theta = rng.normal(size=500)
+    thresholds = [np.array([-0.6, 0.5]) + d for d in np.linspace(-1, 1, 8)]
+    table = np.column_stack(
+        [
+            draw(rng, slope * theta, [own.tolist()])[:, 0]
+            for slope, own in zip(np.linspace(0.3, 2.0, 8), thresholds, strict=True)
+        ]
+    )
+    table[:, 3] = np.where(rng.random(500) < 0.7, table[:, 2], table[:, 3])
+    table[:60] = rng.integers(0, 3, (60, 8))
+    table[rng.random(table.shape) < 0.1] = np.nan
+    responses = ordered_from_wide(table)
+    assert cml_apart(responses) < 1e-3
+    assert cml_apart(responses, refine=False) > 0.3  # the chain alone does not
+
+
+@pytest.mark.slow
+def test_long_rows_land_on_conditional_likelihood(monkeypatch):
+    monkeypatch.setattr(step_landing, "FEW", 0)  # as if there were many answers
+    data = simulate.partial_credit(900, 24, categories=3, design="sampled", p=0.9, seed=2)
+    assert cml_apart(data.responses) < 0.06  # steps end at 0.04 standard errors, the series is off by 0.01
+
+
+def grades(seed, people=150):
+    """Five grades of 12 items each, 4 common to neighbors; people of a grade are as able as its items are hard."""
+    rng = np.random.default_rng(seed)
+    location = np.concatenate(
+        [rng.normal(1.2 * g, 0.7, 12) for g in range(5)] + [rng.normal(1.2 * g + 0.6, 0.7, 4) for g in range(4)]
+    )
+    steps = np.array([-1.0, 0.0, 1.0]) + 0.3 * rng.normal(size=(len(location), 3))
+    beta = location[:, None] + steps
+    table = np.full((5 * people, len(location)), np.nan)
+    for g in range(5):
+        mine = [*range(12 * g, 12 * g + 12)]
+        mine += [60 + 4 * h + k for h in (g - 1, g) if 0 <= h < 4 for k in range(4)]
+        table[g * people : (g + 1) * people, mine] = draw(rng, rng.normal(1.2 * g, 1, people), beta[mine].tolist())
+    return ordered_from_wide(table, unused="keep"), beta - beta.mean()
+
+
+@pytest.mark.slow
+def test_the_prior_does_not_flatten_a_vertical_scale():
+    slopes, hits = [], []
+    for seed in range(4):
+        responses, beta = grades(seed)
+        fit = SpectralPartialCredit().fit(responses)
+        assert fit.regularization_.kind == "neighbors"
+        found = fit.thresholds_.reshape(beta.shape)
+        slopes.append(np.polyfit(beta.mean(axis=1), found.mean(axis=1), 1)[0])
+        hits.append(np.mean(np.abs(fit.difficulty_ - beta.mean(axis=1)) < 1.96 * fit.se_))
+    assert abs(np.mean(slopes) - 1) < 0.04
+    assert 0.90 < np.mean(hits) < 0.99  # 4 x 76 locations, which move together within a replicate
+
+
+def test_items_of_two_groups_that_share_nobody():
+    one, two = (simulate.partial_credit(300, 5, categories=3, seed=s).responses.to_dense() for s in (1, 2))
+    nothing = np.full((300, 5), np.nan)
+    table = np.vstack([np.hstack([one, nothing, nothing[:, :1]]), np.hstack([nothing, two, two[:, :1]])])
+    fit = SpectralPartialCredit().fit(table)
+    assert np.isinf(fit.se_[:5]).all()
+    assert np.isfinite(fit.se_[5:]).all()
+    assert abs(fit.difficulty_[:5].mean()) < 1e-9
+    assert abs(fit.difficulty_[5:].mean()) < 1e-9
+    assert any(f.code == "disconnected" and f.severity == "warning" and len(f.items) == 5 for f in fit.findings_)
+    assert np.isfinite(SpectralPartialCredit(assume_equal_means=True).fit(table).se_).all()
+
+
+def test_a_thin_item_and_thresholds_out_of_order():
+    rng = np.random.default_rng(4)
+    beta = [[0.8, -0.9], *([-0.7, 0.6],) * 7]
+    table = draw(rng, rng.normal(size=900), beta)
+    table[10:, 4] = np.nan  # 10 answers
+    fit = SpectralPartialCredit().fit(table, progress=None)
+    assert any(f.code == "thresholds_out_of_order" for f in fit.findings_)
+    z = (fit.thresholds_ - np.concatenate(beta) + np.mean(np.concatenate(beta))) / fit.threshold_se_
+    assert np.max(np.abs(z)) < 3.5
+    assert fit.se_[4] > 3 * fit.se_[0]
+
+
+def test_means_are_taken_away_within_parts():
+    v = np.arange(6.0)
+    np.testing.assert_allclose(centered_within(v, np.array([0, 0, 0, 1, 1, 1])), [-1, 0, 1, -1, 0, 1])
