@@ -63,6 +63,8 @@ def readable_by_workers(files: Sequence[File], scoring: Scoring, asked: Asked) -
     """Whether workers can read the files: columns of known types, a row for each answer, no key to be checked."""
     if files[0].family not in COLUMNAR or scoring.key is not None or asked.order_by is not None:
         return False
+    if any(file.uri is not None or file.partitions for file in files):  # more than a path says what they hold
+        return False
     with polars_errors_named(files[0].name):
         return isinstance(find_layout(open_table(files[0]), asked, ()), Long)
 
