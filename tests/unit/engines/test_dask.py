@@ -149,7 +149,7 @@ def test_a_worker_is_killed(engine: DaskEngine, split: list[str], monkeypatch: p
     np.testing.assert_allclose(found.se, expected.se, rtol=CLOSE)
 
 
-def test_ordered_answers_and_anchors(engine: DaskEngine) -> None:
+def test_ordered_answers(engine: DaskEngine) -> None:
     rng = np.random.default_rng(3)
     table = np.clip(np.round(rng.normal(size=(300, 8)) + 1 + rng.normal(size=(300, 1))), 0, 3)
     here = si.ordered_from_wide(table)
