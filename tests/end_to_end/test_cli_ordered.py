@@ -59,7 +59,7 @@ def test_labels_and_reversed_items(fit, tmp_path):
     for name in ("items.csv", "thresholds.csv", "persons.csv"):
         assert (tmp_path / "a" / name).read_text() == (tmp_path / "b" / name).read_text()
     said = " ".join(fit(tmp_path / "survey.csv", "--recode", "never,sometimes,often", code=2).split())
-    assert "column 'q1', row" in said
+    assert "column 'q2', row 2" in said
     assert "holds 'always', which is not among the labels of the categories, 'never', 'sometimes', 'often'" in said
 
 
