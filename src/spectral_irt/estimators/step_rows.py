@@ -170,8 +170,8 @@ def prepare_step_rows(responses: OrderedResponses, beta: Floats, allowed: float)
     """All people, ready to be evaluated, and tables; exact where the series would move a threshold by more.
 
     As `rows.prepare_rows` does it: the series is off by about .05 / N^3 for a threshold of a person whose answers tell
-    as much as N equal ones (by comparison with exact sums), and that over the answers of the item with most of them is to stay
-    within `allowed` standard errors.
+    as much as N equal ones (by comparison with exact sums), and that over the answers of the item with most of them is
+    to stay within `allowed` standard errors.
     """
     steps = responses.steps
     people = responses.thresholds.prepare(_People.of, steps, beta)
