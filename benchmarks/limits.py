@@ -1,6 +1,6 @@
 """How near the whole job comes to the speed at which its data can be read, from 1 M to 1,000 M responses.
 
-    python benchmarks/limits.py [--only "1 M"] [--billion] [--scratch DIR]
+    python benchmarks/limits.py [--only "1 M"] [--billion] [--engines] [--scratch DIR]
 
 The data have EdNet's shape: 13,169 items, some much more popular than others, and a person for every 121 responses; the
 size "EdNet" is its own 95 M of 784,000 people. They are drawn block by block into a packed file, and into Parquet files
@@ -14,7 +14,9 @@ of 10 M rows (not for 1,000 M). Every step then runs in a process of its own, wi
 
 The model is passes x 12 bytes a response / the speed of the plain read. Memory is the most that the process could not
 give back (RssAnon): mapped files, which the system drops when somebody needs the memory, do not count. 1,000 M need
-12 GB of disk in the scratch folder, 25 GB where temporary files go, and about three quarters of an hour.
+4 GB of disk in the scratch folder, 25 GB where temporary files go, and about three quarters of an hour.
+
+With `--engines`, Dask with 1, 2 and 4 workers and DuckDB follow: `benchmarks/cluster.py` and `benchmarks/in_database.py`.
 """
 
 from __future__ import annotations
@@ -240,6 +242,9 @@ def main() -> None:
             shutil.rmtree(scratch, ignore_errors=True)
     head = ["responses", "threads", "read GB/s", "pass ms", "fit s", "model s", "fit ns/resp.", "MB"]
     print(table([*head, "difficulties s", "MB", "everything s", "MB"], rows))
+    for script in ("cluster.py", "in_database.py") if "--engines" in arguments else ():
+        print(f"\n{script}", flush=True)
+        subprocess.run([sys.executable, str(Path(__file__).with_name(script))], check=True)
 
 
 if __name__ == "__main__":
