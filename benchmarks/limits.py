@@ -16,7 +16,7 @@ The model is passes x 12 bytes a response / the speed of the plain read. Memory 
 give back (RssAnon): mapped files, which the system drops when somebody needs the memory, do not count. 1,000 M need
 4 GB of disk in the scratch folder, 25 GB where temporary files go, and about three quarters of an hour.
 
-With `--engines`, Dask with 1, 2 and 4 workers and DuckDB follow: `benchmarks/cluster.py` and `benchmarks/in_database.py`.
+With `--engines`, Dask with 1, 2 and 4 workers and DuckDB follow, by `cluster.py` and `in_database.py` beside this file.
 """
 
 from __future__ import annotations
