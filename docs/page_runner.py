@@ -30,6 +30,7 @@ SHOWN = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 MADE = re.compile(r"\]\((made/(\w+)/([^)]+))\)")
+THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 VOLATILE = re.compile(r"\d+\.\d+ s\b|\de[-+]\d+")  # times and residuals
 
 
@@ -109,11 +110,20 @@ def _shell(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> str
 
 def differences(found: str, expected: str) -> str | None:
     """Where two texts differ in a word, or in a number by more than rounding; times are left out."""
-    ours, theirs = (VOLATILE.sub("...", text).replace(",", "").split() for text in (found, expected))
+    ours, theirs = (_words(text) for text in (found, expected))
     for mine, wanted in zip(ours, theirs, strict=False):
         if mine != wanted and not _close(mine, wanted):
             return f"{mine!r} where the page has {wanted!r}"
     return None if len(ours) == len(theirs) else f"{len(ours)} words where the page has {len(theirs)}"
+
+
+def _words(text: str) -> list[str]:
+    """Words and numbers: commas of thousands are left out, and those of CSV divide.
+
+    >>> _words("1,200 people\\na,0.25,7")
+    ['1200', 'people', 'a', '0.25', '7']
+    """
+    return THOUSANDS.sub("", VOLATILE.sub("...", text)).replace(",", " ").split()
 
 
 def _close(mine: str, wanted: str) -> bool:

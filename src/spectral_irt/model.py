@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 
 # A logistic distribution is close to a normal one with this variance, 1.7^2.
 LOGISTIC_VARIANCE = 2.89
+ALIKE = 9  # decimals of a logit up to which people are equally able: the same score, added up in another order
 
 
 def sigmoid(x: Any) -> Any:

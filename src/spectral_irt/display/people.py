@@ -7,6 +7,7 @@ from rich.table import Table
 
 from spectral_irt.display.items import INTERVAL, SHOW_EACH, numbers
 from spectral_irt.display.table import APART, COMFORT, Column, labelled
+from spectral_irt.model import ALIKE
 from spectral_irt.tables import Columns
 
 SHOW_ALL = 15  # so many people are shown whole
@@ -35,7 +36,7 @@ def choose(persons: Columns) -> list[tuple[str, list[int]]]:
 def _choose(persons: Columns) -> list[tuple[str, list[int]]]:
     ability = persons["ability"]
     known = np.flatnonzero(~np.isnan(ability))
-    ablest = known[np.argsort(-ability[known], kind="stable")]
+    ablest = known[np.argsort(-np.round(ability[known], ALIKE), kind="stable")]
     if len(ability) <= (SHOW_RANKED if "rank" in persons else SHOW_ALL):
         return [("", [*ablest.tolist(), *np.flatnonzero(np.isnan(ability)).tolist()])]
     z = persons["outfit_z"]

@@ -7,6 +7,7 @@ import numpy as np
 from spectral_irt.calibration import Z95
 from spectral_irt.inference.simultaneous import simultaneous_ranks
 from spectral_irt.inference.spread import LEAST_SE
+from spectral_irt.model import ALIKE
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
@@ -26,7 +27,8 @@ def person_ranks(ability: Floats, se: Floats, *, seed: int = 0) -> Columns:
     rank, low, high = np.zeros((3, n), dtype=np.int64)
     if known.any():
         there = ability[known]
-        rank[known] = 1 + np.searchsorted(np.sort(-there), -there, side="left")
+        equal = -np.round(there, ALIKE)
+        rank[known] = 1 + np.searchsorted(np.sort(equal), equal, side="left")
         low[known], high[known] = simultaneous_ranks(
             there, np.maximum(se[known], LEAST_SE), rng=np.random.default_rng(seed)
         )

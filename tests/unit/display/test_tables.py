@@ -12,6 +12,8 @@ from rich.console import Console
 from label_families import FAMILIES
 from spectral_irt.display import item_table, person_table, plain_table
 from spectral_irt.display.items import SHOW_ALL, SHOW_EACH, SHOW_MISFITS, choose
+from spectral_irt.display.people import choose as choose_people
+from spectral_irt.inference.person_ranks import person_ranks
 
 
 def printed(table: object, width: int) -> list[str]:
@@ -172,3 +174,14 @@ def test_ranks_and_intervals_of_a_few_people() -> None:
     assert lines[2].split()[:6] == ["m0", "1", "1", "to", "3", "1.00"]
     assert lines[3].split()[:4] == ["m1", "2", "2", "0.89"]
     assert lines[21].split()[:2] == ["m19", "-1.00"]
+
+
+def test_the_same_score_is_the_same_place_whatever_the_last_bits() -> None:
+    ability = np.array([1.0, 2.0, 1.0 + 1e-14, 1.0 - 1e-14])
+    ranks = person_ranks(ability, np.full(4, 0.1))
+    assert ranks["rank"].tolist() == [2, 1, 2, 2]
+    many = np.tile(ability, 10)
+    persons = {"ability": many, "outfit_z": np.zeros(40)}
+    shown = dict(choose_people(persons))
+    assert shown["ablest"] == [1, 5, 9, 13, 17]
+    assert shown["least able"] == [39, 38, 36, 35, 34]
