@@ -146,7 +146,8 @@ def test_a_full_disk_is_an_error_and_leaves_nothing(
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nothing_is_left_whatever_ends_the_process(tmp_path: Path, number: signal.Signals) -> None:
     program = (
-        "import sys, time, numpy as np\n"
+        "import signal, sys, time, numpy as np\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # in the background it may be ignored
         "from spectral_irt.engines.memory import Budget\n"
         "b = Budget('1GB', sys.argv[1]); b.reserved = b.total\n"
         "kept = b.keep(np.zeros(10**6)); print('there', flush=True); time.sleep(60)"
