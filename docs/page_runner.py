@@ -31,7 +31,7 @@ SHOWN = re.compile(
 )
 MADE = re.compile(r"\]\((made/(\w+)/([^)]+))\)")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
-VOLATILE = re.compile(r"\d+\.\d+ s\b|\de[-+]\d+")  # times and residuals
+VOLATILE = re.compile(r"\d+\.\d+\s+s\b|\de[-+]\d+")  # times and residuals
 
 
 @dataclass(frozen=True)
