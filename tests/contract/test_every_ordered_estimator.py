@@ -21,6 +21,8 @@ from spectral_irt import (
 )
 from spectral_irt.responses import pack
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 MAKERS = {
     "pcm": lambda: SpectralPartialCredit(regularization=0),
     "pcm, prior": lambda: SpectralPartialCredit(regularization=1.5),

@@ -17,6 +17,8 @@ from spectral_irt import Bank, writing
 from spectral_irt.bank.locking import locked
 from terminal import interrupt, on_terminal
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 Cli = Callable[..., Any]
 
 ANSWERS = "user,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
@@ -38,7 +40,6 @@ def contents(place: Path) -> dict[str, bytes]:
 WRITERS = ["update bank new.csv", "fit new.csv -o out --bank bank"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", WRITERS)
 def test_waiting_for_another_writer_says_so_and_can_be_interrupted(place: Path, command: str) -> None:
     before = contents(place)
@@ -51,7 +52,6 @@ def test_waiting_for_another_writer_says_so_and_can_be_interrupted(place: Path, 
     assert not (place / "out").exists()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("command", WRITERS)
 def test_a_writer_that_is_done_lets_the_next_one_go_on(place: Path, command: str) -> None:
     held, seen = threading.Event(), threading.Event()
@@ -85,7 +85,6 @@ run()
 """
 
 
-@pytest.mark.slow
 def test_what_a_kill_during_the_first_save_left_goes_with_the_next_run(place: Path, cli: Cli) -> None:
     done = subprocess.run([sys.executable, "-c", KILLED], cwd=place, capture_output=True)
     assert done.returncode == -signal.SIGKILL, done

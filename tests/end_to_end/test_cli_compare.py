@@ -9,6 +9,8 @@ from spectral_irt import simulate
 from spectral_irt.cli.main import main
 from spectral_irt.estimators.by_name import METHODS
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 
 @pytest.fixture
 def answers(tmp_path):

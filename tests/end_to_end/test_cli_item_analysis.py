@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import pytest
+
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
 
 Cli = Callable[..., Any]
 

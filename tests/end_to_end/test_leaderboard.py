@@ -12,6 +12,8 @@ import pytest
 import harness_logs as make
 from spectral_irt.cli.main import main
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 
 def logs(folder: Path, n: int = 120) -> None:
     rng = np.random.default_rng(0)

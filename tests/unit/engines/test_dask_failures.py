@@ -21,6 +21,8 @@ from spectral_irt.responses.reading.on_workers import Order, load, union
 from spectral_irt.responses.reading.request import Asked
 from spectral_irt.responses.scorer import scoring
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 distributed = pytest.importorskip("distributed")
 
 
@@ -51,7 +53,6 @@ def test_no_address(where: Any) -> None:
         connect(where)
 
 
-@pytest.mark.slow
 def test_nobody_answers(
     closed_port: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -65,7 +66,6 @@ def test_nobody_answers(
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.slow
 def test_another_version(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = si.__version__
     monkeypatch.setattr(si, "__version__", "99.1")
@@ -79,7 +79,6 @@ def test_a_worker_that_joins_with_another_version() -> None:
         shards.total(shards.Shard([np.ones(3)]), shards.Own([0], [()]), call)
 
 
-@pytest.mark.slow
 def test_a_scheduler_without_workers(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask, "WORKERS_WITHIN", 0.5)
     cluster.scale(0)
@@ -88,7 +87,6 @@ def test_a_scheduler_without_workers(cluster: Any, monkeypatch: pytest.MonkeyPat
         connect(cluster.scheduler_address)
 
 
-@pytest.mark.slow
 def test_the_cluster_dies(cluster: Any) -> None:
     answers = si.Responses.from_wide(np.random.default_rng(0).integers(0, 2, (50, 6)))
     engine = connect(cluster.scheduler_address)
@@ -100,7 +98,6 @@ def test_the_cluster_dies(cluster: Any) -> None:
     engine.close()
 
 
-@pytest.mark.slow
 def test_a_checkpoint_resumes_elsewhere(cluster: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The cluster dies in the middle of a fit, and this process ends it."""
     answers = si.simulate.rasch(200, 12, seed=2).responses
@@ -124,7 +121,6 @@ def test_a_checkpoint_resumes_elsewhere(cluster: Any, monkeypatch: pytest.Monkey
     assert not (tmp_path / "kept").exists()
 
 
-@pytest.mark.slow
 def test_the_workers_die(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dask, "WORKERS_WITHIN", 1.0)
     monkeypatch.setattr(dask, "LOOKS_EVERY", 0.3)

@@ -16,6 +16,8 @@ from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
 from spectral_irt.responses.ordered_arrays import ordered_from_wide
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 ESTIMATORS = {
     "spectral": SpectralPartialCredit(regularization=0),
     "chain": SpectralPartialCredit(regularization=0, refine=False),
@@ -310,7 +312,6 @@ def test_a_category_that_one_item_never_saw():
         SpectralRatingScale(method="least squares").fit(table)
 
 
-@pytest.mark.slow
 def test_the_distance_from_a_rating_scale_is_chi_square():
     far = []
     for seed in range(60):

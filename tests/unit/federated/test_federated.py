@@ -18,6 +18,8 @@ from spectral_irt.federated.protocol import ASKED, SUMS, TOTALS, Round
 from spectral_irt.federated.site import answer_round
 from spectral_irt.responses.labels import label_array
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 SAME = 1e-10
 NAMES = ["north", "south", "west"]
 
@@ -65,7 +67,6 @@ def assert_same(fit: SpectralRasch, together: SpectralRasch) -> None:
         assert getattr(fit, name).tolist() == getattr(together, name)[place].tolist()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ranges", "options", "most"),
     [
@@ -83,7 +84,6 @@ def test_the_same_as_all_answers_together(
     assert_same(fit, SpectralRasch(refine=False, se="one-pass", **options).fit(pooled))
 
 
-@pytest.mark.slow
 def test_under_a_prior(tmp_path: Path) -> None:
     sites, pooled = three_sites([range(24), range(12, 36), range(20, 44)], n=60, share=0.4)
     fit, rounds = run(tmp_path, sites, regularization=1.0, least=1)
@@ -94,7 +94,6 @@ def test_under_a_prior(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------------------- what a file holds
 
 
-@pytest.mark.slow
 def test_no_file_of_a_site_holds_anything_but_sums_per_item(tmp_path: Path) -> None:
     sites, _ = three_sites([range(20), range(10, 36), range(18, 40)])
     run(tmp_path, sites)
@@ -137,7 +136,6 @@ def test_items_of_few_people_are_left_out_by_name(tmp_path: Path) -> None:
         answer_round(responses, Round("s", 1, "survey", label_array([])), site="north", least=61)
 
 
-@pytest.mark.slow
 def test_left_out_items_do_not_count(tmp_path: Path) -> None:
     sites, _ = three_sites([range(6), range(3, 9), range(5, 11)], n=60, share=1)
     table = sites["north"].to_dense()
@@ -241,7 +239,6 @@ def test_names_and_places(tmp_path: Path) -> None:
 # ----------------------------------------------------------------------------------------- as it is typed
 
 
-@pytest.mark.slow
 def test_the_commands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     sites, pooled = three_sites([range(6), range(3, 9), range(5, 11)], n=60, share=1)
     for name, responses in sites.items():

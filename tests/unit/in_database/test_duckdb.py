@@ -22,6 +22,8 @@ from spectral_irt.errors import (
 
 from .conftest import DESIGNS, Answers, drawn, in_duckdb
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 duckdb = pytest.importorskip("duckdb")
 
 SAME, SAME_SE = 1e-9, 1e-6  # what is promised; rounding alone leaves 1e-14
@@ -45,7 +47,6 @@ def assert_same(there: SpectralRasch, here: SpectralRasch) -> None:
     assert codes[0] == codes[1]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("design", "weighting"),
     [*((design, "ability") for design in DESIGNS), ("a long test", "persons"), ("no link", "persons")],
@@ -56,7 +57,6 @@ def test_the_same_as_at_hand(design: str, weighting: str) -> None:
     assert_same(there, at_hand(answers, weighting=weighting))
 
 
-@pytest.mark.slow
 def test_the_papers_weights_and_no_prior() -> None:
     answers = drawn(120, 15, 0.5, 5, sd=2.5)
     connection = in_duckdb(answers)

@@ -24,6 +24,8 @@ from spectral_irt import read
 from spectral_irt.errors import DatabaseError, OptionError, ReadError, SpectralIrtError
 from spectral_irt.responses.reading import expanding
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 LONG = pl.DataFrame(
     {"user": ["ann", "ann", "bob", "bob", "cy"], "item": ["q1", "q2", "q1", "q2", "q1"], "response": [1, 0, 0, 1, 1]}
 )
@@ -163,7 +165,6 @@ def test_a_file_from_a_site(tmp_path: Path, site: str) -> None:
     assert "cannot be fetched" in complaint("http://127.0.0.1:1/a.csv")
 
 
-@pytest.mark.slow
 def test_a_file_from_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
     content = io.BytesIO()
     LONG.write_parquet(content)
@@ -231,7 +232,6 @@ def test_standard_input_that_says_nothing(piped: Any, monkeypatch: pytest.Monkey
     assert "closed" in complaint("-")
 
 
-@pytest.mark.slow
 def test_nothing_is_left_of_standard_input(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "spectral_irt", "check", "-"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
@@ -306,7 +306,6 @@ def test_a_driver_that_is_not_there(sqlite: str, monkeypatch: pytest.MonkeyPatch
     assert 'pip install "spectral-irt[database]"' in complaint(sql=QUERY, database=sqlite)
 
 
-@pytest.mark.slow
 def test_a_query_of_postgres(tmp_path: Path) -> None:
     pgserver = pytest.importorskip("pgserver")
     server = pgserver.get_server(tmp_path / "server")
