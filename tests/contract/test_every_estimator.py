@@ -24,6 +24,8 @@ from spectral_irt import (
 )
 from spectral_irt.responses import arrays, pack
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 # How to build each estimator so that its answer is exact enough to compare, and what it cannot take.
 MAKERS = {
     "spectral": lambda: SpectralRasch(regularization=0),

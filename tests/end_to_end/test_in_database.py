@@ -11,6 +11,8 @@ import pytest
 from spectral_irt import SpectralRasch, datasets
 from spectral_irt.cli.main import main
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 duckdb = pytest.importorskip("duckdb")
 
 
@@ -26,7 +28,6 @@ def lsat(tmp_path: Path) -> str:
     return f"duckdb:{tmp_path / 'school.duckdb'}"
 
 
-@pytest.mark.slow
 def test_the_same_files_as_a_fit(lsat: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "results"
     command = ["fit", "--in-database", lsat, "--table", "the answers", "-o", str(place)]

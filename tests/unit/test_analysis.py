@@ -22,6 +22,8 @@ from spectral_irt.errors import OptionError
 from spectral_irt.inference.wald import score_split
 from spectral_irt.responses import Responses
 
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
 
 def content(value: Any) -> Any:
     """What a value holds, for telling whether two are the same."""
