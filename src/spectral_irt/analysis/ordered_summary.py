@@ -9,14 +9,14 @@ from rich.text import Text
 
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.analysis.parts import Parts
-from spectral_irt.analysis.summary import SAID, part_lines
+from spectral_irt.analysis.summary import SAID, how, part_lines
 from spectral_irt.display import plain_table, say, show_findings, show_lines, show_source
 from spectral_irt.errors import printable
 
 MOST_ITEMS = 60  # shown on a terminal; of more, the hardest and the easiest
 ENDS = 10
 MODELS = {"PartialCredit": "Partial credit model", "RatingScale": "Rating scale model"}
-METHODS = {"Spectral": "spectral estimate", "Conditional": "CML", "Marginal": "MML"}
+METHODS = {"Spectral": "spectral", "Conditional": "CML", "Marginal": "MML"}
 
 
 def show_ordered(out: Console, study: OrderedAnalysis, parts: Parts, *, times: str = "") -> None:
@@ -73,12 +73,7 @@ def _number(value: float, digits: int = 2) -> str:
 
 
 def _how(study: OrderedAnalysis) -> str:
-    made = study.calibration.provenance
-    model = next((text for name, text in MODELS.items() if made.estimator.endswith(name)), made.estimator)
-    method = next((text for name, text in METHODS.items() if made.estimator.startswith(name)), "")
-    weighting = made.settings.get("weighting")
-    weights = f", {weighting} weights" if weighting else ""
-    text = f"{model}, {method}{weights}: {made.iterations:,} passes over the data, residual {made.residual:.0e}."
-    if study.calibration.prior is not None:
-        text += f" Regularization: {study.calibration.prior}."
-    return text
+    name = study.calibration.provenance.estimator
+    model = next((text for end, text in MODELS.items() if name.endswith(end)), name)
+    method = next((text for start, text in METHODS.items() if name.startswith(start)), "")
+    return how(study.calibration, f"{model}, {method}")

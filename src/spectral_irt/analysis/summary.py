@@ -157,7 +157,8 @@ def how(calibration: Calibration, method: str | None = None) -> str:
     if anchored:
         text += f", anchored to {anchored:,} item{'' if anchored == 1 else 's'}"
     left = f"{made.residual:.0e} standard errors from its end" if landed else f"residual {made.residual:.0e}"
-    sentences = [f"{text}: {made.iterations:,} passes over the data, {left}."]
+    passes = f"{made.iterations:,} pass{'' if made.iterations == 1 else 'es'}"
+    sentences = [f"{text}: {passes} over the data, {left}."]
     if calibration.prior is not None:
         sentences.append(f"Regularization: {calibration.prior}.")
     if made.se_method == "none":

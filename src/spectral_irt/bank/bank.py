@@ -431,11 +431,14 @@ def calibration_of(given: Any) -> Calibration:
     raise OptionError(f"a calibration, a bank or a fitted estimator is needed here, not a {type(given).__name__}.")
 
 
-def right_or_wrong(made: Calibration) -> Calibration:
-    """The calibration, if all its items are right or wrong; an error otherwise."""
+def right_or_wrong(made: Calibration, what: str) -> Calibration:
+    """The calibration, if all its items are right or wrong; otherwise an error that says what needs that."""
     if isinstance(made, OrderedCalibration) and not made.steps.binary:
         several = made.labels[made.steps.counts > 1]
-        raise BankError(f"this is for items that are right or wrong, and {listed(several)} have several thresholds.")
+        verb = "has" if len(several) == 1 else "have"
+        raise BankError(
+            f"{what} so far only for items that are right or wrong; {listed(several)} {verb} several thresholds."
+        )
     return made
 
 

@@ -24,6 +24,7 @@ from spectral_irt.spreadsheet import guarded
 from spectral_irt.tables import Columns
 
 POPULATION = (0.0, 1.5)  # mean and sd of abilities where the bank knows none: wide, so that answers soon count for more
+ADAPTIVE = "adaptive tests are"
 GRID = np.linspace(-4.0, 4.0, 61)  # standard deviations at which the posterior is summed
 
 
@@ -71,6 +72,7 @@ def _index(bank: Bank) -> tuple[dict[Any, int], NDArray[np.bool_]]:
     """Where each item is, and which can be asked; made once for a bank, which never changes."""
     found: tuple[dict[Any, int], NDArray[np.bool_]] | None = bank.__dict__.get("_asked_by")
     if found is None:
+        right_or_wrong(bank.calibration, ADAPTIVE)
         found = index_of(bank.items), bank.measured
         object.__setattr__(bank, "_asked_by", found)
     return found
@@ -192,6 +194,7 @@ def simulate_cat(
         )
     if se is not None and not se > 0:
         raise OptionError(option("se"), f" is {se!r}; a standard error is above zero.")
+    right_or_wrong(bank.calibration, ADAPTIVE)
     usable = np.flatnonzero(bank.measured)
     if not len(usable):
         raise BankError("the bank has no item with a difficulty of its own.")
@@ -237,7 +240,7 @@ def cat_text(items: Any, program: str) -> str:
     JSON list of stimuli with difficulty, discrimination, guessing and slipping. "mirtcat": CSV item, a1, d, g, u, where
     d = -difficulty (`generate.mirt_object`). Items without a difficulty are left out.
     """
-    made = right_or_wrong(calibration_of(items))
+    made = right_or_wrong(calibration_of(items), "files for adaptive tests are")
     beta, labels = made.difficulty[made.known], made.labels[made.known]
     if program == "catsim":
         return catsim_text(items)

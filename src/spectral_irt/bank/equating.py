@@ -58,7 +58,7 @@ def equate(
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     """
     for made in (a, b):
-        right_or_wrong(calibration_of(made))
+        right_or_wrong(calibration_of(made), "scores are equated")
     found = link(a, b, method) if linked is None else linked
     sides = Side.of(a), Side.of(b)
     forms = _form(sides[0], items_a, "items_a"), _form(sides[1], items_b, "items_b")

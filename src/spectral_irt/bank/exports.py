@@ -291,7 +291,7 @@ def catsim_items(items: Bank | Calibration | RaschEstimator) -> tuple[Floats, ND
 
     Items without a difficulty are left out, so the rows have labels of their own.
     """
-    made = right_or_wrong(calibration_of(items))
+    made = right_or_wrong(calibration_of(items), "files for adaptive tests are")
     b = made.difficulty[made.known]
     return np.stack([np.ones_like(b), b, np.zeros_like(b), np.ones_like(b)], axis=1), made.labels[made.known]
 

@@ -201,7 +201,7 @@ def _findings(design: StepDesign) -> list[Finding]:
         ("no_responses", "no responses", "answered by nobody"),
         ("extreme_items", "all right", "answered in the highest category by everyone"),
         ("extreme_items", "all wrong", "answered in the lowest category by everyone"),
-        ("empty_categories", "empty category", "with a category that nobody used"),
+        ("empty_categories", "empty category", "without answers in a category"),
         ("uninformed_items", "no information", "answered only by people with the lowest or the highest score"),
     ):
         names = responses.items[status == word]

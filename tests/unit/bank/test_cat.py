@@ -115,3 +115,11 @@ def test_from_the_shell(bank: Bank, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "20 simulated people" in capsys.readouterr().out
     assert people.exists()
     assert items.exists()
+
+
+def test_items_with_several_thresholds_are_not_asked_as_if_they_were_right_or_wrong() -> None:
+    answers = si.simulate.partial_credit(200, 4, categories=3, seed=1).responses
+    ordered = si.SpectralPartialCredit().fit(answers).analyse(answers).to_bank()
+    for asked in (lambda: next_item(ordered, {}), lambda: simulate_cat(ordered, 5), lambda: cat_text(ordered, "jscat")):
+        with pytest.raises(BankError, match="only for items that are right or wrong; 0, 1, 2, 3 have several"):
+            asked()

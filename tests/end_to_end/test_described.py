@@ -1,0 +1,124 @@
+"""Whatever the program prints or writes has its paragraph: columns, fields, heads of tables, lines, findings."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spectral_irt.analysis.folder import RESULTS
+
+ROOT = Path(__file__).parents[2]
+REFERENCE = ROOT / "docs" / "reference"
+STATISTICS = (REFERENCE / "statistics.md").read_text(encoding="utf-8")
+
+NUMBERED = ("outfit_conditional_", "share_")  # columns of which the page shows the first
+LABELS = {"", "item", "person", "student", "model", "estimator", "group", "class"}  # heads of columns of names
+
+Cli = Callable[..., Any]
+
+
+@pytest.fixture
+def heads(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """The heads of all tables that are shown on the terminal from now on."""
+    from rich.table import Table
+
+    seen: set[str] = set()
+    add = Table.add_column
+
+    def watched(self: Table, header: Any = "", *args: Any, **options: Any) -> None:
+        seen.add(" ".join(str(header).split()))
+        add(self, header, *args, **options)
+
+    monkeypatch.setattr(Table, "add_column", watched)
+    return seen
+
+
+def run_all(cli: Cli, lsat: Path) -> None:
+    """Every command that writes a table or shows one, in the current folder."""
+
+    def done(*args: object) -> None:
+        found = cli(*args)
+        assert found.code == 0, found.err
+
+    halves = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(1, 1001))
+    Path("people.csv").write_text(f"user,half\n{halves}")
+    options = ["--scale", "500,100", "--rank", "--bank", "bank", "--bootstrap", 40, "--group-file", "people.csv"]
+    done("fit", lsat, "-o", "all", "--cut", "450", *options)
+    rows = [",".join(str((k >> j) % 2) for j in range(6)) for k in range(64)]
+    booklets = "".join(f"{k},{'' if k % 3 else ','}{row}{',' if k % 3 else ''}\n" for k, row in enumerate(rows))
+    Path("booklets.csv").write_text(f"user,q1,q2,q3,q4,q5,q6,q7\n{booklets}")
+    done("fit", "booklets.csv", "-o", "booklets")
+    done("fit", lsat, "-o", "plain", "--anchors", "bank")
+    Path("key.csv").write_text("item,key\n" + "".join(f"item{k},1\n" for k in range(1, 6)))
+    done("fit", lsat, "-o", "keyed", "--key", "key.csv")
+    done("score", lsat, "--bank", "bank", "-o", "scored")
+    done("link", "bank", "bank", "--table", "link.csv", "--equate", "equating.csv", "-o", "linked")
+    done("compare", lsat, "-o", "compared.csv", "--estimators", "cml,jml")
+    done("demo", "--data", "logs", "--files", ".")
+    done("leaderboard", "runs", "-o", "board")
+    done("simulate", "--users", 40, "--items", 30, "-o", "models.csv", "--truth", "truth.csv")
+    done("fit", "models.csv", "-o", "models", "--bank", "pool")
+    done("shortlist", "models.csv", "--items", 10, "-o", "short")
+    done("score", "models.csv", "--bank", "short", "-o", "predicted.csv")
+    done("simulate-cat", "--bank", "pool", "--se", 0.6, "--people", 50, "-o", "cat.csv", "--catsim", "catsim.csv")
+    done("simulate", "--users", 40, "--items", 30, "--seed", 1, "-o", "later.csv")
+    done("update", "pool", "later.csv", "-o", "pool2")
+    ordered = ["--model", "pcm", "--users", 200, "--items", 5]
+    done("simulate", *ordered, "-o", "ordered.csv", "--truth", "steps.csv")
+    options = ["--scale", "500,100", "--rank", "--bank", "points", "--bootstrap", 40, "--group-file", "people.csv"]
+    done("fit", "ordered.csv", "-o", "ordered", *options)
+    done("fit", "ordered.csv", "-o", "held", "--anchors", "points")
+    done("score", "ordered.csv", "--bank", "points", "-o", "points.csv")
+    done("link", "points", "points", "--table", "link_ordered.csv")
+    done("compare", "ordered.csv", "-o", "compared_ordered.csv", "--estimators", "pcm-cml,rsm-cml")
+    done("simulate", *ordered, "--seed", 1, "-o", "later.csv")
+    done("update", "points", "later.csv", "-o", "points2")
+
+
+@pytest.mark.slow
+def test_every_column_field_and_head_is_described(cli: Cli, lsat: Path, heads: set[str]) -> None:
+    run_all(cli, lsat)
+    given = {"people.csv", "booklets.csv", "key.csv", lsat.name}
+    tables = [path for path in Path().rglob("*.csv") if path.name not in given and "runs" not in path.parts]
+    assert {path.name for path in tables} >= {name for name in RESULTS if name.endswith(".csv")}
+    names = {name for path in tables for name in path.read_text(encoding="utf-8").splitlines()[0].split(",")}
+    for path in (Path("all/fit.json"), Path("ordered/fit.json"), Path("scored/score.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        # The estimator's parameters, described with it; names of files; what was said about reading; labels.
+        own = {"settings", "digests", "reading", "classes", "groups"}
+        names |= {*record, *_fields(record, own), *(name for found in record["findings"] for name in found)}
+    page = (REFERENCE / "files.md").read_text(encoding="utf-8")
+    told = {word.strip() for span in re.findall(r"`([^`\n]+)`", page) for word in span.split(",")}
+    assert not {name for name in names if name not in told and not name.startswith(NUMBERED)}
+
+    assert {"difficulty", "ability", "robust z", "moved", "log-lik", "tier", "whole score", "thresholds"} <= heads
+    bold = {word.strip("` ") for span in re.findall(r"\*\*(.+?)\*\*", STATISTICS) for word in span.split(",")}
+    assert not heads - LABELS - bold
+
+
+def _fields(value: dict[str, Any], own: set[str]) -> list[str]:
+    inner = [(name, one) for name, one in value.items() if isinstance(one, dict) and name not in own]
+    return [found for _, one in inner for found in [*one, *_fields(one, own)]]
+
+
+def test_every_line_of_a_summary_is_explained() -> None:
+    said: set[str] = set()
+    for name in ("analysis/summary.py", "cli/score.py", "cli/update.py", "cli/link.py"):
+        source = (ROOT / "src" / "spectral_irt" / name).read_text(encoding="utf-8")
+        for place in re.findall(r"^ *lines\b.*?(?=^    \w|\Z)", source, re.MULTILINE | re.DOTALL):
+            said |= set(re.findall(r'\(\s*"([a-z][a-z ]+)", ', place))
+    assert {"people", "fit", "groups", "bank", "before", "drift"} <= said
+    assert not {label for label in said if f"`{label}`" not in STATISTICS}
+
+
+def test_every_finding_is_described() -> None:
+    page = (REFERENCE / "errors.md").read_text(encoding="utf-8")
+    source = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    codes = set(re.findall(r'\b(?:Finding|about)\(\s*"(\w+)"', source))
+    assert len(codes) > 20
+    assert not {code for code in codes if f"`{code}`" not in page}
