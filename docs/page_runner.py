@@ -6,6 +6,8 @@ begins with `made/PAGE/` is the file of that name which the page's commands wrot
 
     python docs/page_runner.py PAGE...            run pages, and say where they differ from what they show
     python docs/page_runner.py --update PAGE...   write what is printed, and the pictures, into the pages
+
+What differs in nothing but times and the last bits of numbers stays as it is, so that a second run changes no file.
 """
 
 from __future__ import annotations
@@ -25,6 +27,8 @@ from typing import Any
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
 CLOSE = 0.005  # numbers on display may move by rounding, no further
+LAST_BITS = 1e-9  # by which numbers differ from machine to machine
+UNSEEN = 0.01  # of a point: coordinates in a picture
 SHOWN = re.compile(
     r"^<!-- run (?P<how>python|sh)\n(?P<hidden>.*?)^-->$|^```(?P<kind>\w+)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -32,6 +36,8 @@ SHOWN = re.compile(
 MADE = re.compile(r"\]\((made/(\w+)/([^)]+))\)")
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 VOLATILE = re.compile(r"\d+\.\d+\s+s\b|\de[-+]\d+")  # times and residuals
+NAMED = re.compile(r'(id="|"#|url\(#)\w+')  # parts of a picture, which are named after all their digits
+NUMBER = re.compile(r"(-?\d+\.?\d*(?:e[-+]?\d+)?)")
 
 
 @dataclass(frozen=True)
@@ -108,11 +114,11 @@ def _shell(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> str
     return printed
 
 
-def differences(found: str, expected: str) -> str | None:
+def differences(found: str, expected: str, close: float = CLOSE) -> str | None:
     """Where two texts differ in a word, or in a number by more than rounding; times are left out."""
     ours, theirs = (_words(text) for text in (found, expected))
     for mine, wanted in zip(ours, theirs, strict=False):
-        if mine != wanted and not _close(mine, wanted):
+        if mine != wanted and not _close(mine, wanted, close):
             return f"{mine!r} where the page has {wanted!r}"
     return None if len(ours) == len(theirs) else f"{len(ours)} words where the page has {len(theirs)}"
 
@@ -126,11 +132,27 @@ def _words(text: str) -> list[str]:
     return THOUSANDS.sub("", VOLATILE.sub("...", text)).replace(",", " ").split()
 
 
-def _close(mine: str, wanted: str) -> bool:
+def _close(mine: str, wanted: str, close: float) -> bool:
     try:
-        return abs(float(mine) - float(wanted)) <= CLOSE
+        return abs(float(mine) - float(wanted)) <= close
     except ValueError:
         return False
+
+
+def looks_alike(found: bytes, there: bytes) -> bool:
+    """Whether two pictures are the same to the eye.
+
+    >>> looks_alike(b'<path id="m1a" d="M 1.0001 2"/>', b'<path id="m2f" d="M 1 2"/>')
+    True
+    >>> looks_alike(b'<path d="M 1.5 2" fill="red"/>', b'<path d="M 1 2" fill="red"/>')
+    False
+    """
+    if found == there or not found.startswith(b"<"):
+        return found == there
+    ours, theirs = (NUMBER.split(NAMED.sub(r"\1", text.decode())) for text in (found, there))
+    return len(ours) == len(theirs) and all(
+        mine == other or _close(mine, other, UNSEEN) for mine, other in zip(ours, theirs, strict=True)
+    )
 
 
 def check(page: Path, folder: Path) -> list[str]:
@@ -154,14 +176,17 @@ def update(page: Path, folder: Path) -> None:
     done = run(page, folder)
     text = page.read_text(encoding="utf-8")
     for block, printed in reversed(done):
-        if block.printed is not None:
+        if block.printed is not None and differences(printed, block.printed, LAST_BITS) is not None:
             start, end = block.place
             text = (
                 text[:start] + "\n".join(line.rstrip() for line in printed.strip("\n").split("\n")) + "\n" + text[end:]
             )
-    page.write_text(text, encoding="utf-8")
+    if text != page.read_text(encoding="utf-8"):
+        page.write_text(text, encoding="utf-8")
     for link, _, file in MADE.findall(text):
         target = page.parent / link
+        if target.is_file() and looks_alike((folder / file).read_bytes(), target.read_bytes()):
+            continue
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(folder / file, target)
 
