@@ -7,7 +7,7 @@ the right answers and W on the wrong ones. A pass is two sparse products; Y, whi
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from scipy import sparse
@@ -29,6 +29,17 @@ class Chain(Protocol):
 
     def inflow(self, flow: Floats) -> Floats:
         """(Y^T v)_i = sum_j v_j Y_ji, for one vector or for the columns of a matrix."""
+
+
+@runtime_checkable
+class GuessedChain(Chain, Protocol):
+    """A chain that may be one whose engine cannot add by pairs, and learns Y from its passes."""
+
+    @property
+    def by_pairs(self) -> bool: ...
+
+    def guess(self) -> Floats:
+        """Y as far as the passes so far tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +131,11 @@ def pair_rates(part: AnyPart) -> Floats:
     return part.pair_rates()
 
 
+def guessed_rates(part: AnyPart) -> Floats:
+    """Y as far as it is known; an engine that cannot add by pairs says what its passes tell."""
+    return part.pair_rates()
+
+
 class ItemChain:
     """The chain on items under one weighting; make it with `under`."""
 
@@ -159,6 +175,9 @@ class ItemChain:
         """Y itself, m x m."""
         return self.parts.sum(pair_rates)
 
+    def guess(self) -> Floats:
+        return self.parts.sum(guessed_rates)
+
 
 class TiedChain:
     """A chain whose items are also tied to one more state, the virtual item of average difficulty.
@@ -178,3 +197,7 @@ class TiedChain:
         tie = self.tie if items.ndim == 1 else self.tie[:, None]
         # Sums, not dot products: on short vectors the threads of a matrix library cost more than the work.
         return np.concatenate([self.chain.inflow(items) + tie * virtual, np.sum(tie * items, axis=0, keepdims=True)])
+
+    def guess(self) -> Floats:
+        items: Any = self.chain  # one that guesses; who cannot add by pairs does
+        return np.block([[items.guess(), self.tie[:, None]], [self.tie[None, :], np.zeros((1, 1))]])

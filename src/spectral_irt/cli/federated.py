@@ -64,9 +64,8 @@ def site(
 
     from spectral_irt.cli.progress import Progress
     from spectral_irt.display import console, say
-    from spectral_irt.federated.folder import answer_file, check_name, open_rounds
+    from spectral_irt.federated.folder import answer_file, answer_question, check_name, open_rounds
     from spectral_irt.federated.protocol import Round
-    from spectral_irt.federated.site import answer_round
 
     check_name(name)
     questions = open_rounds(round, name)
@@ -77,7 +76,10 @@ def site(
     if places:
         with Progress() as progress:
             responses = reading.read_any(files, progress)
-            said = [answer_round(responses, one, site=name, least=least) for one in asked]
+            said = [
+                answer_question(question, one, responses, name=name, least=least)
+                for question, one in zip(questions, asked, strict=True)
+            ]
         for answer, target in zip(said, places, strict=True):
             answer.write(target, [*reading.inputs(files), *map(str, questions)])
     out = console()

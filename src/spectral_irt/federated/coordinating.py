@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from spectral_irt.chain.covariance import spread_of_persons
-from spectral_irt.chain.operator import Part, flow_in, total_rates
+from spectral_irt.chain.operator import Part, flow_in, guessed_rates, total_rates
 from spectral_irt.chain.weights import Weighting
 from spectral_irt.engines.engine import Each, Engine, Kernel
 from spectral_irt.errors import FederationError, listed
+from spectral_irt.federated.learning import Heard, likely_rates
 from spectral_irt.federated.protocol import SUMS, TOTALS, Answer, Round
 from spectral_irt.responses import Finding, Responses, kernels
 from spectral_irt.responses.block import Block, Floats, Ints
@@ -38,12 +40,38 @@ class Everyone:
 
 @dataclass(frozen=True, eq=False)
 class Weighed:
-    """The same under a weighting at these difficulties; flows that were asked for are kept."""
+    """The same under a weighting at these difficulties; flows that were asked for are kept, and what each site said.
+
+    `before` are the rates of each site as learned under the weights before.
+    """
 
     of: Everyone
     weighting: str
     beta: Floats
+    before: list[Floats] | None
     inflows: list[tuple[Floats, Floats]] = field(default_factory=list)
+    heard: list[Heard] = field(default_factory=list)
+
+
+@dataclass(frozen=True, eq=False)
+class Said:
+    """The answers of all sites to a round, each with the places of its items; and what they add up to."""
+
+    kind: str
+    n_items: int
+    answers: list[tuple[Ints, Answer]]
+
+    @cached_property
+    def sums(self) -> dict[str, Floats]:
+        sums = {name: np.zeros(self.n_items) for name in SUMS[self.kind]}
+        for place, answer in self.answers:
+            for name in sums:
+                sums[name][place] += answer.sums[name]
+        return sums
+
+    @cached_property
+    def totals(self) -> dict[str, float]:
+        return {name: sum(answer.totals[name] for _, answer in self.answers) for name in TOTALS[self.kind]}
 
 
 class FederatedEngine(Engine):
@@ -70,8 +98,8 @@ class FederatedEngine(Engine):
 
     # ---------------------------------------------------------------------------------------- rounds
 
-    def ask(self, kind: str, items: Labels, weighting: str = "", **values: Floats) -> tuple[dict[str, Floats], Any]:
-        """Sums per item over all sites, and totals."""
+    def ask(self, kind: str, items: Labels, weighting: str = "", **values: Floats) -> Said:
+        """What every site says to a round."""
         self.rounds += 1
         asked = Round(self.study, self.rounds, kind, items, values, weighting)
         self.tell(f"round {self.rounds}: {kind}")
@@ -79,15 +107,7 @@ class FederatedEngine(Engine):
         if self.rounds == 1:
             self._meet(answers)
             items = self.items
-        sums = {name: np.zeros(len(items)) for name in SUMS[kind]}
-        totals = dict.fromkeys(TOTALS[kind], 0.0)
-        for answer in answers:
-            place = self._place(answer, asked, items)
-            for name in sums:
-                sums[name][place] += answer.sums[name]
-            for name in totals:
-                totals[name] += answer.totals[name]
-        return sums, totals
+        return Said(kind, len(items), [(self._place(answer, items), answer) for answer in answers])
 
     def _meet(self, answers: Sequence[Answer]) -> None:
         """The items of all sites together, in the order of the sites."""
@@ -104,19 +124,11 @@ class FederatedEngine(Engine):
             texts[str(item)] = item
         self.items = label_array(every)
 
-    def _place(self, answer: Answer, asked: Round, items: Labels) -> Ints:
-        mine = set(self.own[answer.site])
-        expected = [item for item in items.tolist() if item in mine]
-        got = answer.items.tolist()
-        if sorted(map(str, got)) != sorted(map(str, expected)):
-            other = [item for item in got if item not in expected] + [item for item in expected if item not in got]
-            raise FederationError(
-                f"site {answer.site!r} answered round {asked.number} about other items than those it named in round 1: "
-                f"{listed(other)}. Have it answer again from the same data, with the same rules."
-            )
+    def _place(self, answer: Answer, items: Labels) -> Ints:
+        answer.check_items(self.own[answer.site], items)
         return positions(answer.items, items)
 
-    def survey(self, part: Everyone) -> tuple[dict[str, Floats], dict[str, float]]:
+    def survey(self, part: Everyone) -> Said:
         if "survey" not in part.known:
             part.known["survey"] = self.ask("survey", part.items)
         return part.known["survey"]
@@ -141,7 +153,7 @@ def responses_of_sites(ask: Ask, study: str, tell: Callable[[str], None]) -> Res
     return Responses(
         blocks=(everyone,),  # type: ignore[arg-type]  # the part of this engine
         items=engine.items,
-        users=np.broadcast_to(np.int64(0), int(known[1]["people"])),
+        users=np.broadcast_to(np.int64(0), int(known.totals["people"])),
         source=f"{len(engine.own)} sites of study {study!r}",
         notes=notes,
         engine=engine,
@@ -152,25 +164,25 @@ def responses_of_sites(ask: Ask, study: str, tell: Callable[[str], None]) -> Res
 
 
 def _n_persons(engine: FederatedEngine, part: Everyone) -> int:
-    return int(engine.survey(part)[1]["people"])
+    return int(engine.survey(part).totals["people"])
 
 
 def _n_responses(engine: FederatedEngine, part: Everyone) -> int:
-    return int(engine.survey(part)[0]["n"].sum())
+    return int(engine.survey(part).sums["n"].sum())
 
 
 def _item_counts(engine: FederatedEngine, part: Everyone, n_items: int) -> tuple[Ints, Ints]:
-    sums = engine.survey(part)[0]
+    sums = engine.survey(part).sums
     return sums["n"].astype(np.int64), sums["right"].astype(np.int64)
 
 
 def _kinds(engine: FederatedEngine, part: Everyone) -> Ints:
-    totals = engine.survey(part)[1]
+    totals = engine.survey(part).totals
     return np.array([int(totals[name]) for name in ("no_answer", "one_answer", "all_right", "all_wrong", "mixed")])
 
 
 def _evidence(engine: FederatedEngine, part: Everyone, n_items: int) -> tuple[Floats, Floats]:
-    sums = engine.survey(part)[0]
+    sums = engine.survey(part).sums
     return sums["evidence_right"], sums["evidence_wrong"]
 
 
@@ -178,14 +190,14 @@ def _marked(engine: FederatedEngine, part: Everyone, n_items: int, marks: Floats
     """Both directions in one round: the other is asked for next."""
     key = ("links", marks.tobytes())
     if key not in part.known:
-        part.known[key] = engine.ask("links", part.items, marks=marks)[0]  # type: ignore[index]
+        part.known[key] = engine.ask("links", part.items, marks=marks).sums  # type: ignore[index]
     return part.known[key]["reaching" if against else "reached"]  # type: ignore[index]
 
 
 def _across(engine: FederatedEngine, part: Everyone, labels: Ints, informative: bool) -> int:
     key = ("groups", labels.tobytes())
     if key not in part.known:
-        part.known[key] = engine.ask("groups", part.items, group=labels.astype(float))[1]  # type: ignore[index]
+        part.known[key] = engine.ask("groups", part.items, group=labels.astype(float)).totals  # type: ignore[index]
     return int(part.known[key]["linking_mixed" if informative else "linking"])  # type: ignore[index]
 
 
@@ -195,19 +207,20 @@ def _some_items(engine: FederatedEngine, part: Everyone, new_code: np.ndarray) -
 
 
 def _under(engine: FederatedEngine, part: Everyone, weighting: Weighting, beta: Floats) -> Weighed:
-    return Weighed(part, weighting.name, beta)
+    return Weighed(part, weighting.name, beta, part.known.get("rates"))
 
 
 def _again(engine: FederatedEngine, part: Weighed, weighting: Weighting, beta: Floats) -> Weighed:
-    return Weighed(part.of, weighting.name, beta)
+    return _under(engine, part.of, weighting, beta)
 
 
 def _rates(engine: FederatedEngine, part: Weighed) -> Floats:
     """The first pass of a solve starts where the weights were taken, so its inflow comes with the rates."""
     start = np.exp(part.beta)
-    sums, _ = engine.ask("flows", part.of.items, part.weighting, beta=part.beta, v=start)
-    part.inflows.append((start, sums["inflow"]))
-    return sums["rates"]
+    said = engine.ask("flows", part.of.items, part.weighting, beta=part.beta, v=start)
+    part.heard.extend(Heard(place, answer.sums["rates"]) for place, answer in said.answers)
+    _hear(part, start, said)
+    return said.sums["rates"]
 
 
 def _flow_in(engine: FederatedEngine, part: Weighed, flow: Floats) -> Floats:
@@ -215,14 +228,30 @@ def _flow_in(engine: FederatedEngine, part: Weighed, flow: Floats) -> Floats:
         factor = float(flow.sum() / asked.sum())
         if np.all(np.abs(flow - factor * asked) <= SAME_DIRECTION * np.abs(flow)):
             return factor * inflow
-    sums, _ = engine.ask("inflow", part.of.items, part.weighting, beta=part.beta, v=flow)
-    part.inflows.append((flow, sums["inflow"]))
-    return sums["inflow"]
+    said = engine.ask("inflow", part.of.items, part.weighting, beta=part.beta, v=flow)
+    _hear(part, flow, said)
+    return said.sums["inflow"]
+
+
+def _hear(part: Weighed, flow: Floats, said: Said) -> None:
+    part.inflows.append((flow, said.sums["inflow"]))
+    for site, (place, answer) in zip(part.heard, said.answers, strict=True):
+        site.passes.append((flow[place], answer.sums["inflow"]))
+
+
+def _guessed(engine: FederatedEngine, part: Weighed) -> Floats:
+    before: Sequence[Floats | None] = part.before or [None] * len(part.heard)
+    learned = [likely_rates(site, rates) for site, rates in zip(part.heard, before, strict=True)]
+    part.of.known["rates"] = learned
+    y = np.zeros((len(part.beta), len(part.beta)))
+    for site, rates in zip(part.heard, learned, strict=True):
+        y[np.ix_(site.place, site.place)] += rates
+    return y
 
 
 def _spread(engine: FederatedEngine, part: Weighed, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
-    sums, totals = engine.ask("spread", part.of.items, part.weighting, beta=part.beta, pi=pi, shift=shift)
-    return sums["squares"], sums["crossed"], np.array(totals["shared"])
+    said = engine.ask("spread", part.of.items, part.weighting, beta=part.beta, pi=pi, shift=shift)
+    return said.sums["squares"], said.sums["crossed"], np.array(said.totals["shared"])
 
 
 TRANSLATIONS: Mapping[Kernel, Callable[..., Any]] = {
@@ -238,5 +267,6 @@ TRANSLATIONS: Mapping[Kernel, Callable[..., Any]] = {
     Part.again: _again,
     total_rates: _rates,
     flow_in: _flow_in,
+    guessed_rates: _guessed,
     spread_of_persons: _spread,
 }

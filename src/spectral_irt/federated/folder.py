@@ -211,7 +211,16 @@ def answer_rounds(folder: str | Path, responses: Responses, *, name: str, least:
     check_name(name)
     written = []
     for question in open_rounds(Path(folder), name):
-        said = answer_round(responses, Round.read(question), site=name, least=least)
+        said = answer_question(question, Round.read(question), responses, name=name, least=least)
         said.write(answer_file(question, name))
         written.append(answer_file(question, name))
     return written
+
+
+def answer_question(question: Path, asked: Round, responses: Responses, *, name: str, least: int) -> Answer:
+    """The answer to one round of a folder; the site's first answer, if it lies there, says which items it must have."""
+    said = answer_round(responses, asked, site=name, least=least)
+    first = answer_file(round_file(question.parent, 1), name)
+    if asked.number > 1 and first.exists():
+        said.check_items(Answer.read(first).items.tolist(), asked.items)
+    return said

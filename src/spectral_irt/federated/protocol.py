@@ -7,7 +7,7 @@ Items are named by their labels, so that sites may have different ones. Nothing 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -104,6 +104,18 @@ class Answer:
     sums: Mapping[str, Floats]
     totals: Mapping[str, float] = field(default_factory=dict)
     left_out: Labels = field(default_factory=lambda: label_array([]))
+
+    def check_items(self, own: Sequence[Any], asked: Labels) -> None:
+        """Refuse an answer that is not about those of the site's own items (as in its first answer) that were asked."""
+        mine = set(own)
+        expected = [item for item in asked.tolist() if item in mine]
+        got = self.items.tolist()
+        if sorted(map(str, got)) != sorted(map(str, expected)):
+            other = [item for item in got if item not in expected] + [item for item in expected if item not in got]
+            raise FederationError(
+                f"site {self.site!r} answered round {self.number} about other items than those it named in round 1: "
+                f"{listed(other)}. Have it answer again from the same data, with the same rules."
+            )
 
     def write(self, path: Path, inputs: list[str] | None = None) -> None:
         record = {

@@ -7,8 +7,8 @@ import numpy as np
 from spectral_irt.chain.covariance import spread_of_persons
 from spectral_irt.chain.operator import ItemChain, flow_in
 from spectral_irt.chain.weights import COUNTED, WEIGHTINGS, weighting_named
-from spectral_irt.errors import FederationError, OptionError, check_option, listed, option
-from spectral_irt.federated.protocol import Answer, Round
+from spectral_irt.errors import FederationError, OptionError, check_option, option
+from spectral_irt.federated.protocol import SUMS, TOTALS, Answer, Round
 from spectral_irt.responses import Responses
 from spectral_irt.responses.design import across, evidence, spread_marks
 from spectral_irt.responses.labels import positions
@@ -60,14 +60,14 @@ def answer_round(responses: Responses, asked: Round, *, site: str, least: int = 
     else:
         place = positions(responses.items[known], asked.items)
         rest, place = responses.take_items(known[place >= 0]), place[place >= 0]
-    if asked.number > 1 and not len(place):
-        raise FederationError(
-            f"{responses.source}: none of its items ({listed(responses.items[known])}) takes part in round "
-            f"{asked.number} of study {asked.study!r}. Check that these are the answers of this study."
-        )
     values = {name: numbers[place] for name, numbers in asked.values.items()}
-    sums, totals = _sums(rest, asked, values)
+    sums, totals = _sums(rest, asked, values) if rest.n_items else _nothing(asked.kind)
     return Answer(asked.study, asked.number, asked.kind, site, rest.items, sums, totals, left_out)
+
+
+def _nothing(kind: str) -> tuple[dict[str, np.ndarray], dict[str, float]]:
+    """The sums of a round in which none of the site's items take part: one about a group of items elsewhere."""
+    return {name: np.zeros(0) for name in SUMS[kind]}, dict.fromkeys(TOTALS[kind], 0.0)
 
 
 def _sums(

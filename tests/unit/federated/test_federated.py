@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,8 +13,10 @@ import pytest
 from spectral_irt import Responses, SpectralRasch, answer_rounds, federate
 from spectral_irt.cli.main import main
 from spectral_irt.errors import FederationError, OptionError, SitesMissing
+from spectral_irt.federated.coordinating import FederatedEngine, responses_of_sites
 from spectral_irt.federated.folder import answer_file, round_file
-from spectral_irt.federated.protocol import ASKED, SUMS, TOTALS, Round
+from spectral_irt.federated.learning import Heard, likely_rates
+from spectral_irt.federated.protocol import ASKED, SUMS, TOTALS, Answer, Round
 from spectral_irt.federated.site import answer_round
 from spectral_irt.responses.labels import label_array
 
@@ -32,12 +34,19 @@ def drawn(n: int, items: range, share: float, seed: int) -> np.ndarray[Any, Any]
     return table
 
 
-def three_sites(ranges: list[range], n: int = 150, share: float = 0.6) -> tuple[dict[str, Responses], Responses]:
+def overlapping(m: int, each: int) -> list[range]:
+    """Three runs of items that cover m items."""
+    return [range(start, start + each) for start in (0, (m - each) // 2, m - each)]
+
+
+def three_sites(
+    ranges: list[range], n: int = 150, share: float = 0.6, seed: int = 0
+) -> tuple[dict[str, Responses], Responses]:
     """Sites with different, overlapping items; and all of their answers together."""
     m = max(one.stop for one in ranges)
     sites, rows = {}, []
     for k, (name, items) in enumerate(zip(NAMES, ranges, strict=True)):
-        table = drawn(n + 20 * k, items, share, k)
+        table = drawn(n + 20 * k, items, share, 3 * seed + k)
         sites[name] = Responses.from_wide(table, items=[f"q{i}" for i in items])
         wide = np.full((len(table), m), np.nan)
         wide[:, items.start : items.stop] = table
@@ -59,6 +68,17 @@ def run(folder: Path, sites: dict[str, Responses], **options: Any) -> tuple[Spec
     raise AssertionError("no end of rounds")
 
 
+def in_process(sites: dict[str, Responses], **options: Any) -> tuple[SpectralRasch, int]:
+    """The same without files."""
+
+    def ask(asked: Round) -> list[Answer]:
+        return [answer_round(responses, asked, site=name, least=1) for name, responses in sites.items()]
+
+    everyone = responses_of_sites(ask, "study", lambda text: None)
+    fit = SpectralRasch(refine=False, se="one-pass", **options).fit(everyone)
+    return fit, cast(FederatedEngine, everyone.engine).rounds
+
+
 def assert_same(fit: SpectralRasch, together: SpectralRasch) -> None:
     place = [together.item_labels_.tolist().index(label) for label in fit.item_labels_.tolist()]
     np.testing.assert_allclose(fit.difficulty_, together.difficulty_[place], atol=SAME)
@@ -72,7 +92,7 @@ def assert_same(fit: SpectralRasch, together: SpectralRasch) -> None:
     [
         ([range(24), range(12, 40), range(20, 48)], {}, 30),
         ([range(24), range(12, 40), range(20, 48)], {"weighting": "persons"}, 30),
-        ([range(10), range(4, 14), range(8, 18)], {}, 40),  # few items: the local fit eliminates, sites cannot
+        ([range(10), range(4, 14), range(8, 18)], {}, 30),  # few items: the local fit eliminates, sites cannot
     ],
 )
 def test_the_same_as_all_answers_together(
@@ -82,6 +102,57 @@ def test_the_same_as_all_answers_together(
     fit, rounds = run(tmp_path, sites, **options)
     assert rounds <= most
     assert_same(fit, SpectralRasch(refine=False, se="one-pass", **options).fit(pooled))
+
+
+def test_at_most_thirty_rounds_at_every_size() -> None:
+    """Chains of up to 32 states are learned from their passes; the same numbers as elimination gives."""
+    for m in (3, 4, 5, 7, 10, 14, 20, 26, 31, 32, 33, 60, 120, 200):
+        for seed in range(3):
+            sites, pooled = three_sites(overlapping(m, max(2, -(-3 * m // 5))), n=300, seed=seed)
+            fit, rounds = in_process(sites)
+            assert rounds <= 30, (m, seed, rounds)
+            assert_same(fit, SpectralRasch(refine=False, se="one-pass").fit(pooled))
+
+
+@pytest.mark.parametrize("shared", [1, 2, 4])
+@pytest.mark.parametrize("options", [{}, {"weighting": "persons"}, {"weighting": "pairs"}, {"regularization": 1.0}])
+def test_sites_that_share_few_items(shared: int, options: dict[str, Any]) -> None:
+    for m in (9, 18, 31):
+        sites, pooled = three_sites(overlapping(m, -(-(m + 2 * shared) // 3)), n=300)
+        fit, rounds = in_process(sites, **options)
+        assert rounds <= 30, (m, rounds)
+        assert_same(fit, SpectralRasch(refine=False, se="one-pass", **options).fit(pooled))
+
+
+def test_what_passes_tell_about_a_site() -> None:
+    """As many passes as items determine its rates; fewer agree with those there are."""
+    rng = np.random.default_rng(3)
+    y = rng.random((6, 6)) * (1 - np.eye(6))
+    vs = rng.random((6, 6))
+    for n in (1, 3, 6):
+        heard = Heard(np.arange(6), y.sum(axis=1), [(v, v @ y) for v in vs[:n]])
+        found = likely_rates(heard)
+        np.testing.assert_allclose(vs[:n] @ found, vs[:n] @ y, rtol=1e-9)
+        np.testing.assert_allclose(found.sum(axis=1), y.sum(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(found, y, atol=1e-9)
+    nobody = Heard(np.arange(3), np.zeros(3), [(np.ones(3), np.zeros(3))])
+    assert not likely_rates(nobody).any()
+
+
+def test_a_round_about_items_of_other_sites() -> None:
+    """An item that all got wrong is looked at by itself, and only one site has it."""
+    sites, pooled = three_sites([range(6), range(3, 9), range(5, 11)], n=100)
+    table = sites["north"].to_dense()
+    table[:, 0] = np.where(np.isnan(table[:, 0]), np.nan, 0.0)
+    sites["north"] = Responses.from_wide(table, items=sites["north"].items.tolist())
+    everyone = pooled.to_dense()
+    everyone[: len(table), 0] = table[:, 0]
+    fit, _ = in_process(sites)
+    together = SpectralRasch(refine=False, se="one-pass").fit(
+        Responses.from_wide(everyone, items=pooled.items.tolist())
+    )
+    assert fit.status_[0] == "all wrong"
+    assert_same(fit, together)
 
 
 def test_under_a_prior(tmp_path: Path) -> None:
@@ -119,8 +190,9 @@ def test_no_file_of_a_site_holds_anything_but_sums_per_item(tmp_path: Path) -> N
 
 def test_what_a_round_may_ask_for_is_listed() -> None:
     assert set(ASKED) == set(SUMS) == set(TOTALS)
-    with pytest.raises(FederationError, match="takes part in round 2"):
-        answer_round(three_sites([range(4)] * 3)[0]["north"], Round("s", 2, "links", label_array(["z"])), site="north")
+    north = three_sites([range(4)] * 3)[0]["north"]
+    said = answer_round(north, Round("s", 2, "links", label_array(["z"]), {"marks": np.ones(1)}), site="north")
+    assert len(said.items) == len(said.sums["reached"]) == 0
 
 
 def test_items_of_few_people_are_left_out_by_name(tmp_path: Path) -> None:
@@ -213,6 +285,14 @@ def test_an_answer_that_changes_later(third_round: tuple[Path, dict[str, Respons
         federate(folder, NAMES)
     with pytest.raises(FederationError, match="asks something else than this calibration does now"):
         federate(folder, NAMES, weighting="persons", regularization=2.0)
+
+
+def test_a_site_with_other_items_hears_it_before_it_answers(third_round: tuple[Path, dict[str, Responses]]) -> None:
+    folder, sites = third_round
+    other = Responses.from_wide(sites["west"].to_dense(), items=[f"other{i}" for i in range(6)])
+    with pytest.raises(FederationError, match=r"site 'west' answered round 3 about other items .* 'q5', 'q6'"):
+        answer_rounds(folder, other, name="west")
+    assert not answer_file(round_file(folder, 3), "west").exists()
 
 
 def test_a_round_is_answered_once(third_round: tuple[Path, dict[str, Responses]]) -> None:
