@@ -22,3 +22,9 @@ def named(path: Path) -> str:
 @cache
 def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes(path: Path) -> list[ast.AST]:
+    """All nodes of a module, as `ast.walk` gives them."""
+    return list(ast.walk(tree(path)))

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
-from spectral_irt.cli.main import app
+from spectral_irt.cli.main import built
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
 
@@ -25,7 +24,7 @@ Cli = Callable[..., Any]
 PROGRAM = Path(sys.executable).with_name("spectral-irt")
 GOOD = "user,q1,q2,q3\na,1,0,0\nb,0,1,0\nc,1,1,0\nd,0,0,1\ne,1,0,1\n"
 
-GROUP: Any = typer.main.get_command(app)
+GROUP = built()
 COMMANDS = ["", *GROUP.commands, "data list"]
 
 

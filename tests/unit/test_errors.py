@@ -5,18 +5,16 @@ import copy
 import pickle
 import re
 import warnings
-from pathlib import Path
+from collections.abc import Iterable
 
 import pytest
-import typer
 
-import spectral_irt
+from source import MODULES, named, nodes
 from spectral_irt import errors
-from spectral_irt.cli.main import app
+from spectral_irt.cli.main import built
 from spectral_irt.errors import ConvergenceWarning, OptionError, OutputError, ReadError, for_shell, join, option
 from spectral_irt.responses import Finding, Responses
 
-SOURCE = Path(spectral_irt.__file__).parent
 NAMED = [vars(errors)[name] for name in dir(errors) if isinstance(vars(errors)[name], type)]
 KINDS = [kind for kind in NAMED if issubclass(kind, errors.SpectralIrtError | ConvergenceWarning)]
 
@@ -65,57 +63,53 @@ def test_python_hears_python():
 # ------------------------------------------------------------------------- all messages of the source
 
 
-def calls(tree: ast.AST, *names: str) -> list[ast.Call]:
-    found = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
+def calls(inside: Iterable[ast.AST], *names: str) -> list[ast.Call]:
+    found = [node for node in inside if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     return [call for call in found if call.func.id in names]  # type: ignore[attr-defined]
 
 
 @pytest.fixture(scope="module")
-def trees() -> dict[str, ast.AST]:
-    return {str(path.relative_to(SOURCE)): ast.parse(path.read_text()) for path in SOURCE.rglob("*.py")}
-
-
-@pytest.fixture(scope="module")
 def flags() -> set[str]:
-    group = typer.main.get_command(app)
+    group = built()
     commands = [*group.commands.values(), *group.commands["data"].commands.values()]
     return {flag for command in commands for parameter in command.params for flag in parameter.opts}
 
 
 @pytest.mark.slow
-def test_no_f_string_swallows_an_option(trees):
+def test_no_f_string_swallows_an_option():
     """Inside an f-string only the words of Python would be left."""
     swallowed = [
-        f"{name}:{call.lineno}"
-        for name, tree in trees.items()
-        for text in ast.walk(tree)
+        f"{named(path)}:{call.lineno}"
+        for path in MODULES
+        for text in nodes(path)
         if isinstance(text, ast.JoinedStr)
-        for call in calls(text, "option", "Words")
+        for call in calls(ast.walk(text), "option", "Words")
     ]
     assert not swallowed
 
 
-def test_options_that_messages_name_exist(trees, flags):
-    named = {
-        (f"{name}:{call.lineno}", option(call.args[0].value).shell)
-        for name, tree in trees.items()
-        for call in calls(tree, "option")
+def test_options_that_messages_name_exist(flags):
+    told = {
+        (f"{named(path)}:{call.lineno}", option(call.args[0].value).shell)
+        for path in MODULES
+        for call in calls(nodes(path), "option")
         if isinstance(call.args[0], ast.Constant)
     }
-    assert len(named) > 50
-    assert not {(where, flag) for where, flag in named if flag not in flags}
+    assert len(told) > 50
+    assert not {(where, flag) for where, flag in told if flag not in flags}
 
 
-def test_messages_name_options_as_options(trees, flags):
+def test_messages_name_options_as_options(flags):
     """No sentence holds `name=value` or `name is {value}` as plain text where `name` is an option of a command."""
     names = "|".join(sorted(flag[2:].replace("-", "_") for flag in flags if flag.startswith("--")))
     plain = re.compile(rf"(?<![\w.])(?:{names})=|^(?:{names}) is $|\b(?:max_iter|nu_rule|above_mean)\b")
     bad = []
-    for name, tree in trees.items():
-        for raised in [*calls(tree, "Finding"), *(node for node in ast.walk(tree) if isinstance(node, ast.Raise))]:
-            words = calls(raised, "Words", "option", "check_option")
+    for path in MODULES:
+        raises = [node for node in nodes(path) if isinstance(node, ast.Raise)]
+        for raised in [*calls(nodes(path), "Finding"), *raises]:
+            words = calls(ast.walk(raised), "Words", "option", "check_option")
             inside = {id(node) for call in words for node in ast.walk(call)}
             for node in ast.walk(raised):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inside:
-                    bad += [f"{name}:{node.lineno}: {node.value}"] if plain.search(node.value) else []
+                    bad += [f"{named(path)}:{node.lineno}: {node.value}"] if plain.search(node.value) else []
     assert not bad, "\n".join(bad)

@@ -6,7 +6,7 @@ import ast
 import importlib
 import inspect
 
-from source import MODULES, ROOT, named, tree
+from source import MODULES, ROOT, named, nodes
 
 # ------------------------------------------------------------------------------------------- labels
 
@@ -20,10 +20,10 @@ def _called(node: ast.AST) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
-def lookups(source: ast.AST) -> list[int]:
+def lookups(source: list[ast.AST]) -> list[int]:
     """Lines that make a dictionary from labels to positions, however it is written."""
     found = []
-    for node in ast.walk(source):
+    for node in source:
         if isinstance(node, ast.DictComp):
             first = node.generators[0]
             numbers = {"enumerate", "range", "count", "arange"}
@@ -48,7 +48,7 @@ def lookups(source: ast.AST) -> list[int]:
 
 
 def test_labels_meet_in_one_function() -> None:
-    found = {named(path): lookups(tree(path)) for path in MODULES if named(path) not in MATCHING}
+    found = {named(path): lookups(nodes(path)) for path in MODULES if named(path) not in MATCHING}
     found = {name: lines for name, lines in found.items() if lines}
     assert not found, f"these lines look labels up; ask responses.labels.positions: {found}"
 
@@ -63,9 +63,9 @@ def test_the_check_sees_lookups() -> None:
         "code = known.setdefault(label, len(known))",
         "known[label] = len(known)",
     ):
-        assert lookups(ast.parse(line)), line
+        assert lookups(list(ast.walk(ast.parse(line)))), line
     for line in ("dict(zip(names, sizes))", "{k: label for k, label in enumerate(labels)}", "rows.setdefault(key, [])"):
-        assert not lookups(ast.parse(line)), line
+        assert not lookups(list(ast.walk(ast.parse(line)))), line
 
 
 # ----------------------------------------------------------------------------------------- commands
@@ -81,7 +81,7 @@ OWN = {
 def test_commands_compute_no_statistic() -> None:
     for path in sorted((ROOT / "cli").glob("*.py")):
         imported = set()
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Import):
                 imported |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
@@ -98,7 +98,7 @@ def test_commands_compute_no_statistic() -> None:
 def test_nothing_is_set_on_a_class() -> None:
     """Attributes by computed names go to an object of one's own: parameters, and what a fit learned."""
     for path in MODULES:
-        for node in ast.walk(tree(path)):
+        for node in nodes(path):
             if isinstance(node, ast.Call) and _called(node) in ("setattr", "__setattr__"):
                 given = isinstance(node.args[1], ast.Constant)
                 assert given or ast.unparse(node.args[0]) in ("self", "sys"), f"{named(path)}, line {node.lineno}"

@@ -6,7 +6,7 @@ import ast
 from pathlib import Path
 
 from source import MODULES as EVERY
-from source import ROOT, named, tree
+from source import ROOT, named, nodes
 
 ROOMS = [
     "errors",
@@ -60,18 +60,18 @@ def room_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def imported_rooms(source: ast.AST, package: list[str]) -> set[str]:
+def imported_rooms(source: list[ast.AST], package: list[str]) -> set[str]:
     """Rooms that a module of `package` imports from, in functions too; what only a type checker sees is left out."""
     unseen = {
         node
-        for test in ast.walk(source)
+        for test in source
         if isinstance(test, ast.If)
         and "TYPE_CHECKING" in (getattr(test.test, "id", ""), getattr(test.test, "attr", ""))
         for statement in test.body
         for node in ast.walk(statement)
     }
     rooms = set()
-    for node in ast.walk(source):
+    for node in source:
         if node in unseen:
             continue
         names: list[str] = []
@@ -91,7 +91,7 @@ def test_imports_go_up() -> None:
         room = room_of(path)
         assert room in ROOMS, f"{path} is in no room; add its room to ROOMS and to the design"
         allowed = set(ROOMS[: ROOMS.index(room) + 1]) | {"__version__"} | DOORS.get(named(path), set())
-        below = imported_rooms(tree(path), package) - allowed
+        below = imported_rooms(nodes(path), package) - allowed
         assert not below, f"{path} imports from {sorted(below)}, below its own room {room!r}"
 
 
@@ -110,7 +110,7 @@ if TYPE_CHECKING:
 def later():
     from spectral_irt.persons import abilities
 """
-    found = imported_rooms(ast.parse(source), ["spectral_irt", "responses"])
+    found = imported_rooms(list(ast.walk(ast.parse(source))), ["spectral_irt", "responses"])
     assert found == {"cli", "bank", "__version__", "chain", "responses", "errors", "plots", "persons"}
 
 

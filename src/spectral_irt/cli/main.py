@@ -6,6 +6,7 @@ import difflib
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 from typing import Annotated, Any
 
 import typer
@@ -119,8 +120,14 @@ def main(args: Sequence[str]) -> int:
         return report(error, debug=debug)
 
 
+@cache
+def built() -> Any:
+    """The commands as typer makes them: some 50 ms, once for a process."""
+    return typer.main.get_command(app)
+
+
 def _do(args: list[str]) -> int:
-    command: Any = typer.main.get_command(app)
+    command = built()
     if COMPLETE in os.environ:
         command(args=args, prog_name=PROGRAM)
     try:

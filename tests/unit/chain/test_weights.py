@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-import spectral_irt
+from source import ROOT, nodes
 from spectral_irt import PairwiseRasch, SpectralRasch, simulate
 from spectral_irt.chain import weights
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.weights import WEIGHTINGS, Weighting, weighting_named
 from spectral_irt.errors import OptionError
 from spectral_irt.responses import Block
-
-ROOT = Path(spectral_irt.__file__).parent
 
 
 @pytest.mark.parametrize("estimator", [SpectralRasch, PairwiseRasch])
@@ -82,7 +79,7 @@ def test_no_other_file_of_the_chain_asks_for_a_weighting_by_name() -> None:
     for path in [*(ROOT / "chain").glob("*.py"), ROOT / "estimators/spectral.py", ROOT / "bank/anchoring.py"]:
         if path.name == "weights.py":
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes(path):
             if isinstance(node, ast.Compare):
                 named = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
                 assert not named & {"ability", "users", "persons"}, f"{path.name}:{node.lineno}"
