@@ -43,6 +43,10 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "small.csv").write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n", encoding="utf-8")
     where = ["--key", str(folder / "key.csv"), "-o", str(folder / "small"), "--report", str(folder / "small.html")]
     assert main(["fit", str(folder / "small.csv"), *where]) == 0
+    drawn = ["simulate", "-o", str(folder / "points.csv"), "--model", "pcm", "--users", "300", "--items", "8"]
+    assert main([*drawn, "--categories", "4", "--seed", "1"]) == 0
+    assert main(["fit", str(folder / "points.csv"), "-o", str(folder / "points")]) == 0
+    assert main(["report", str(folder / "points"), "-o", str(folder / "points.html")]) == 0
     who = np.repeat(np.arange(1500), 60)
     what = np.concatenate([rng.choice(5000, 60, replace=False) for _ in range(1500)])
     chance = 1 / (1 + np.exp(-(rng.normal(size=1500)[who] - rng.normal(size=5000)[what])))
@@ -242,10 +246,12 @@ def test_five_thousand_items_are_there_at_once(page: Browser, pages: Path) -> No
         ("small", {}),
         ("small", {"dark": True}),
         ("small", {"width": 390, "height": 800}),
+        ("points", {}),
+        ("points", {"width": 390, "height": 800}),
         ("hostile", {}),
         ("large", {"dark": True}),
     ],
-    ids=["light", "dark", "phone", "hostile", "large"],
+    ids=["light", "dark", "phone", "ordered", "ordered on a phone", "hostile", "large"],
 )
 def test_no_serious_obstacle_for_anybody(page: Browser, pages: Path, name: str, look: dict[str, Any]) -> None:
     page.look(**look)
@@ -262,6 +268,17 @@ def test_no_serious_obstacle_for_anybody(page: Browser, pages: Path, name: str, 
 def test_a_phone_needs_no_sideways_scrolling(page: Browser) -> None:
     page.look(width=390, height=800)
     assert page.run("document.documentElement.scrollWidth") <= 390
+
+
+def test_an_item_of_ordered_answers_opens_to_its_thresholds(page: Browser, pages: Path) -> None:
+    page.look(width=390, height=800)
+    page.open(pages / "points.html")
+    page.run(f"{TABLE}.querySelector('tbody button').click()")
+    shown = page.run(f"[...{TABLE}.querySelectorAll('.opened table tbody th')].map((e) => e.textContent)")
+    assert shown == ["0 and 1", "1 and 2", "2 and 3"]
+    assert page.run(f"{TABLE}.querySelector('.opened svg')") is None  # the curve of right and wrong answers
+    assert page.run("document.documentElement.scrollWidth") <= 390
+    assert page.run("document.querySelectorAll('#curves img').length") == 2
 
 
 def test_paper_is_white_and_has_no_controls(page: Browser, pages: Path) -> None:

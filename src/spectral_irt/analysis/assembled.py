@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -17,6 +17,15 @@ def with_measures(columns: Columns, name: str, scale: Scale) -> Columns:
         return columns
     drawn = {f"measure_{pv}": scale.measure(values) for pv, values in columns.items() if pv[:2] == "pv"}
     return {**columns, "measure": scale.measure(columns[name]), "measure_se": scale.width(columns["se"]), **drawn}
+
+
+def group_table(tables: Sequence[Columns], scale: Scale) -> Columns:
+    """The means of groups of every grouping, with what is reported on another scale after them."""
+    columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+    if scale.is_logits:
+        return columns
+    widths = {f"measure_{name}": scale.width(columns[name]) for name in ("se", "sd")}
+    return {**columns, "measure_mean": scale.measure(columns["mean"]), **widths}
 
 
 def contrast_columns(grouped: Mapping[str, Differential], which: str = "contrasts") -> Columns:

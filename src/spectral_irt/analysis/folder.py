@@ -31,7 +31,7 @@ TABLES = (
     "dif",
     "ranking",
 )
-ORDERED = ("thresholds", "dif_thresholds")  # of ordered answers
+ORDERED = ("thresholds", "dif_thresholds", "curves")  # of ordered answers
 # What a fit may write.
 RESULTS = (*(f"{table}.{kind}" for table in (*TABLES, *ORDERED) for kind in ("csv", "parquet")), RECORD)
 FIRST_RESULTS = ("items.csv", "items.parquet", RECORD)  # of records that do not say what was written with them

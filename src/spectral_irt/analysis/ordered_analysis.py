@@ -41,6 +41,7 @@ TABLES = (
     "unexpected",
     "groups",
     "item_fit",
+    "curves",
     "item_analysis",
     "dif",
     "dif_thresholds",
@@ -137,6 +138,7 @@ class OrderedAnalysis(OfOrderedItems):
                 found["groups"] = self.group_columns(parts.described)
         if parts.fit:
             found["item_fit"] = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
+            found["curves"] = self.curve_columns()
         if parts.item_analysis:
             found["item_analysis"] = self.item_analysis_columns()
         if parts.groups:

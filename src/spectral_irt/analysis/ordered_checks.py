@@ -32,6 +32,7 @@ from spectral_irt.inference.ordered_item_analysis import (
 from spectral_irt.inference.ordered_strata import ordered_strata
 from spectral_irt.inference.ordered_tests import StepWaldTest, ordered_score_split
 from spectral_irt.inference.ranking import ranking_columns
+from spectral_irt.inference.strata import STRATA, curved
 from spectral_irt.persons.residuals import MeanSquares
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
@@ -80,6 +81,18 @@ class OfOrderedItems(OfOrderedPeople):
         place = np.cumsum(self.calibration.known) - 1
         found = ordered_strata(self.people, self.abilities("wle").ability, self._given_score(), place[items], strata)
         return {**found, "item": np.flatnonzero(self.calibration.known)[found["item"]]}
+
+    def curve_columns(self) -> Columns:
+        """Mean answers in strata of ability and what the model expects, of every item or of those that fit worst."""
+
+        def compute() -> Columns:
+            items = curved(self.calibration, self.item_fit_columns())
+            if not len(items) or not self.responses.n_responses:
+                return {}
+            found = self.strata_columns(items, STRATA)
+            return {**found, "item": self.calibration.labels[found["item"]]}
+
+        return self._once("curves", compute)
 
     def item_fit(self, *, bootstrap: int = 0, sample: int | None = None, seed: int = 0) -> Any:
         """The fit of every item as a table, and which items misfit; see `Analysis.item_fit`."""

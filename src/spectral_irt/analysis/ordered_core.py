@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.analysis.assembled import with_measures
+from spectral_irt.analysis.assembled import group_table, with_measures
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.group_means import group_columns
 from spectral_irt.inference.marginal_reliability import Marginal, marginal_reliability
@@ -105,15 +105,16 @@ class OfOrderedPeople:
         return self._once(("person_fit", method), compute)
 
     def persons(self, method: str | None = None) -> Any:
-        """The persons as a table: `person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
+        """The persons as a table: `person, n, score, most, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
 
-        `score` adds the categories answered; `extreme`: it is the lowest or the highest that the person could have.
+        `score` adds the categories answered, of at most `most`; `extreme`: it is 0 or `most`.
         """
         return self._table(self.person_columns(method))
 
     def person_columns(self, method: str | None = None) -> Columns:
         """The columns of `persons`."""
-        columns = person_columns(self.responses, self.abilities(method), self.person_fit(method))
+        rows, of = self.people.patterns.rows, self.people.patterns.of_person
+        columns = person_columns(self.responses, self.abilities(method), self.person_fit(method), rows.most[of])
         return with_measures(columns, "ability", self.calibration.scale)
 
     def person_ranking(self, method: str | None = None, *, seed: int = 0) -> Any:
@@ -159,7 +160,7 @@ class OfOrderedPeople:
         """The columns of `group_means`, of groupings by name."""
         found, beta = self.abilities("wle"), self.calibration.thresholds
         tables = [group_columns(self.responses, beta, found, labels, name) for name, labels in groupings.items()]
-        return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
+        return group_table(tables, self.calibration.scale)
 
     # ------------------------------------------------------------------------------------- reliability
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.analysis.assembled import with_measures
+from spectral_irt.analysis.assembled import group_table, with_measures
 from spectral_irt.analysis.of_people import OfPeople
 from spectral_irt.inference.cuts import cut_columns, raw_cuts, scale_cuts
 from spectral_irt.inference.group_means import group_columns
@@ -95,12 +95,7 @@ class ScoreTables(OfPeople):
         """The columns of `group_means`, of groupings by name."""
         found, beta = self.abilities("wle"), self.calibration.difficulty
         tables = [group_columns(self.responses, beta, found, labels, name) for name, labels in groupings.items()]
-        columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
-        scale = self.calibration.scale
-        if scale.is_logits:
-            return columns
-        widths = {f"measure_{name}": scale.width(columns[name]) for name in ("se", "sd")}
-        return {**columns, "measure_mean": scale.measure(columns["mean"]), **widths}
+        return group_table(tables, self.calibration.scale)
 
     def described(self, parts: Parts) -> Columns:
         """`group_columns` of the groupings of the parts."""

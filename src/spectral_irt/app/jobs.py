@@ -19,7 +19,7 @@ from spectral_irt.errors import OptionError, SpectralIrtError
 MOST_JOBS = 20  # more open files are more likely forgotten than needed
 AT_ONCE = 2  # processes that work at the same time; the others wait
 IDLE = 3600.0  # seconds after which a file that no page shows any more is removed
-RIGHT_AND_WRONG = ["--model", "rasch"]  # there is no report of answers in ordered categories
+RIGHT_AND_WRONG = ["--model", "rasch"]  # the page is for these
 UNPACKED = 10  # times the limit of an upload is what a workbook may unpack to
 
 

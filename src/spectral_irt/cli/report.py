@@ -34,7 +34,8 @@ def report(
     """Everything that a fit wrote to a folder, in one HTML file that needs no network.
 
     The folder has tables and no answers, so the curves of the items have no
-    observations; 'fit --report' has them. What the folder lacks is said.
+    observations; 'fit --report' has them. Of ordered answers it has mean
+    answers, so both are the same. What the folder lacks is said.
 
     \b
     Examples

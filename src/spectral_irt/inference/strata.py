@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.calibration import Z95
+from spectral_irt.calibration import Z95, Calibration
 from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities
 from spectral_irt.persons.abilities import Abilities, answers_with_difficulty
 from spectral_irt.responses import Block, Responses
@@ -23,6 +23,7 @@ from spectral_irt.tables import Columns
 STRATA = 8  # few enough to look at, many enough to show the shape of a curve
 FEWEST = 15  # people in a stratum where an item has few; but three strata, to see a curve
 TIE = 1e-10  # abilities closer than this are the same: solved for in 16 digits
+CURVES = 5_000  # items whose curves are kept; beyond, those that fit worst
 GRID = 200  # cells of equal numbers of people, of which strata are made
 
 
@@ -118,3 +119,12 @@ def wilson_interval(right: Floats, n: Floats) -> tuple[Floats, Floats]:
     middle = (right + z2 / 2) / (n + z2)
     half = Z95 / (n + z2) * np.sqrt(right * (n - right) / n + z2 / 4)
     return np.maximum(middle - half, 0.0), np.minimum(middle + half, 1.0)
+
+
+def curved(calibration: Calibration, fit: Columns) -> Ints:
+    """Positions of the items with a place on the scale; of very many, those that fit worst."""
+    place = np.flatnonzero(calibration.known & (calibration.status != "apart"))
+    if len(place) <= CURVES:
+        return place
+    z = np.nan_to_num(np.abs(fit["infit_conditional_z"][place]), nan=-1.0)
+    return np.sort(place[np.argsort(-z, kind="stable")[:CURVES]])

@@ -88,8 +88,7 @@ class DistractorCurves(Display):
         ax.set_xlim(float(x.min()) - beside, float(x.max()) + beside)
         self._name(ax, [(option, rows[option]) for option in drawn], [look[0] for look in looks], small=small)
         if small:
-            dress(ax, shown(self.label, 18), "", "")
-            ax.title.set_fontsize(7)
+            dress(ax, "", "", "")
             ax.tick_params(labelsize=6.5, length=2)
             ax.set_yticks([0, 0.5, 1])
             ax.locator_params(axis="x", nbins=4)

@@ -16,7 +16,6 @@ from spectral_irt.plots.categories import AROUND, items_with_curves, mark_thresh
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.icc import item_title
 from spectral_irt.plots.look import BLUE, RED, dress, note, plural, unit, whole_ticks
-from spectral_irt.plots.names import shown
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
@@ -105,8 +104,7 @@ class ExpectedScore(Display):
         ax.set_xlim(x[0], x[-1])
         whole_ticks(ax, "y")
         if small:
-            dress(ax, shown(self.label, 18), "", "")
-            ax.title.set_fontsize(7)
+            dress(ax, "", "", "")
             ax.tick_params(labelsize=6.5, length=2)
             ax.locator_params(axis="x", nbins=4)
             return

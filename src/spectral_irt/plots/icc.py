@@ -15,7 +15,7 @@ from spectral_irt.model import sigmoid
 from spectral_irt.plots.asking import item_position, known_abilities
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, INK, RED, dress, note, plural, unit
-from spectral_irt.plots.names import shown
+from spectral_irt.plots.names import all_shown, as_is, shown
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
 
 AROUND = 2.5  # logits shown on either side of the item, at least
+IN_A_SHEET = 24  # letters of a name over a small picture
 SHEET = 30  # curves on a sheet
 
 
@@ -95,8 +96,7 @@ class ItemCurve(Display):
         ax.set_ylim(-0.03, 1.03)
         ax.set_xlim(x[0], x[-1])
         if small:
-            dress(ax, shown(self.label, 18), "", "")
-            ax.title.set_fontsize(7)
+            dress(ax, "", "", "")
             ax.tick_params(labelsize=6.5, length=2)
             ax.set_yticks([0, 0.5, 1])
             ax.locator_params(axis="x", nbins=4)
@@ -159,8 +159,10 @@ def sheet_of(every: Sequence[Any], title: str, x: str, y: str, scale: Scale, *, 
     grid = np.ravel(figure.subplots(down, across, squeeze=False))
     edges = {"left": 0.62 / wide, "right": 1 - (0.1 + names) / wide, "bottom": 0.5 / high, "top": 1 - 0.55 / high}
     figure.subplots_adjust(**edges, wspace=0.28 + names, hspace=0.42)
-    for ax, curve in zip(grid, every, strict=False):
+    named = all_shown([curve.label for curve in every], IN_A_SHEET)
+    for ax, curve, name in zip(grid, every, named, strict=False):
         curve.draw(ax, small=True)
+        ax.set_title(name, loc="left", fontsize=7.5, **as_is())
     for ax in grid[len(every) :]:
         ax.set_visible(False)
     figure.suptitle(title, fontsize=10, y=1 - 0.1 / high, va="top", parse_math=False)

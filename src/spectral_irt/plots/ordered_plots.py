@@ -147,11 +147,13 @@ def ordered_pictures(study: OrderedAnalysis) -> Pictures:
 
 def score_sheet(study: OrderedAnalysis) -> Figure:
     """Expected scores of all items, or of the thirty that fit worst, and what was observed."""
-    labels, title = worth_a_look(OrderedPlots(study).fit(), "mean answers, the model's and those observed")
+    labels, which = worth_a_look(OrderedPlots(study).fit())
+    title = f"{which}: mean answers, the model's and those observed"
     return sheet_of(expected_scores(study, labels), title, "ability", "mean answer", study.calibration.scale)
 
 
 def curve_sheet(study: OrderedAnalysis) -> Figure:
     """Category curves of the same items."""
-    labels, title = worth_a_look(OrderedPlots(study).fit(), "probability of each answer")
+    labels, which = worth_a_look(OrderedPlots(study).fit())
+    title = f"{which}: probability of each answer"
     return sheet_of(category_curves(study, labels), title, "ability", "probability", study.calibration.scale)

@@ -91,13 +91,13 @@ class Pictures:
 
 def _sheet(study: Analysis) -> Figure:
     """Curves of all items that have a fit, or of the thirty that fit worst."""
-    labels, title = worth_a_look(FitMap.of(study), "curves, and what was observed")
-    return curve_sheet(curves(study, labels), title)
+    labels, which = worth_a_look(FitMap.of(study))
+    return curve_sheet(curves(study, labels), f"{which}: curves, and what was observed")
 
 
-def worth_a_look(fit: FitMap, what: str) -> tuple[list[Any], str]:
-    """The items of a sheet, and its title: all that have a fit, or the thirty that fit worst."""
+def worth_a_look(fit: FitMap) -> tuple[list[Any], str]:
+    """The items of a sheet, and which these are in words: all that have a fit, or the thirty that fit worst."""
     labels = fit.table["item"]
     if len(labels) <= SHEET:
-        return labels.tolist(), f"The {len(labels)} items: {what}"
-    return labels[fit.worst(SHEET)].tolist(), f"The {SHEET} items of {len(labels):,} that fit worst: {what}"
+        return labels.tolist(), f"The {len(labels)} items"
+    return labels[fit.worst(SHEET)].tolist(), f"The {SHEET} items of {len(labels):,} that fit worst"

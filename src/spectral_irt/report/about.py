@@ -30,16 +30,23 @@ NEAR = 0.5  # logits between the means of people and items that hardly matter
 
 def what_was_fitted(material: Material) -> Section:
     """The data, the method, and how to do it again."""
+    counts = material.record["counts"]
+    answers = counts.get("responses") or 0
+    right = f", {100 * (counts.get('right') or 0) / answers:.1f}% of them right" if answers else ""
+    model = "Rasch model: the chance of a right answer depends on ability minus difficulty, and on nothing else"
+    return how_it_was_made(material, right, model, "Difficulties")
+
+
+def how_it_was_made(material: Material, answers: str, model: str, estimated: str) -> Section:
+    """The section on data and method: what is said of the answers, the model, and what was estimated differ."""
     record = material.record
     counts = record["counts"]
     people, items = count(counts.get("users", 0), "person", "people"), count(counts.get("items", 0), "item")
-    answers = counts.get("responses") or 0
-    right = f", {100 * (counts.get('right') or 0) / answers:.1f}% of them right" if answers else ""
     source = printable(within(record, "input", "source") or "the data given")
-    sentence = f"{people} gave {count(answers, 'answer')} to {items}{right}. The data: {source}."
+    sentence = f"{people} gave {count(counts.get('responses') or 0, 'answer')} to {items}{answers}. The data: {source}."
     rows = [
-        ("Model", "Rasch model: the chance of a right answer depends on ability minus difficulty, and on nothing else"),
-        ("Difficulties", method(record)),
+        ("Model", model),
+        (estimated, method(record)),
         ("Standard errors", errors(record)),
         ("Regularization", regularization(record)),
         *([("Scale", scale(material))] if record.get("scale") else []),
@@ -152,10 +159,12 @@ def summary(material: Material) -> Section:
     rows = [
         ("People", number(counts.get("users"), 0), ""),
         ("Items", number(counts.get("items"), 0), f"{number(estimated, 0)} of them with an estimate"),
-        ("Answers", number(counts.get("responses"), 0), _share_missing(counts)),
+        ("Answers", number(counts.get("responses"), 0), share_missing(counts)),
     ]
     if found:
-        rows += reliability_rows(found)
+        lowest, highest = found.get("n_lowest") or 0, found.get("n_highest") or 0
+        said = f"{number(highest, 0)} with everything right, {number(lowest, 0)} wrong"
+        rows += [*reliability_rows(found), ("Extreme scores", number(lowest + highest, 0), said)]
     python = "study.reliability()"
     table = Table(
         "Counts, reliability and targeting",
@@ -169,7 +178,8 @@ def summary(material: Material) -> Section:
     return Section("summary", "Summary", tuple(blocks))
 
 
-def _share_missing(counts: Mapping[str, Any]) -> str:
+def share_missing(counts: Mapping[str, Any]) -> str:
+    """Which part of all answers there is, in words."""
     cells = (counts.get("users") or 0) * (counts.get("items") or 0)
     if not cells:
         return ""
@@ -186,6 +196,8 @@ def reliability_rows(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
         rows.append(("EAP reliability", number(eap), said))
     if kr20 is not None:
         rows.append(("KR-20 (Cronbach's alpha)", number(kr20), "reliability of the raw score"))
+    if found.get("alpha") is not None:
+        rows.append(("Cronbach's alpha", number(found["alpha"]), "of the total score, over complete answers"))
     people = found.get("persons") or {}
     if people.get("separation") is not None and found.get("method") != "eap":
         rows.append(
@@ -201,9 +213,6 @@ def reliability_rows(found: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     target = found.get("targeting")
     if target is not None:
         rows.append(("Targeting", f"{target:+z.2f}", targeting(target)))
-    extreme = (found.get("n_lowest") or 0) + (found.get("n_highest") or 0)
-    said = f"{number(found.get('n_highest'), 0)} with everything right, {number(found.get('n_lowest'), 0)} wrong"
-    rows.append(("Extreme scores", number(extreme, 0), said))
     return rows
 
 

@@ -15,6 +15,7 @@ from spectral_irt.tables import Columns
 
 FIRST = 50  # rows that are there without JavaScript
 MOST = 20_000  # rows of a table; more would make the page slow, and the files have them all
+NARROW = 12  # letters of a label that needs no room of its own
 LONGEST = 90  # letters of a label in a table; whoever opens the row sees all of it
 CHOICES = 12  # values of a column from which one can choose
 
@@ -142,6 +143,11 @@ class DataTable:
     @property
     def n_shown(self) -> int:
         return min(self.n_rows, MOST)
+
+    @property
+    def long(self) -> bool:
+        """Whether rows are named by more than a word."""
+        return any(len(str(label)) > NARROW for label in self.values[self.columns[0].name][:MOST].tolist())
 
     def data(self) -> dict[str, Any]:
         """What the page's program needs, small: numbers rounded to the digits that are shown."""

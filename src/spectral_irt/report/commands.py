@@ -8,16 +8,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import PurePath
-from typing import Any
+from typing import Any, NamedTuple
 
-from spectral_irt.estimators.by_name import METHODS
+from spectral_irt.estimators.by_name import METHODS, ORDERED, Method
 from spectral_irt.report.blocks import How
 from spectral_irt.report.words import within
 
-CLASSES = {name: method.where.partition(":")[2] for name, method in METHODS.items()}
 ALIASES = {"user": "person"}  # options that have another name in the shell
 ANSWERS = "answers.csv"  # where the files are not known
 FROM_COLUMNS = ("population_by", "clustered_by", "weight")
+HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were said when reading
 IN_PYTHON = {"populations": "population_by", "clusters": "clustered_by", "weights": "weight"}
 
 
@@ -40,14 +40,16 @@ def fit_command(record: Mapping[str, Any], *options: str) -> str:
             words += [word for one in value for word in (flag, str(one))]
         else:
             words += [flag, str(value)]
-    estimator = cli_name(record)
+    maker = made(record)
+    if maker is not None and maker.model in ORDERED:
+        words += ["--model", maker.model]
     if record.get("design") == "adaptive":
         words += ["--design", "adaptive"]
-    elif estimator and estimator != "spectral":
-        words += ["--estimator", estimator]
+    elif maker is not None and maker.name != "spectral":
+        words += ["--estimator", maker.name]
     for parameter, value in settings(record).items():
         flag = f"--{parameter.replace('_', '-')}"
-        if estimator and parameter in METHODS[estimator].takes.split():
+        if maker is not None and parameter in maker.method.takes.split():
             words += ([flag] if value else [f"--no-{flag[2:]}"]) if isinstance(value, bool) else [flag, f"{value}"]
     if within(record, "counts", "items_anchored"):
         words += ["--anchors", "BANK"]
@@ -72,6 +74,9 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     said = within(record, "input") or {}
     files = [PurePath(file).name for file in said.get("files") or [ANSWERS]]
     options = {**(said.get("reading") or {})}
+    read = "read_ordered" if in_categories(record) else "read"
+    if "reverse" in options:
+        options["reverse"] = [name for names in options["reverse"] for name in str(names).split(",")]
     largest = ".largest_component()" if options.pop("largest_component", False) else ""
     if "key" in options:
         options["key"] = PurePath(str(options["key"])).name
@@ -82,6 +87,9 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     how = {"weights": "weights", "populations": "groups"}
     given = [f"{parameter}={name}" for name, parameter in how.items() if name in columns]
     given += ["design='adaptive'"] if record.get("design") == "adaptive" else []
+    if within(record, "counts", "items_anchored") and in_categories(record):
+        filled.append("anchors = ...  # a list of thresholds for each item of BANK")
+        given.append("anchors=anchors")
     ability = within(record, "persons", "ability")
     analysed = "answers" if ability in (None, "wle") else f"answers, ability={ability!r}"
     scale = scale_option(record)
@@ -90,7 +98,7 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     after += f".rescale({scale.replace(',', ', ')})" if scale else ""
     return (
         "import spectral_irt as si",
-        f"answers = si.read({files if len(files) > 1 else files[0]!r}{rest}){largest}",
+        f"answers = si.{read}({files if len(files) > 1 else files[0]!r}{rest}){largest}",
         *filled,
         f"fit = {_maker(record)}.fit({', '.join(['answers', *given])})",
         f"study = fit.analyse({analysed}){after}",
@@ -98,10 +106,11 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _maker(record: Mapping[str, Any]) -> str:
-    if within(record, "counts", "items_anchored"):
+    maker = made(record)
+    if within(record, "counts", "items_anchored") and not in_categories(record):
         return 'si.AnchoredRasch(si.load("BANK"))'
     given = ", ".join(f"{parameter}={value!r}" for parameter, value in settings(record).items())
-    return f"si.{CLASSES[cli_name(record) or 'spectral']}({given})"
+    return f"si.{(maker.method if maker else METHODS['spectral']).where.partition(':')[2]}({given})"
 
 
 def reading(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,20 +128,42 @@ def groupings(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return list(found) if isinstance(found, list) else [found] if found else []
 
 
+class Made(NamedTuple):
+    """What `--model` and `--estimator` are called that made a calibration."""
+
+    model: str
+    name: str
+    method: Method
+
+
+def made(record: Mapping[str, Any]) -> Made | None:
+    """By what the calibration was made; None if that has no name on the command line."""
+    said = str(record.get("estimator"))
+    for model, methods in {"rasch": METHODS, **ORDERED}.items():
+        for name, method in methods.items():
+            if said == method.where.partition(":")[2] or (model == "rasch" and said == name):
+                return Made(model, name, method)
+    return None
+
+
+def in_categories(record: Mapping[str, Any]) -> bool:
+    """Whether the answers were in ordered categories."""
+    maker = made(record)
+    return maker is not None and maker.model in ORDERED
+
+
 def cli_name(record: Mapping[str, Any]) -> str | None:
     """The estimator's name on the command line; None if it has none."""
-    said = str(record.get("estimator"))
-    if said in METHODS:
-        return said
-    return next((name for name, where in CLASSES.items() if where == said), None)
+    maker = made(record)
+    return None if maker is None else maker.name
 
 
 def settings(record: Mapping[str, Any]) -> dict[str, Any]:
     """The estimator's parameters that are not at their defaults."""
-    name = cli_name(record)
-    if name is None:
+    found = made(record)
+    if found is None:
         return {}
-    module, _, maker_name = METHODS[name].where.partition(":")
+    module, _, maker_name = found.method.where.partition(":")
     maker: Any = import_module(f"spectral_irt.estimators.{module}")
     for part in maker_name.split("."):
         maker = getattr(maker, part)
@@ -140,7 +171,7 @@ def settings(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         parameter: value
         for parameter, value in (record.get("settings") or {}).items()
-        if parameter in defaults and parameter != "threads" and value != defaults[parameter].default
+        if parameter in defaults and parameter not in HOW_IT_RUNS and value != defaults[parameter].default
     }
 
 

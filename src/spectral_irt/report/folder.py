@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt import __version__
-from spectral_irt.analysis.folder import PROGRAM, RECORD, TABLES
+from spectral_irt.analysis.folder import ORDERED, PROGRAM, RECORD, TABLES
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.report.material import FROM_FOLDER, Material
 from spectral_irt.spreadsheet import unguarded
@@ -26,27 +26,31 @@ NEEDED = {
     "item_fit": ("item", "n", "infit", "outfit"),
     "dif": ("item", "group", "reference", "contrast", "se"),
 }
+OF_ORDERED = {
+    **NEEDED,
+    "items": (*NEEDED["items"], "most", "mean_score"),
+    "thresholds": ("item", "category", "threshold", "se", "ci_low", "ci_high", "n", "n_below"),
+    "persons": (*NEEDED["persons"], "most"),
+    "item_fit": ("item", "n", "infit_conditional", "outfit_conditional", "infit_conditional_z"),
+    "curves": ("item", "stratum", "n", "ability", "observed", "ci_low", "ci_high", "expected"),
+}
 FIELDS = ("estimator", "counts", "findings", "versions", "outputs")
 
 
 def of_folder(folder: Path, *, list_persons: bool = False) -> Material:
     """The record and the tables of a folder; an error where they are not those of one fit of a version we know."""
     record = read_record(folder)
-    if "thresholds.csv" in record["outputs"]:
-        raise ReadError(
-            f"{str(folder)!r} has results of answers in ordered categories; their report is written with the fit: "
-            "spectral-irt fit ... --report report.html."
-        )
     tables: dict[str, Columns] = {}
-    missing = {"curves": FROM_FOLDER}
-    for name in TABLES:
+    ordered = "thresholds.csv" in record["outputs"]
+    needed, missing = (OF_ORDERED, {}) if ordered else (NEEDED, {"curves": FROM_FOLDER})
+    for name in (*TABLES, *ORDERED) if ordered else TABLES:
         file = f"{name}.csv"
         if file not in record["outputs"]:
             continue
         path = folder / file
         if path.is_file():
-            tables[name] = read_table(path, NEEDED.get(name, ()))
-        elif name == "items":
+            tables[name] = read_table(path, needed.get(name, ()))
+        elif name in ("items", "thresholds"):
             raise ReadError(
                 f"{str(folder)!r} has no {file}, which {RECORD} says was written with it. Fit again with -o, or put "
                 "the file back."
@@ -61,8 +65,8 @@ def of_folder(folder: Path, *, list_persons: bool = False) -> Material:
             f"items.csv in {str(folder)!r} has {rows:,} rows, and {RECORD} tells of {record['counts'].get('items')} "
             f"items: they are not of the same fit. {AGAIN}"
         )
-    for name in ("item_fit",):
-        if name in tables and tables[name]["item"].tolist() != tables["items"]["item"].tolist():
+    for name in ("item_fit", "thresholds"):
+        if name in tables and list(dict.fromkeys(tables[name]["item"].tolist())) != tables["items"]["item"].tolist():
             raise ReadError(f"{name}.csv and items.csv in {str(folder)!r} have not the same items. {AGAIN}")
     return Material(record=record, tables=tables, missing=missing, list_persons=list_persons)
 

@@ -102,7 +102,7 @@ def item_table(material: Material) -> Section:
     columns = COLUMNS
     if "infit" in values:
         columns = tuple(replace(column, name=column.name.replace("_conditional", "")) for column in COLUMNS)
-    columns = tuple(_closed_if_alike(column, values) for column in columns)
+    columns = tuple(closed_if_alike(column, values) for column in columns)
     table = DataTable(
         "items",
         f"{count(len(items['item']), 'item')}; larger difficulty = harder, in logits",
@@ -130,7 +130,7 @@ def item_table(material: Material) -> Section:
     return Section("items", "Items", tuple(blocks))
 
 
-def _closed_if_alike(column: Column, values: Columns) -> Column:
+def closed_if_alike(column: Column, values: Columns) -> Column:
     """A column of words that are all the same says nothing; it is shown in opened rows."""
     words = column.digits is None and column.name != "item" and column.name in values
     return replace(column, closed=True) if words and len(set(values[column.name].tolist())) < 2 else column

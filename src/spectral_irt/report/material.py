@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from spectral_irt.calibration import LOGITS, Scale
-from spectral_irt.responses.block import Ints
+from spectral_irt.inference.strata import curved
 from spectral_irt.tables import Columns, plain
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
     from spectral_irt.analysis.parts import Parts
-    from spectral_irt.calibration import Calibration
 
-CURVES = 5_000  # items whose curves are in the page; beyond, those that fit worst
 MANY = 1_000  # items beyond which a curve has fewer marks
 STRATA, FEW_STRATA = 8, 6
 NO_FIT = "The curves come with the fit of the items, which was left out."
@@ -76,12 +72,3 @@ def of_study(
         missing=missing,
         list_persons=list_persons,
     )
-
-
-def curved(calibration: Calibration, fit: Columns) -> Ints:
-    """Positions of the items with a place on the scale; of very many, those that fit worst."""
-    place = np.flatnonzero(calibration.known & (calibration.status != "apart"))
-    if len(place) <= CURVES:
-        return place
-    z = np.nan_to_num(np.abs(fit["infit_conditional_z"][place]), nan=-1.0)
-    return np.sort(place[np.argsort(-z, kind="stable")[:CURVES]])

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from spectral_irt.report.blocks import Lines, Section, Text
-from spectral_irt.report.commands import cli_name, groupings
+from spectral_irt.report.commands import cli_name, groupings, in_categories, made
 from spectral_irt.report.material import Material
 from spectral_irt.report.words import count, number, within
 
 # What an estimator is called in a paper, with its references.
 ESTIMATORS = {
     "spectral": ("by the spectral method (Nguyen & Zhang, 2022)", ("nguyen",)),
+    "steps": (
+        "by a spectral method with a chain on all thresholds (Nguyen & Zhang, 2022, 2024)",
+        ("nguyen", "nguyen24"),
+    ),
     "AnchoredRasch": ("by the spectral method (Nguyen & Zhang, 2022)", ("nguyen",)),
     "paper": ("by the spectral method as printed by Nguyen and Zhang (2022)", ("nguyen",)),
     "cml": ("by conditional maximum likelihood (Andersen, 1972)", ("andersen",)),
@@ -25,12 +29,23 @@ ESTIMATORS = {
     "choppin": ("by Choppin's pairwise method (Choppin, 1968)", ("choppin",)),
     "eigenvector": ("by the eigenvector method (Garner & Engelhard, 2002)", ("garner",)),
 }
+# A model, its reference, and what it has of items.
+MODELS = {
+    "rasch": ("Rasch model (Rasch, 1960)", "rasch", "Difficulties"),
+    "pcm": ("partial credit model (Masters, 1982)", "masters82", "Thresholds"),
+    "rsm": ("rating scale model (Andrich, 1978)", "andrich", "Thresholds"),
+}
 ABILITIES = {
     "wle": ("weighted likelihood (Warm, 1989)", ("warm",)),
     "ml": ("maximum likelihood", ()),
     "eap": ("their posterior means under a normal population (Bock & Aitkin, 1981)", ("bock",)),
     "pv": ("their posterior means under a normal population, with plausible values", ()),
 }
+# Contrasts and statistics of comparisons of groups, for right and wrong answers and for ordered ones.
+OF_GROUPS = (
+    ("difficulties", "Mantel-Haenszel statistics (Mantel & Haenszel, 1959)", "mantel"),
+    ("locations", "Mantel's statistic (Mantel, 1963)", "mantel63"),
+)
 
 
 def methods(material: Material) -> Section:
@@ -54,10 +69,13 @@ def paragraph(record: Mapping[str, Any]) -> tuple[list[str], set[str]]:
     counts = record["counts"]
     name = cli_name(record) or str(record.get("estimator"))
     how, cites = ESTIMATORS.get(name, (f"with {name}", ()))
-    cited = {"rasch", *cites}
+    maker = made(record)
+    model, origin, what = MODELS[maker.model if maker else "rasch"]
+    if in_categories(record) and name == "spectral":
+        how, cites = ESTIMATORS["steps"]
+    cited = {origin, *cites}
     people, items = count(counts.get("users") or 0, "person", "people"), count(counts.get("items") or 0, "item")
-    first = f"Answers of {people} to {items} were calibrated under the Rasch model (Rasch, 1960). Difficulties were "
-    first += f"estimated {how}"
+    first = f"Answers of {people} to {items} were calibrated under the {model}. {what} were estimated {how}"
     if str(record.get("solver") or "").endswith("landed"):
         first += " and taken to the maximum of the conditional likelihood (Andersen, 1972)"
         cited.add("andersen")
@@ -102,6 +120,9 @@ def _people(record: Mapping[str, Any], cited: set[str]) -> list[str]:
     if found.get("kr20") is not None:
         quoted.append(f"KR-20 (Kuder & Richardson, 1937) was {number(found['kr20'])}")
         cited.add("kuder")
+    if found.get("alpha") is not None:
+        quoted.append(f"Cronbach's alpha (Cronbach, 1951) was {number(found['alpha'])}")
+        cited.add("cronbach")
     text = " and ".join(quoted)
     return [*sentences, f"{text[0].upper()}{text[1:]}."] if text else sentences
 
@@ -134,10 +155,11 @@ def _groups(record: Mapping[str, Any], cited: set[str]) -> list[str]:
     said = groupings(record)
     if not said:
         return []
-    cited |= {"zwick", "mantel", "benjamini"}
+    cited |= {"zwick", "benjamini"}
     columns = " and ".join(str(one.get("column")) for one in said)
+    contrasts, statistic, origin = OF_GROUPS[in_categories(record)]
+    cited.add(origin)
     return [
-        f"Differential item functioning by {columns} was assessed by contrasts of difficulties, centered on the items "
-        "that agree, in the classes of the Educational Testing Service (Zwick, 2012), with Mantel-Haenszel statistics "
-        "(Mantel & Haenszel, 1959) beside them."
+        f"Differential item functioning by {columns} was assessed by contrasts of {contrasts}, centered on the items "
+        f"that agree, in the classes of the Educational Testing Service (Zwick, 2012), with {statistic} beside them."
     ]

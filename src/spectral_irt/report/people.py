@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,11 @@ QUANTILES = ((0.05, "5% are below"), (0.25, "a quarter are below"), (0.5, "half 
 LONGEST_FORM = 1_000  # items up to which a table of scores is of use
 MOST_GROUPS = 100  # rows of a small table
 
-PERSONS = (
+PERSONS: tuple[Column, ...] = (
     Column("person", "Person"),
     Column("n", "Answers", 0),
     Column("score", "Right", 0),
+    Column("most", "Highest possible", 0),
     Column("ability", "Ability", 2),
     Column("se", "s.e.", 2),
     Column("measure", "Measure", 1),
@@ -41,7 +43,7 @@ def people(material: Material) -> Section | Missing:
     some = persons["n"] > 0
     if not some.any():
         return Missing("People", "There are no people with answers.")
-    blocks: list[Any] = [Text(_sentence(material)), _abilities(material, persons)]
+    blocks: list[Any] = spread_of_abilities(material, persons)
     display = ScoreDistribution(score=persons["score"][some].astype(int), n=persons["n"][some].astype(int))
     score, n = display.score, display.n
     if display.alike:
@@ -50,22 +52,31 @@ def people(material: Material) -> Section | Missing:
         text = f"shares right from {100 * (score / n).min():.0f}% to {100 * (score / n).max():.0f}%"
     alt = f"Bars: how many people have which score. {count(len(score), 'person', 'people')}, {text}."
     blocks.append(picture(display, alt))
-    if material.list_persons:
-        blocks.append(
-            DataTable(
-                "persons",
-                f"{count(len(persons['person']), 'person', 'people')}; ability in logits",
-                PERSONS,
-                persons,
-                how(material.record, "persons", "study.persons()"),
-                noun="people",
-            )
-        )
-        if len(persons["person"]) > MOST:
-            blocks.append(Text(f"These are the first {MOST:,} people; persons.csv has all."))
-    else:
-        blocks.append(Text("Single people are not listed in this report; --list-persons would list them."))
-    return Section("people", "People", tuple(blocks))
+    return Section("people", "People", (*blocks, *listed_people(material, persons)))
+
+
+def spread_of_abilities(material: Material, persons: Columns) -> list[Any]:
+    """How many people have an ability, and where they are."""
+    return [Text(_sentence(material)), _abilities(material, persons)]
+
+
+def listed_people(material: Material, persons: Columns) -> list[Any]:
+    """A table of single people where it was asked for."""
+    if not material.list_persons:
+        return [Text("Single people are not listed in this report; --list-persons would list them.")]
+    columns = PERSONS
+    if "most" in persons:
+        columns = tuple(replace(one, head="Score") if one.name == "score" else one for one in PERSONS)
+    table = DataTable(
+        "persons",
+        f"{count(len(persons['person']), 'person', 'people')}; ability in logits",
+        columns,
+        persons,
+        how(material.record, "persons", "study.persons()"),
+        noun="people",
+    )
+    cut = f"These are the first {MOST:,} people; persons.csv has all."
+    return [table, *([Text(cut)] if len(persons["person"]) > MOST else [])]
 
 
 def _sentence(material: Material) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from spectral_irt.report import ordered_sections as ordered
 from spectral_irt.report.about import findings, summary, what_was_fitted
 from spectral_irt.report.blocks import Lines, Missing, Section
 from spectral_irt.report.fit import dimensions, fit
@@ -29,10 +30,29 @@ SECTIONS: tuple[Callable[[Material], Section | Missing | None], ...] = (
     methods,
 )
 
+# Of answers in ordered categories.
+ORDERED: tuple[Callable[[Material], Section | Missing | None], ...] = (
+    ordered.what_was_fitted,
+    findings,
+    ordered.summary,
+    ordered.wright,
+    ordered.item_table,
+    ordered.curves,
+    ordered.thresholds,
+    ordered.people,
+    ordered.scores,
+    groups_and_classes,
+    ordered.fit,
+    dimensions,
+    groups,
+    methods,
+)
+
 
 def sections_of(material: Material) -> list[Section]:
     """What there is to say about this material, and at the end what there is not."""
-    return with_missing([section(material) for section in SECTIONS])
+    of_kind = ORDERED if "thresholds" in material.tables else SECTIONS
+    return with_missing([section(material) for section in of_kind])
 
 
 def with_missing(found: Sequence[Section | Missing | None]) -> list[Section]:

@@ -12,7 +12,10 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
-from spectral_irt.report.ordered_report import ordered_command, ordered_page
+from spectral_irt.report.commands import fit_command, python_lines
+from spectral_irt.report.folder import of_folder
+from spectral_irt.report.ordered_report import ordered_page
+from spectral_irt.report.page import page
 from spectral_irt.responses.ordered_arrays import ordered_from_wide
 
 pytestmark = pytest.mark.slow  # pictures
@@ -56,6 +59,9 @@ def test_it_has_the_numbers_and_no_markup_of_labels(study: OrderedAnalysis, tmp_
     assert details["strata"] == {}  # curves of right and wrong answers would be wrong here
     shown = [[float(row[1].replace("−", "-")) for row in details["tables"][0]["rows"][str(k)]] for k in range(4)]
     assert np.allclose(np.concatenate(shown), study.calibration.thresholds, atol=5e-3)
+    thresholds = {column["name"]: column["values"] for column in tables["thresholds"]["columns"]}
+    assert np.allclose(thresholds["threshold"], study.calibration.thresholds, atol=5e-3)
+    assert thresholds["between"][:2] == ["0 and 1", "1 and 2"]
     scores = {column["name"]: column["values"] for column in tables["scores"]["columns"]}
     assert scores["score"] == list(range(9))
     assert page.count("<img") == 5
@@ -86,7 +92,41 @@ def test_what_was_left_out_is_said(study: OrderedAnalysis) -> None:
 def test_the_command_is_the_one_that_does_it_again(study: OrderedAnalysis, estimator: Any, options: str) -> None:
     record = estimator.fit(study.responses).analyse(study.responses)
     record = record.record(record.parts(persons=False, fit=False))
-    assert ordered_command(record) == f"spectral-irt fit answers.csv {options}"
+    assert fit_command(record) == f"spectral-irt fit answers.csv {options}"
+
+
+def test_the_report_of_a_folder_is_that_of_the_analysis(study: OrderedAnalysis, tmp_path: Path) -> None:
+    parts = study.parts(writing=True, groups={"side": ["left", "right"] * 100})
+    study.write(tmp_path / "results", parts)
+    record = json.loads((tmp_path / "results" / "fit.json").read_text(encoding="utf-8"))
+    assert page(of_folder(tmp_path / "results")) == ordered_page(study, parts, record)
+
+
+def test_a_folder_that_lost_its_thresholds_has_no_report(study: OrderedAnalysis, tmp_path: Path) -> None:
+    study.write(tmp_path / "results")
+    (tmp_path / "results" / "thresholds.csv").unlink()
+    with pytest.raises(si.errors.ReadError, match=r"has no thresholds\.csv"):
+        of_folder(tmp_path / "results")
+
+
+def test_a_folder_without_means_has_curves_of_the_model_alone(study: OrderedAnalysis, tmp_path: Path) -> None:
+    study.write(tmp_path / "results")
+    (tmp_path / "results" / "curves.csv").unlink()
+    shown = page(of_folder(tmp_path / "results"))
+    assert "curves.csv is not in the folder" in shown
+    assert "and means observed" not in shown
+
+
+def test_the_methods_name_the_model(study: OrderedAnalysis) -> None:
+    shown = ordered_page(study, study.parts(persons=False, fit=False))
+    assert "partial credit model (Masters, 1982). Thresholds were estimated" in shown
+    assert "Rasch, G." not in shown
+    scale = si.SpectralRatingScale().fit(study.responses).analyse(study.responses)
+    record = scale.record(scale.parts(persons=False, fit=False))
+    assert python_lines(record)[1:3] == (
+        "answers = si.read_ordered('answers.csv')",
+        "fit = si.SpectralRatingScale().fit(answers)",
+    )
 
 
 def test_a_file_of_somebody_else_stays(study: OrderedAnalysis, tmp_path: Path) -> None:

@@ -13,11 +13,13 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.estimators.by_name import METHODS, make_estimator
-from spectral_irt.report import blocks, material, methods, people, sections
+from spectral_irt.inference import strata
+from spectral_irt.inference.strata import curved
+from spectral_irt.report import blocks, methods, people, sections
 from spectral_irt.report.blocks import Column, DataTable, How, Missing, Table
 from spectral_irt.report.commands import fit_command, python_lines
 from spectral_irt.report.items import item_table
-from spectral_irt.report.material import Material, curved, of_study
+from spectral_irt.report.material import Material, of_study
 from spectral_irt.report.page import data_text
 from undrawn import without_pictures
 
@@ -206,7 +208,7 @@ def test_of_very_many_items_those_that_fit_worst_have_curves(monkeypatch: pytest
     study = si.SpectralRasch().fit(answers).analyse(answers)
     fit = study.item_fit_columns()
     assert curved(study.calibration, fit).tolist() == [0, 1, 2, 3, 4]
-    monkeypatch.setattr(material, "CURVES", 2)
+    monkeypatch.setattr(strata, "CURVES", 2)
     worst = np.sort(np.argsort(-np.abs(fit["infit_conditional_z"]))[:2])
     assert curved(study.calibration, fit).tolist() == worst.tolist()
 
