@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from spectral_irt.errors import NAMED, OptionError, ResponseValueError, listed, option
+from spectral_irt.errors import NAMED, OptionError, ResponseValueError, Words, listed, option
 from spectral_irt.responses.block import Ints
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.missing import SUSPECTS
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from spectral_irt.responses.scorer import Values
 
 LONGEST_SHOWN = 60  # characters of a value that a message repeats
+TIMES = range(2, 11)  # factors that may make fractions of points whole
 
 
 class Place(NamedTuple):
@@ -39,6 +40,9 @@ class Survey:
     n_odd: int = 0
     odd: dict[str, None] = field(default_factory=dict)
     first: tuple[Place, str] | None = None
+    fraction: tuple[Place, str] | None = (
+        None  # the first, where 0/1 was expected: no category of ordered answers either
+    )
     columns: set[Any] = field(default_factory=set)  # of the first odd values
     examples: list[str] = field(default_factory=list)
     wide: bool = False  # columns are items, so that an odd value may mean that one is not
@@ -60,6 +64,10 @@ class Survey:
         texts = one_spelling(as_series(values[where]))
         if self.first is None:
             self.first = (place(int(where[0])), texts[0])
+        if self.fraction is None and self.scoring.expects_01:
+            broken = next((k for k, text in enumerate(texts.to_list()) if _is_fraction(text)), None)
+            if broken is not None:
+                self.fraction = (place(int(where[broken])), texts[broken])
         self.columns |= {place(k).column for k in where[:20].tolist()}
         self.n_odd += len(texts)
         self.odd |= dict.fromkeys(texts.unique(maintain_order=True).head(1000).to_list())
@@ -106,11 +114,12 @@ class Survey:
 
     def _odd_sentence(self) -> str:
         assert self.first is not None
-        place, text = self.first
-        kinds = list(self.odd)
+        place, text = self.fraction or self.first
+        kinds = sorted(self.odd, key=lambda kind: not _is_fraction(kind)) if self.fraction else list(self.odd)
         values = "value" if self.n_odd == 1 else "values"
+        what = ", a fraction" if self.fraction else ""
         sentence: str = (
-            f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}, which is "
+            f"{place.name}: column {listed([place.column])}, row {place.row:,} holds {_shown(text)}{what}, which is "
             f"{self.scoring.expected} ({self.n_odd:,} such {values}: {', '.join(map(_shown, kinds[:NAMED]))}"
             f"{f' and {len(kinds) - NAMED:,} more' if len(kinds) > NAMED else ''})."
         )
@@ -120,7 +129,7 @@ class Survey:
             said = option("missing", codes[0] if len(codes) == 1 else codes)
             sentence += f" If {' and '.join(codes)} {mean} 'not answered', say " + said + "."
         if len(codes) < len(kinds):
-            sentence += self.scoring.how_to
+            sentence += _of_fractions(kinds) if self.fraction else self.scoring.how_to
             if self.wide and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns):
                 sentence += self._no_items()
         return sentence
@@ -140,6 +149,30 @@ class Survey:
                 + "."
             )
         return f" If the columns {listed(names)} are not items, say " + option("ignore", names) + "."
+
+
+def _of_fractions(kinds: list[str]) -> str:
+    """What to do about answers that are fractions: a threshold, or whole categories."""
+    numbers = np.array([float(kind) for kind in kinds if _is_number(kind)])
+    times = next((k for k in TIMES if np.allclose(numbers * k, np.rint(numbers * k), atol=1e-9)), None)
+    whole = (
+        "give each grade a whole number from 0 on"
+        if times is None
+        else f"multiply them by {times}, so that they are whole"
+    )
+    return (
+        " Say "
+        + option("threshold", ...)
+        + " to count the answers above it as right and the others as wrong ("
+        + option("above_mean", ...)
+        + f" for ratings); or {whole}, to fit them as ordered answers with "
+        + Words("SpectralPartialCredit", "--model pcm")
+        + "."
+    )
+
+
+def _is_fraction(text: str) -> bool:
+    return _is_number(text) and np.isfinite(float(text)) and not float(text).is_integer()
 
 
 def _missing_codes(kinds: list[str]) -> list[str]:

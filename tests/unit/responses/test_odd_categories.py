@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+import spectral_irt as si
 from spectral_irt import read_ordered
 from spectral_irt.errors import ResponseValueError
 
@@ -50,3 +53,23 @@ def test_items_are_turned_within_the_categories_that_there_are(tmp_path):
     assert found.category_codes()[1].tolist() == [1, 2]  # often and never, turned
     again = read_ordered(file, recode={"never": 0, "often": 1}, reverse="q2", span=(0, 3))
     assert again.to_dense()[:, 1].tolist() == [1, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "remedy"),
+    [
+        ("a,b,c\n0,1,2\n2,0.5,1\n1,1,2\n", "column 'b', row 2 holds 0.5, a fraction", "multiply them by 2"),
+        ("a,b,c\n0,1,1\n1,0.25,1\n0.5,1,0\n", "column 'b', row 2 holds 0.25, a fraction", "multiply them by 4"),
+        ("a,b,c\n0,1,1\n1,0.313,1\n0.5,1,0\n", "column 'b', row 2 holds 0.313, a fraction", "give each grade a whole"),
+        ("user,item,response\nu,a,2\nu,b,1.5\nv,a,1\n", "column 'response', row 2 holds 1.5, a fraction", "by 2, so"),
+    ],
+)
+def test_a_fraction_is_named_before_whole_numbers(tmp_path: Path, text: str, place: str, remedy: str) -> None:
+    path = tmp_path / "graded.csv"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ResponseValueError, match="neither 0/1 nor missing") as caught:
+        si.read(path)
+    assert place in str(caught.value)
+    assert remedy in str(caught.value)
+    assert "--threshold" in caught.value.for_shell()
+    assert "--model pcm" in caught.value.for_shell()
