@@ -18,6 +18,7 @@ Floats = NDArray[np.float64]
 WINDOW = 8  # differences that Anderson's acceleration looks back on
 FILLED = 0.07  # share of cells from which a dense product in one thread is faster than a sparse one
 SLICE = 4_000_000  # cells of a dense slice: 32 MB
+LEAF = 64  # rows up to which a matrix is inverted as it is
 
 
 class Anderson:
@@ -114,11 +115,54 @@ def centered_inverse(matrix: Floats, parts: NDArray[np.int64] | None = None) -> 
     m = len(matrix)
     c = np.trace(matrix) / m or 1.0
     if parts is None or not parts.any():
-        return np.linalg.inv(matrix + c / m) - 1 / (c * m)
+        return _inverse(matrix + c / m) - 1 / (c * m)
     floating = parts >= 0
     same = (parts[:, None] == parts) & floating
     shift = np.where(same, 1 / np.bincount(parts + 1)[parts + 1], 0.0)
-    return np.linalg.inv(matrix + c * shift) - shift / c
+    return _inverse(matrix + c * shift) - shift / c
+
+
+def _inverse(matrix: Floats) -> Floats:
+    """The inverse; of a large positive definite matrix by its Cholesky factor, in three quarters of the time."""
+    if len(matrix) > LEAF and np.array_equal(matrix, matrix.T):
+        try:
+            factor = _inverse_of_lower(np.linalg.cholesky(matrix))
+            return factor.T @ factor
+        except np.linalg.LinAlgError:  # not positive definite
+            pass
+    inverse: Any = np.linalg.inv(matrix)
+    return inverse
+
+
+def _inverse_of_lower(matrix: Any) -> Any:
+    """The inverse of a lower triangular matrix, by halves."""
+    if len(matrix) <= LEAF:
+        return np.linalg.inv(matrix)
+    k = len(matrix) // 2
+    inverse = np.zeros_like(matrix)
+    top, bottom = (_inverse_of_lower(np.ascontiguousarray(corner)) for corner in (matrix[:k, :k], matrix[k:, k:]))
+    inverse[:k, :k], inverse[k:, k:] = top, bottom
+    inverse[k:, :k] = -bottom @ (matrix[k:, :k] @ top)
+    return inverse
+
+
+def sandwich(inverse: Floats, bread: Floats, meat: Floats, *, single: bool = False) -> Floats:
+    """H^-1 M H^-1 for the (pseudo-)inverse of a symmetric H, symmetric itself.
+
+    In `single` precision as H^-1 + H^-1 (M - H) H^-1: the two matrices are near each other where the model holds, and
+    what is rounded is their difference.
+    """
+    if single:
+        rough = inverse.astype(np.float32)
+        result = inverse + rough @ ((meat - bread).astype(np.float32) @ rough)
+    else:
+        result = inverse @ meat @ inverse
+    return symmetric(result)
+
+
+def symmetric(matrix: Floats) -> Floats:
+    """What rounding has left of a symmetric matrix, symmetric again."""
+    return (matrix + matrix.T) / 2
 
 
 def gram(left: sparse.csr_array, right: sparse.csr_array | None = None, *, single: bool = False) -> Floats:

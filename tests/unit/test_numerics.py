@@ -5,10 +5,10 @@ import pytest
 from scipy import sparse
 
 from spectral_irt import numerics
-from spectral_irt.numerics import Anderson, bicgstab, centered_inverse, conjugate_gradients, gram
+from spectral_irt.numerics import Anderson, bicgstab, centered_inverse, conjugate_gradients, gram, sandwich
 
 
-@pytest.mark.parametrize("m", [2, 5, 40])
+@pytest.mark.parametrize("m", [2, 5, 40, 150])
 def test_centered_inverse_is_the_pseudo_inverse(m):
     rng = np.random.default_rng(m)
     flows = rng.random((m, m))
@@ -27,6 +27,32 @@ def test_centered_inverse_of_a_matrix_that_is_not_symmetric():
     flows = flows + flows.T + turn
     balance = np.diag(flows.sum(axis=1)) - flows.T
     np.testing.assert_allclose(centered_inverse(balance), np.linalg.pinv(balance), atol=1e-12)
+
+
+def test_large_matrices_are_inverted_as_well_as_by_elimination():
+    """By their Cholesky factor where they have one; the weakest of these links is 1e-8 of the strongest."""
+    rng = np.random.default_rng(2)
+    turn = np.linalg.qr(rng.normal(size=(151, 151)))[0]
+    for values in (np.logspace(0, -8, 151), np.linspace(-1, 1.2, 151)):
+        matrix = (turn * values) @ turn.T
+        matrix = (matrix + matrix.T) / 2
+        exact = (turn / values) @ turn.T
+        # without a floating part nothing is centered: the plain inverse
+        found = centered_inverse(matrix, np.full(151, -1))
+        np.testing.assert_allclose(found, exact, atol=1e-6 * np.abs(exact).max())
+
+
+def test_a_sandwich_in_single_precision():
+    rng = np.random.default_rng(6)
+    scores = rng.normal(size=(2000, 120))
+    scores -= scores.mean(axis=1, keepdims=True)
+    meat = scores.T @ scores
+    bread = 2000 * (np.eye(120) - 1 / 120)
+    inverse = centered_inverse(bread)
+    plain = inverse @ meat @ inverse
+    np.testing.assert_allclose(sandwich(inverse, bread, meat), plain, atol=1e-18)
+    errors = np.sqrt(np.diag(sandwich(inverse, bread, meat, single=True)))
+    np.testing.assert_allclose(errors, np.sqrt(np.diag(plain)), rtol=2e-7)
 
 
 @pytest.mark.parametrize("filled", [0.0, 0.05, 0.9])

@@ -229,7 +229,7 @@ def products_of_persons(part: Part, pi: Floats) -> Floats:
 def spread_of_persons(part: Part, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
     won, lost = contributions(part, pi)
     common = won * (part.wrong @ shift) - lost * (part.right @ (pi * shift))
-    right, wrong = part.right_t, part.wrong_t
+    right, wrong = part.right.T, part.wrong.T
     omega = squared(wrong) @ won**2 + pi**2 * (squared(right) @ lost**2)
     cross = wrong @ (won * common) - pi * (right @ (lost * common))
     return omega, cross, np.array(common @ common)
@@ -246,4 +246,4 @@ def _signed_sums(part: Part, seed: np.random.SeedSequence, pi: Floats) -> Floats
     """sum_l xi_l g_l for `PROBES` vectors of random signs xi."""
     signs = np.random.default_rng(seed).integers(0, 2, (len(part.weight), PROBES)) * 2.0 - 1
     won, lost = contributions(part, pi)
-    return part.wrong_t @ (won[:, None] * signs) - pi[:, None] * (part.right_t @ (lost[:, None] * signs))
+    return part.wrong.T @ (won[:, None] * signs) - pi[:, None] * (part.right.T @ (lost[:, None] * signs))

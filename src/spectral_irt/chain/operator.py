@@ -16,7 +16,7 @@ from spectral_irt.chain.weights import PERSONS, Weighting
 from spectral_irt.engines import Prepared
 from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.block import Floats, Ints, onto_items
 from spectral_irt.responses.shared_sets import SharedSets
 
 
@@ -50,14 +50,12 @@ class Part:
     weight: Floats
     right: sparse.csr_array
     wrong: sparse.csr_array
-    right_t: sparse.csc_array
-    wrong_t: sparse.csc_array
 
     @classmethod
     def under(cls, block: Block, weighting: Weighting, beta: Floats) -> Part:
         """A block under this weighting, at these difficulties if it moves with them."""
         right, wrong = weighting.halves(block, len(beta))
-        return cls(block, weighting.fill(block, beta, (right, wrong)), right, wrong, right.T, wrong.T)
+        return cls(block, weighting.fill(block, beta, (right, wrong)), right, wrong)
 
     def again(self, weighting: Weighting, beta: Floats) -> Part:
         """The same block at other difficulties, in the memory of this part, which is used up."""
@@ -65,11 +63,11 @@ class Part:
 
     def inflow(self, flow: Floats) -> Floats:
         won = self.right @ flow
-        return self.wrong_t @ (won * (self.weight if won.ndim == 1 else self.weight[:, None]))
+        return onto_items(self.wrong, won * (self.weight if won.ndim == 1 else self.weight[:, None]))
 
     def outflow(self, to: Floats) -> Floats:
         lost = self.wrong @ to
-        return self.right_t @ (lost * (self.weight if lost.ndim == 1 else self.weight[:, None]))
+        return onto_items(self.right, lost * (self.weight if lost.ndim == 1 else self.weight[:, None]))
 
     @property
     def n_items(self) -> int:

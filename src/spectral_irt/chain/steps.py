@@ -44,7 +44,7 @@ class StepPart(Part):
     def under(cls, block: Block, weighting: Weighting, beta: Floats, moments: Moments | None = None) -> StepPart:
         right, wrong = halves = weighting.halves(block, len(beta))
         weight, inverse_t = _filled(block, weighting, beta, halves, moments)
-        return cls(block, weight, right, wrong, right.T, wrong.T, inverse_t, np.exp(beta))
+        return cls(block, weight, right, wrong, inverse_t, np.exp(beta))
 
     def again(self, weighting: Weighting, beta: Floats, moments: Moments | None = None) -> StepPart:
         weight, inverse_t = _filled(self.block, weighting, beta, (self.right, self.wrong), moments)

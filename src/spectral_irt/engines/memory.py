@@ -29,6 +29,7 @@ UNITS |= {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "TIB": 2**40}
 PROGRAM = 250 * 10**6  # bytes that Python and the libraries take before there are any data
 WORK = 120 * 10**6  # bytes that a thread's temporary arrays take for one block
 SMALL = 1 << 16  # bytes of an array that is not worth counting
+PLAIN = (int, float, str, np.dtype)  # what most attributes are, and nothing is kept of
 FREE = 0.5  # share of the free memory that is used by default
 UNKNOWN = 4 * 10**9  # taken for free where the system does not say
 
@@ -136,7 +137,9 @@ class Budget:
 
     def _moved(self, thing: Any, seen: dict[tuple[int, int, str], Array], share: float) -> Any:
         if isinstance(thing, np.ndarray):
-            return self._kept_array(thing, seen, share)
+            return thing if thing.nbytes < SMALL else self._kept_array(thing, seen, share)
+        if thing is None or isinstance(thing, PLAIN):
+            return thing
         if isinstance(thing, tuple) and not hasattr(thing, "_fields"):
             return tuple(self._moved(each, seen, share) for each in thing)
         if isinstance(thing, dict):
@@ -150,7 +153,7 @@ class Budget:
         return thing
 
     def _kept_array(self, array: Array, seen: dict[tuple[int, int, str], Array], share: float) -> Array:
-        if array.nbytes < SMALL or array.dtype.hasobject or not array.flags.writeable or is_mapped(array):
+        if array.dtype.hasobject or not array.flags.writeable or is_mapped(array):
             return array
         address = array.__array_interface__["data"][0]
         key = (address, array.nbytes, array.dtype.str)  # two matrices of a part may share their numbers

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from spectral_irt.responses.block import Floats, Ints, fill_scaled
 from spectral_irt.responses.pack import user_chunks
 
-SPAN = 65_536  # answers at a time: few enough for a core's cache, and so many that their people are no longer few
+SPAN = 2**19  # bytes that one number per answer takes, for the answers of one go: they stay in a core's cache
 NODES = 6  # Chebyshev's points at which the ratio is computed
 NEAR = 0.3  # standard deviations of the score within which the ability is left as it is
 TRIES = 30  # of bringing an ability there
@@ -67,13 +67,14 @@ def fill_given_score(
         What to compute in; single precision adds about 1e-7 to the error of the series.
     """
     pi, theta = np.exp(beta).astype(precision), theta.astype(precision)
-    space = np.empty((2, SPAN), dtype=precision)
-    for start, stop in user_chunks(indptr.astype(np.int64), SPAN):
+    span = SPAN // precision.itemsize
+    space = np.empty((2, span), dtype=precision)
+    for start, stop in user_chunks(indptr.astype(np.int64), span):
         low, high = indptr[start], indptr[stop]
         rows = indptr[start : stop + 1] - low
         counts = np.diff(rows)
         ours = slice(start, stop)
-        p, v = space[:, : high - low] if high - low <= SPAN else np.empty((2, high - low), dtype=precision)
+        p, v = space[:, : high - low] if high - low <= span else np.empty((2, high - low), dtype=precision)
         distance, information = _settle(rows, items[low:high], pi, scores[ours], theta[ours], p, v)
         center = p * 2
         center -= 1

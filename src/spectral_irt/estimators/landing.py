@@ -147,15 +147,15 @@ def land(
     if fixed is not None:
         floating = np.where(np.isin(floating, floating[fixed]), -1, floating)
     rows, few = _rows(responses, shared, beta, weights)
-    counts, right = rows.sum(answers_to_items)
-    counts = np.maximum(counts, 1)
-    close = FINER if few and not (prior and prior.estimated) else CLOSE  # nobody compares digits there
+    renews = prior is not None and prior.estimated
+    counts, right = rows.sum(answers_to_items) if renews else (np.ones(m), np.zeros(m))  # nobody else asks for shares
+    close = FINER if few and not renews else CLOSE  # nobody compares digits there
     beta = beta if fixed is not None else centered_within(beta, floating)
     step, last_move, decrement = np.zeros(m), np.inf, np.inf
     for k in range(1, MOST + 1):
         rows, (score, degree, square) = rows.advance(evaluate, beta)
         here = Landed(beta, rows, degree, square, prior, fixed, floating, k, 0.0)
-        here, full, gain = _aimed(here, score, (right + score) / counts)
+        here, full, gain = _aimed(here, score, (right + score) / np.maximum(counts, 1))
         prior = here.prior
         if gain > 2 * decrement and np.abs(step).max() > 1e-3:  # too far: half the way back
             step = step / 2

@@ -17,7 +17,7 @@ import numpy as np
 
 from spectral_irt.estimators.landing import Landed
 from spectral_irt.estimators.rows import Rows, link_gram, linked, score_gram, score_squares, score_twice
-from spectral_irt.numerics import centered_inverse
+from spectral_irt.numerics import centered_inverse, sandwich, symmetric
 from spectral_irt.responses.block import Floats
 
 PROBES = 100  # random right-hand sides: about 7% of the correction remains as noise
@@ -26,11 +26,12 @@ CLOSE = 1e-2  # how well each is solved
 
 @dataclass(frozen=True, eq=False)
 class Matrices:
-    """H and M, m x m, and the inverse of H on the free items, 0 elsewhere."""
+    """H and M, m x m, and the inverse of H on the free items, 0 elsewhere; good to `single` precision, or double."""
 
     bread: Floats
     meat: Floats
     inverse: Floats
+    single: bool
 
     @classmethod
     def of(cls, landed: Landed, *, single: bool = False) -> Matrices:
@@ -49,17 +50,16 @@ class Matrices:
             lacking = np.sqrt(too_regular(landed, np.diag(meat)))
             bread, meat = bread + penalty, meat + pull + lacking[:, None] * bread * lacking
         if landed.fixed is None:
-            return cls(bread, meat, centered_inverse(bread, landed.floating))
+            return cls(bread, meat, centered_inverse(bread, landed.floating), single)
         free = np.flatnonzero(~landed.fixed)
         inverse = np.zeros((m, m))
         if len(free):
             inverse[np.ix_(free, free)] = centered_inverse(bread[np.ix_(free, free)], landed.floating[free])
-        return cls(bread, meat, inverse)
+        return cls(bread, meat, inverse, single)
 
     def covariance(self, robust: bool = True) -> Floats:
         """The sandwich; centered within parts, or given the fixed items (zero for these). Else the inverse of H."""
-        result = self.inverse @ self.meat @ self.inverse if robust else self.inverse
-        return (result + result.T) / 2
+        return sandwich(self.inverse, self.bread, self.meat, single=self.single) if robust else symmetric(self.inverse)
 
 
 def too_regular(landed: Landed, omega: Floats) -> Floats:

@@ -20,7 +20,7 @@ from spectral_irt.estimators.recursion import given_score
 from spectral_irt.model import LOGISTIC_VARIANCE, prox, sigmoid
 from spectral_irt.numerics import gram
 from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Block, Floats, Ints, csr, shared_ones
+from spectral_irt.responses.block import Block, Floats, Ints, csr, onto_items, shared_ones
 
 TILE_CELLS = 32_768  # numbers of a recursion's table that fit the cache of one core
 MANY = 64  # people in a tile where there are so many of their kind
@@ -28,7 +28,8 @@ ALIKE = 1.3  # lengths within this factor share a tile
 ROUGH = 1e-3  # standard errors from which on single precision will do for the series
 SERIES_ERROR = 6e-4  # times V^-4: the error of the series for an answer of a person of information V
 LIMITS = np.concatenate([np.arange(1.0, 8.0, 0.25), [np.inf]])  # information below which people may be exact
-SHORT_ORDER = 16  # right or wrong answers up to which the recursion is cheaper than the contour sum
+SHORT_ORDER = 16  # right or wrong answers up to which the recursion is cheaper than the contour sum ...
+FEW_PEOPLE = 0.25  # ... unless people are fewer than this many per item: its steps are as many as there are items
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,7 +138,7 @@ class Rows:
 
     def score_twice(self, v: Floats) -> Floats:
         matrix = self.matrix(self.score)
-        return matrix.T @ (matrix @ v)
+        return onto_items(matrix, matrix @ v)
 
 
 def prepare_rows(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
@@ -186,7 +187,7 @@ def answers_to_items(rows: Rows) -> tuple[Floats, Floats]:
 def linked(rows: Rows, v: Floats) -> Floats:
     """C' C v."""
     matrix = rows.matrix(rows.link)
-    return matrix.T @ (matrix @ v)
+    return onto_items(matrix, matrix @ v)
 
 
 def link_gram(rows: Rows, single: bool = False) -> Floats:
@@ -214,18 +215,17 @@ def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floa
 
     These are P - X, the score of a difficulty; c times the sum of the person's c; and c^2.
     """
-    block, m, link = rows.block, rows.n_items, rows.link
+    block, link = rows.block, rows.link
     rows = rows.filled(beta)
     probability = rows.score
     if rows.weight is not None:
         probability *= np.repeat(rows.weight, block.counts)
         link *= np.repeat(np.sqrt(rows.weight), block.counts)
     np.subtract(rows.observed(), probability, out=probability)
-    matrix = rows.matrix(link)
     total = np.add.reduceat(link, block.indptr[:-1]) if block.n_users else np.zeros(0)
-    score = -np.bincount(block.items, weights=probability, minlength=m)
-    square = np.bincount(block.items, weights=link * link, minlength=m)
-    return rows, (score.astype(np.float64), matrix.T @ total, square.astype(np.float64))
+    each = shared_ones(block.n_users)
+    score, square = (onto_items(rows.matrix(values), each) for values in (probability, link * link))
+    return rows, (-score, onto_items(rows.matrix(link), total), square)
 
 
 def _fill_exact(block: Block, start: int, theta: Floats, beta: Floats, probability: Floats, link: Floats) -> None:
@@ -240,7 +240,7 @@ def _fill_exact(block: Block, start: int, theta: Floats, beta: Floats, probabili
         items = np.full(inside.shape, len(beta))
         items[inside] = block.items[span]
         b = np.ascontiguousarray(padded[items].T)
-        if order.max() > SHORT_ORDER:
+        if order.max() > SHORT_ORDER or len(n) < FEW_PEOPLE * n.max():
             p = conditional_moments(b, n, s)[1]
         else:
             p = sigmoid(theta[start:stop] - b)

@@ -6,6 +6,7 @@ The items that person `l` answered are `items[indptr[l]:indptr[l + 1]]`; those b
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,11 +38,25 @@ def shared_ones(size: int) -> Floats:
     return ones[:size]
 
 
+_bare = sparse.csr_array((1, 1), dtype=np.float64)
+
+
 def csr(indptr: NDArray[np.int32], items: NDArray[np.int32], values: Floats, n_items: int) -> sparse.csr_array:
     """A csr matrix of these very arrays: the public constructor would look through them, and may copy them."""
-    matrix = sparse.csr_array((len(indptr) - 1, n_items), dtype=np.float64)
+    matrix = copy(_bare)
+    matrix._shape = (len(indptr) - 1, n_items)
     matrix.indptr, matrix.indices, matrix.data = indptr, items, values
     return matrix
+
+
+def onto_items(matrix: sparse.csr_array, values: Floats) -> Floats:
+    """matrix.T @ values, for people x items: on a small block, to make the transpose takes as long as the product."""
+    if values.ndim > 1:
+        return matrix.T @ values
+    people, items = matrix.shape
+    sums = np.zeros(items, dtype=np.result_type(matrix.data, values))
+    _sparsetools.csc_matvec(items, people, matrix.indptr, matrix.indices, matrix.data, values, sums)
+    return sums
 
 
 def fill_scaled(

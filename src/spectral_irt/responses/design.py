@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, DisconnectedDesignError, listed, option
-from spectral_irt.responses.block import Block, Floats, Ints
+from spectral_irt.responses.block import Block, Floats, Ints, onto_items
 from spectral_irt.responses.findings import Finding
 from spectral_irt.responses.responses import Labels, Responses
 
@@ -120,7 +120,7 @@ def evidence(block: Block, n_items: int) -> tuple[Floats, Floats]:
     """What a block adds to R and W."""
     right, wrong = block.halves(n_items)
     share = block.scores / np.maximum(block.counts, 1)
-    return right.T @ (1 - share), wrong.T @ share
+    return onto_items(right, 1 - share), onto_items(wrong, share)
 
 
 # ------------------------------------------------------------------ components
@@ -181,7 +181,7 @@ def spread_marks(block: Block, n_items: int, marks: Floats, against: bool) -> Fl
     start, end = block.halves(n_items)
     if against:
         start, end = end, start
-    return end.T @ (start @ marks > 0).astype(float)
+    return onto_items(end, (start @ marks > 0).astype(float))
 
 
 def _components_of(responses: Responses) -> Ints:

@@ -22,7 +22,7 @@ from spectral_irt.responses.pile import Pile
 Duplicates = Literal["error", "first", "last"]
 DUPLICATES = ("error", "first", "last")
 PIECE_ROWS = 1_000_000
-CACHED = 16_384  # answers whose numbers fit in a core's cache together
+CACHED = 32_768  # answers whose numbers fit in a core's cache together
 
 
 @dataclass

@@ -11,7 +11,7 @@ import pytest
 from dense import AWKWARD
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses import block as block_module
-from spectral_irt.responses.block import csr, fill_scaled
+from spectral_irt.responses.block import csr, fill_scaled, onto_items
 
 N_ITEMS = AWKWARD.shape[1]
 
@@ -147,3 +147,11 @@ def test_fill_scaled_is_an_outer_product_on_the_stored_cells(block: Block) -> No
         cells = csr(half.indptr, half.indices, out, N_ITEMS).toarray()
         np.testing.assert_allclose(cells, half.toarray() * np.outer(rows, columns), rtol=1e-14)
     assert block.halves(N_ITEMS)[0].toarray().max() == 1  # the shared values are left alone
+
+
+@pytest.mark.parametrize("columns", [(), (3,)])
+def test_sums_onto_items_are_products_with_the_transpose(block: Block, columns: tuple[int, ...]) -> None:
+    values = np.random.default_rng(0).normal(size=(block.n_users, *columns))
+    right, wrong = block.halves(N_ITEMS)
+    np.testing.assert_allclose(onto_items(right, values), (dense(block) == 1).T @ values, atol=1e-12)
+    np.testing.assert_allclose(onto_items(wrong, values), (dense(block) == 0).T @ values, atol=1e-12)
