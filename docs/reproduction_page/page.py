@@ -13,7 +13,6 @@ from pathlib import Path
 
 from reproduction_page import real_data, simulations
 from reproduction_page.markdown import Full
-from spectral_irt import __version__
 from spectral_irt.errors import ReadError
 from spectral_irt.experiments import load
 from spectral_irt.experiments.results import read_table
@@ -21,6 +20,10 @@ from spectral_irt.experiments.trials import Row
 from spectral_irt.writing import all_or_nothing, naming
 
 PAGE, FULL = "reproduction.md", "reproduction_tables.md"
+DEFAULT = (
+    '"Our default" is that of 0.2.0: the chain, landed on the conditional likelihood, with a prior where answers are '
+    "few."
+)
 WRITTEN = "<!-- Written by `make reproduce`; edit docs/reproduction_page/ instead. -->"
 LARGEST_FIGURE = 300_000  # bytes; an SVG beyond it gives way to its PNG
 
@@ -39,10 +42,9 @@ def write_page(results: Path, docs: Path) -> Path:
         "Every figure and table of Nguyen & Zhang, *A Spectral Approach to Item Response Theory* (NeurIPS 2022), with "
         "the command that makes it, what the paper says, and what we found.",
         *findings(results),
-        "All numbers are read from the tables that the commands write (spectral-irt "
-        f"{__version__}); `make reproduce` runs everything again and rewrites this page and "
-        f"[the full tables]({FULL}). Bands in figures and numbers in round brackets are standard errors of means "
-        "(bands: two of them). " + simulations.about_settings(),
+        "All numbers are read from the tables that the commands write; `make reproduce` runs everything again and "
+        f"rewrites this page and [the full tables]({FULL}). {DEFAULT} Bands in figures and numbers in round brackets "
+        "are standard errors of means (bands: two of them). " + simulations.about_settings(),
         *(section.page for section in told),
     ]
     if table1:
