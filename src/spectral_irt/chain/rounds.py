@@ -24,6 +24,7 @@ from spectral_irt.responses.block import Floats
 LEAST_ROUNDS, MOST_ROUNDS = 2, 50
 ROUGH = 1e-4  # residual of solves whose result is only the start of the next
 STEADY = 0.15  # each round moves about this share of the one before, where data rule; under a strong prior more
+MANY = 100_000  # answers from which on a rough start saves memory
 SETTLED = 0.05  # rounds end when the next would move no item by more than this many standard errors
 
 
@@ -58,6 +59,8 @@ class Rounds:
         chain: ItemChain | None = None,
     ) -> None:
         self.responses, self.weighting, self.plan = responses, weighting_named(weighting), plan
+        if rough and responses.n_responses > MANY:
+            self.weighting = self.weighting.rough()
         self.rough_information = information
         self.tol, self.max_passes, self.tell = tol, max_passes, tell
         self.least_rounds, self.most_rounds = (1, 1) if rough else (LEAST_ROUNDS, MOST_ROUNDS)

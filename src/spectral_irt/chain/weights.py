@@ -15,7 +15,7 @@ A new weighting is one more entry of `WEIGHTINGS`; nothing else in the package a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -71,6 +71,10 @@ class Weighting:
         """w_l of every person, 0 for those who are all right or all wrong."""
         return np.where(block.informative, self.weight(block), 0.0)
 
+    def rough(self) -> Weighting:
+        """As this, where the result is only a place to start from."""
+        return self
+
     def tie(self, pi: Floats) -> Floats:
         """h of the tie to a virtual item at 1: its flow h (pi - 1) is the prior's pull, an odd function of beta."""
         return 1 / np.sqrt(pi)
@@ -93,9 +97,11 @@ class Weighting:
 class AbilityWeighting(Weighting):
     """Each pair of answers counts by its information at the person's ability: flows are in units of information.
 
-    The prior's pull is linear, alpha (beta_i - mean beta), as that of a normal distribution.
+    The prior's pull is linear, alpha (beta_i - mean beta), as that of a normal distribution. With factors in `single`
+    precision, half the bytes, the weights are others in their seventh digit, and balance as these do.
     """
 
+    single: bool = False
     moving: ClassVar[bool] = True
     in_information: ClassVar[bool] = True
 
@@ -104,8 +110,14 @@ class AbilityWeighting(Weighting):
         return PERSONS
 
     def halves(self, block: Block, n_items: int) -> Halves:
-        right, wrong = (csr(half.indptr, half.indices, np.empty(half.nnz), n_items) for half in block.halves(n_items))
+        kind = np.float32 if self.single else np.float64
+        right, wrong = (
+            csr(half.indptr, half.indices, np.empty(half.nnz, dtype=kind), n_items) for half in block.halves(n_items)
+        )
         return right, wrong
+
+    def rough(self) -> Weighting:
+        return replace(self, single=True)
 
     def fill(self, block: Block, beta: Floats, halves: Halves) -> Floats:
         return ability_factors(block, beta, halves[0].data, halves[1].data)
@@ -197,6 +209,7 @@ def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p
     Memory costs more than arithmetic here: a few thousand answers at a time go through all steps while in the cache.
     """
     sums = np.zeros(half.shape[0])
+    inverse_t, pi = inverse_t.astype(p.dtype, copy=False), pi.astype(p.dtype, copy=False)
     for start, stop in user_chunks(half.indptr, CACHED):
         indptr = half.indptr[start : stop + 1]
         low, high = indptr[0], indptr[-1]

@@ -174,6 +174,9 @@ class CheckpointEngine(Engine):
     def reserve(self, persons: int, items: int) -> None:
         self.inner.reserve(persons, items)
 
+    def make_room(self, size: int) -> None:
+        self.inner.make_room(size)
+
     def recorded(self, kernel: Kernel, args: tuple[Any, ...], compute: Callable[[], Any]) -> Any:
         """A sum that is known, or computed and written down."""
         key = _key(kernel, args)

@@ -62,6 +62,9 @@ class Engine(ABC):
     def reserve(self, persons: int, items: int) -> None:  # noqa: B027 -- most engines need not know
         """Told how large the work is, before it begins; an error if there is not enough memory for it."""
 
+    def make_room(self, size: int) -> None:  # noqa: B027 -- most engines need not know
+        """Told how many bytes are wanted next: what can be made again may give way to them."""
+
     def advance(self, kernel: Kernel, parts: Sequence[Any], *args: Any) -> tuple[Prepared, Any]:
         """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""
         new = []

@@ -98,6 +98,7 @@ class Budget:
         self.reserved = PROGRAM + WORK
         self._lock = RLock()  # a finalizer may run while it is held
         self._kept: dict[int, tuple[int, set[int]]] = {}  # address -> its bytes, and the arrays that show them
+        self._remembering: weakref.WeakSet[Any] = weakref.WeakSet()
 
     # ------------------------------------------------------------------------------ what is set aside
 
@@ -134,6 +135,20 @@ class Budget:
         read-only belongs to somebody else, and stays.
         """
         return self._moved(part, {}, share)
+
+    def remembers(self, thing: Any) -> None:
+        """Something has put by what it can make again, and lets it go when `forget` is called."""
+        with self._lock:
+            self._remembering.add(thing)
+
+    def make_room(self, size: int) -> None:
+        """Have things forget what they put by, where so many bytes more would not fit beside it."""
+        with self._lock:
+            if self.used + size <= self.room:
+                return
+            things = list(self._remembering)
+        for thing in things:
+            thing.forget()
 
     def _moved(self, thing: Any, seen: dict[tuple[int, int, str], Array], share: float) -> Any:
         if isinstance(thing, np.ndarray):

@@ -62,7 +62,7 @@ def fill_given_score(
     scores : int array
         Right answers of each person: at least one, and not all.
     theta : float array
-        Abilities, rough ones will do.
+        Abilities, rough ones will do. NaN for people whom the series is not for: then what is written for them is.
     precision : float64 or float32
         What to compute in; single precision adds about 1e-7 to the error of the series.
     """
@@ -98,7 +98,7 @@ def _fill_links(rows: NDArray[np.int32], counts: Ints, p: Floats, c: Floats) -> 
     np.subtract(1, p, out=c)
     c *= p
     variance = np.add.reduceat(c, rows[:-1])
-    others = (counts / (counts - 1)).astype(c.dtype)
+    others = (counts / np.maximum(counts - 1, 1)).astype(c.dtype)
     first = c / np.repeat(np.sqrt(variance * others), counts)
     total = np.sqrt(variance + np.add.reduceat(first * first, rows[:-1]))
     np.subtract(np.repeat(total, counts), first, out=first)

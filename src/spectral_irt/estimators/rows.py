@@ -6,6 +6,7 @@ information take the series of `edgeworth`, at a fixed cost an answer; the other
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,22 +15,19 @@ from scipy import sparse
 
 from spectral_irt.engines import Prepared
 from spectral_irt.estimators.edgeworth import DOUBLE, SINGLE, Precision, fill_given_score
-from spectral_irt.estimators.esf import conditional_moments
-from spectral_irt.estimators.information import links
-from spectral_irt.estimators.recursion import given_score
-from spectral_irt.model import LOGISTIC_VARIANCE, prox, sigmoid
+from spectral_irt.estimators.exact_rows import Exact, by_order
+from spectral_irt.estimators.patterns import spans
+from spectral_irt.model import LOGISTIC_VARIANCE, prox
 from spectral_irt.numerics import gram
 from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Block, Floats, Ints, csr, onto_items, shared_ones
+from spectral_irt.responses.block import Block, Floats, Ints, add_columns, csr, row_sums, shared_ones
+from spectral_irt.responses.pack import user_chunks
 
-TILE_CELLS = 32_768  # numbers of a recursion's table that fit the cache of one core
-MANY = 64  # people in a tile where there are so many of their kind
-ALIKE = 1.3  # lengths within this factor share a tile
 ROUGH = 1e-3  # standard errors from which on single precision will do for the series
 SERIES_ERROR = 6e-4  # times V^-4: the error of the series for an answer of a person of information V
+IN_PLACE = 0.05  # share of answers without the series up to which computing it for nothing is cheaper than a copy
+PIECE = 131_072  # answers at a time in a sum over what is kept: their doubles fit the cache of a core
 LIMITS = np.concatenate([np.arange(1.0, 8.0, 0.25), [np.inf]])  # information below which people may be exact
-SHORT_ORDER = 16  # right or wrong answers up to which the recursion is cheaper than the contour sum ...
-FEW_PEOPLE = 0.25  # ... unless people are fewer than this many per item: its steps are as many as there are items
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,37 +56,51 @@ class People:
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The informative people of one block: first the `n_long` with much information, then the others.
+    """The people of one block, to be evaluated at difficulties.
 
-    `theta` are rough abilities; `score` and `link` hold X - P and c of every answer at the difficulties of the last
-    evaluation, times the person's weight and its root where people have weights.
+    `score` and `link` hold X - P and c of every answer at the difficulties of the last evaluation, times the person's
+    weight and its root where people have weights; there is nothing in them before the first. They are as precise as
+    what is computed, and sums of them are double.
+
+    The first `n_long` people take the series, except those whose `theta` is NaN: they are `exact`, or all right or all
+    wrong, with `silent` answers. So, where nearly all take it, people stay where they are and no answer is copied.
+    Elsewhere the exact ones come last.
     """
 
-    places: Ints
     block: Block
     n_long: int
     theta: Floats
-    score: Floats
-    link: Floats
+    exact: Exact
     n_items: int
     precision: Precision
+    score: Floats
+    link: Floats
     weight: Floats | None = None
+    silent: Ints | None = None
 
     @classmethod
     def of(cls, people: People, exact_below: float, n_items: int, precision: Precision) -> Rows:
         """People with information below `exact_below` are to be exact."""
-        places, block, theta, weight = people.places, people.block, people.theta, people.weight
-        short = people.information < exact_below
-        if short.any():
-            n, s = block.counts[places], block.scores[places]
-            order = np.lexsort((n, np.minimum(s, n - s), short))
-            places, theta = places[order], theta[order]
+        block, theta, weight = people.block, np.full(people.block.n_users, np.nan), None
+        few = people.information < exact_below
+        long, short = people.places[~few], by_order(block, people.places[few])
+        theta[people.places] = people.theta
+        if people.weight is not None:
+            weight = np.zeros(block.n_users)
+            weight[people.places] = people.weight
+        score, link = np.empty(0, dtype=precision), np.empty(0, dtype=precision)
+        end = int(block.counts[long].sum())
+        if end < (1 - IN_PLACE) * block.n_responses or not block.counts.all():
+            order = np.concatenate([long, short])
+            ours, theta = block.take(order), theta[order]
             weight = None if weight is None else weight[order]
-        if short.any() or len(places) < block.n_users:
-            block = block.take(places)
-        size = block.n_responses
-        score, link = np.empty(size), np.empty(size)
-        return cls(places, block, int(np.sum(~short)), theta, score, link, n_items, precision, weight)
+            exact = Exact(ours.span(len(long), ours.n_users), theta[len(long) :], slice(end, None))
+            return cls(ours, len(long), theta, exact, n_items, precision, score, link, weight)
+        exact = Exact(block.take(short), theta[short], spans(block.indptr[:-1][short], block.counts[short]))
+        theta[short] = np.nan
+        mute = np.flatnonzero(~block.informative)
+        silent = spans(block.indptr[:-1][mute], block.counts[mute])
+        return cls(block, block.n_users, theta, exact, n_items, precision, score, link, weight, silent)
 
     @property
     def indptr(self) -> Any:
@@ -96,12 +108,35 @@ class Rows:
 
     def matrix(self, values: Floats) -> sparse.csr_array:
         """People x items."""
-        return csr(self.indptr, np.asarray(self.block.items), values, self.n_items)
+        return csr(self.indptr, np.asarray(self.block.items), values.astype(np.float64, copy=False), self.n_items)
+
+    def pieces(self, *values: Floats) -> Iterator[tuple[Any, ...]]:
+        """Some people at a time: (how many, where their answers begin, their items), and their values in double.
+
+        Few enough for the cache, where the doubles are read several times.
+        """
+        indptr, items = self.indptr, np.asarray(self.block.items)
+        for start, stop in user_chunks(self.block.indptr, PIECE):
+            low, high = indptr[start], indptr[stop]
+            doubles = (each[low:high].astype(np.float64, copy=False) for each in values)
+            yield (stop - start, indptr[start : stop + 1] - low, items[low:high]), *doubles
+
+    def twice(self, values: Floats, v: Floats) -> Floats:
+        """A' A v for the matrix A of these values; v may have columns."""
+        if v.ndim > 1:
+            matrix = self.matrix(values)
+            return matrix.T @ (matrix @ v)
+        total = np.zeros(self.n_items)
+        for cells, each in self.pieces(values):
+            add_columns(cells, each, row_sums(cells, each, v), total)
+        return total
 
     def filled(self, beta: Floats) -> Rows:
         """With P in the place of `score`, and c in `link`, at these difficulties."""
         block, indptr, end = self.block, self.indptr, int(self.block.indptr[self.n_long])
-        theta = self.theta.copy()
+        score, link, theta = self.score, self.link, self.theta.copy()
+        if not len(score):
+            score, link = (np.empty(block.n_responses, dtype=self.precision) for _ in range(2))
         if self.n_long:
             theta[: self.n_long] = fill_given_score(
                 indptr[: self.n_long + 1],
@@ -109,12 +144,14 @@ class Rows:
                 block.scores[: self.n_long],
                 theta[: self.n_long],
                 beta,
-                self.score[:end],
-                self.link[:end],
+                score[:end],
+                link[:end],
                 self.precision,
             )
-        _fill_exact(block, self.n_long, theta, beta, self.score, self.link)
-        return replace(self, theta=theta)
+        self.exact.fill(beta, score, link)
+        if self.silent is not None:
+            score[self.silent], link[self.silent] = block.right()[self.silent], 0.0
+        return replace(self, theta=theta, score=score, link=link)
 
     def observed(self) -> Any:
         """Every answer, 1 or 0, times the person's weight where people have weights."""
@@ -125,20 +162,26 @@ class Rows:
         items, m, right = self.block.items, self.n_items, self.block.right()
         if self.weight is None:
             counts, sums = np.bincount(items, minlength=m), np.bincount(items[right], minlength=m)
+            if self.silent is not None:
+                mute = items[self.silent]
+                counts -= np.bincount(mute, minlength=m)
+                sums -= np.bincount(mute[right[self.silent]], minlength=m)
         else:
             each = np.repeat(self.weight, self.block.counts)
             counts, sums = (np.bincount(items, weights=one, minlength=m) for one in (each, each * right))
         return counts.astype(np.float64), sums.astype(np.float64)
 
     def score_squares(self) -> Floats:
-        return np.bincount(self.block.items, weights=self.score**2, minlength=self.n_items).astype(np.float64)
+        total = np.zeros(self.n_items)
+        for cells, score in self.pieces(self.score):
+            add_columns(cells, score * score, np.ones(cells[0]), total)
+        return total
 
     def score_gram(self, single: bool) -> Floats:
         return gram(self.matrix(self.score), single=single)
 
     def score_twice(self, v: Floats) -> Floats:
-        matrix = self.matrix(self.score)
-        return onto_items(matrix, matrix @ v)
+        return self.twice(self.score, v)
 
 
 def prepare_rows(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
@@ -186,8 +229,7 @@ def answers_to_items(rows: Rows) -> tuple[Floats, Floats]:
 
 def linked(rows: Rows, v: Floats) -> Floats:
     """C' C v."""
-    matrix = rows.matrix(rows.link)
-    return onto_items(matrix, matrix @ v)
+    return rows.twice(rows.link, v)
 
 
 def link_gram(rows: Rows, single: bool = False) -> Floats:
@@ -215,56 +257,16 @@ def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floa
 
     These are P - X, the score of a difficulty; c times the sum of the person's c; and c^2.
     """
-    block, link = rows.block, rows.link
     rows = rows.filled(beta)
-    probability = rows.score
+    probability, link, counts = rows.score, rows.link, rows.block.counts
     if rows.weight is not None:
-        probability *= np.repeat(rows.weight, block.counts)
-        link *= np.repeat(np.sqrt(rows.weight), block.counts)
+        probability *= np.repeat(rows.weight, counts)
+        link *= np.repeat(np.sqrt(rows.weight), counts)
     np.subtract(rows.observed(), probability, out=probability)
-    total = np.add.reduceat(link, block.indptr[:-1]) if block.n_users else np.zeros(0)
-    each = shared_ones(block.n_users)
-    score, square = (onto_items(rows.matrix(values), each) for values in (probability, link * link))
-    return rows, (-score, onto_items(rows.matrix(link), total), square)
-
-
-def _fill_exact(block: Block, start: int, theta: Floats, beta: Floats, probability: Floats, link: Floats) -> None:
-    """P and c of the people from `start` on, of like order and then length, tile by tile."""
-    padded, counts, scores = np.append(beta, np.inf), block.counts, block.scores
-    orders = np.minimum(scores, counts - scores)
-    while start < block.n_users:
-        stop = _end_of_tile(counts, orders, start)
-        span = slice(int(block.indptr[start]), int(block.indptr[stop]))
-        n, s, order = counts[start:stop], scores[start:stop], orders[start:stop]
-        inside = np.arange(n.max()) < n[:, None]
-        items = np.full(inside.shape, len(beta))
-        items[inside] = block.items[span]
-        b = np.ascontiguousarray(padded[items].T)
-        if order.max() > SHORT_ORDER or len(n) < FEW_PEOPLE * n.max():
-            p = conditional_moments(b, n, s)[1]
-        else:
-            p = sigmoid(theta[start:stop] - b)
-            p = np.where(b < np.inf, _by_fewer(p, s, n), 0.0)
-        probability[span] = p.T[inside]
-        link[span] = links(p, n).T[inside]
-        start = stop
-
-
-def _by_fewer(p: Floats, scores: Ints, counts: Ints) -> Floats:
-    """P(X = 1 | s), by way of P(X = 0 | n - s) for people with fewer wrong than right answers."""
-    flip = 2 * scores > counts
-    if not flip.any():
-        return given_score(p, scores)
-    wrong = np.where(p > 0, 1 - p, 0.0)  # padding stays 0
-    given = given_score(np.where(flip, wrong, p), np.where(flip, counts - scores, scores))
-    return np.where(flip, 1 - given, given)
-
-
-def _end_of_tile(counts: Ints, orders: Ints, start: int) -> int:
-    """As many people as fit the cache, of lengths and orders near those of the first."""
-    size = int(counts[start]) * min(int(orders[start]) + 1, SHORT_ORDER)
-    ahead = slice(start, start + max(MANY, TILE_CELLS // size))
-    n, order = counts[ahead], orders[ahead]
-    short = order <= SHORT_ORDER
-    unlike = (n > ALIKE * n[0]) | (n < n[0] / ALIKE) | (order > order[0] + 2) | (short != short[0])
-    return start + (int(np.argmax(unlike)) if unlike.any() else len(n))
+    score, degree, square = np.zeros((3, rows.n_items))
+    for cells, x, c in rows.pieces(rows.score, link):
+        each = np.ones(cells[0])
+        add_columns(cells, x, -each, score)
+        add_columns(cells, c, row_sums(cells, c, np.ones(rows.n_items)), degree)
+        add_columns(cells, c * c, each, square)
+    return rows, (score, degree, square)

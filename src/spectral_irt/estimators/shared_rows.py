@@ -16,9 +16,10 @@ import numpy as np
 
 from spectral_irt.estimators.edgeworth import DOUBLE
 from spectral_irt.estimators.every_score import given_every_score
+from spectral_irt.estimators.exact_rows import Exact
 from spectral_irt.estimators.information import links
 from spectral_irt.estimators.rows import Rows
-from spectral_irt.responses.block import Block, Floats, Ints
+from spectral_irt.responses.block import EMPTY, Block, Floats, Ints
 from spectral_irt.responses.shared_sets import SharedSet, SharedSets
 
 
@@ -43,10 +44,10 @@ class SharedRows(Rows):
             for name in ("right", "people")
         )
         return cls(
-            places=np.arange(len(scores)),
             block=Block(indptr, indptr[:-1] + scores, items),
             n_long=0,
             theta=np.zeros(len(scores)),
+            exact=Exact(EMPTY, np.empty(0), slice(0, 0)),
             score=np.empty(len(items)),
             link=np.empty(len(items)),
             n_items=shared.n_items,

@@ -49,13 +49,30 @@ def csr(indptr: NDArray[np.int32], items: NDArray[np.int32], values: Floats, n_i
     return matrix
 
 
+Cells = tuple[int, NDArray[np.int32], NDArray[np.int32]]  # how many people, where their answers begin, their items
+
+
+def row_sums(cells: Cells, values: Floats, v: Floats) -> Floats:
+    """sum_i a_li v_i of every person, a the values of the cells (l, i)."""
+    people, indptr, items = cells
+    total = np.zeros(people)
+    _sparsetools.csr_matvec(people, len(v), indptr, items, values, v, total)
+    return total
+
+
+def add_columns(cells: Cells, values: Floats, w: Floats, total: Floats) -> None:
+    """Add sum_l a_li w_l to the total of every item."""
+    people, indptr, items = cells
+    _sparsetools.csc_matvec(len(total), people, indptr, items, values, w, total)
+
+
 def onto_items(matrix: sparse.csr_array, values: Floats) -> Floats:
     """matrix.T @ values, for people x items: on a small block, to make the transpose takes as long as the product."""
     if values.ndim > 1:
         return matrix.T @ values
     people, items = matrix.shape
     sums = np.zeros(items, dtype=np.result_type(matrix.data, values))
-    _sparsetools.csc_matvec(items, people, matrix.indptr, matrix.indices, matrix.data, values, sums)
+    add_columns((people, matrix.indptr, matrix.indices), matrix.data, values, sums)
     return sums
 
 
@@ -133,7 +150,12 @@ class Block:
     def remember(self, key: tuple[str, int], made: Any) -> Any:
         """What was made of this block, for the next who asks: in memory while the budget has room, else on disk."""
         self._cache[key] = kept = budget().keep(made)
+        budget().remembers(self)
         return kept
+
+    def forget(self) -> None:
+        """Let go of what was made of this block."""
+        self._cache.clear()
 
     def matrix(self, values: Floats, n_items: int) -> sparse.csr_array:
         """`pattern` with a value for every response instead of one."""

@@ -116,7 +116,7 @@ def shared_sets(
     number[worth] = np.arange(worth.sum())
     code = number[code]
     sets = _items_of(responses, first[worth])
-    sums = [SharedSet(items, *_empty(len(items))) for items in sets]
+    sums = [responses.engine.keep(SharedSet(items, *_empty(len(items)))) for items in sets]
     for tables in responses.map(_tables, sets, m, persons=(code,)):
         for which, *more in tables:
             if not more:

@@ -82,6 +82,41 @@ def test_what_is_there_first_stays_and_room_comes_back(monkeypatch: pytest.Monke
     assert budget.keep(second) is second
 
 
+def test_what_can_be_made_again_gives_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(memory, "SMALL", 1)
+    budget = si.set_memory("1GB", tmp_path)
+    try:
+        responses = in_blocks()
+        before = [block.halves(12)[0].toarray() for block in responses.blocks]
+        used = budget.used
+        assert used > 0
+        responses.engine.make_room(1000)  # there is room
+        assert budget.used == used
+        budget.reserved = budget.total - used
+        responses.engine.make_room(1000)
+        assert budget.used == 0
+        assert all(
+            np.array_equal(block.halves(12)[0].toarray(), x) for block, x in zip(responses.blocks, before, strict=True)
+        )
+    finally:
+        si.set_memory()
+
+
+def test_tables_of_shared_sets_are_counted(nothing: Budget) -> None:
+    theta, beta = (np.random.default_rng(k).normal(size=n) for k, n in ((0, 2_000), (1, 10)))
+    right = np.random.default_rng(2).random((2_000, 10)) < 1 / (1 + np.exp(beta - theta[:, None]))
+    here, there = (si.Responses.from_wide(right.astype(float)) for _ in range(2))
+    there = there.using(LocalEngine(1, nothing))
+    assert here.shared is not None
+    assert there.shared is not None
+    for a, b in zip(here.shared.sets, there.shared.sets, strict=True):
+        assert is_mapped(b.right)
+        assert is_mapped(b.together)
+        assert np.array_equal(a.right, b.right)
+        assert np.array_equal(a.together, b.together)
+    assert np.array_equal(si.SpectralRasch().fit(here).difficulty_, si.SpectralRasch().fit(there).difficulty_)
+
+
 def test_matrices_that_share_numbers_still_share_them(nothing: Budget) -> None:
     @dataclass(frozen=True)
     class Part:
