@@ -60,18 +60,18 @@ def write_csv(path: Path, columns: AnyColumns) -> None:
 
     split = any(
         frame[name].str.contains(SEPARATORS).any()
-        for frame in _pieces({name: values for name, values in columns.items() if values.dtype.kind in "OUT"})
+        for frame in pieces({name: values for name, values in columns.items() if values.dtype.kind in "OUT"})
         for name in texts(frame)
     )
     with path.open("wb") as file:
-        for k, frame in enumerate(_pieces(columns)):
+        for k, frame in enumerate(pieces(columns)):
             risky = [name for name in texts(frame) if frame[name].str.contains(RUNS.pattern).any()]
             if risky:
                 frame = frame.with_columns(pl.col(risky).map_elements(guarded, return_dtype=pl.String))
             frame.write_csv(file, quote_style="non_numeric" if split else "necessary", include_header=k == 0)
 
 
-def _pieces(columns: AnyColumns) -> Iterator[pl.DataFrame]:
+def pieces(columns: AnyColumns) -> Iterator[pl.DataFrame]:
     """The frame of the columns, some rows at a time; what is text in one piece is text in all."""
     mixed = {
         name

@@ -51,13 +51,15 @@ def all_or_nothing(
     folders: Sequence[Path] = (),
     stale: Sequence[Path] = (),
     last: Callable[[], object] = lambda: None,
+    parted: Sequence[Path] = (),
 ) -> Iterator[list[Path]]:
     """Draft paths for these targets; at the end of a block without error they take their places.
 
     The drafts are made at once, so a place that cannot be written shows before the work, not after it. A draft that the
     block removes is a result that did not come about: what was in its place is stale. `stale` files go when the new
     ones come. `last` is something else to be done when all drafts are complete, before they take their places; if it
-    fails, they do not. It writes the banks in `folders`. Nothing of this may be among the `inputs`.
+    fails, they do not. It writes the banks in `folders`. Nothing of this may be among the `inputs`. Targets that are
+    `parted` may be folders of files: so may their drafts, and what is in their places.
     """
     refuse_inputs([*targets, *stale, *folders], inputs)
     if len({os.path.realpath(target) for target in targets}) < len(targets):
@@ -70,9 +72,9 @@ def all_or_nothing(
         for target in targets:
             with naming(target):
                 _make_directory(target.parent, made)
-                if target.is_dir():
+                if target.is_dir() and target not in parted:
                     raise IsADirectoryError(errno.EISDIR, "is a directory")
-                if target.exists() and not target.is_file():
+                if target.exists() and not target.is_file() and target not in parted:
                     raise OutputError(f"{str(target)!r} is not an ordinary file; choose another place.")
                 draft = draft_beside(target)
                 drafts.append(draft)
@@ -88,30 +90,34 @@ def all_or_nothing(
             done: list[Path] = [*folders]
             for draft, target in complete:
                 with naming(target, kept_after(done)):
-                    os.replace(draft, target)
+                    _take_place(draft, target)
                 done.append(target)
                 written.append(target)
             missing = [target for draft, target in zip(drafts, targets, strict=True) if (draft, target) not in complete]
             for old in (*stale, *missing):
                 with naming(old, kept_after(done)):
-                    old.unlink(missing_ok=True)
+                    _remove(old)
             made.clear()
     finally:
         with uninterrupted():
             for draft in drafts:
                 with suppress(OSError):
-                    draft.unlink(missing_ok=True)
+                    _remove(draft)
             for directory in reversed(made):
                 with suppress(OSError):
                     directory.rmdir()
 
 
 def write_each(
-    writers: Mapping[Path, Callable[[Path], object]], *, inputs: Iterable[str | Path] = (), stale: Sequence[Path] = ()
+    writers: Mapping[Path, Callable[[Path], object]],
+    *,
+    inputs: Iterable[str | Path] = (),
+    stale: Sequence[Path] = (),
+    parted: Sequence[Path] = (),
 ) -> list[Path]:
     """Write every target with its function of a draft, all or nothing; those that came about."""
     targets = list(writers)
-    with all_or_nothing(targets, inputs=inputs, stale=stale) as drafts:
+    with all_or_nothing(targets, inputs=inputs, stale=stale, parted=parted) as drafts:
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 writers[target](draft)
@@ -131,8 +137,31 @@ def _make_directory(directory: Path, made: list[Path]) -> None:
 
 def _settle(draft: Path) -> None:
     """See to it that the bytes are on the disk: some file systems complain of lack of space only now."""
-    with draft.open("rb") as file:
-        os.fsync(file.fileno())
+    for path in draft.iterdir() if draft.is_dir() else [draft]:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def _take_place(draft: Path, target: Path) -> None:
+    """Move a file or a folder to its place. A folder cannot replace anything, so that is moved aside first."""
+    aside = draft_beside(target) if target.exists() and (target.is_dir() or draft.is_dir()) else None
+    if aside is not None:
+        os.replace(target, aside)
+    try:
+        os.replace(draft, target)
+    except OSError:
+        if aside is not None:
+            os.replace(aside, target)
+        raise
+    if aside is not None:
+        _remove(aside)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]

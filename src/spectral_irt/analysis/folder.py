@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spectral_irt.analysis.parted import PEOPLE, write_result
 from spectral_irt.errors import OptionError, OutputError, listed, option
-from spectral_irt.tables import write_csv, write_json, write_parquet
+from spectral_irt.tables import write_json
 from spectral_irt.workbook import is_workbook, refuse_foreign, write_workbook
 from spectral_irt.writing import all_or_nothing, naming
 
@@ -53,15 +54,20 @@ def write_results(study: Analysis, folder: Path, parts: Parts, *, parquet: bool 
             write_workbook(draft, tables, {**study.record(parts), "outputs": [folder.name]})
         return [folder]
     targets, stale = result_paths(folder, list(tables), parquet=parquet)
-    with all_or_nothing(targets, stale=stale) as drafts:
+    with all_or_nothing(targets, stale=stale, parted=may_be_parted(folder)) as drafts:
         for draft, target in zip(drafts, targets, strict=True):
             with naming(target):
                 if target.name == RECORD:
-                    outputs = [path.name for path in targets]
-                    write_json(draft, {**study.record(parts), "outputs": outputs})
+                    done = [path for path, place in zip(targets, drafts, strict=True) if place.exists()]
+                    write_json(draft, {**study.record(parts), "outputs": [path.name for path in done]})
                 else:
-                    (write_csv if target.suffix == ".csv" else write_parquet)(draft, tables[target.stem])
-    return targets
+                    write_result(draft, target, tables[target.stem], study.responses.engine, parquet=parquet)
+    return done
+
+
+def may_be_parted(folder: Path) -> list[Path]:
+    """Results that may be folders of parts."""
+    return [folder / f"{PEOPLE}.parquet"]
 
 
 def result_paths(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.analysis.assembled import contrast_columns, with_measures
+from spectral_irt.analysis.folder import may_be_parted
 from spectral_irt.analysis.ordered_checks import OfOrderedItems
 from spectral_irt.analysis.ordered_files import ordered_files
 from spectral_irt.analysis.parts import Parts
@@ -201,8 +202,8 @@ class OrderedAnalysis(OfOrderedItems):
         """
         parts = parts or self.parts(writing=True)
         record = {**self.record(parts), **(further or {})}
-        writers, stale = ordered_files(Path(folder), self.tables(parts), record, parquet=parquet)
-        return write_each(writers, inputs=inputs, stale=stale)
+        writers, stale = ordered_files(Path(folder), self.tables(parts), record, self.responses.engine, parquet=parquet)
+        return write_each(writers, inputs=inputs, stale=stale, parted=may_be_parted(Path(folder)))
 
     def report(self, path: str | Path, parts: Parts | None = None, *, list_persons: bool = False) -> Path:
         """Write everything to one HTML file that needs no network; nobody is named in it unless `list_persons`."""

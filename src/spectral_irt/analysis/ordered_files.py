@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from spectral_irt.analysis.folder import RECORD, result_paths
-from spectral_irt.tables import Columns, write_csv, write_json, write_parquet
+from spectral_irt.analysis.parted import write_result
+from spectral_irt.engines.engine import Engine
+from spectral_irt.tables import Columns, write_json
 from spectral_irt.workbook import is_workbook, refuse_foreign, write_workbook
 
 Writers = dict[Path, Callable[[Path], object]]
@@ -26,7 +28,7 @@ def ordered_places(place: Path, names: Sequence[str], *, parquet: bool = False) 
 
 
 def ordered_files(
-    place: Path, tables: Mapping[str, Columns], record: Mapping[str, Any], *, parquet: bool = False
+    place: Path, tables: Mapping[str, Columns], record: Mapping[str, Any], engine: Engine, *, parquet: bool = False
 ) -> tuple[Writers, list[Path]]:
     """What writes each of the files, and which files of an earlier run they make stale."""
     targets, stale = ordered_places(place, list(tables), parquet=parquet)
@@ -38,6 +40,11 @@ def ordered_files(
         if target.name == RECORD:
             writers[target] = lambda draft: write_json(draft, {**record, "outputs": outputs})
         else:
-            write = write_csv if target.suffix == ".csv" else write_parquet
-            writers[target] = partial(write, columns=tables[target.stem])
+            writers[target] = partial(_write, target, tables[target.stem], engine, parquet, outputs)
     return writers, stale
+
+
+def _write(target: Path, columns: Columns, engine: Engine, parquet: bool, outputs: list[str], draft: Path) -> None:
+    write_result(draft, target, columns, engine, parquet=parquet)
+    if not draft.exists():
+        outputs.remove(target.name)

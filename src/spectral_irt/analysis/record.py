@@ -8,14 +8,14 @@ import platform
 import stat
 from collections.abc import Iterable
 from dataclasses import asdict
-from functools import lru_cache
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from spectral_irt import __version__
 from spectral_irt.analysis.folder import PROGRAM
+from spectral_irt.engines.engine import Engine
 from spectral_irt.errors import for_shell
 from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
 from spectral_irt.inference.differential import Differential
@@ -28,6 +28,7 @@ from spectral_irt.tables import Columns
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
     from spectral_irt.analysis.parts import Parts
+    from spectral_irt.engines.dask import DaskEngine
 
 SCHEMA = 1  # of every record; it grows when a field changes its meaning or goes, not when one is added
 NAMED_ITEMS = 1000  # items that a finding lists; all of them are counted
@@ -81,23 +82,40 @@ def record_head() -> dict[str, Any]:
     return {"schema_version": SCHEMA, "program": PROGRAM, "versions": versions()}
 
 
-def file_digests(files: Iterable[str | os.PathLike[str]]) -> dict[str, str]:
-    """The SHA-256 of every local file among these; what is no file (a pattern, standard input, a store) has none."""
-    found = {}
-    for file in files:
-        try:
-            at = os.stat(file)
-        except OSError:
-            continue
-        if stat.S_ISREG(at.st_mode):
-            found[os.fspath(file)] = _digest_of_file(os.fspath(file), at.st_size, at.st_mtime_ns)
-    return found
+Mark = tuple[str, int, int]  # of a state of a file: path, bytes, time of the last change
+_known: dict[Mark, str] = {}  # a record may be wanted several times
 
 
-@lru_cache(maxsize=4096)
-def _digest_of_file(file: str, size: int, changed: int) -> str:
-    """Once for each state of a file: a record may be wanted several times."""
-    with open(file, "rb") as content:
+def file_digests(files: Iterable[str | os.PathLike[str]], engine: Engine | None = None) -> dict[str, str]:
+    """The SHA-256 of every local file among these; what is no file (a pattern, standard input, a store) has none.
+
+    The workers of a cluster read the files that they see.
+    """
+    marks = {os.fspath(file): mark for file in files if (mark := _mark(os.path.abspath(file))) is not None}
+    new = [mark for mark in dict.fromkeys(marks.values()) if mark not in _known]
+    if engine is not None and engine.far and new:
+        far = cast("DaskEngine", engine)
+        found = far.gather(far.submit_all(_digest, new))
+        _known.update((mark, digest) for mark, digest in zip(new, found, strict=True) if digest is not None)
+    for mark in new:
+        if mark not in _known:
+            _known[mark] = _digest(mark) or ""
+    return {file: _known[mark] for file, mark in marks.items() if _known[mark]}
+
+
+def _mark(file: str) -> Mark | None:
+    try:
+        at = os.stat(file)
+    except OSError:
+        return None
+    return (file, at.st_size, at.st_mtime_ns) if stat.S_ISREG(at.st_mode) else None
+
+
+def _digest(mark: Mark) -> str | None:
+    """The SHA-256 of a file in this state; None where it is not seen, or in another."""
+    if _mark(mark[0]) != mark:
+        return None
+    with open(mark[0], "rb") as content:
         return "sha256:" + hashlib.file_digest(content, "sha256").hexdigest()
 
 

@@ -52,6 +52,7 @@ class Job:
 
     def run(self) -> tuple[Analysis, Parts]:
         """Read, fit, analyse, and write the results where places were named."""
+        from spectral_irt.analysis.folder import may_be_parted
         from spectral_irt.cli.bank_places import save_bank
         from spectral_irt.writing import all_or_nothing
 
@@ -64,6 +65,7 @@ class Job:
             folders=[] if self.wanted.bank is None else [self.wanted.bank],
             stale=stale,
             last=lambda: [save() for save in keep],
+            parted=[] if self.output is None else may_be_parted(self.output),
         ) as drafts:
             study, parts = self._calibrate(estimator)
             for draft, target in zip(drafts, targets, strict=True):
@@ -230,7 +232,8 @@ class Job:
 
     def _write(self, draft: Path, target: Path, study: Analysis, parts: Parts) -> None:
         from spectral_irt.analysis.folder import RECORD
-        from spectral_irt.tables import write_csv, write_json, write_parquet
+        from spectral_irt.analysis.parted import write_result
+        from spectral_irt.tables import write_json
         from spectral_irt.workbook import write_workbook
         from spectral_irt.writing import naming
 
@@ -252,8 +255,10 @@ class Job:
                 draft.unlink()
                 return
             else:
-                (write_csv if target.suffix == ".csv" else write_parquet)(draft, self.results[target.stem])
-            self.written.append(target.name)
+                table, engine = self.results[target.stem], study.responses.engine
+                write_result(draft, target, table, engine, parquet=self.parquet)
+            if draft.exists():
+                self.written.append(target.name)
 
     def record(self, study: Analysis, parts: Parts) -> dict[str, Any]:
         """The record of the analysis, and what only the command knows."""
@@ -265,7 +270,11 @@ class Job:
         record["outputs"] = files if self._workbook is None else [self._workbook.name]
         record["estimator"] = self.fitting.estimator
         columns = {name: getattr(self.fitting, name) for name in ("population_by", "clustered_by", "weight")}
-        record["input"] |= {"files": list(self.files), "digests": file_digests(self.files), "reading": self.reading}
+        record["input"] |= {
+            "files": list(self.files),
+            "digests": file_digests(self.files, study.responses.engine),
+            "reading": self.reading,
+        }
         record["input"] |= {name: column for name, column in columns.items() if column is not None}
         return {**record, "seconds": {name: round(value, 4) for name, value in self.seconds.items()}}
 

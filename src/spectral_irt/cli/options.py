@@ -253,7 +253,12 @@ class Reading:
 
 
 Parquet = Annotated[
-    bool, typer.Option("--parquet", help="Write every table as Parquet as well; with -o.", show_default=False)
+    bool,
+    typer.Option(
+        "--parquet",
+        help="Write every table as Parquet as well; with -o. People on a cluster are in Parquet only.",
+        show_default=False,
+    ),
 ]
 Output = Annotated[
     Path | None,

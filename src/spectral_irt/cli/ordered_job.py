@@ -185,7 +185,11 @@ class OrderedJob:
         from spectral_irt.analysis.record import file_digests
         from spectral_irt.workbook import is_workbook
 
-        files = {"files": list(self.files), "digests": file_digests(self.files), "reading": self.said()}
+        files = {
+            "files": list(self.files),
+            "digests": file_digests(self.files, study.responses.engine),
+            "reading": self.said(),
+        }
         record = study.record(self.parts)
         record |= {"model": self.model, "input": {"source": study.responses.source, **files}}
         whole = self.output is not None and is_workbook(self.output)
@@ -193,6 +197,7 @@ class OrderedJob:
 
     def write(self, study: OrderedAnalysis, parts: Parts, progress: Progress) -> None:
         """Results and pictures where places were named: all of it, or nothing."""
+        from spectral_irt.analysis.folder import may_be_parted
         from spectral_irt.analysis.ordered_files import Writers, ordered_files
         from spectral_irt.workbook import is_workbook, too_long
         from spectral_irt.writing import all_or_nothing, naming
@@ -215,7 +220,9 @@ class OrderedJob:
         if self.output is not None:
             tables = study.tables(parts)
             self.too_long = too_long(tables) if is_workbook(self.output) else {}
-            results, stale = ordered_files(self.output, tables, self.record(study), parquet=self.parquet)
+            results, stale = ordered_files(
+                self.output, tables, self.record(study), study.responses.engine, parquet=self.parquet
+            )
             writers |= results
             names = [name for name in tables if name not in self.too_long]
             self.results = names if is_workbook(self.output) else [path.name for path in results]
@@ -223,11 +230,18 @@ class OrderedJob:
         bank = None if self.wanted.bank is None else self.bank_of(study, parts)
         targets = list(writers)
         with all_or_nothing(
-            targets, inputs=self.inputs, folders=folders, stale=stale, last=save(bank, folders)
+            targets,
+            inputs=self.inputs,
+            folders=folders,
+            stale=stale,
+            last=save(bank, folders),
+            parted=[] if self.output is None else may_be_parted(self.output),
         ) as drafts:
             for draft, target in zip(drafts, targets, strict=True):
                 with naming(target):
                     writers[target](draft)
+                if not draft.exists():  # people in parts are not in a CSV file too
+                    self.results.remove(target.name)
 
     @property
     def inputs(self) -> list[str]:

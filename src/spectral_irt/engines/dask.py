@@ -7,12 +7,14 @@ Results are added in the order of the parts.
 
 from __future__ import annotations
 
+import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spectral_irt.engines.engine import Each, Engine, Kernel, Prepared, added
@@ -131,6 +133,11 @@ class DaskEngine(Engine):
     def shards_of(self, futures: Sequence[Any], counts: Sequence[int]) -> tuple[Far, ...]:
         """Parts that lie in shards with so many of them each."""
         return tuple(Far(future, k) for future, n in zip(futures, counts, strict=True) for k in range(n))
+
+    def sees(self, path: Path) -> bool:
+        """Whether every worker sees this file or folder."""
+        with self._errors():
+            return all(self.client.run(os.path.exists, str(path.absolute())).values())
 
     def close(self) -> None:
         """End what `connect` began: the connection, and the workers if they were its own."""
@@ -338,7 +345,6 @@ def _client(where: Any) -> Client:
 def _local_cluster(where: str) -> Any:
     """Worker processes on this machine, with one thread each: nothing listens to other machines."""
     import logging
-    import os
 
     import dask
     from distributed import LocalCluster

@@ -10,6 +10,7 @@ import numpy as np
 
 from spectral_irt import __version__
 from spectral_irt.analysis.folder import ORDERED, PROGRAM, RECORD, TABLES
+from spectral_irt.analysis.parted import read_parts
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.report.material import FROM_FOLDER, Material
 from spectral_irt.spreadsheet import unguarded
@@ -46,9 +47,11 @@ def of_folder(folder: Path, *, list_persons: bool = False) -> Material:
     for name in (*TABLES, *ORDERED) if ordered else TABLES:
         file = f"{name}.csv"
         if file not in record["outputs"]:
-            continue
+            file = f"{name}.parquet"  # people whom the workers of a cluster wrote
+            if file not in record["outputs"]:
+                continue
         path = folder / file
-        if path.is_file():
+        if path.is_dir() if path.suffix == ".parquet" else path.is_file():
             tables[name] = read_table(path, needed.get(name, ()))
         elif name in ("items", "thresholds"):
             raise ReadError(
@@ -107,11 +110,11 @@ def read_record(folder: Path) -> dict[str, Any]:
 
 
 def read_table(path: Path, needed: tuple[str, ...]) -> Columns:
-    """A table as `tables.write_csv` writes it."""
+    """A table as `tables.write_csv` writes it, or a folder of parts."""
     import polars as pl
 
     try:
-        frame = pl.read_csv(path, infer_schema=False)
+        frame = read_parts(path) if path.is_dir() else pl.read_csv(path, infer_schema=False)
     except (OSError, pl.exceptions.PolarsError) as error:
         reason = reason_of(error) or str(error).split("\n")[0]
         raise ReadError(f"{str(path)!r} cannot be read: {reason}. {AGAIN}") from error
@@ -120,7 +123,20 @@ def read_table(path: Path, needed: tuple[str, ...]) -> Columns:
         raise ReadError(
             f"{str(path)!r} has no column {listed(lacks)}: it was written by another version, or was changed. {AGAIN}"
         )
+    if path.is_dir():
+        return {name: _typed(frame[name], name) for name in frame.columns}
     return {name: _column(path, name, frame[name].to_list(), name in needed) for name in frame.columns}
+
+
+def _typed(column: Any, name: str) -> np.ndarray:
+    """A column of Parquet as one of CSV is read."""
+    if name in FLAGS:
+        return np.asarray(column.to_list(), dtype=bool)
+    if name not in WORDS and column.dtype.is_numeric():
+        return np.asarray(column.cast(float).to_numpy(), dtype=float)
+    words = np.empty(len(column), dtype=object)
+    words[:] = ["" if cell is None else str(cell) for cell in column.to_list()]
+    return words
 
 
 def _column(path: Path, name: str, cells: list[str | None], needed: bool) -> np.ndarray:
