@@ -8,7 +8,7 @@ LOWEST := .venv-lowest
 quietly = @log=$$(mktemp) && { $(1) >$$log 2>&1 || { cat $$log >&2; rm -f $$log; exit 1; }; } && rm -f $$log
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
 # Each of the two test workers computes on one core; BLAS threads of both would only wait for each other.
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 -q
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/doctrees docs build/site
 

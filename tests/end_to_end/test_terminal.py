@@ -182,6 +182,7 @@ def test_labels_on_a_terminal(tmp_path: Path, width: int) -> None:
     assert ("●" in shown.text) == (width >= 120)
 
 
+@pytest.mark.slow
 def test_an_error_on_a_terminal(tmp_path: Path) -> None:
     shown = on_terminal("fit", "none.csv", cwd=tmp_path)
     assert shown.code == 2

@@ -157,8 +157,8 @@ def federate(
     --------
     >>> import tempfile, spectral_irt as si
     >>> from spectral_irt.errors import SitesMissing
-    >>> answers = si.datasets.load_quiz()
-    >>> north, south = answers.take_users(range(300)), answers.take_users(range(300, answers.n_users))
+    >>> answers = si.datasets.load_lsat()
+    >>> north, south = answers.take_users(range(500)), answers.take_users(range(500, answers.n_users))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     while True:
     ...         try:

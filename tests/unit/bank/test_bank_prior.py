@@ -44,7 +44,7 @@ def five_grades(seed: int, people: int = 60) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("seed", [0, 3])
+@pytest.mark.parametrize("seed", [0, pytest.param(3, marks=pytest.mark.slow)])
 def test_an_update_of_one_grade_keeps_the_distances_of_grades(seed: int, method: str) -> None:
     table, grade = five_grades(seed)
     order = np.random.default_rng(9).permutation(len(table))

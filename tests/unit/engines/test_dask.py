@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,7 @@ from spectral_irt import errors
 from spectral_irt.engines.dask import DaskEngine, connect
 from spectral_irt.responses import responses
 
-pytestmark = pytest.mark.slow
-distributed = pytest.importorskip("distributed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("distributed") is None, reason="without Dask")]
 
 CLOSE = 1e-12  # the order in which sums of a few hundred numbers are added moves them by some 1e-15
 

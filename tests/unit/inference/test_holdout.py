@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from sklearn.metrics import log_loss, roc_auc_score
 
 from spectral_irt import Responses, SpectralRasch, simulate
 from spectral_irt.errors import OptionError
@@ -10,7 +9,10 @@ from spectral_irt.inference.compare import compare
 from spectral_irt.inference.holdout import TEN_PRIORS, auc, evaluate, marginal_probability, split_users
 
 
+@pytest.mark.slow  # to load scikit-learn takes longer than all tests of this file
 def test_auc_equals_scikit_learn():
+    from sklearn.metrics import roc_auc_score
+
     rng = np.random.default_rng(0)
     score = np.round(rng.random(30), 1)  # with ties
     right, wrong = rng.integers(0, 6, 30), rng.integers(0, 6, 30)
@@ -29,7 +31,10 @@ def test_marginal_probability_equals_a_fine_sum():
         np.testing.assert_allclose(marginal_probability(beta, mu, sd), brute, atol=1e-6)
 
 
+@pytest.mark.slow
 def test_evaluate_equals_scikit_learn_on_every_response():
+    from sklearn.metrics import log_loss, roc_auc_score
+
     data = simulate.rasch(600, 12, design="sampled", p=0.5, ability_mean=1.0, seed=2)
     fit_on, validation, test = split_users(data.responses, [0.6, 0.2, 0.2], seed=3)
     beta = SpectralRasch(se="none").fit(fit_on).difficulty_

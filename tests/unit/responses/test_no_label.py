@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -40,9 +41,11 @@ def save(table: pl.DataFrame, path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("label", [*NOBODY, None])
+@pytest.mark.parametrize(
+    ("kind", "label"),
+    [*(("csv", label) for label in [*NOBODY, None]), *itertools.product(["parquet", "arrow", "jsonl"], [" NA ", None])],
+)
 @pytest.mark.parametrize("table", [long_table, wide_table], ids=["long", "wide"])
-@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow", "jsonl"])
 def test_files(kind: str, table: Any, label: Any, tmp_path: Path) -> None:
     file = save(table(label), tmp_path / f"answers.{kind}")
     for duplicates in ("error", "last"):
