@@ -179,13 +179,24 @@ def test_simulated_answers_come_back(fit, cli, tmp_path):
     assert not (tmp_path / "b.csv").exists()
 
 
+def test_an_adaptive_test_is_seen_and_calibrated_as_one(fit, cli, tmp_path):
+    drawn = ["simulate", "-o", tmp_path / "log.csv", "--model", "pcm", "--users", "600", "--items", "40", "--seed", "1"]
+    assert cli(*drawn, "--categories", "3", "--design", "adaptive", "--length", "10").code == 0
+    for words in (fit(tmp_path / "log.csv"), cli("check", tmp_path / "log.csv").out):
+        assert "Thresholds given the scores and those of a normal population disagree" in " ".join(words.split())
+    said = " ".join(fit(tmp_path / "log.csv", "--design", "adaptive", "-o", tmp_path / "out").split())
+    assert "thresholds come from marginal maximum likelihood" in said
+    record = json.loads((tmp_path / "out" / "fit.json").read_text())
+    assert (record["design"], record["estimator"]) == ("adaptive", "MarginalPartialCredit")
+
+
 def test_what_is_not_for_ordered_answers_is_said(fit, tmp_path):
     for options, words in (
         (["--catsim", tmp_path / "c.csv"], "--catsim is for right and wrong answers"),
         (["--model", "pcm", "-o", tmp_path / "a.xlsx", "--parquet"], "-o names a workbook"),
         (["--model", "rsm", "--anchors", tmp_path / "b"], "--anchors goes with --model pcm"),
         (["--ifile", tmp_path / "b.doc"], "ends in none of .csv"),
-        (["--design", "adaptive"], "--design is for right and wrong answers"),
+        (["--design", "adaptive", "--model", "rsm"], "which the rating scale model does not have"),
         (["--model", "pcm", "--threshold", "1"], "--threshold"),
         (["--model", "pcm", "--estimator", "jml"], "estimator is 'jml'"),
         (["--model", "2pl"], "--model is '2pl'"),

@@ -187,7 +187,7 @@ def test_others_are_scored_by_labels_and_codes():
 
 
 def test_what_is_for_right_and_wrong_answers_refuses(study):
-    for name in ("distractors", "cuts", "hausman", "plausible_values"):
+    for name in ("distractors", "cuts", "plausible_values"):
         if hasattr(Analysis, name):
             with pytest.raises(OptionError, match=f"{name} is for right and wrong answers"):
                 getattr(study, name)

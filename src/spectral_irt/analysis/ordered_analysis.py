@@ -18,6 +18,7 @@ from spectral_irt.analysis.record import (
     counts_of,
     dif_record,
     finding_record,
+    hausman_record,
     item_fit_record,
     one_or_all,
     persons_record,
@@ -26,6 +27,7 @@ from spectral_irt.analysis.record import (
 )
 from spectral_irt.calibration import Scale
 from spectral_irt.errors import OptionError
+from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
 from spectral_irt.inference.ordered_item_analysis import turned_findings
 from spectral_irt.responses import Finding
 from spectral_irt.tables import Columns
@@ -117,7 +119,10 @@ class OrderedAnalysis(OfOrderedItems):
         """What its reader should know."""
         parts = parts or self.parts()
         found = [*self.calibration.findings, *parts.notes]
-        found += self.checks(parts).findings if parts.fit else ()
+        if parts.fit:
+            found += self.checks(parts).findings
+            test = self.quick_hausman()
+            found += [] if test is None else test.findings
         found += turned_findings(self.calibration, self.classical()) if parts.item_analysis else ()
         for one in self.grouped(parts).values():
             found += one.findings
@@ -160,6 +165,7 @@ class OrderedAnalysis(OfOrderedItems):
             "outputs": [],
             "estimator": made.estimator,
             "settings": dict(made.settings),
+            "design": ADAPTIVE if is_adaptive(self.calibration) else FIXED,
             "input": {"source": self.responses.source},
             "counts": {
                 **counts_of(self.responses),
@@ -177,6 +183,7 @@ class OrderedAnalysis(OfOrderedItems):
             "scale": None if scale.is_logits else asdict(scale),
             "item_fit": item_fit_record(self, parts) if parts.fit else None,
             "model_test": None if test is None else test_record(test),
+            "conditional_against_marginal": hausman_record(self.quick_hausman()) if parts.fit else None,
             "fit_checks": self.checks(parts).to_dict() if parts.fit else None,
             "dif": one_or_all([dif_record(dif, column) for column, dif in self.grouped(parts).items()]),
             "findings": [finding_record(one) for one in self.findings(parts)],

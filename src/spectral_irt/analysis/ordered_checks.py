@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, run_checks
+from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, measured_parameters, run_checks
 from spectral_irt.analysis.ordered_core import OfOrderedPeople
 from spectral_irt.analysis.parts import Parts, affordable
+from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.estimators.ordered_anchors import spread
 from spectral_irt.inference.dependence import MIN_USERS as MIN_PAIRED
 from spectral_irt.inference.dependence import LocalDependence, local_dependence
 from spectral_irt.inference.differential import MIN_USERS, Differential, differential
+from spectral_irt.inference.hausman import HausmanTest
 from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, judged
 from spectral_irt.inference.ordered_fit import (
     AnswerMoments,
@@ -24,6 +26,7 @@ from spectral_irt.inference.ordered_fit import (
     moments_given_score,
     spread_squares,
 )
+from spectral_irt.inference.ordered_hausman import ordered_hausman, quick_ordered_hausman
 from spectral_irt.inference.ordered_item_analysis import (
     OrderedItemAnalysis,
     ordered_item_analysis,
@@ -183,6 +186,22 @@ class OfOrderedItems(OfOrderedPeople):
         parts = parts or self.parts(fit=True)
         return self._once(("checks", parts.bootstrap, parts.sample), lambda: run_checks(self, parts))
 
+    def hausman(self, *, seed: int = 0) -> HausmanTest:
+        """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
+        abilities are not normal; see `inference.ordered_hausman.ordered_hausman`."""
+        return ordered_hausman(self.calibration, self.responses, seed=seed)
+
+    def quick_hausman(self) -> HausmanTest | None:
+        """`hausman` where the data allow it and the calibration does not allow for adaptive designs anyway."""
+        if is_adaptive(self.calibration):
+            return None
+        start = measured_parameters(self.calibration)
+        return self._once(
+            "hausman",
+            lambda: quick_ordered_hausman(self.responses, start),
+            say="conditional against marginal likelihood",
+        )
+
     def dif(
         self,
         groups: Any,
@@ -232,4 +251,4 @@ class OfOrderedItems(OfOrderedPeople):
 
     def parts(self, *, writing: bool = False, **wanted: Any) -> Parts:
         """What a summary or the files hold besides the items; `wanted` are fields of `Parts`."""
-        return affordable(self.responses, writing=writing, **wanted)
+        return affordable(self.responses, writing=writing, adaptive=is_adaptive(self.calibration), **wanted)

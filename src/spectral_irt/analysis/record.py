@@ -69,7 +69,7 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         "cuts": _cuts_record(study, parts) if parts.cuts else None,
         "item_fit": item_fit_record(study, parts) if parts.fit else None,
         "model_test": None if test is None else test_record(test),
-        "conditional_against_marginal": _hausman_record(study.quick_hausman(parts.populations)) if parts.fit else None,
+        "conditional_against_marginal": hausman_record(study.quick_hausman(parts.populations)) if parts.fit else None,
         "populations": study.populations(),
         "fit_checks": study.checks(parts).to_dict() if parts.fit else None,
         "dif": one_or_all([dif_record(dif, column) for column, dif in study.grouped(parts).items()]),
@@ -183,7 +183,8 @@ def test_record(test: RaoTest) -> dict[str, Any]:
     }
 
 
-def _hausman_record(test: HausmanTest | None) -> dict[str, Any] | None:
+def hausman_record(test: HausmanTest | None) -> dict[str, Any] | None:
+    """Conditional against marginal likelihood."""
     if test is None:
         return None
     counts = {"people_compared": test.n_people, "items_compared": test.n_items}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from spectral_irt.cli.categories import READ, Categories, changed, read_categories
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import MEMORY, Reading
+from spectral_irt.cli.populations import by_design
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.wanted import Wanted, check_styles
 from spectral_irt.errors import OptionError, OutputError, ResponseValueError, Words
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from spectral_irt.responses.ordered import OrderedResponses
 
 # What is done for ordered answers too; every other option is for right and wrong ones.
-FITTED = ("estimator", "weighting", "regularization", "se", "max_iter", "threads", "checkpoint")
+FITTED = ("estimator", "design", "weighting", "regularization", "se", "max_iter", "threads", "checkpoint")
 COMPUTED = (
     *("persons", "fit", "ability", "bootstrap", "sample", "group", "group_file", "group_sheet", "scale", "anchors"),
     *("rank", "rank_by", "ifile", "sfile", "pfile", "plots", "report", "list_persons", "bank", "salt_file"),
@@ -68,6 +69,7 @@ class OrderedJob:
                 f"these answers are in ordered categories, and {', '.join(said)} {verb} for right and wrong answers "
                 "only; leave it out, or say --threshold to make them right and wrong."
             )
+        self.check_design()
         self.wanted.check(self.output)
         if self.parquet and self.output is None:
             raise OptionError("--parquet is about the tables that are written; say where with -o DIR.")
@@ -78,6 +80,23 @@ class OrderedJob:
         self.picture_places()
         check_styles(self.wanted)
         self.check_bank()
+
+    def check_design(self) -> None:
+        """An error where the design has no estimator."""
+        if by_design(self.fitting).design != "adaptive":
+            return
+        if self.model == "rsm":
+            raise OptionError(
+                "--design adaptive needs marginal maximum likelihood, which the rating scale model does not have here; "
+                "say --model pcm."
+            )
+        if self.wanted.anchors is not None or self.fitting.checkpoint is not None:
+            raise OptionError("--anchors and --checkpoint are for a fixed design; leave out --design adaptive.")
+
+    def estimator(self) -> Any:
+        """The estimator, that of the design."""
+        settled = by_design(self.fitting)
+        return make_ordered(self.model, settled.estimator, settled.parameters())
 
     def check_bank(self) -> None:
         """An error where a bank cannot be saved, or the anchors do not go with the rest."""
@@ -124,13 +143,13 @@ class OrderedJob:
     def run(self) -> OrderedAnalysis:
         """Read, fit, analyse, and write the results where a place was named."""
         self.check()
-        estimator = make_ordered(self.model, self.fitting.estimator, self.fitting.parameters())
+        estimator = self.estimator()
         start = time.perf_counter()
         with Progress() as progress:
             groups = self.read_groups()
             responses = self.read(progress)
             read = time.perf_counter()
-            design: dict[str, Any] = {}
+            design: dict[str, Any] = {"design": "adaptive"} if self.fitting.design == "adaptive" else {}
             if self.wanted.anchors is not None:
                 from spectral_irt.bank.ordered_anchoring import anchored_to
 
@@ -281,13 +300,19 @@ class OrderedJob:
 
     def look(self) -> tuple[OrderedResponses, list[Finding]]:
         """The answers, and what is odd in their design; nothing is fitted."""
+        from spectral_irt.inference.ordered_hausman import rough_hausman
         from spectral_irt.responses.step_design import examine_ordered
 
         self.check()
-        make_ordered(self.model, self.fitting.estimator, self.fitting.parameters())
+        self.estimator()
         with Progress() as progress:
             responses = self.read(progress)
-        return responses, [*self.notes, *responses.notes, *examine_ordered(responses).findings]
+            test = None
+            if self.fitting.design != "adaptive":  # which would explain what the test finds
+                progress.say("conditional against marginal likelihood")
+                test = rough_hausman(responses)
+        found = [] if test is None else test.findings
+        return responses, [*self.notes, *responses.notes, *examine_ordered(responses).findings, *found]
 
     def show(self, study: OrderedAnalysis) -> None:
         """The summary, and where the results are."""

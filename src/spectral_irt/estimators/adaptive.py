@@ -38,7 +38,19 @@ def fit_adaptive(estimator: E, data: Any, *, groups: Any = None, progress: Any =
     from spectral_irt.estimators.marginal import MarginalRasch
 
     marginal = MarginalRasch(threads=estimator.threads, threshold=estimator.threshold)
-    found = marginal.fit(data, groups=groups, design=ADAPTIVE, progress=progress)
+    return learned_from(estimator, marginal.fit(data, groups=groups, design=ADAPTIVE, progress=progress))
+
+
+def fit_ordered_adaptive(estimator: E, data: Any, *, progress: Any = None) -> E:
+    """The same for ordered answers."""
+    from spectral_irt.estimators.marginal_ordered import MarginalPartialCredit
+
+    marginal = MarginalPartialCredit(threads=estimator.threads, unused=estimator.unused)  # type: ignore[attr-defined]
+    return learned_from(estimator, marginal.fit(data, design=ADAPTIVE, progress=progress))
+
+
+def learned_from(estimator: E, found: Any) -> E:
+    """The estimator with what another one learned."""
     for name in [name for name in vars(estimator) if name.endswith("_")]:
         delattr(estimator, name)  # nothing of an earlier fit survives
     vars(estimator).update({name: value for name, value in vars(found).items() if name.endswith("_")})
@@ -50,14 +62,16 @@ def is_adaptive(calibration: Calibration) -> bool:
     return any(finding.code == CODE for finding in calibration.findings)
 
 
-def adaptive_finding(grouped: bool) -> Finding:
+def adaptive_finding(grouped: bool, things: str = "difficulties") -> Finding:
     """What a calibration of an adaptive design says about itself."""
     normal = "normal in each group" if grouped else "normal"
-    further = "" if grouped else " Where the people come from several populations, say so with "
+    further = (
+        "" if grouped or things != "difficulties" else " Where the people come from several populations, say so with "
+    )
     return Finding(
         CODE,
         "note",
-        "Items were chosen by the answers, as was said; difficulties come from marginal maximum likelihood, which "
+        f"Items were chosen by the answers, as was said; {things} come from marginal maximum likelihood, which "
         f"takes abilities as {normal} and allows for any such choice.",
         further + ((Words("groups=", option("population_by").shell) + ".") if further else ""),
     )

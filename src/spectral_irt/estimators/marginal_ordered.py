@@ -9,13 +9,15 @@ contributes to the derivative is also what the standard errors are made of.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.errors import OptionError, option
+from spectral_irt.errors import OptionError, check_option, option
+from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, adaptive_finding
 from spectral_irt.estimators.base import Tell, convergence
+from spectral_irt.estimators.checkpointing import Folder
 from spectral_irt.estimators.ordered_base import (
     OrderedEstimator,
     StepEstimate,
@@ -28,7 +30,7 @@ from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.model import category_probabilities
 from spectral_irt.numerics import Anderson
 from spectral_irt.responses.block import Block, Floats
-from spectral_irt.responses.ordered import OrderedResponses, Steps, rows_of
+from spectral_irt.responses.ordered import OrderedResponses, Rows, Steps, rows_of
 from spectral_irt.responses.step_design import estimable_items, examine_ordered
 
 NODES, SPAN = 61, 6.0  # a step of 0.2 standard deviations: rounding error for likelihoods no narrower than a test's
@@ -50,15 +52,14 @@ class Quadrature:
         return cls(z, log - np.log(np.exp(log).sum()))
 
 
-def _posterior(block: Block, steps: Steps, cumulated: Floats, theta: Floats, log_weight: Floats) -> Any:
-    """Posterior of each person on the nodes, and the log-likelihood of each but for its own thresholds."""
-    rows = rows_of(block, steps)
+def posterior(rows: Rows, steps: Steps, cumulated: Floats, theta: Floats, log_weight: Floats) -> Any:
+    """Posterior of each row on the nodes, its log-likelihood but for its own thresholds, and who answered what."""
     k = np.arange(cumulated.shape[1])
     x = theta[None, :, None] * k - cumulated[:, None, :]
     top = x.max(axis=2)
     size = top + np.log(np.exp(x - top[:, :, None]).sum(axis=2))  # items x nodes
     answered = sparse.csr_array(
-        (np.ones(len(rows.items)), rows.items, rows.indptr), shape=(block.n_users, steps.n_items)
+        (np.ones(len(rows.items)), rows.items, rows.indptr), shape=(len(rows.counts), steps.n_items)
     )
     log = rows.scores[:, None] * theta - answered @ size + log_weight
     most = log.max(axis=1, keepdims=True)
@@ -71,15 +72,17 @@ def _expectation(
     block: Block, steps: Steps, cumulated: Floats, theta: Floats, log_weight: Floats
 ) -> tuple[float, Floats, Floats, Floats]:
     """Log-likelihood but for thresholds; people who passed each threshold last, and who answered each item, by node."""
-    weight, log, answered = _posterior(block, steps, cumulated, theta, log_weight)
+    rows = rows_of(block, steps)
+    weight, log, answered = posterior(rows, steps, cumulated, theta, log_weight)
     passed, _ = block.halves(steps.n_steps)
-    there = rows_of(block, steps).counts > 0
+    there = rows.counts > 0
     return float(log.sum()), passed.T @ weight, answered.T @ weight, weight[there].sum(axis=0)
 
 
 def _scores(block: Block, steps: Steps, cumulated: Floats, theta: Floats, log_weight: Floats, nodes: Floats) -> Floats:
     """sum_l g_l g_l^T, g the derivative of a person's log-likelihood by the thresholds and by log sigma."""
-    weight, _, answered = _posterior(block, steps, cumulated, theta, log_weight)
+    rows = rows_of(block, steps)
+    weight, _, answered = posterior(rows, steps, cumulated, theta, log_weight)
     p = category_probabilities(np.broadcast_to(theta, (steps.n_items, len(theta))), cumulated[:, None, :])
     tails = np.flip(np.cumsum(np.flip(p, 2), 2), 2)[:, :, 1:]  # P(X >= k), items x nodes x levels
     above = tails[steps.item, :, steps.level - 1]  # thresholds x nodes
@@ -94,7 +97,6 @@ def _scores(block: Block, steps: Steps, cumulated: Floats, theta: Floats, log_we
             at_least[:, c] += at_least[:, c + 1]
     # By log sigma: theta times (score - its expectation), over the posterior.
     mean = p @ np.arange(cumulated.shape[1])
-    rows = rows_of(block, steps)
     slope = (weight * theta * (rows.scores[:, None] - answered @ mean)).sum(axis=1)
     g = np.concatenate([seen * expected - at_least, slope[:, None]], axis=1)
     return g.T @ g
@@ -149,7 +151,29 @@ class MarginalPartialCredit(OrderedEstimator):
         self.max_iter = max_iter
         self.threads = threads
 
-    def _estimate_steps(self, responses: OrderedResponses, tell: Tell, **design: Any) -> StepEstimate:
+    def fit(
+        self,
+        data: Any,
+        y: object = None,
+        *,
+        design: str = FIXED,
+        progress: Tell | None = None,
+        checkpoint: Folder = None,
+    ) -> Self:
+        """Calibrate the items; `data`, `y`, `progress` and `checkpoint` as for every estimator of ordered answers.
+
+        Parameters
+        ----------
+        design : "fixed" or "adaptive"
+            "adaptive" where the answers decided what a person was asked next, or when to stop. The estimate is the
+            same; what is computed given the scores is left out, and the findings say why.
+        """
+        check_option("design", design, DESIGNS)
+        return self._fitted(data, progress, checkpoint=checkpoint, design=design)
+
+    def _estimate_steps(
+        self, responses: OrderedResponses, tell: Tell, design: str = FIXED, **further: Any
+    ) -> StepEstimate:
         if self.se not in ("scores", "none"):
             raise OptionError(option("se"), f" is {self.se!r}; it can be 'scores', 'none'.")
         rest, kept, findings = estimable_items(responses)
@@ -158,23 +182,8 @@ class MarginalPartialCredit(OrderedEstimator):
             raise OptionError(f"marginal maximum likelihood here is for up to {MOST_STEPS:,} thresholds.")
         grid = Quadrature.normal()
         start = SpectralPartialCredit(weighting="persons", se="none", tol=1e-6).fit(rest).thresholds_
-        x = np.append(np.where(np.isfinite(start), start, 0.0), 0.0)  # thresholds, log sigma
-        accelerate = Anderson()
-        moved, n_iter, loglik = np.inf, 0, -np.inf
-        own = rest.thresholds.sum(_passed_all, steps)
-        while n_iter < self.max_iter:
-            image, new = self._em(rest, x, grid, own)
-            n_iter += 1
-            moved = float(np.max(np.abs(image - x)))
-            if new < loglik - 1e-9 * abs(new):  # an accelerated point that lost: go on from plain steps
-                accelerate.forget()
-            loglik = new
-            tell(f"step {n_iter}: log-likelihood {loglik:,.2f}, moved {moved:.0e}")
-            if moved < self.tol:
-                x = image
-                break
-            x = accelerate.next(x, image)
-            x = np.where(np.abs(x - image) < 1.0, x, image)
+        reached = marginal_thresholds(rest, np.where(np.isfinite(start), start, 0.0), self.tol, self.max_iter, tell)
+        x, loglik, moved, n_iter = reached.x, reached.loglik, reached.moved, reached.n_iter
         status = examine_ordered(responses).item_status()
         mean = -float(steps.averaging() @ x[:-1])
         sigma = float(np.exp(x[-1]))
@@ -199,23 +208,56 @@ class MarginalPartialCredit(OrderedEstimator):
             moved,
             covariance=None if matrix is None else spread_matrix(matrix, mask),
             loglik=loglik,
-            findings=findings + tuple(found),
+            findings=(*findings, *found, *([adaptive_finding(False, "thresholds")] if design == ADAPTIVE else [])),
             se_method=self.se,
             extra={"kept": kept, "ability_mean": mean, "ability_sd": sigma},
         )
 
-    def _em(self, rest: OrderedResponses, x: Floats, grid: Quadrature, own: Floats) -> tuple[Floats, float]:
-        """One EM step, and the log-likelihood before it."""
-        steps, beta, sigma = rest.steps, x[:-1], float(np.exp(x[-1]))
-        theta = sigma * grid.nodes
-        log, passed, answered, population = rest.thresholds.sum(
-            _expectation, steps, steps.cumulated(beta), theta, grid.log_weight
-        )
-        total = population.sum()
-        # sigma: the spread of the posteriors around zero; thresholds float instead of the mean
-        new_sigma = sigma * np.sqrt(float(population @ grid.nodes**2) / total)
-        new = maximize_items(steps, beta, theta, passed, answered)
-        return np.append(new, np.log(new_sigma)), log - float(own @ beta)
+
+class Reached(NamedTuple):
+    """Thresholds and log sigma, the log-likelihood, and how the steps ended."""
+
+    x: Floats
+    loglik: float
+    moved: float
+    n_iter: int
+
+
+def marginal_thresholds(
+    rest: OrderedResponses, start: Floats, tol: float, max_iter: int, tell: Tell = lambda text: None
+) -> Reached:
+    """EM steps from these thresholds on, accelerated; the population has mean zero and thresholds float instead."""
+    grid, accelerate = Quadrature.normal(), Anderson()
+    own = rest.thresholds.sum(_passed_all, rest.steps)
+    x = np.append(start, 0.0)
+    moved, n_iter, loglik = np.inf, 0, -np.inf
+    while n_iter < max_iter:
+        image, new = _em(rest, x, grid, own)
+        n_iter += 1
+        moved = float(np.max(np.abs(image - x)))
+        if new < loglik - 1e-9 * abs(new):  # an accelerated point that lost: go on from plain steps
+            accelerate.forget()
+        loglik = new
+        tell(f"step {n_iter}: log-likelihood {loglik:,.2f}, moved {moved:.0e}")
+        if moved < tol:
+            return Reached(image, loglik, moved, n_iter)
+        x = accelerate.next(x, image)
+        x = np.where(np.abs(x - image) < 1.0, x, image)
+    return Reached(x, loglik, moved, n_iter)
+
+
+def _em(rest: OrderedResponses, x: Floats, grid: Quadrature, own: Floats) -> tuple[Floats, float]:
+    """One EM step, and the log-likelihood before it."""
+    steps, beta, sigma = rest.steps, x[:-1], float(np.exp(x[-1]))
+    theta = sigma * grid.nodes
+    log, passed, answered, population = rest.thresholds.sum(
+        _expectation, steps, steps.cumulated(beta), theta, grid.log_weight
+    )
+    total = population.sum()
+    # sigma: the spread of the posteriors around zero; thresholds float instead of the mean
+    new_sigma = sigma * np.sqrt(float(population @ grid.nodes**2) / total)
+    new = maximize_items(steps, beta, theta, passed, answered)
+    return np.append(new, np.log(new_sigma)), log - float(own @ beta)
 
 
 def maximize_items(steps: Steps, beta: Floats, theta: Floats, passed: Floats, answered: Floats) -> Floats:

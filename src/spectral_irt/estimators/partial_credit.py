@@ -12,6 +12,7 @@ from spectral_irt.chain.steps import FEW_PROBES, StepBalance, StepRounds, step_e
 from spectral_irt.chain.two_phase import two_phase
 from spectral_irt.chain.weights import weighting_named
 from spectral_irt.errors import OptionError, check_option, option
+from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, fit_ordered_adaptive
 from spectral_irt.estimators.base import Tell
 from spectral_irt.estimators.chain_alone import chain_convergence
 from spectral_irt.estimators.checkpointing import Folder
@@ -126,6 +127,7 @@ class SpectralPartialCredit(OrderedEstimator):
         y: object = None,
         *,
         anchors: Anchors | None = None,
+        design: str = FIXED,
         progress: Tell | None = None,
         checkpoint: Folder = None,
     ) -> Self:
@@ -135,7 +137,15 @@ class SpectralPartialCredit(OrderedEstimator):
         ----------
         anchors : mapping from item to thresholds, or OrderedCalibration, optional
             Items that stay where they are known to be; the others are put on their scale.
+        design : "fixed" or "adaptive"
+            "adaptive" where the answers decided what a person was asked next, or when to stop: thresholds then come
+            from marginal maximum likelihood (`MarginalPartialCredit`), and the findings say so.
         """
+        check_option("design", design, DESIGNS)
+        if design == ADAPTIVE:
+            if anchors is not None or checkpoint is not None:
+                raise OptionError("anchors and ", option("checkpoint"), " are for a fixed design; leave them out.")
+            return fit_ordered_adaptive(self, data, progress=progress)
         return self._fitted(data, progress, checkpoint=checkpoint, anchors=anchors)
 
     def _check(self) -> None:

@@ -22,7 +22,9 @@ Hausman (1978), Econometrica 46, 1251-1271. Neyman (1959), on C(alpha) tests.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -135,7 +137,7 @@ def _tested(responses: Responses, difficulty: Floats, people: People, share: flo
     beta = fit.difficulty
     counts = np.sum([part.item_counts for part in parts], axis=0).astype(float)
     levels = np.sum([part.sum(_levels, beta) for part in parts], axis=0) / counts
-    names, W = _directions(beta, levels, np.log(counts))
+    names, W = directions(beta, levels, np.log(counts))
     HW = _conditional_information(parts, beta, W)
     found = marginal_information(parts, beta, fit.populations, with_sigma=True)
     inverse: Any = np.linalg.inv(found.whole())
@@ -143,38 +145,78 @@ def _tested(responses: Responses, difficulty: Floats, people: People, share: flo
     of_populations = np.zeros((2 * len(parts), W.shape[1]))
     of_populations[found.there] = B[len(beta) :]
     r = _contributions(people, beta, fit.populations, W, B[: len(beta)], of_populations)
-    T, V = r.sum(axis=0), r.T @ r
-    K = len(names)
-    statistic = float(T @ np.linalg.solve(V, T))
-    p = float(f_tail(statistic * (n - K) / (K * (n - 1)), K, n - K))
-    information = np.einsum("ik,ik->k", W, HW)
-    difference, se = T / information, np.sqrt(np.diag(V)) / information
-    step = W @ np.linalg.solve(W.T @ HW, T)
-    size, stretch = float(np.sqrt(np.mean(step**2))), 1 + float(beta @ step / (beta @ beta))
-    in_errors = float(np.sqrt(np.mean(step**2 / np.diag(inverse)[: len(beta)]) / share))
-    notable = p < LEVEL and size >= NOTABLE and in_errors >= OF_ERROR
-    compared = f"conditional against marginal difficulties of {len(beta):,} items, {n:,} people"
-    return HausmanTest(
-        statistic=statistic,
-        df=K,
-        p=p,
-        df2=float(n - K),
-        compared=compared,
-        columns={
-            "direction": np.array(names),
-            "difference": difference,
-            "se": se,
-            "z": difference / se,
-            "p": two_sided(difference / se),
-        },
-        frame_kind=responses.frame_kind,
-        findings=(_finding(p, size, stretch, grouped),) if notable else (),
-        size=size,
-        stretch=stretch,
-        in_errors=in_errors,
-        n_people=n,
-        n_items=len(beta),
-    )
+    of_items = np.diag(inverse)[: len(beta)]
+    what = f"conditional against marginal difficulties of {len(beta):,} items, {n:,} people"
+    finding = _finding(grouped)
+    return Compared(names, W, HW, beta, of_items, n, share, what, finding, responses.frame_kind).concluded(r)
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """Two likelihoods compared in some directions W of their parameters; see the top of the module.
+
+    Attributes
+    ----------
+    HW : float array
+        The information of the conditional likelihood in these directions.
+    difficulty, variance : float arrays
+        Of the items, and of their estimates.
+    n : int
+        People.
+    share : float
+        Which share of all answers was compared.
+    finding : function of p, size and stretch
+    to_items : float array, optional
+        What a step of the parameters is for the items, where these have several.
+    """
+
+    names: list[str]
+    W: Floats
+    HW: Floats
+    difficulty: Floats
+    variance: Floats
+    n: int
+    share: float
+    what: str
+    finding: Callable[[float, float, float], Finding]
+    frame_kind: str | None
+    to_items: Floats | None = None
+
+    def concluded(self, r: Floats) -> HausmanTest:
+        """The test, from what every person contributes."""
+        T, V = r.sum(axis=0), r.T @ r
+        K, n, W = len(self.names), self.n, self.W
+        statistic = float(T @ np.linalg.solve(V, T))
+        p = float(f_tail(statistic * (n - K) / (K * (n - 1)), K, n - K))
+        information = np.einsum("ik,ik->k", W, self.HW)
+        difference, se = T / information, np.sqrt(np.diag(V)) / information
+        step = W @ np.linalg.solve(W.T @ self.HW, T)
+        step = step if self.to_items is None else self.to_items @ step
+        beta = self.difficulty - (0.0 if self.to_items is None else self.difficulty.mean())
+        size, stretch = float(np.sqrt(np.mean(step**2))), 1 + float(beta @ step / (beta @ beta))
+        in_errors = float(np.sqrt(np.mean(step**2 / self.variance) / self.share))
+        notable = p < LEVEL and size >= NOTABLE and in_errors >= OF_ERROR
+        return HausmanTest(
+            statistic=statistic,
+            df=K,
+            p=p,
+            df2=float(n - K),
+            compared=self.what,
+            columns={
+                "direction": np.array(self.names),
+                "difference": difference,
+                "se": se,
+                "z": difference / se,
+                "p": two_sided(difference / se),
+            },
+            frame_kind=self.frame_kind,
+            findings=(self.finding(p, size, stretch),) if notable else (),
+            size=size,
+            stretch=stretch,
+            in_errors=in_errors,
+            n_people=n,
+            n_items=len(self.difficulty),
+        )
 
 
 def _sample(responses: Responses, chosen: Ints, groups: Any, seed: int) -> tuple[Ints, People, float]:
@@ -210,7 +252,7 @@ def _levels(block: Block, beta: Floats) -> Floats:
     return block.pattern(len(beta)).T @ np.repeat(mean, 2)
 
 
-def _directions(beta: Floats, levels: Floats, popularity: Floats) -> tuple[list[str], Floats]:
+def directions(beta: Floats, levels: Floats, popularity: Floats) -> tuple[list[str], Floats]:
     """Difficulty, its square and cube, the level of the other items, popularity: each without those before it."""
     z = np.clip((beta - beta.mean()) / max(float(beta.std()), 1e-12), -WIDE, WIDE)
     names, columns = ["difficulty"], [beta - beta.mean()]
@@ -255,21 +297,26 @@ def _contribution(block: Block, beta: Floats, population: Any, W: Floats, B: Flo
     return total - of_population @ own
 
 
-def _finding(p: float, size: float, stretch: float, grouped: bool) -> Finding:
-    wider = f"about {stretch:.1f} times as far apart" if abs(stretch - 1) >= 0.05 else f"{size:.2f} logits off"
-    said = "< 0.001" if p < 0.001 else f"= {p:.3f}"
+def _finding(grouped: bool) -> Callable[[float, float, float], Finding]:
     one = "abilities are not from one normal population, as when forms are for different people"
     population = "abilities in the groups are not normal" if grouped else one
+    where = " (with " + Words("groups=", "--population-by") + " where forms are for different people)"
+    return partial(parted, "Difficulties", population, where)
+
+
+def parted(things: str, population: str, where: str, p: float, size: float, stretch: float) -> Finding:
+    """What to say where the likelihoods disagree; `things` are what they estimate."""
+    wider = f"about {stretch:.1f} times as far apart" if abs(stretch - 1) >= 0.05 else f"{size:.2f} logits off"
+    said = "< 0.001" if p < 0.001 else f"= {p:.3f}"
     return Finding(
         CODE,
         "warning",
-        f"Difficulties given the scores and those of a normal population disagree (p {said}; the former are {wider}). "
+        f"{things} given the scores and those of a normal population disagree (p {said}; the former are {wider}). "
         "Either items were chosen by the answers (adaptive test, routing, stopping rule), and then "
         f"the former are wrong; or {population}, and then the latter are.",
         "If the answers decided what came next, say "
         + option("design", "adaptive")
-        + " (with "
-        + Words("groups=", "--population-by")
-        + " where forms are for different people). If they did not, keep the difficulties given the scores, those of "
-        "the spectral and the conditional estimator.",
+        + where
+        + f". If they did not, keep the {things.lower()} given the scores, those of the spectral and the conditional "
+        "estimator.",
     )

@@ -15,7 +15,7 @@ from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.ordered import OrderedResponses, Steps, ordered_from_codes
 from spectral_irt.simulate.designs import Design, as_count, as_design, check_spread
 from spectral_irt.simulate.drawing import _as_parameters, _streams
-from spectral_irt.simulate.responsive import Responsive
+from spectral_irt.simulate.responsive import NODES, Adaptive, Responsive
 
 MOST_CATEGORIES = 100
 
@@ -71,7 +71,8 @@ def partial_credit(
         The thresholds of each item; by default a normal location (`difficulty_sd`), steps a logit apart around it, and
         a normal deviation of each (`step_sd`). They are shifted with the abilities so that the mean location is zero.
     design, ability, ability_mean, ability_sd, seed, options
-        As for `simulate.rasch`; designs that look at the answers are for right and wrong ones.
+        As for `simulate.rasch`; of the designs that look at the answers "adaptive", whose next item is the one with
+        the largest variance at the ability estimated so far.
 
     Examples
     --------
@@ -79,8 +80,8 @@ def partial_credit(
     [1, 2, 3, 4, 2]
     """
     plan = as_design(design, options)
-    if isinstance(plan, Responsive):
-        raise OptionError("a design that looks at the answers is for right and wrong answers; choose another.")
+    if isinstance(plan, Responsive) and not isinstance(plan, Adaptive):
+        raise OptionError("designs that look at the answers are for right and wrong ones, but for 'adaptive'.")
     n_users = as_count("n_users", n_users)
     for_items, for_ability, for_design, for_answers = _streams(seed)
     if n_items is None:
@@ -100,17 +101,20 @@ def partial_credit(
     if thresholds is not None:
         theta = theta - shift
     cumulated = steps.cumulated(beta)
-    people, shown, answers = [], [], []
+    people: list[Any] = []
+    shown: list[Any] = []
+    answers: list[Any] = []
     start = 0
-    for counts, items in plan.shown(for_design, n_users, n_items):
-        person = np.repeat(np.arange(start, start + len(counts)), counts)
-        p = category_probabilities(theta[person], cumulated[items])
-        draw = for_answers.random(len(items))
-        category = (draw[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
-        people.append(person)
-        shown.append(items)
-        answers.append(np.minimum(category, steps.counts[items]))
-        start += len(counts)
+    if isinstance(plan, Adaptive):
+        given = _adaptive(plan.length, cumulated, theta, for_answers)
+        people, shown, answers = [np.repeat(np.arange(n_users), plan.length)], [given[0]], [given[1]]
+    else:
+        for counts, items in plan.shown(for_design, n_users, n_items):
+            person = np.repeat(np.arange(start, start + len(counts)), counts)
+            people.append(person)
+            shown.append(items)
+            answers.append(_drawn(theta[person], cumulated[items], for_answers))
+            start += len(counts)
     responses = ordered_from_codes(
         np.concatenate(people),
         np.concatenate(shown),
@@ -121,6 +125,35 @@ def partial_credit(
         source=f"simulated data ({plan})",
     )
     return SimulatedOrdered(responses, beta, steps.counts, theta, plan)
+
+
+def _drawn(theta: Floats, cumulated: Floats, rng: np.random.Generator) -> Ints:
+    """A category for each ability and item."""
+    p = category_probabilities(theta, cumulated)
+    category: Ints = (rng.random(len(theta))[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
+    return np.minimum(category, np.isfinite(cumulated).sum(axis=1) - 1)
+
+
+def _adaptive(length: int, cumulated: Floats, theta: Floats, rng: np.random.Generator) -> tuple[Ints, Ints]:
+    """An adaptive test of everybody, with the true thresholds: items and categories, person after person."""
+    p = category_probabilities(np.broadcast_to(NODES, (len(cumulated), len(NODES))), cumulated[:, None, :])
+    k = np.arange(p.shape[2])
+    variance = p @ k**2.0 - (p @ k) ** 2  # items x nodes
+    with np.errstate(divide="ignore"):
+        log = np.log(p)
+    n, person = len(theta), np.arange(len(theta))
+    used = np.zeros((n, len(cumulated)), dtype=bool)
+    posterior = np.tile(-(NODES**2) / 2, (n, 1))
+    items, answers = np.empty((n, length), dtype=np.int64), np.empty((n, length), dtype=np.int64)
+    for step in range(length):
+        weight = np.exp(posterior - posterior.max(axis=1, keepdims=True))
+        near = np.abs(NODES - (weight @ NODES / weight.sum(axis=1))[:, None]).argmin(axis=1)
+        item = np.where(used, -1.0, variance[:, near].T).argmax(axis=1)
+        used[person, item] = True
+        category = _drawn(theta, cumulated[item], rng)
+        posterior += log[item, :, category]
+        items[:, step], answers[:, step] = item, category
+    return items.ravel(), answers.ravel()
 
 
 def rating_scale(

@@ -1,0 +1,244 @@
+"""Do conditional and marginal likelihood of ordered answers agree? `hausman` over thresholds.
+
+With beta all thresholds and x = (beta, log sigma) of a normal population around zero, of which the thresholds are free,
+
+    T = W' sum_l r_l,   r_l = g_l - H [J^-1 u_l]_beta,
+
+with g_l = P(X_l >= k | s_l) - 1{x_l >= k} the score of the conditional likelihood, H its information, u_l the score of
+the marginal likelihood and J its observed information: that of the answers and abilities together, less what is lost
+because abilities are not seen (Louis, 1982). Directions W are those of `hausman` in the location of an item, for all of
+its thresholds alike, and the distances of thresholds from it. But for the answer itself every term depends on the items
+answered and the total score alone, so it is computed once for all people who share these.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spectral_irt.engines import one_blas_thread
+from spectral_irt.errors import DesignError
+from spectral_irt.estimators.marginal_ordered import Quadrature, marginal_thresholds, posterior
+from spectral_irt.estimators.ordered_esf import above
+from spectral_irt.estimators.ordered_likelihood import (
+    OrderedLikelihood,
+    PatternPart,
+    padded,
+    part_given,
+    pattern_parts,
+    step_codes,
+)
+from spectral_irt.estimators.partial_credit import SpectralPartialCredit
+from spectral_irt.inference.hausman import LEAST_PEOPLE, PASSES, STEP, Compared, HausmanTest, directions, parted
+from spectral_irt.model import category_probabilities
+from spectral_irt.ordered_calibration import OrderedCalibration
+from spectral_irt.responses.block import Block, Floats, Ints
+from spectral_irt.responses.ordered import OrderedResponses, Rows, Steps, answered_items
+from spectral_irt.responses.ordered_patterns import Patterns, distinct_rows
+from spectral_irt.responses.step_design import estimable_items
+
+MOST_ITEMS = 100  # with more a sample of them is compared: the information is a matrix over thresholds, node by node
+MOST_RESPONSES = 30_000  # with more a sample of the people
+
+
+def ordered_hausman(calibration: OrderedCalibration, responses: OrderedResponses, *, seed: int = 0) -> HausmanTest:
+    """Test conditional against marginal thresholds.
+
+    Parameters
+    ----------
+    calibration, responses
+        The data that were calibrated, in the order of the calibration's items.
+    seed : int
+        Draws the samples of items (more than 100) and of people (more than 30,000 responses).
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralPartialCredit, simulate
+    >>> answers = simulate.partial_credit(500, 40, categories=3, design="adaptive", length=10, seed=1).responses
+    >>> ordered_hausman(SpectralPartialCredit().fit(answers).calibration_, answers).p < 0.001
+    True
+    """
+    start = np.where(np.repeat(calibration.measured, calibration.steps.counts), calibration.thresholds, np.nan)
+    return compare_ordered(responses, start, seed)
+
+
+def quick_ordered_hausman(responses: OrderedResponses, start: Floats) -> HausmanTest | None:
+    """`compare_ordered` where the data allow it; None otherwise."""
+    try:
+        return compare_ordered(responses, start)
+    except (DesignError, np.linalg.LinAlgError):  # too few people or items, or directions that cannot be told apart
+        return None
+
+
+def rough_hausman(responses: OrderedResponses) -> HausmanTest | None:
+    """`quick_ordered_hausman` from the thresholds of the chain alone."""
+    chain = SpectralPartialCredit(weighting="persons", refine=False, se="none", tol=1e-6, unused="keep")
+    try:
+        return quick_ordered_hausman(responses, chain.fit(responses).thresholds_)
+    except DesignError:  # nothing can be estimated, which other findings tell
+        return None
+
+
+def compare_ordered(responses: OrderedResponses, start: Floats, seed: int = 0) -> HausmanTest:
+    """`ordered_hausman` from any rough thresholds, NaN for items to be left out."""
+    steps = responses.steps
+    chosen = np.flatnonzero(np.logical_and.reduceat(np.isfinite(start), steps.first))
+    rng = np.random.default_rng(seed)
+    if len(chosen) > MOST_ITEMS:
+        chosen = np.sort(rng.choice(chosen, MOST_ITEMS, replace=False))
+    rest: Any = responses if len(chosen) == steps.n_items else responses.take_items(chosen)
+    share = min(1.0, MOST_RESPONSES / max(rest.n_responses, 1))
+    if share < 1:
+        rest = rest.take_users(rng.random(rest.n_users) < share)
+    rest, kept, _ = estimable_items(rest)
+    chosen = chosen[kept]
+    patterns = distinct_rows(rest)
+    n = int(patterns.count[patterns.rows.informative].sum())
+    if n < LEAST_PEOPLE or len(chosen) < 3:
+        raise DesignError(
+            f"{responses.source}: {n:,} people have a total score between the lowest and the highest on the "
+            f"{len(chosen):,} items that can be compared; a test of conditional against marginal likelihood needs "
+            f"{LEAST_PEOPLE} and 3 items."
+        )
+    with one_blas_thread():
+        return _tested(rest, patterns, start[steps.of_items(chosen)], n, share)
+
+
+def _tested(rest: OrderedResponses, patterns: Patterns, start: Floats, n: int, share: float) -> HausmanTest:
+    steps = rest.steps
+    begun = start - float(steps.averaging() @ start)
+    x = marginal_thresholds(rest, begun, STEP, PASSES).x
+    beta, sigma = x[:-1], float(np.exp(x[-1]))
+    names, W = _step_directions(rest, patterns, beta)
+    likelihood = OrderedLikelihood(rest)
+    HW = likelihood.information(beta, exact=likelihood.exact_is_affordable()) @ W
+    inverse: Any = np.linalg.inv(marginal_step_information(patterns, steps, beta, sigma))
+    B = inverse[:, :-1] @ HW
+    r = _contributions(rest, patterns, beta, sigma, W, B)
+    to_items = np.where(np.arange(steps.n_items)[:, None] == steps.item, 1 / steps.counts[:, None], 0.0)
+    variance = np.einsum("is,st,it->i", to_items, inverse[:-1, :-1], to_items)
+    what = f"conditional against marginal thresholds of {steps.n_items:,} items, {n:,} people"
+    population = "abilities are not from one normal population, as when forms are for different people"
+    finding = partial(parted, "Thresholds", population, "")
+    found = Compared(
+        names, W, HW, to_items @ beta, variance, n, share, what, finding, rest.frame_kind, to_items=to_items
+    )
+    return found.concluded(r)
+
+
+def _step_directions(rest: OrderedResponses, patterns: Patterns, beta: Floats) -> tuple[list[str], Floats]:
+    """Those of the items' locations, for all thresholds of an item alike; and the thresholds' distances from them."""
+    steps, rows = rest.steps, patterns.rows
+    location = np.add.reduceat(beta, steps.first) / steps.counts
+    person = np.repeat(np.arange(len(rows.counts)), rows.counts)
+    mean = np.bincount(person, weights=location[rows.items], minlength=len(rows.counts)) / np.maximum(rows.counts, 1)
+    people = patterns.count[person].astype(float)
+    counts = np.bincount(rows.items, weights=people, minlength=steps.n_items)
+    levels = np.bincount(rows.items, weights=people * mean[person], minlength=steps.n_items) / counts
+    names, of_items = directions(location, levels, np.log(counts))
+    W = of_items[steps.item]
+    apart = beta - location[steps.item]
+    if steps.widest > 1 and apart.std() > 0:
+        names, W = [*names, "distance of thresholds"], np.column_stack([W, apart / apart.std()])
+    return names, W
+
+
+def marginal_step_information(patterns: Patterns, steps: Steps, beta: Floats, sigma: float) -> Floats:
+    """The observed information of the marginal likelihood, of all thresholds and of log sigma."""
+    grid = Quadrature.normal()
+    theta = sigma * grid.nodes
+    at = _at_nodes(patterns.rows, steps, beta, theta, grid.log_weight)
+    answered, people = at.answered.toarray(), patterns.count.astype(float)
+    w = at.weight * people[:, None]
+    n = answered.T @ w  # items x nodes
+    size = steps.n_steps
+    same = steps.item[:, None] == steps.item
+    higher = np.maximum(np.arange(size)[:, None], np.arange(size))  # of two thresholds of one item
+    found = np.zeros((size + 1, size + 1))
+    inner = found[:size, :size]
+    for q in range(len(theta)):
+        p = at.above[:, q]
+        pairs = (answered * w[:, q : q + 1]).T @ answered
+        inner += np.where(same, n[steps.item, q][:, None] * (p[higher] - np.outer(p, p)), 0.0)
+        inner -= pairs[np.ix_(steps.item, steps.item)] * np.outer(p, p)
+    expected = (at.weight @ at.above.T) * answered[:, steps.item]
+    inner += (expected * people[:, None]).T @ expected
+    # By log sigma: t = theta (s - E s) of the answers and the ability together, and its derivatives.
+    t = theta * at.away
+    mean = (at.weight * t).sum(axis=1)
+    lost = (((w * t).T @ answered)[:, steps.item] * at.above.T).sum(axis=0) - expected.T @ (people * mean)
+    found[:size, size] = found[size, :size] = -(n[steps.item] * theta * at.slope).sum(axis=1) - lost
+    found[size, size] = np.sum(w * (theta**2 * at.variance - t - t**2)) + float(people @ mean**2)
+    return found
+
+
+class AtNodes(NamedTuple):
+    """The posterior of every row at every node, who answered what, P(X >= k) there, how it rises with ability; and the
+    total scores: observed less expected, and their variance."""
+
+    weight: Floats
+    answered: Any
+    above: Floats
+    slope: Floats
+    away: Floats
+    variance: Floats
+
+
+def _at_nodes(rows: Rows, steps: Steps, beta: Floats, theta: Floats, log_weight: Floats) -> AtNodes:
+    cumulated = steps.cumulated(beta)
+    weight, _, answered = posterior(rows, steps, cumulated, theta, log_weight)
+    p = category_probabilities(np.broadcast_to(theta, (steps.n_items, len(theta))), cumulated[:, None, :])
+    k = np.arange(p.shape[2], dtype=float)
+    mean = p @ k
+    tails, weighted = above(p), above(p * k)
+    passed = tails[steps.item, :, steps.level - 1]
+    slope = weighted[steps.item, :, steps.level - 1] - passed * mean[steps.item]
+    away = rows.scores[:, None] - answered @ mean
+    return AtNodes(weight, answered, passed, slope, away, answered @ (p @ k**2 - mean**2))
+
+
+def _contributions(
+    rest: OrderedResponses, patterns: Patterns, beta: Floats, sigma: float, W: Floats, B: Floats
+) -> Floats:
+    """W' r_l of every person."""
+    steps, rows, grid = rest.steps, patterns.rows, Quadrature.normal()
+    theta = sigma * grid.nodes
+    at = _at_nodes(rows, steps, beta, theta, grid.log_weight)
+    of_item = np.zeros((steps.n_items, len(theta), W.shape[1]))
+    np.add.at(of_item, steps.item, at.above[:, :, None] * B[:-1][:, None, :])
+    total = [(at.weight * (at.answered @ of_item[:, :, k])).sum(axis=1) for k in range(W.shape[1])]
+    slope = (at.weight * theta * at.away).sum(axis=1)
+    found = -np.stack(total, axis=1) - slope[:, None] * B[-1]
+    # The place of a pattern goes through `pattern_parts` in the place of its number of people.
+    parts = rest.engine.hold(pattern_parts(rows, np.arange(len(rows.counts)), steps))
+    codes, expanded = step_codes(steps), np.concatenate([W, np.zeros((1, W.shape[1]))])
+    for places, given in parts.map(_given_score, padded(steps, beta), codes, expanded):
+        found[places] += given
+    ends = ~rows.informative  # whatever they answered, they had no choice
+    signed = np.where(ends[:, None], 0.0, 1.0)
+    observed = rest.thresholds.gather(_observed, steps, _cumulated(steps, W), _cumulated(steps, B[:-1]))
+    of_w, of_b = observed[:, : W.shape[1]], observed[:, W.shape[1] :]
+    return found[patterns.of_person] - signed[patterns.of_person] * of_w + of_b
+
+
+def _given_score(part: PatternPart, cumulated: Floats, codes: Ints, W: Floats) -> tuple[Ints, Floats]:
+    """sum over thresholds of P(X >= k | s) times W, of every pattern."""
+    passed = part_given(part, cumulated).passed()
+    return part.people.astype(np.int64), np.einsum("rik,rikd->rd", passed, W[codes[part.items]])
+
+
+def _cumulated(steps: Steps, W: Floats) -> Floats:
+    """Sums of W over the thresholds up to each category: items x categories x directions."""
+    found = np.zeros((steps.n_items, steps.widest + 1, W.shape[1]))
+    found[steps.item, steps.level] = W
+    return np.cumsum(found, axis=1)
+
+
+def _observed(block: Block, steps: Steps, of_w: Floats, of_b: Floats) -> Floats:
+    """The same of the categories answered, of every person."""
+    indptr, item, category = answered_items(block, steps)
+    person = np.repeat(np.arange(block.n_users), np.diff(indptr))
+    each = np.concatenate([of_w[item, category], of_b[item, category]], axis=1)
+    return np.stack([np.bincount(person, weights=column, minlength=block.n_users) for column in each.T], axis=1)
