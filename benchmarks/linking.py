@@ -24,8 +24,8 @@ import numpy as np
 from measure import table
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Link, link
-from spectral_irt.bank.bank import without_data
 from spectral_irt.bank.evidence import Answers
+from spectral_irt.bank.making import without_data
 from spectral_irt.responses import Responses
 
 OWN = 10  # items that only one form has

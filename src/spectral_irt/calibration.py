@@ -323,7 +323,7 @@ class Calibration:
 
         A bank made with the responses too (`study.to_bank()`) also knows what updating it needs.
         """
-        from spectral_irt.bank.bank import without_data
+        from spectral_irt.bank.making import without_data
 
         return without_data(self).save(folder)
 

@@ -366,7 +366,7 @@ class Analysis(ScoreTables, OfItems):
         salt : bytes or path, optional
             A secret by which the bank knows people again; see `bank.bank.to_bank`.
         """
-        from spectral_irt.bank.bank import to_bank
+        from spectral_irt.bank.making import to_bank
 
         return to_bank(self.calibration, self.responses, salt)
 

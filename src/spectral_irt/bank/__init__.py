@@ -1,9 +1,10 @@
 """A calibration kept: saved, anchored to, linked, rescaled, updated, exported."""
 
 from spectral_irt.bank.anchoring import AnchoredRasch, anchored_fit
-from spectral_irt.bank.bank import Bank, DataSet, to_bank
+from spectral_irt.bank.bank import Bank, DataSet
 from spectral_irt.bank.equating import Equating, equate
 from spectral_irt.bank.linking import Link, link
+from spectral_irt.bank.making import to_bank
 from spectral_irt.bank.updating import update
 
 __all__ = [

@@ -10,17 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.bank.evidence import Answers, Evidence, matrix_is_affordable
-from spectral_irt.bank.linked_groups import groups_of, is_measured, on_scale
-from spectral_irt.bank.naming import in_words_of, same_labels
-from spectral_irt.bank.people import NO_RECOGNITION, Hashes, Salt, digest_of, nobody
+from spectral_irt.bank.linked_groups import is_measured
+from spectral_irt.bank.naming import in_words_of
+from spectral_irt.bank.people import Hashes, Salt, digest_of, nobody
 from spectral_irt.bank.reference_population import Population
 from spectral_irt.calibration import LOGITS, Z95, Calibration, Provenance, Scale
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.responses import Finding, Responses, as_responses
+from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import make_table
@@ -213,19 +212,21 @@ class Bank:
     @property
     def calibration(self) -> Calibration:
         """The calibration that the bank keeps; with responses it makes an `Analysis`."""
-        return Calibration(
-            labels=self.items,
-            thresholds=self.difficulty,
-            threshold_se=self.se,
-            status=self.status,
-            n=self.n,
-            score=self.n_right,
-            item_information=self.information,
-            scale=self.scale,
-            findings=self.findings,
-            provenance=Provenance(estimator=self.estimator, settings=self.settings, version=self.version),
-            further={"anchored": self.anchored} if self.anchored.any() else {},
-        )
+        return Calibration(thresholds=self.difficulty, threshold_se=self.se, **self._of_items())
+
+    def _of_items(self) -> dict[str, Any]:
+        """What a calibration says of items and of itself, whatever their answers are."""
+        return {
+            "labels": self.items,
+            "status": self.status,
+            "n": self.n,
+            "score": self.n_right,
+            "item_information": self.information,
+            "scale": self.scale,
+            "findings": self.findings,
+            "provenance": Provenance(estimator=self.estimator, settings=self.settings, version=self.version),
+            "further": {"anchored": self.anchored} if self.anchored.any() else {},
+        }
 
     def in_my_words(self, responses: Responses) -> Responses:
         """The responses with items called as in this bank, where labels differ by their type alone (1 and "1")."""
@@ -267,6 +268,8 @@ class Bank:
     @classmethod
     def from_fit(cls, fit: Calibration | RaschEstimator, responses: Any, salt: Any = None) -> Bank:
         """The bank of a fitted estimator; see `to_bank`."""
+        from spectral_irt.bank.making import to_bank
+
         return to_bank(fit, responses, salt)
 
     def rescale(
@@ -343,83 +346,6 @@ class Bank:
         return link(self, other, method)
 
 
-def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any = None) -> Bank:
-    """The bank of this calibration.
-
-    Parameters
-    ----------
-    calibration : Calibration, or fitted estimator
-    responses : Responses, array or dataframe
-        What it was fitted to.
-    salt : bytes or path, optional
-        A secret of yours, or a file with one (made if it does not exist): with it updates recognize people who come
-        again. Without it, the default, the bank keeps nothing about single people. The salt itself is never kept.
-    """
-    made = calibration_of(calibration)
-    if isinstance(made, OrderedCalibration):
-        from spectral_irt.bank.ordered_bank import ordered_to_bank
-
-        return ordered_to_bank(made, responses, salt)
-    secret = Salt.of(salt)
-    answers = as_responses(responses, threshold=made.provenance.settings.get("threshold"))
-    _check_same(made, answers)
-    alone = without_data(made)
-    landed = made.prior is not None and made.prior.kind == "neighbors"
-    known = evidence_of(answers, alone, pulled=landed)
-    measured = made.known & is_measured(made.status)
-    group = np.zeros(answers.n_items, dtype=np.int64)
-    if not on_scale(made.status)[measured].all():
-        group = groups_of(answers, np.where(measured & on_scale(made.status), 0, -1), measured)
-    population = None
-    if not group[measured].any():  # on scales that nothing links there is no common population
-        population = Population.of(answers, np.where(measured, made.difficulty, np.nan))
-    if secret is not None:
-        secret = secret.keep()
-    silent = secret is None and NO_RECOGNITION not in made.findings
-    return replace(
-        alone,
-        group=group,
-        level=known.levels,
-        pull=known.gradient,
-        data=(DataSet.of(answers, "fit", secret),),
-        findings=(*made.findings, NO_RECOGNITION) if silent else made.findings,
-        matrix=known.information if known.information.ndim == 2 else None,
-        population=population,
-        users=secret.fingerprints(answers) if secret else nobody(),
-        salt_check=secret.check if secret else "",
-    )
-
-
-def without_data(made: Calibration) -> Bank:
-    """The bank of a calibration alone: updating it goes by what is known of each item, and there is no population."""
-    if isinstance(made, OrderedCalibration):
-        from spectral_irt.bank.ordered_bank import ordered_without_data
-
-        return ordered_without_data(made)
-    prior = made.prior
-    pull = np.zeros(made.n_items)
-    if prior is not None and prior.kind == "virtual item":
-        pull[made.known] = prior.alpha * (made.difficulty[made.known] - prior.mean)
-    return Bank(
-        items=made.labels,
-        difficulty=made.difficulty,
-        se=np.where(made.anchored, made.further.get("anchor_se", np.nan), made.se),
-        status=made.status,
-        n=made.n,
-        n_right=made.score,
-        information=np.where(made.known, np.nan_to_num(made.item_information), 0.0),
-        anchored=made.anchored,
-        group=np.zeros(made.n_items, dtype=np.int64),
-        estimator=made.provenance.estimator,
-        settings=made.provenance.settings,
-        scale=made.scale,
-        findings=made.findings,
-        pull=pull,
-        prior_precision=0.0 if prior is None else prior.alpha,
-        version=made.provenance.version,
-    )
-
-
 def calibration_of(given: Any) -> Calibration:
     """The calibration itself, or that of a bank or a fitted estimator."""
     if isinstance(given, RaschEstimator):
@@ -440,35 +366,3 @@ def right_or_wrong(made: Calibration, what: str) -> Calibration:
             f"{what} so far only for items that are right or wrong; {listed(several)} {verb} several thresholds."
         )
     return made
-
-
-def evidence_of(responses: Responses, bank: Bank, *, pulled: bool) -> Evidence:
-    """What these answers, all that the bank has seen, say near its difficulties; nothing of items without one.
-
-    `pulled`: a prior holds the difficulties against the likelihood, so that the score is what the prior pulls with.
-    """
-    known = bank.known
-    rest = responses if known.all() else responses.take_items(known)
-    found = Answers.at(rest, bank.difficulty[known])
-    met = found @ bank.difficulty[known]
-    level, pull = bank.level.copy(), bank.pull.copy()
-    told = found.diagonal > 0
-    level[known] = bank.difficulty[known] - np.divide(met, found.diagonal, out=np.zeros(len(met)), where=told)
-    if pulled:
-        pull[known] = found.score
-        pull[bank.anchored] = 0
-    information = bank.information
-    if matrix_is_affordable(responses):
-        information = np.zeros((len(known), len(known)))
-        information[np.ix_(known, known)] = found.matrix()
-    return Evidence(bank.difficulty, information, pull, level, bank.information)
-
-
-def _check_same(made: Calibration, responses: Responses) -> None:
-    if same_labels(made.labels, responses.items) and np.array_equal(made.n, responses.item_counts):
-        return
-    raise BankError(
-        f"{responses.source}: these are not the responses that the calibration was fitted to "
-        f"({responses.n_items:,} items: {listed(responses.items)}; the calibration has {made.n_items:,}: "
-        f"{listed(made.labels)}). Give to_bank the same responses as fit."
-    )

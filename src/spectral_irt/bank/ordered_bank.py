@@ -6,22 +6,14 @@ likelihood there. New answers add their likelihood (`ordered_updating.py`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from spectral_irt.bank.bank import Bank, DataSet
-from spectral_irt.bank.evidence import MATRIX_ITEMS
-from spectral_irt.bank.linked_groups import is_measured
-from spectral_irt.bank.naming import same_labels
-from spectral_irt.bank.people import NO_RECOGNITION, Salt, nobody
-from spectral_irt.bank.reference_population import Population
-from spectral_irt.calibration import Provenance
+from spectral_irt.bank.bank import Bank
 from spectral_irt.errors import BankError, listed, option
-from spectral_irt.estimators.ordered_base import as_ordered
-from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood
 from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses.block import Floats, Ints
@@ -90,100 +82,14 @@ class OrderedBank(Bank):
     def calibration(self) -> OrderedCalibration:
         """The calibration that the bank keeps; with responses it makes an `OrderedAnalysis`."""
         return OrderedCalibration(
-            labels=self.items,
             thresholds=self.thresholds,
             threshold_se=self.threshold_se,
             location_se=self.se,
             n_thresholds=self.steps.counts,
             category_n=self.category_n,
             codes=self.codes,
-            status=self.status,
-            n=self.n,
-            score=self.n_right,
-            item_information=self.information,
-            scale=self.scale,
-            findings=self.findings,
-            provenance=Provenance(estimator=self.estimator, settings=self.settings, version=self.version),
-            further={"anchored": self.anchored} if self.anchored.any() else {},
+            **self._of_items(),
         )
-
-
-def ordered_without_data(made: OrderedCalibration) -> OrderedBank:
-    """The bank of a calibration alone: updating it goes by the standard errors of its thresholds."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        told = np.nan_to_num(1 / made.threshold_se**2, posinf=0.0)
-    return OrderedBank(
-        items=made.labels,
-        difficulty=made.difficulty,
-        se=made.se,
-        status=made.status,
-        n=made.n,
-        n_right=made.score,
-        information=np.where(made.known, np.nan_to_num(made.item_information), 0.0),
-        anchored=made.anchored,
-        group=np.zeros(made.n_items, dtype=np.int64),
-        estimator=made.provenance.estimator,
-        settings=plain_settings(made.provenance.settings),
-        scale=made.scale,
-        findings=made.findings,
-        version=made.provenance.version,
-        thresholds=made.thresholds,
-        threshold_se=made.threshold_se,
-        n_thresholds=made.steps.counts,
-        category_n=made.category_n,
-        codes=made.codes,
-        step_information=told,
-    )
-
-
-def plain_settings(settings: Any) -> dict[str, Any]:
-    """Settings that a manifest can hold; the groups of a rating scale, which may be any labels, are left out."""
-    return {name: value for name, value in settings.items() if value is None or isinstance(value, str | int | float)}
-
-
-def ordered_to_bank(made: OrderedCalibration, responses: Any, salt: Any = None) -> OrderedBank:
-    """The bank of this calibration and of what the answers that it was fitted to tell; see `to_bank`."""
-    secret = Salt.of(salt)
-    answers = as_ordered(responses, "keep")
-    if not (same_labels(made.labels, answers.items) and np.array_equal(made.n, answers.item_counts)):
-        raise BankError(
-            f"{answers.source}: these are not the responses that the calibration was fitted to "
-            f"({answers.n_items:,} items: {listed(answers.items)}; the calibration has {made.n_items:,}: "
-            f"{listed(made.labels)}). Give to_bank the same responses as fit."
-        )
-    alone = ordered_without_data(made)
-    matrix = None
-    if made.steps.n_steps <= MATRIX_ITEMS:
-        matrix = step_information(answers, made.thresholds)
-        alone = replace(alone, step_information=np.diag(matrix).copy())
-    measured = made.known & is_measured(made.status)
-    place = made.thresholds.copy()
-    place[~measured[made.steps.item]] = np.nan
-    if secret is not None:
-        secret = secret.keep()
-    silent = secret is None and NO_RECOGNITION not in made.findings
-    return replace(
-        alone,
-        data=(DataSet.of(answers, "fit", secret),),
-        findings=(*made.findings, NO_RECOGNITION) if silent else made.findings,
-        population=Population.of(answers, place),
-        users=secret.fingerprints(answers) if secret else nobody(),
-        salt_check=secret.check if secret else "",
-        step_matrix=matrix,
-    )
-
-
-def step_information(responses: OrderedResponses, thresholds: Floats) -> Floats:
-    """Information of these answers on all thresholds, zero for items without an estimate."""
-    steps = responses.steps
-    full = np.zeros((steps.n_steps, steps.n_steps))
-    known = np.isfinite(steps.mean(thresholds))
-    rest = responses if known.all() else responses.take_items(known)
-    if rest.mixed.any():
-        place = steps.of_items(np.flatnonzero(known))
-        likelihood = OrderedLikelihood(rest)
-        full[np.ix_(place, place)] = likelihood.information(thresholds[place], exact=likelihood.exact_is_affordable())
-    return full
 
 
 def refuse_ordered(bank: Bank, responses: Any) -> None:
