@@ -16,7 +16,8 @@ The model is passes x 12 bytes a response / the speed of the plain read. Memory 
 give back (RssAnon): mapped files, which the system drops when somebody needs the memory, do not count. 1,000 M need
 4 GB of disk in the scratch folder, 25 GB where temporary files go, and about three quarters of an hour.
 
-With `--engines`, Dask with 1, 2 and 4 workers and DuckDB follow, by `cluster.py` and `in_database.py` beside this file.
+With `--engines`, a second table has Dask with 1, 2 and 4 workers and DuckDB beside this process, on the same Parquet
+files (not for 1,000 M): see `engines.py`.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ from typing import Any
 
 import numpy as np
 
+import engines
 from measure import table
 
 ITEMS, ANSWERS = 13_169, 121
@@ -188,8 +190,8 @@ def _anonymous(process: int) -> int:
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith("RssAnon"))
 
 
-def measure(name: str, scratch: Path) -> list[list[object]]:
-    """Rows of the table: two threads, and one."""
+def measure(name: str, scratch: Path, others: list[list[object]] | None) -> list[list[object]]:
+    """Rows of the table: two threads, and one; rows of the table of engines are added to the `others`."""
     memory, packed = MEMORY.get(name, "2GB"), scratch / "answers.packed"
     mine = [sys.executable, __file__]
     made, _, said = watched([*mine, "--write", name, str(scratch)])
@@ -197,12 +199,14 @@ def measure(name: str, scratch: Path) -> list[list[object]]:
     n = drawn["responses"]
     shards = [str(path) for path in sorted(scratch.glob("*.parquet"))]
     rows: list[list[object]] = []
+    bandwidth: dict[int, float] = {}
     for threads in (2, 1):
         found, peak = {}, 0
         for one in STEPS:
             _, most, said = watched([*mine, "--step", one, str(packed), str(threads), memory, str(scratch)])
             found |= json.loads(said.splitlines()[-1])
             peak = max(peak, most)
+        bandwidth[threads] = found["bandwidth"]
         model = found["passes"] * TOUCHED * n / found["bandwidth"]
         row: list[object] = [name, threads, found["bandwidth"] / 1e9, 1e3 * found["pass"], found["fit"], model]
         row += [1e9 * found["fit"] / n, f"{peak / 1e6:,.0f}"]
@@ -215,6 +219,9 @@ def measure(name: str, scratch: Path) -> list[list[object]]:
         else:
             row += ["", "", "", ""]
         rows.append(row)
+    for kind in engines.KINDS if others is not None and shards else ():
+        _, _, said = watched(engines.command(kind, scratch))
+        others.append(engines.row(kind, name, n, scratch, said, bandwidth))
     print(f"{name}: {n:,} responses drawn in {made:.0f} s, {drawn['bytes'] / 1e6:,.0f} MB packed", file=sys.stderr)
     return rows
 
@@ -234,17 +241,17 @@ def main() -> None:
     under = arguments[arguments.index("--scratch") + 1] if "--scratch" in arguments else None
     print(f"about {sum(MINUTES[name] for name in names)} minutes on two idle cores", file=sys.stderr)
     rows: list[list[object]] = []
+    others: list[list[object]] | None = [] if "--engines" in arguments else None
     for name in names:
         scratch = Path(tempfile.mkdtemp(prefix="limits-", dir=under or "/var/tmp"))
         try:
-            rows += measure(name, scratch)
+            rows += measure(name, scratch, others)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
     head = ["responses", "threads", "read GB/s", "pass ms", "fit s", "model s", "fit ns/resp.", "MB"]
     print(table([*head, "difficulties s", "MB", "everything s", "MB"], rows))
-    for script in ("cluster.py", "in_database.py") if "--engines" in arguments else ():
-        print(f"\n{script}", flush=True)
-        subprocess.run([sys.executable, str(Path(__file__).with_name(script))], check=True)
+    if others:
+        print(f"\n{table(engines.HEAD, others)}")
 
 
 if __name__ == "__main__":

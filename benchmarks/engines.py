@@ -1,0 +1,111 @@
+"""The same Parquet files on every engine: this process, Dask with 1, 2 and 4 workers, and DuckDB.
+
+    python benchmarks/limits.py --only "1 M" --engines
+
+`limits.py` draws the files and measures how fast they can be read; then every engine runs in a process of its own:
+
+    read    from Parquet to where the passes are: this process, the workers, a table of DuckDB
+    fit     difficulties and standard errors. DuckDB has the chain alone, which this process does too, to compare
+    CPU     seconds of processors that the fit took, those of the workers too
+    calls   what is asked of the workers during the fit; each waits for the slowest of them and for the scheduler
+    model   of the fit: passes x 12 bytes a response / the speed of a plain read with as many threads as work at once,
+            and calls x the time of one over hardly anybody. That is the least it can take: it has no arithmetic in it
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import spectral_irt as si
+
+CHAIN = " (chain)"
+KINDS = ("this process", "Dask 1", "Dask 2", "Dask 4", "this process" + CHAIN, "DuckDB" + CHAIN)
+HEAD = ["responses", "engine", "read s", "fit s", "CPU s", "passes", "calls", "model s", "differ by"]
+TOUCHED = 12  # bytes of a response in a pass: the item and a factor
+THREADS = 2  # of this process and of DuckDB; workers have one each
+
+
+def command(kind: str, folder: Path) -> list[str]:
+    return [sys.executable, __file__, kind, str(folder)]
+
+
+def row(kind: str, name: str, n: int, folder: Path, said: str, bandwidth: dict[int, float]) -> list[object]:
+    """What a run said, beside the model, and how far its difficulties are from those of this process."""
+    found = json.loads(said.splitlines()[-1])
+    at_once = int(kind[5:]) if kind.startswith("Dask") else THREADS
+    speed = bandwidth[min(at_once, max(bandwidth))]
+    calls = found.get("calls", "")
+    model = found["passes"] * TOUCHED * n / speed + (calls or 0) * found.get("latency", 0.0)
+    here = np.load(folder / f"{'this process' + (CHAIN if kind.endswith(CHAIN) else '')}.npy")
+    differ = float(np.nanmax(np.abs(np.load(folder / f"{kind}.npy") - here)))
+    alone = kind.startswith("this process")
+    said_differ = "" if alone else f"{differ:.0e}"
+    return [name, kind, *(found[one] for one in ("read", "fit", "cpu", "passes")), calls, model, said_differ]
+
+
+# ------------------------------------------------------------------------------------ one run, in its process
+
+
+def run(kind: str, folder: Path) -> None:
+    files = [str(path) for path in sorted(folder.glob("*.parquet"))]
+    if kind.startswith("DuckDB"):
+        found, fit = in_duckdb(files, folder / "answers.duckdb")
+    else:
+        found, fit = here_or_on_workers(files, kind)
+    found["passes"] = fit.n_iter_
+    order = np.argsort(fit.item_labels_.astype(np.int64))
+    np.save(folder / f"{kind}.npy", fit.difficulty_[order])
+    print(json.dumps(found))
+
+
+def here_or_on_workers(files: list[str], kind: str) -> tuple[dict[str, float], Any]:
+    from cluster import latency, passes_counted
+    from spectral_irt.engines import LocalEngine
+    from spectral_irt.engines.dask import DaskEngine, connect
+
+    found: dict[str, float] = {}
+    client = connect(f"local:{kind[5:]}") if kind.startswith("Dask") else None
+    try:
+        if client is not None:
+            found["latency"] = latency(client)
+        start = time.perf_counter()
+        responses = si.read(files, client=client) if client is not None else si.read(files).using(LocalEngine(THREADS))
+        found["read"] = time.perf_counter() - start
+        calls, used = passes_counted(DaskEngine), processors(client)
+        alone: dict[str, Any] = {"refine": False, "se": "one-pass"} if kind.endswith(CHAIN) else {}
+        fit = si.SpectralRasch(**alone).fit(responses)
+        found["fit"] = time.perf_counter() - start - found["read"]
+        found["cpu"] = processors(client) - used
+        if client is not None:
+            found["calls"] = len(calls)
+    finally:
+        if client is not None:
+            client.close()
+    return found, fit
+
+
+def in_duckdb(files: list[str], file: Path) -> tuple[dict[str, float], Any]:
+    import duckdb
+
+    start = time.perf_counter()
+    with duckdb.connect(str(file)) as connection:
+        connection.execute(f"SET threads = {THREADS}")
+        connection.execute("CREATE TABLE answers AS SELECT * FROM read_parquet(?)", [files])
+    read, used = time.perf_counter() - start, time.process_time()
+    fit = si.fit_in_database(f"duckdb:{file}", "answers", threads=THREADS)
+    return {"read": read, "fit": time.perf_counter() - start - read, "cpu": time.process_time() - used}, fit
+
+
+def processors(engine: Any) -> float:
+    """Seconds of processors so far: of this process, and of the workers of a cluster."""
+    return time.process_time() + (0.0 if engine is None else sum(engine.client.run(time.process_time).values()))
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], Path(sys.argv[2]))
