@@ -50,7 +50,7 @@ def test_the_same_files_as_a_fit(lsat: str, tmp_path: Path, capsys: pytest.Captu
         (["--table", "the answers", "--persons"], "--persons: the database gives difficulties and standard errors"),
         (["--table", "the answers", "--model", "pcm"], "--model: the database gives"),
         (["--table", "the answers", "--estimator", "cml", "--refine"], "--estimator, --refine: the database gives"),
-        (["--table", "answers"], "it could not read table 'answers'"),
+        (["--table", "answers"], "there is no table or view 'answers' that we may see; it has 'the answers'"),
         ([], "--table and --in-database go together"),
         (["answers.csv", "--table", "the answers"], "no file is read; leave out 'answers.csv'"),
     ],

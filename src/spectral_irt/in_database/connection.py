@@ -116,6 +116,15 @@ def first_line(error: Exception) -> str:
 # ------------------------------------------------------------------------------------------------ DuckDB
 
 
+def is_duckdb(path: Path) -> bool:
+    """Whether a file has DuckDB's mark, or may have one that we are not allowed to see."""
+    try:
+        with path.open("rb") as file:
+            return file.read(12)[8:] == b"DUCK"
+    except OSError:
+        return True
+
+
 class DuckDB(Connection):
     """A file of DuckDB, opened for reading only; or a connection of somebody else's, beside which we work."""
 
@@ -131,6 +140,11 @@ class DuckDB(Connection):
             return
         if not Path(database).is_file():
             raise DatabaseError(f"{where}: there is no such file.")
+        if not is_duckdb(Path(database)):
+            raise DatabaseError(
+                f"{where} is not a file of DuckDB. Name one; files of answers are read by themselves, without "
+                "a database."
+            )
         self.spill = tempfile.mkdtemp(prefix="spectral-irt-")  # beside a file that we may only read is no room
         settings: dict[str, Any] = {"temp_directory": self.spill} | ({"threads": threads} if threads else {})
         try:
@@ -193,7 +207,7 @@ class Postgres(Connection):
             self.connection = adbc.connect(uri)
             self.cursor = self.connection.cursor()
         except Exception as error:
-            said = printable(" ".join(str(error).replace("IO: [libpq] ", "").split())).rstrip(". ")
+            said = first_line(error).removeprefix("IO: [libpq] ").removeprefix("Failed to connect: ")
             raise DatabaseError(
                 f"{where}: cannot connect: {said}. Check host, port, database and user, and that the server runs."
             ) from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -86,14 +87,14 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
     kind = _kind(types[names["response"]])
     if kind not in ("truth", "whole number", "number"):
         raise ReadError(
-            f"{source}: column {names['response']!r} is of type {types[names['response']]}; right and wrong are a "
-            "column of numbers (1 and 0) or of true and false. Make a view that has one: "
+            f"{source}: column {names['response']!r} is of type {_said(types[names['response']])}; right and wrong are "
+            "a column of numbers (1 and 0) or of true and false. Make a view that has one: "
             "SELECT ..., CASE WHEN ... THEN 1 ELSE 0 END AS response."
         )
     if _kind(types[names["item"]]) not in ("text", "whole number"):
         raise ReadError(
-            f"{source}: column {names['item']!r} is of type {types[names['item']]}; items are named by text or by "
-            "whole numbers."
+            f"{source}: column {names['item']!r} is of type {_said(types[names['item']])}; items are named by text or "
+            "by whole numbers."
         )
     return Given(source, named, names, sql.as_number(column) if kind == "truth" else column)
 
@@ -109,10 +110,23 @@ def _first_that_exists(connection: Connection, table: str) -> tuple[exp.Expressi
         try:
             return named, connection.types(sql.written(sql.HEAD, connection.dialect, table=named))
         except DatabaseError as error:
-            if last or "exist" not in str(error):
+            if "exist" not in str(error):
                 raise
             connection.recover()
+            if last:
+                raise _missing(connection, table) from error
     raise AssertionError
+
+
+def _missing(connection: Connection, table: str) -> DatabaseError:
+    there = connection.fetch(sql.written(sql.TABLES, connection.dialect))["table_name"].tolist()
+    has = f"it has {listed(dict.fromkeys(there))}" if there else "it has none at all"
+    return DatabaseError(f"{connection.where}: there is no table or view {table!r} that we may see; {has}.")
+
+
+def _said(arrow: Any) -> str:
+    """A type without its bits and units: "date", not "date32[day]"."""
+    return re.sub(r"\d*(\[.*)?$", "", str(arrow)) or str(arrow)
 
 
 def _kind(arrow: Any) -> str:

@@ -212,6 +212,11 @@ FROM each_answer AS i JOIN each_answer AS j USING (person) GROUP BY i.item, j.it
 
 DROP = "DROP TABLE :dropped"
 HEAD = "SELECT * FROM :table LIMIT 0"
+TABLES = """
+SELECT table_name FROM information_schema.tables
+WHERE NOT table_schema IN ('information_schema', 'pg_catalog')
+ORDER BY table_name
+"""
 
 
 def written(query: str, dialect: str, **names: exp.Expression | int) -> str:

@@ -69,7 +69,7 @@ def test_a_server_that_goes_away(postgres: str) -> None:
 
 
 def test_what_is_not_there(postgres: str) -> None:
-    with pytest.raises(DatabaseError, match="could not read table 'nowhere': relation"):
+    with pytest.raises(DatabaseError, match="there is no table or view 'nowhere' that we may see; it has "):
         fit_in_database(postgres, "nowhere")
     in_postgres(postgres, drawn(60, 5, 1, 1), "of_texts")
     ask_postgres(postgres, "CREATE OR REPLACE VIEW texts AS SELECT person, item, 'yes' AS response FROM of_texts")
