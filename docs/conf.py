@@ -52,6 +52,19 @@ html_theme_options = {
 }
 
 
+PARTS = {
+    "tutorials": "Tutorials",
+    "how-to": "How to",
+    "explanation": "Explanation",
+    "reference": "Reference",
+    "": "More",
+}
+USE = """On the command line: `spectral-irt fit answers.csv -o results` (CSV, Excel, SPSS, Stata, Parquet, Arrow, JSON
+lines; wide or long; right and wrong, or ordered categories); `spectral-irt --help` lists the commands. In Python:
+`study = si.SpectralRasch().fit(answers).analyse(answers)`, then `study.persons()`, `study.item_fit()`,
+`study.report("report.html")`. Larger difficulty is harder, in logits, mean zero. Errors: one line, exit code 2."""
+
+
 class Help(SphinxDirective):
     """```{help} fit```: what `spectral-irt fit --help` prints."""
 
@@ -62,7 +75,7 @@ class Help(SphinxDirective):
 
         from spectral_irt.cli.main import main
 
-        os.environ["COLUMNS"] = "96"
+        os.environ["COLUMNS"] = "88"
         out = io.StringIO()
         with redirect_stdout(out):
             code = main([self.arguments[0], "--help"])
@@ -72,23 +85,26 @@ class Help(SphinxDirective):
 
 
 def write_llms_txt(app: Any, failed: Exception | None) -> None:
-    """An index for language models: every page with its first sentence."""
+    """An index for language models: every page with its first sentence, under the part of the site that it is in."""
     if failed is not None or app.builder.name != "html":
         return
-    lines = [
-        "# spectral-irt",
-        "",
-        "> Item response theory by a spectral method: from files of answers to a report.",
-        "",
-    ]
-    for name in sorted(app.env.found_docs):
-        if "generated/" in name:
-            continue
-        text = Path(app.env.doc2path(name)).read_text(encoding="utf-8")
-        first = next((part for part in text.split("\n\n")[1:] if re.match(r"\w", part)), "")
-        sentence = re.split(r"(?<=[.:])\s", re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", " ".join(first.split())))[0]
-        lines.append(f"- [{app.env.titles[name].astext()}]({name}.html): {sentence}")
+    lines = ["# spectral-irt", "", f"> {first_sentence(app, 'index')}", "", USE]
+    pages = [name for name in sorted(app.env.found_docs) if "generated/" not in name and name != "index"]
+    for folder, part in PARTS.items():
+        lines += ["", f"## {part}", ""]
+        for name in (page for page in pages if page.rpartition("/")[0] == folder and not page.endswith("/index")):
+            said = first_sentence(app, name)
+            lines.append(f"- [{app.env.titles[name].astext()}]({name}.html){f': {said}' if said else ''}")
     Path(app.outdir, "llms.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def first_sentence(app: Any, name: str) -> str:
+    """What a page says first, without code, comments, lists and links."""
+    text = Path(app.env.doc2path(name)).read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```$|<!--.*?-->|^# .*?$", "", text, flags=re.MULTILINE | re.DOTALL)
+    first = next((part for part in re.split(r"\n\n+", prose) if re.match(r"\w", part)), "")
+    plain = re.sub(r"\[([^]]+)\]\([^)]*\)", r"\1", " ".join(first.split()))
+    return re.split(r"(?<=[.:])\s", plain)[0].rstrip(":")
 
 
 def setup(app: Any) -> None:

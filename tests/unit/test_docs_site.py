@@ -46,6 +46,26 @@ def test_every_command_is_on_the_page_of_commands() -> None:
     assert re.findall(r"^```\{help\} (.*)$", page, re.MULTILINE) == list(get_command(app).commands)  # type: ignore[attr-defined]
 
 
+def test_every_option_of_every_command_is_on_the_page_of_commands(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page shows what `--help` prints, at the width that `docs/conf.py` has; no option may be missing there."""
+    from typer.main import get_command
+
+    from spectral_irt.cli.main import app, main
+
+    width = re.search(r'"COLUMNS"\] = "(\d+)"', (DOCS / "conf.py").read_text(encoding="utf-8"))
+    assert width is not None
+    monkeypatch.setenv("COLUMNS", width[1])
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        assert main([name, "--help"]) == 0
+        shown = capsys.readouterr().out
+        said = set(re.findall(r"(?<![\w-])--?[a-z][\w-]*", shown))
+        options = {flag for one in command.params for flag in (*one.opts, *one.secondary_opts) if flag.startswith("-")}
+        assert options <= said, (name, options - said)
+        assert max(map(len, shown.splitlines())) <= int(width[1]), name
+
+
 @pytest.mark.slow
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     pytest.importorskip("sphinx")
