@@ -431,3 +431,19 @@ def test_abilities_of_many_on_few_forms_come_from_tables(monkeypatch: pytest.Mon
         np.testing.assert_allclose(found.ability, expected.ability, atol=1e-6)
         np.testing.assert_allclose(found.se, expected.se, rtol=1e-6)
         assert found.score.tolist() == expected.score.tolist()
+
+
+@pytest.mark.parametrize("method", ["wle", "ml", "eap"])
+@pytest.mark.parametrize("people", [40, 800])  # few answers, and so many that both likelihoods are solved together
+def test_the_same_score_on_all_items_is_the_same_ability_to_the_last_bit(method, people):
+    data = simulate.rasch(people, 200, ability=np.linspace(-1, 1, people), seed=3)
+    found = abilities(data.responses, data.difficulty, method)
+    for score in np.unique(found.score):
+        mine = found.score == score
+        assert len(np.unique(found.ability[mine])) == len(np.unique(found.se[mine])) == 1
+    scores, first = np.unique(found.score, return_index=True)
+    assert len(scores) < people  # some share theirs
+    assert np.all(np.diff(found.ability[first]) > 0)
+    prior = {"prior_mean": found.prior_mean, "prior_sd": found.prior_sd} if method == "eap" else {}
+    alone = abilities(data.responses.take_users(first[:3]), data.difficulty, method, **prior)
+    np.testing.assert_allclose(alone.ability, found.ability[first[:3]], rtol=1e-9)

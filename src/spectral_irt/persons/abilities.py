@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -154,34 +155,51 @@ def answers_with_difficulty(block: Block, beta: Floats) -> Block:
     return block.keep_items(np.where(known, np.arange(len(beta)), -1).astype(np.int32))
 
 
+def one_for_each_score(block: Block, beta: Floats) -> tuple[Block, Any]:
+    """Where everybody answered all items: somebody for each score, and where in them everybody is.
+
+    Ability depends on nothing else, and so people of the same score have the same one to the last bit.
+    """
+    known = np.flatnonzero(np.isfinite(beta)).astype(np.int32)
+    if not block.n_users or not np.all(block.counts == len(known)):
+        return block, slice(None)
+    scores, who = np.unique(block.scores, return_inverse=True)
+    indptr = np.arange(len(scores) + 1) * len(known)
+    return Block(indptr=indptr, split=indptr[:-1] + scores, items=np.tile(known, len(scores))), who
+
+
 def _likelihood(block: Block, beta: Floats, warm: bool) -> tuple[Floats, Floats, Ints, Ints]:
     block = answers_with_difficulty(block, beta)
-    ability, se = np.full(block.n_users, np.nan), np.full(block.n_users, np.nan)
-    for users, answers in cached_runs(block.indptr, block.items, block.scores):
+    some, who = one_for_each_score(block, beta)
+    ability, se = np.full(some.n_users, np.nan), np.full(some.n_users, np.nan)
+    for users, answers in cached_runs(some.indptr, some.items, some.scores):
         ability[users], information = solve(answers, beta, warm=warm)
         with np.errstate(divide="ignore"):
             se[users] = 1 / np.sqrt(information)
-    return ability, se, block.counts, block.scores
+    return ability[who], se[who], block.counts, block.scores
 
 
 def _likelihoods(block: Block, beta: Floats) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
     block = answers_with_difficulty(block, beta)
-    found = np.full((4, block.n_users), np.nan)
-    some = np.flatnonzero(block.counts)
-    if len(some):
-        bounds = np.append(block.indptr[some], block.indptr[-1]).astype(np.int32)
-        found[:, some] = likelihoods(Answers(bounds, np.asarray(block.items), block.scores[some]), beta)
+    some, who = one_for_each_score(block, beta)
+    found = np.full((4, some.n_users), np.nan)
+    there = np.flatnonzero(some.counts)
+    if len(there):
+        bounds = np.append(some.indptr[there], some.indptr[-1]).astype(np.int32)
+        found[:, there] = likelihoods(Answers(bounds, np.asarray(some.items), some.scores[there]), beta)
     with np.errstate(divide="ignore"):
         errors = 1 / np.sqrt(found[1::2])
-    return found[0], errors[0], found[2], errors[1], block.counts, block.scores
+    ml, ml_se, wle, wle_se = (values[who] for values in (found[0], errors[0], found[2], errors[1]))
+    return ml, ml_se, wle, wle_se, block.counts, block.scores
 
 
 def _posterior(block: Block, beta: Floats, mean: float, sd: float) -> tuple[Floats, Floats, Ints, Ints]:
     block = answers_with_difficulty(block, beta)
-    ability, se = np.full(block.n_users, float(mean)), np.full(block.n_users, float(sd))
-    for users, answers in cached_runs(block.indptr, block.items, block.scores):
+    some, who = one_for_each_score(block, beta)
+    ability, se = np.full(some.n_users, float(mean)), np.full(some.n_users, float(sd))
+    for users, answers in cached_runs(some.indptr, some.items, some.scores):
         ability[users], se[users] = posterior_moments(answers, beta, mean, sd)
-    return ability, se, block.counts, block.scores
+    return ability[who], se[who], block.counts, block.scores
 
 
 def population(responses: Responses, beta: Floats, mean: float | None, sd: float | None) -> tuple[float, float]:
