@@ -14,7 +14,7 @@ of 10 M rows (not for 1,000 M). Every step then runs in a process of its own, wi
 
 The model is passes x 12 bytes a response / the speed of the plain read. Memory is the most that the process could not
 give back (RssAnon): mapped files, which the system drops when somebody needs the memory, do not count. 1,000 M need
-4 GB of disk in the scratch folder, 25 GB where temporary files go, and about three quarters of an hour.
+4 GB of disk in the scratch folder, 10 GB where temporary files go, and about three quarters of an hour.
 
 With `--engines`, a second table has Dask with 1, 2 and 4 workers and DuckDB beside this process, on the same Parquet
 files (not for 1,000 M): see `engines.py`.

@@ -25,7 +25,6 @@ from spectral_irt.responses.design import Design, Mask
 from spectral_irt.responses.shared_sets import SharedSets
 
 MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single precision is worth having
-KEPT = 8  # bytes of a response that the landing keeps; on small data more, which does not matter
 START = 1e-5  # residual of the chain from which the landing starts
 
 
@@ -70,7 +69,6 @@ def landed_difficulty(
         parts = parts if whole else with_scale_first(neighbors.parts(), design.component[kept] == 0)
         fade = fading(design.information[kept], design.component[kept] == 0) if plan.estimated else np.ones(len(beta))
         prior = Prior(neighbors, alpha, fade, plan.estimated)
-    rest.engine.make_room(KEPT * rest.n_responses)
     landed = land(rest, beta, prior=prior, parts=parts, weights=weights, shared=shared, tell=tell)
     if landed.prior:
         plan = replace(plan, alpha=landed.prior.alpha)

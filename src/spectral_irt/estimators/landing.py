@@ -31,6 +31,7 @@ LANDED = ", landed"  # what the solver's name ends with
 CLOSE = 0.04  # steps end when the next would move no item by more than this many standard errors
 ALLOWED = 0.01  # standard errors by which series in the place of exact sums may move an item
 FEW, FINER = 100_000, 1e-4  # up to so many answers accuracy costs nothing to speak of, and both are this instead
+KEPT = 8  # bytes of an answer that are kept; where these are few, twice that
 MOST = 30  # evaluations
 RENEWALS, STEADY_PRIOR = 8, 0.05  # of the prior's precision in one evaluation, until it changes by no more than 5%
 SETTLING = 10  # evaluations after which it stays as it is
@@ -181,6 +182,7 @@ def _rows(
     if single is None:
         assert sets is not None
         return sets, few
+    responses.engine.make_room(KEPT * single.n_responses)
     rows = prepare_rows(single, beta, FINER if few else ALLOWED, weights)
     return (rows if sets is None else sets.with_more(rows)), few
 

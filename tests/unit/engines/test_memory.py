@@ -102,6 +102,20 @@ def test_what_can_be_made_again_gives_way(monkeypatch: pytest.MonkeyPatch, tmp_p
         si.set_memory()
 
 
+def test_a_fit_writes_few_bytes_of_an_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    responses = in_blocks(users=1_800, items=100)
+    assert responses.n_responses > 100_000
+    monkeypatch.setattr(memory, "SMALL", 1)
+    budget = si.set_memory("1GB", tmp_path)
+    try:
+        budget.said, budget.total = False, 0
+        si.SpectralRasch().fit(responses.using(LocalEngine(1)))
+        # Items by right and wrong, the chain's factor, score and link: four bytes each; and what there is of people.
+        assert 16 < budget.spill.written / responses.n_responses < 22
+    finally:
+        si.set_memory()
+
+
 def test_tables_of_shared_sets_are_counted(nothing: Budget) -> None:
     theta, beta = (np.random.default_rng(k).normal(size=n) for k, n in ((0, 2_000), (1, 10)))
     right = np.random.default_rng(2).random((2_000, 10)) < 1 / (1 + np.exp(beta - theta[:, None]))
