@@ -82,11 +82,11 @@ bench: $(VENV)/.dev $(PEERS)/.made
 	@$(BIN)/python benchmarks/what_fits.py --replicates 50
 	@$(PEERS)/bin/python benchmarks/against_peers.py
 
-# Other packages, each if it installs. py-irt brings PyTorch, several gigabytes: PEERS_WITH="py-irt" asks for it.
+# Other packages, each if it installs. Two bring PyTorch, several gigabytes: PEERS_WITH="py-irt torch_measure" asks for them.
 $(PEERS)/.made: pyproject.toml
 	@test -x $(PEERS)/bin/python || $(PYTHON) -m venv $(PEERS)
 	@$(PEERS)/bin/python -m pip --quiet --disable-pip-version-check install -e .
-	@for peer in girth choix raschpy mirt $(PEERS_WITH); do \
+	@for peer in girth choix raschpy mirt scorio $(PEERS_WITH); do \
 	  $(PEERS)/bin/python -m pip --quiet --disable-pip-version-check install $$peer || echo "$$peer does not install here"; \
 	done
 	@touch $@

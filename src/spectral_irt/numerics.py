@@ -126,10 +126,14 @@ def _inverse(matrix: Floats) -> Floats:
     """The inverse; of a large positive definite matrix by its Cholesky factor, in three quarters of the time."""
     if len(matrix) > LEAF and np.array_equal(matrix, matrix.T):
         try:
-            factor = _inverse_of_lower(np.linalg.cholesky(matrix))
-            return factor.T @ factor
+            lower = _inverse_of_lower(np.linalg.cholesky(matrix))
         except np.linalg.LinAlgError:  # not positive definite
             pass
+        else:
+            k = len(matrix) // 2
+            product = lower[k:].T @ lower[k:]
+            product[:k, :k] += lower[:k, :k].T @ lower[:k, :k]  # the rest of these rows is 0
+            return product
     inverse: Any = np.linalg.inv(matrix)
     return inverse
 
