@@ -68,7 +68,8 @@ class Survey:
             broken = next((k for k, text in enumerate(texts.to_list()) if _is_fraction(text)), None)
             if broken is not None:
                 self.fraction = (place(int(where[broken])), texts[broken])
-        self.columns |= {place(k).column for k in where[:20].tolist()}
+        strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
+        self.columns |= {place(k).column for k in strange[:20].tolist()}
         self.n_odd += len(texts)
         self.odd |= dict.fromkeys(texts.unique(maintain_order=True).head(1000).to_list())
 
@@ -130,7 +131,7 @@ class Survey:
             sentence += f" If {' and '.join(codes)} {mean} 'not answered', say " + said + "."
         if len(codes) < len(kinds):
             sentence += _of_fractions(kinds) if self.fraction else self.scoring.how_to
-            if self.wide and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns):
+            if self.wide and self.columns and (len(self.columns) == 1 or 2 * len(self.columns) < self.n_columns):
                 sentence += self._no_items()
         return sentence
 

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from spectral_irt import SpectralRasch
-from spectral_irt.errors import OptionError, ResponseValueError, SpectralIrtError
+from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError, SpectralIrtError
 from spectral_irt.responses import Responses, read_responses, responses_from_frame
 
 ITEMS = ["q1", "q2", "q3", "q4"]
@@ -226,3 +226,32 @@ def test_what_fit_cannot_be_told_goes_to_the_reader() -> None:
     with pytest.raises(SpectralIrtError, match=r"ignore='city'.* go to spectral_irt\.responses_from_frame"):
         SpectralRasch().fit(frame)
     assert SpectralRasch().fit(responses_from_frame(frame, ignore="city")).n_features_in_ == 4
+
+
+# --------------------------------------------------------------------------------- as a spreadsheet saved it
+
+
+def messy(*more: str) -> bytes:
+    """With a mark at its start, semicolons, rows without anything, a column of remarks."""
+    last = ["-" if k % 7 == 0 else k % 3 % 2 for k in range(20)]
+    rows = [f"Kind {k};{k % 2};{k // 2 % 2};{last[k]};{'krank' if k == 3 else ''}" for k in range(20)]
+    rows[5:5] = ["", ";;;;"]
+    return b"\xef\xbb\xbf" + "\r\n".join(["Name des Kindes;a;b;c;Bemerkung", *rows, *more, ""]).encode()
+
+
+def test_people_are_found_though_rows_are_blank_or_one_is_there_twice(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(messy())
+    found = read_responses(tmp_path / "a.csv", missing="-", ignore="Bemerkung")
+    assert found.users.tolist() == [f"Kind {k}" for k in range(20)]
+    assert found.items.tolist() == ["a", "b", "c"]
+    (tmp_path / "b.csv").write_bytes(messy("Kind 4;1;0;1;"))
+    with pytest.raises(DuplicateResponseError, match="1 person has more than one row: 'Kind 4'"):
+        read_responses(tmp_path / "b.csv", missing="-", ignore="Bemerkung")
+
+
+def test_an_item_with_codes_for_missing_is_not_among_the_columns_to_ignore(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(messy())
+    with pytest.raises(ResponseValueError) as raised:
+        read_responses(tmp_path / "a.csv")
+    assert "If - means 'not answered', say --missing '-'" in raised.value.for_shell()
+    assert "If the column is not an item, say --ignore Bemerkung" in raised.value.for_shell()

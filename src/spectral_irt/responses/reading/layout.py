@@ -58,6 +58,7 @@ KEY_NAMES = frozenset({
 # fmt: on
 
 # Words that say no more than "those who answered" and "what they answered".
+REPEATED = 0.1  # of the labels of rows, at most: somebody who is there twice is told so
 _GENERAL = frozenset({"user", "person", "item"})
 _PLURALS = {"stimulus": "stimuli", "testtaker": "test takers", "llm": "LLMs"}
 
@@ -311,16 +312,19 @@ def _labels_rows(table: Table, position: int, items_of_key: frozenset[str]) -> b
     if values.dtype not in (pl.String, pl.Categorical, pl.Enum) or len(table.columns) == 1:
         return False
     texts = one_spelling(values)
+    others = [one_spelling(table.head(k)) for k in range(min(len(table.columns), HEAD_COLUMNS)) if k != position]
+    if texts.null_count():  # a row in which nothing is written is no row
+        every = pl.DataFrame([one.alias(str(k)) for k, one in enumerate([texts, *others])])
+        texts = texts.filter(every.select(pl.any_horizontal(pl.all().is_not_null())).to_series())
     if (
         texts.null_count()
         or texts.is_in(list(SUSPECTS)).any()
         or texts.str.to_lowercase().is_in(["true", "false"]).any()
     ):
         return False
-    if texts.n_unique() < len(texts) or texts.cast(pl.Float64, strict=False).count():
+    if texts.n_unique() < (1 - REPEATED) * len(texts) or texts.cast(pl.Float64, strict=False).count():
         return False
     # Raw answers of a few people may all differ, but then they turn up in other columns too.
-    others = [one_spelling(table.head(k)) for k in range(min(len(table.columns), HEAD_COLUMNS)) if k != position]
     return not any(texts.is_in(other.drop_nulls().to_list()).any() for other in others)
 
 
