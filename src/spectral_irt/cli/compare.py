@@ -10,7 +10,7 @@ import typer
 
 from spectral_irt.cli.categories import Recoding, read_either
 from spectral_irt.cli.options import Files, Reading, offered
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import OptionError, check_option, for_shell
@@ -45,14 +45,7 @@ def compare(
     seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the random division of the people.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=place,
-            metavar="FILE",
-            show_default=False,
-            help="The table as CSV, or .parquet, .xlsx.",
-        ),
+        output_at("FILE", "The table as CSV, or .parquet, .xlsx."),
     ] = None,
     threads: Annotated[
         int | None, typer.Option(metavar="NUMBER", min=1, show_default=False, help="All by default.")

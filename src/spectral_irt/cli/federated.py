@@ -9,7 +9,7 @@ import typer
 
 from spectral_irt.cli.fitting import Fitting, number_or_auto
 from spectral_irt.cli.options import Files, Output, Parquet, Reading
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at, place
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import OptionError, SitesMissing
@@ -32,14 +32,7 @@ def site(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=place,
-            metavar="FILE",
-            show_default=False,
-            help="Where the answer goes; beside the round by default, as round003.NAME.json.",
-        ),
+        output_at("FILE", "Where the answer goes; beside the round by default, as round003.NAME.json."),
     ] = None,
     least: Annotated[
         int,

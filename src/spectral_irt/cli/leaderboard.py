@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.options import panel
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at, place
 from spectral_irt.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -64,14 +64,7 @@ def leaderboard(
     files: Logs,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=place,
-            metavar="DIR",
-            show_default=False,
-            help="Write tables, leaderboard.md, leaderboard.json and ranks.svg.",
-        ),
+        output_at("DIR", "Write tables, leaderboard.md, leaderboard.json and ranks.svg."),
     ] = None,
     report: Annotated[
         Path | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.options import offered
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at, place
 from spectral_irt.errors import OutputError
 
 if TYPE_CHECKING:
@@ -33,9 +33,7 @@ def link(
     ] = "robust",
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", parser=place, metavar="DIR", show_default=False, help="Write B on A's scale, as a bank."
-        ),
+        output_at("DIR", "Write B on A's scale, as a bank."),
     ] = None,
     table: Annotated[
         Path | None,

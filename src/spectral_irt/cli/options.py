@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.clusters import cluster
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at
 from spectral_irt.errors import OptionError
 
 if TYPE_CHECKING:
@@ -262,13 +262,9 @@ Parquet = Annotated[
 ]
 Output = Annotated[
     Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        parser=place,
-        metavar="DIR|FILE.xlsx",
-        show_default=False,
-        help="Where to write items.csv, persons.csv, scores.csv, item_fit.csv, item_analysis.csv, fit.json and what "
+    output_at(
+        "DIR|FILE.xlsx",
+        "Where to write items.csv, persons.csv, scores.csv, item_fit.csv, item_analysis.csv, fit.json and what "
         "else there is, or a workbook with a sheet for each.",
     ),
 ]

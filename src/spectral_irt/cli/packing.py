@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from spectral_irt.cli.categories import Categories
 from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Reading
 from spectral_irt.cli.ordered_job import OrderedJob, either
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
@@ -31,9 +29,7 @@ def pack(
     saying: Saying,
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", parser=place, metavar="FILE.packed", show_default=False, help="The packed file."
-        ),
+        output_at("FILE.packed", "The packed file."),
     ],
     files: Files = [],  # noqa: B006  # or a query
 ) -> None:

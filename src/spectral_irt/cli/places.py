@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -19,3 +20,8 @@ def place(text: str | Path) -> Path:
     except OSError as error:  # the system cannot even tell
         raise typer.BadParameter(f"{reason_of(error)}.") from error
     return path
+
+
+def output_at(metavar: str, help: str) -> Any:
+    """The option -o: where results go."""
+    return typer.Option("--output", "-o", parser=place, metavar=metavar, show_default=False, help=help)

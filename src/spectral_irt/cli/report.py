@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at, place
 
 NAME = "report.html"
 
@@ -18,14 +18,7 @@ def report(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=place,
-            metavar="FILE",
-            show_default=False,
-            help=f"Where to write the page; {NAME} in the folder by default.",
-        ),
+        output_at("FILE", f"Where to write the page; {NAME} in the folder by default."),
     ] = None,
     list_persons: Annotated[
         bool, typer.Option("--list-persons", help="A table of single people too; by default nobody is named.")

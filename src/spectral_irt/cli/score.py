@@ -10,7 +10,7 @@ import typer
 
 from spectral_irt.cli.categories import Recoding, read_for_bank
 from spectral_irt.cli.options import Files, Reading
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at, place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.shortlist import SHORTLIST, score_models
@@ -45,13 +45,8 @@ def score(
     files: Files = [],  # noqa: B006  # or a query
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=place,
-            metavar="FILE|DIR",
-            show_default=False,
-            help="The table as .csv, .parquet or .xlsx; or a directory for persons.csv and a record, score.json.",
+        output_at(
+            "FILE|DIR", "The table as .csv, .parquet or .xlsx; or a directory for persons.csv and a record, score.json."
         ),
     ] = None,
     ability: Ability = "wle",

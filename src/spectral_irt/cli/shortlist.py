@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spectral_irt.cli.leaderboard import Duplicates, Logs, Metric, Perturbed, Prompts, PromptsBy, Threshold
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at
 from spectral_irt.cli.progress import Progress
 
 if TYPE_CHECKING:
@@ -23,14 +23,7 @@ def shortlist(
     items: Annotated[int, typer.Option("--items", metavar="NUMBER", min=2, help="How many prompts.")] = 100,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=place,
-            metavar="DIR",
-            show_default=False,
-            help="Write shortlist.csv and shortlist.json, from which score predicts whole scores.",
-        ),
+        output_at("DIR", "Write shortlist.csv and shortlist.json, from which score predicts whole scores."),
     ] = None,
     method: Annotated[
         str,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from spectral_irt.cli.options import offered
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at, place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import OptionError, check_option, printable
@@ -55,9 +55,7 @@ class Details:
 def simulate(
     output: Annotated[
         Path,
-        typer.Option(
-            "--output", "-o", parser=place, metavar="FILE", help="Where to write: .csv or .parquet.", show_default=False
-        ),
+        output_at("FILE", "Where to write: .csv or .parquet."),
     ],
     users: Annotated[int, _option("NUMBER", "How many people; 1000 by default.")] = 1000,
     items: Annotated[int | None, _option("NUMBER", "How many items; the design 'linked' says it itself.")] = None,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at, place
 
 _PLACE = {"parser": place, "metavar": "FILE", "show_default": False, "rich_help_panel": "The items for other programs"}
 
@@ -21,7 +21,7 @@ def simulate_cat(
     seed: Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Of the people and their answers.")] = 0,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", parser=place, metavar="FILE", show_default=False, help="The people as CSV."),
+        output_at("FILE", "The people as CSV."),
     ] = None,
     catsim: Annotated[Path | None, typer.Option("--catsim", help="CSV for catsim.", **_PLACE)] = None,
     adaptivetesting: Annotated[Path | None, typer.Option("--adaptivetesting", help="CSV.", **_PLACE)] = None,

@@ -9,7 +9,7 @@ import typer
 
 from spectral_irt.cli.categories import Recoding, read_for_bank
 from spectral_irt.cli.options import Files, Reading, offered
-from spectral_irt.cli.places import place
+from spectral_irt.cli.places import output_at, place
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
@@ -58,14 +58,7 @@ def update(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            parser=place,
-            metavar="DIR",
-            show_default=False,
-            help="Write the new bank there and keep the old one.",
-        ),
+        output_at("DIR", "Write the new bank there and keep the old one."),
     ] = None,
     threads: Annotated[
         int | None, typer.Option(metavar="NUMBER", min=1, show_default=False, help="All by default.")

@@ -7,7 +7,7 @@ there yet, it stops. There is no state but the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar
@@ -17,7 +17,8 @@ import numpy as np
 from spectral_irt.chain.covariance import spread_of_persons
 from spectral_irt.chain.operator import Part, flow_in, guessed_rates, total_rates
 from spectral_irt.chain.weights import Weighting
-from spectral_irt.engines.engine import Each, Engine, Kernel
+from spectral_irt.engines.engine import Kernel
+from spectral_irt.engines.translated import TranslatedEngine, Translations
 from spectral_irt.errors import FederationError, listed
 from spectral_irt.federated.learning import Heard, likely_rates
 from spectral_irt.federated.protocol import SUMS, TOTALS, Answer, Round
@@ -74,9 +75,13 @@ class Said:
         return {name: sum(answer.totals[name] for _, answer in self.answers) for name in TOTALS[self.kind]}
 
 
-class FederatedEngine(Engine):
+TRANSLATIONS = Translations()
+
+
+class FederatedEngine(TranslatedEngine):
     """Sums over people, done by sites."""
 
+    translations = TRANSLATIONS
     gathers: ClassVar[bool] = False
     by_pairs: ClassVar[bool] = False
 
@@ -86,15 +91,11 @@ class FederatedEngine(Engine):
         self.own: dict[str, list[Any]] = {}  # the items of each site, as it named them first
         self.left_out: dict[str, list[Any]] = {}
 
-    def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
-        translation = TRANSLATIONS.get(kernel)
-        if translation is None or each:
-            raise FederationError(
-                f"this needs the answers themselves ({kernel.__name__}), and they stay with the sites; what sites can "
-                "give is the chain and its one-pass standard errors."
-            )
-        for part in parts:
-            yield translation(self, part, *args)
+    def refusal(self, kernel: Kernel) -> FederationError:
+        return FederationError(
+            f"this needs the answers themselves ({kernel.__name__}), and they stay with the sites; what sites can "
+            "give is the chain and its one-pass standard errors."
+        )
 
     # ---------------------------------------------------------------------------------------- rounds
 
@@ -163,29 +164,35 @@ def responses_of_sites(ask: Ask, study: str, tell: Callable[[str], None]) -> Res
 # -------------------------------------------------------------------------------- kernels as rounds
 
 
+@TRANSLATIONS.of(kernels.n_persons)
 def _n_persons(engine: FederatedEngine, part: Everyone) -> int:
     return int(engine.survey(part).totals["people"])
 
 
+@TRANSLATIONS.of(kernels.n_responses)
 def _n_responses(engine: FederatedEngine, part: Everyone) -> int:
     return int(engine.survey(part).sums["n"].sum())
 
 
+@TRANSLATIONS.of(kernels.item_counts)
 def _item_counts(engine: FederatedEngine, part: Everyone, n_items: int) -> tuple[Ints, Ints]:
     sums = engine.survey(part).sums
     return sums["n"].astype(np.int64), sums["right"].astype(np.int64)
 
 
+@TRANSLATIONS.of(kernels.kinds_of_people)
 def _kinds(engine: FederatedEngine, part: Everyone) -> Ints:
     totals = engine.survey(part).totals
     return np.array([int(totals[name]) for name in ("no_answer", "one_answer", "all_right", "all_wrong", "mixed")])
 
 
+@TRANSLATIONS.of(evidence)
 def _evidence(engine: FederatedEngine, part: Everyone, n_items: int) -> tuple[Floats, Floats]:
     sums = engine.survey(part).sums
     return sums["evidence_right"], sums["evidence_wrong"]
 
 
+@TRANSLATIONS.of(spread_marks)
 def _marked(engine: FederatedEngine, part: Everyone, n_items: int, marks: Floats, against: bool) -> Floats:
     """Both directions in one round: the other is asked for next."""
     key = ("links", marks.tobytes())
@@ -194,6 +201,7 @@ def _marked(engine: FederatedEngine, part: Everyone, n_items: int, marks: Floats
     return part.known[key]["reaching" if against else "reached"]  # type: ignore[index]
 
 
+@TRANSLATIONS.of(across)
 def _across(engine: FederatedEngine, part: Everyone, labels: Ints, informative: bool) -> int:
     key = ("groups", labels.tobytes())
     if key not in part.known:
@@ -201,19 +209,23 @@ def _across(engine: FederatedEngine, part: Everyone, labels: Ints, informative: 
     return int(part.known[key]["linking_mixed" if informative else "linking"])  # type: ignore[index]
 
 
+@TRANSLATIONS.of(Block.keep_items)
 def _some_items(engine: FederatedEngine, part: Everyone, new_code: np.ndarray) -> Everyone:
     kept = np.flatnonzero(new_code >= 0)
     return Everyone(part.items[kept[np.argsort(new_code[kept])]])
 
 
+@TRANSLATIONS.of(Part.under)
 def _under(engine: FederatedEngine, part: Everyone, weighting: Weighting, beta: Floats) -> Weighed:
     return Weighed(part, weighting.name, beta, part.known.get("rates"))
 
 
+@TRANSLATIONS.of(Part.again)
 def _again(engine: FederatedEngine, part: Weighed, weighting: Weighting, beta: Floats) -> Weighed:
     return _under(engine, part.of, weighting, beta)
 
 
+@TRANSLATIONS.of(total_rates)
 def _rates(engine: FederatedEngine, part: Weighed) -> Floats:
     """The first pass of a solve starts where the weights were taken, so its inflow comes with the rates."""
     start = np.exp(part.beta)
@@ -223,6 +235,7 @@ def _rates(engine: FederatedEngine, part: Weighed) -> Floats:
     return said.sums["rates"]
 
 
+@TRANSLATIONS.of(flow_in)
 def _flow_in(engine: FederatedEngine, part: Weighed, flow: Floats) -> Floats:
     for asked, inflow in part.inflows:  # a pass is linear: what differs by a factor was asked already
         factor = float(flow.sum() / asked.sum())
@@ -239,6 +252,7 @@ def _hear(part: Weighed, flow: Floats, said: Said) -> None:
         site.passes.append((flow[place], answer.sums["inflow"]))
 
 
+@TRANSLATIONS.of(guessed_rates)
 def _guessed(engine: FederatedEngine, part: Weighed) -> Floats:
     before: Sequence[Floats | None] = part.before or [None] * len(part.heard)
     learned = [likely_rates(site, rates) for site, rates in zip(part.heard, before, strict=True)]
@@ -249,24 +263,7 @@ def _guessed(engine: FederatedEngine, part: Weighed) -> Floats:
     return y
 
 
+@TRANSLATIONS.of(spread_of_persons)
 def _spread(engine: FederatedEngine, part: Weighed, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
     said = engine.ask("spread", part.of.items, part.weighting, beta=part.beta, pi=pi, shift=shift)
     return said.sums["squares"], said.sums["crossed"], np.array(said.totals["shared"])
-
-
-TRANSLATIONS: Mapping[Kernel, Callable[..., Any]] = {
-    kernels.n_persons: _n_persons,
-    kernels.n_responses: _n_responses,
-    kernels.item_counts: _item_counts,
-    kernels.kinds_of_people: _kinds,
-    evidence: _evidence,
-    spread_marks: _marked,
-    across: _across,
-    Block.keep_items: _some_items,
-    Part.under: _under,
-    Part.again: _again,
-    total_rates: _rates,
-    flow_in: _flow_in,
-    guessed_rates: _guessed,
-    spread_of_persons: _spread,
-}

@@ -84,7 +84,8 @@ class SharedFolder:
             if time.monotonic() >= end:
                 raise SitesMissing(
                     f"round {asked.number} waits for {len(missing)} of {len(self.sites)} sites: {listed(missing)}. "
-                    f"Each answers with: spectral-irt site FILE --name NAME --round {question}. Then run this again."
+                    f"{'It' if len(missing) == 1 else 'Each'} answers with: spectral-irt site FILE --name NAME --round "
+                    f"{question}. Then run this again."
                 )
             time.sleep(LOOK)
 
@@ -99,7 +100,7 @@ class SharedFolder:
             if answer.number != asked.number or answer.kind != asked.kind:
                 raise FederationError(
                     f"{str(path)!r} answers round {answer.number} ({answer.kind}), not round {asked.number} "
-                    f"({asked.kind}). Have the site answer {str(question)!r}."
+                    f"({asked.kind}). Take it away, and have the site answer {str(question)!r}."
                 )
             if answer.site not in self.sites:
                 raise FederationError(
@@ -176,6 +177,10 @@ def federate(
 
 def open_rounds(place: Path, site: str) -> list[Path]:
     """The rounds of a folder that this site has not answered; or the one round that was named."""
+    if not place.exists():
+        raise FederationError(
+            f"there is no round or folder of rounds {str(place)!r}; check the name and the directory."
+        )
     if not place.is_dir():
         if answer_file(place, site).exists():
             raise FederationError(

@@ -114,7 +114,7 @@ class Answer:
             other = [item for item in got if item not in expected] + [item for item in expected if item not in got]
             raise FederationError(
                 f"site {self.site!r} answered round {self.number} about other items than those it named in round 1: "
-                f"{listed(other)}. Have it answer again from the same data, with the same rules."
+                f"{listed(other)}. Every round is answered from the same data, with the same options."
             )
 
     def write(self, path: Path, inputs: list[str] | None = None) -> None:

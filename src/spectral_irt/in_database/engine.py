@@ -6,7 +6,7 @@ loaded into a table of items, the database adds up, and what comes back are numb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, ClassVar
@@ -18,7 +18,8 @@ from sqlglot import exp
 from spectral_irt.chain.covariance import products_of_persons, spread_of_persons
 from spectral_irt.chain.operator import Part, flow_in, flow_out, pair_rates, total_rates
 from spectral_irt.chain.weights import Weighting
-from spectral_irt.engines.engine import Each, Engine, Kernel
+from spectral_irt.engines.engine import Kernel
+from spectral_irt.engines.translated import TranslatedEngine, Translations
 from spectral_irt.errors import DatabaseError
 from spectral_irt.in_database import sql
 from spectral_irt.in_database.connection import Connection
@@ -50,9 +51,13 @@ class Weighed:
     factor: exp.Expression
 
 
-class DatabaseEngine(Engine):
+TRANSLATIONS = Translations()
+
+
+class DatabaseEngine(TranslatedEngine):
     """Sums over people, done by a database."""
 
+    translations = TRANSLATIONS
     gathers: ClassVar[bool] = False
 
     def __init__(self, connection: Connection) -> None:
@@ -60,15 +65,11 @@ class DatabaseEngine(Engine):
         self.dialect = connection.dialect
         self._numbers = count(1)
 
-    def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
-        translation = TRANSLATIONS.get(kernel)
-        if translation is None or each:
-            raise DatabaseError(
-                f"{self.connection.where}: this needs the answers themselves ({kernel.__name__}), and they stay in the "
-                "database. Read them into this process to have it."
-            )
-        for part in parts:
-            yield translation(self, part, *args)
+    def refusal(self, kernel: Kernel) -> DatabaseError:
+        return DatabaseError(
+            f"{self.connection.where}: this needs the answers themselves ({kernel.__name__}), and they stay in the "
+            "database. Read them into this process to have it."
+        )
 
     # ---------------------------------------------------------------------------- asking
 
@@ -123,42 +124,50 @@ def _by_pairs(found: Mapping[str, NDArray[Any]], m: int) -> Floats:
 # ------------------------------------------------------------------------------------------- the design
 
 
+@TRANSLATIONS.of(kernels.n_persons)
 def _n_persons(engine: DatabaseEngine, part: Answers) -> int:
     return part.n_users
 
 
+@TRANSLATIONS.of(kernels.n_responses)
 def _n_responses(engine: DatabaseEngine, part: Answers) -> int:
     return engine.one("count the answers", sql.HOW_MANY, codes=part.answers)
 
 
+@TRANSLATIONS.of(kernels.item_counts)
 def _item_counts(engine: DatabaseEngine, part: Answers, n_items: int) -> tuple[Ints, Ints]:
     found = engine.ask("count the answers to each item", sql.COUNTS, answers=part.answers)
     return _per_item(found, "n", n_items, int), _per_item(found, "s", n_items, int)
 
 
+@TRANSLATIONS.of(kernels.kinds_of_people)
 def _kinds(engine: DatabaseEngine, part: Answers) -> Ints:
     found = engine.ask("count people", sql.KINDS, people=part.people)
     several = [int(found[name][0]) for name in ("one", "all_right", "all_wrong", "mixed")]
     return np.array([part.n_users - int(found["some"][0]), *several])
 
 
+@TRANSLATIONS.of(evidence)
 def _evidence(engine: DatabaseEngine, part: Answers, n_items: int) -> tuple[Floats, Floats]:
     found = engine.ask("add up what is known of each item", sql.EVIDENCE, answers=part.answers, people=part.people)
     return _per_item(found, "right_side", n_items), _per_item(found, "wrong_side", n_items)
 
 
+@TRANSLATIONS.of(spread_marks)
 def _marked(engine: DatabaseEngine, part: Answers, n_items: int, marks: Floats, against: bool) -> Floats:
     engine.load(item=np.flatnonzero(marks).astype(np.int32))
     found = engine.ask("follow links between items", sql.MARKED, answers=part.answers, start=0 if against else 1)
     return _per_item(found, "n", n_items)
 
 
+@TRANSLATIONS.of(across)
 def _across(engine: DatabaseEngine, part: Answers, labels: Ints, informative: bool) -> int:
     engine.load(label=np.asarray(labels, dtype=np.int64))
     names = {"answers": part.answers, "people": part.people, "all_people": 0 if informative else 1}
     return engine.one("count people who link groups of items", sql.ACROSS, **names)
 
 
+@TRANSLATIONS.of(Block.keep_items)
 def _some_items(engine: DatabaseEngine, part: Answers, new_code: NDArray[np.int32]) -> Answers:
     kept = np.flatnonzero(new_code >= 0).astype(np.int32)
     engine.load(item=kept, new=new_code[kept])
@@ -172,6 +181,7 @@ def _some_items(engine: DatabaseEngine, part: Answers, new_code: NDArray[np.int3
 FIXED_WEIGHTS = {"persons": sql.PERSON_WEIGHTS, "pairs": sql.PAIR_WEIGHTS}
 
 
+@TRANSLATIONS.of(Part.under)
 def _under(engine: DatabaseEngine, part: Answers, weighting: Weighting, beta: Floats) -> Weighed:
     if weighting.name in FIXED_WEIGHTS:
         weights = engine.create("weights", FIXED_WEIGHTS[weighting.name], people=part.people)
@@ -184,6 +194,7 @@ def _under(engine: DatabaseEngine, part: Answers, weighting: Weighting, beta: Fl
     return Weighed(part, weights, rows, sql.A)
 
 
+@TRANSLATIONS.of(Part.again)
 def _again(engine: DatabaseEngine, part: Weighed, weighting: Weighting, beta: Floats) -> Weighed:
     engine.drop(part.weights)
     if part.rows != part.of.answers:
@@ -198,6 +209,7 @@ def _names(part: Weighed) -> dict[str, Any]:
     return {"rows": part.rows, "weights": part.weights, "a": part.factor}
 
 
+@TRANSLATIONS.of(total_rates)
 def _rates(engine: DatabaseEngine, part: Weighed) -> Floats:
     found = engine.ask("add up what leaves each item", sql.RATES, **_names(part))
     return _per_item(found, "total", part.of.n_items)
@@ -208,15 +220,18 @@ def _through(engine: DatabaseEngine, part: Weighed, query: str, values: Floats) 
     return _per_item(engine.ask("add up a pass", query, **_names(part)), "total", part.of.n_items)
 
 
+@TRANSLATIONS.of(flow_in)
 def _flow_in(engine: DatabaseEngine, part: Weighed, flow: Floats) -> Floats:
     # Many columns are asked for by small chains only.
     return _through(engine, part, sql.INFLOW, flow) if flow.ndim == 1 else _pair_rates(engine, part).T @ flow
 
 
+@TRANSLATIONS.of(flow_out)
 def _flow_out(engine: DatabaseEngine, part: Weighed, to: Floats) -> Floats:
     return _through(engine, part, sql.OUTFLOW, to) if to.ndim == 1 else _pair_rates(engine, part) @ to
 
 
+@TRANSLATIONS.of(pair_rates)
 def _pair_rates(engine: DatabaseEngine, part: Weighed) -> Floats:
     return _by_pairs(engine.ask("add up pairs of items", sql.PAIR_RATES, **_names(part)), part.of.n_items)
 
@@ -224,6 +239,7 @@ def _pair_rates(engine: DatabaseEngine, part: Weighed) -> Floats:
 # ------------------------------------------------------------------------------------- standard errors
 
 
+@TRANSLATIONS.of(spread_of_persons)
 def _spread(engine: DatabaseEngine, part: Weighed, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
     engine.load(pi=pi, shift=shift)
     mine = engine.create("contributions", sql.CONTRIBUTIONS, **_names(part))
@@ -234,29 +250,10 @@ def _spread(engine: DatabaseEngine, part: Weighed, pi: Floats, shift: Floats) ->
     return _per_item(found, "squares", m), _per_item(found, "crossed", m), np.array(float(total))
 
 
+@TRANSLATIONS.of(products_of_persons)
 def _products(engine: DatabaseEngine, part: Weighed, pi: Floats) -> Floats:
     engine.load(pi=pi, shift=np.zeros(len(pi)))
     mine = engine.create("contributions", sql.CONTRIBUTIONS, **_names(part))
     found = engine.ask("add up products for the standard errors", sql.PRODUCTS, contributions=mine, **_names(part))
     engine.drop(mine)
     return _by_pairs(found, part.of.n_items)
-
-
-TRANSLATIONS: Mapping[Kernel, Callable[..., Any]] = {
-    kernels.n_persons: _n_persons,
-    kernels.n_responses: _n_responses,
-    kernels.item_counts: _item_counts,
-    kernels.kinds_of_people: _kinds,
-    evidence: _evidence,
-    spread_marks: _marked,
-    across: _across,
-    Block.keep_items: _some_items,
-    Part.under: _under,
-    Part.again: _again,
-    total_rates: _rates,
-    flow_in: _flow_in,
-    flow_out: _flow_out,
-    pair_rates: _pair_rates,
-    spread_of_persons: _spread,
-    products_of_persons: _products,
-}
