@@ -17,6 +17,7 @@ import pytest
 from scipy import sparse
 
 from spectral_irt import SpectralRasch, simulate, tables
+from spectral_irt.analysis import parted
 from spectral_irt.analysis.folder import RESULTS
 from spectral_irt.errors import ReadError, SpectralIrtError
 
@@ -271,7 +272,9 @@ def test_an_interrupt_leaves_no_file(
 def test_a_full_disk_leaves_no_file(
     cli: Cli, good: Path, earlier: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, writer: str
 ) -> None:
-    monkeypatch.setattr(tables, writer, no_space)
+    for module in (tables, parted):
+        if hasattr(module, writer):
+            monkeypatch.setattr(module, writer, no_space)
     for place in ("new/deep", "out"):
         refused(cli("fit", good, "-o", place, "--parquet"), "the disk is full", "free some space")
     assert not Path("new").exists()
