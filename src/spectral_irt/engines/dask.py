@@ -8,15 +8,16 @@ Results are added in the order of the parts.
 from __future__ import annotations
 
 import os
+import pkgutil
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from spectral_irt import __version__
 from spectral_irt.engines.engine import Each, Engine, Kernel, Prepared, added
 from spectral_irt.engines.shards import (
     Call,
@@ -249,8 +250,6 @@ class DaskEngine(Engine):
 
     def _workers(self) -> int:
         """How many threads the workers have, once there is one, and all run this version of the package."""
-        import spectral_irt
-
         with self._errors():
             try:
                 self.client.wait_for_workers(1, timeout=WORKERS_WITHIN)
@@ -259,17 +258,17 @@ class DaskEngine(Engine):
                     f"the scheduler at {self._address} has no workers. Start some, for instance with "
                     f"'dask worker {self._address}', and then this again."
                 ) from None
-            found = self.client.run(metadata.version, "spectral-irt", on_error="return")
+            found = self.client.run(pkgutil.resolve_name, "spectral_irt:__version__", on_error="return")
             threads = sum(self.client.nthreads().values())
         without = [worker for worker, version in found.items() if not isinstance(version, str)]
         if without:
             raise ClusterError(
                 f"{len(without)} of {len(found)} workers do not have spectral-irt ({without[0]}). Install it there: "
-                f"pip install 'spectral-irt[cluster]=={spectral_irt.__version__}'"
+                f"pip install 'spectral-irt[cluster]=={__version__}'"
             )
-        others = sorted({version for version in found.values() if version != spectral_irt.__version__})
+        others = sorted({version for version in found.values() if version != __version__})
         if others:
-            raise ClusterError(other_versions(others, spectral_irt.__version__))
+            raise ClusterError(other_versions(others, __version__))
         return max(threads, 1)
 
     @property

@@ -68,7 +68,7 @@ def test_nobody_answers(
 
 def test_another_version(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     ours = si.__version__
-    monkeypatch.setattr(si, "__version__", "99.1")
+    monkeypatch.setattr(dask, "__version__", "99.1")
     with pytest.raises(ClusterError, match=f"the workers run spectral-irt {ours}, and this program is 99.1"):
         connect(cluster.scheduler_address)
 
