@@ -14,9 +14,9 @@ from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import category_probabilities
 from spectral_irt.plots.asking import item_position
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.icc import item_title
 from spectral_irt.plots.look import INK, dress, note, root_of, unit
 from spectral_irt.plots.names import apart
+from spectral_irt.plots.one_item import dress_small, item_title
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
@@ -94,10 +94,7 @@ class CategoryCurves(Display):
         ax.set_ylim(-0.03, 1.03)
         ax.set_xlim(x[0], x[-1])
         if small:
-            dress(ax, "", "", "")
-            ax.tick_params(labelsize=6.5, length=2)
-            ax.set_yticks([0, 0.5, 1])
-            ax.locator_params(axis="x", nbins=4)
+            dress_small(ax)
             return
         dress(ax, item_title(self.label), f"ability ({unit(self.scale)})", "probability of the answer", grid="y")
         mark_thresholds(ax, self.scale.measure(self.thresholds))

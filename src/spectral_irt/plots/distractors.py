@@ -15,9 +15,10 @@ from spectral_irt.inference.distractors import require_options
 from spectral_irt.inference.option_curves import STRATA
 from spectral_irt.plots.asking import item_position, known_abilities
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.icc import SHEET, item_title, sheet_of
+from spectral_irt.plots.icc import SHEET, sheet_of
 from spectral_irt.plots.look import BLUE, GRAY, GREEN, RED, SKY, SMALL, dress, note, plural, root_of, unit
 from spectral_irt.plots.names import apart, as_is, shown
+from spectral_irt.plots.one_item import dress_small, item_title
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -88,10 +89,7 @@ class DistractorCurves(Display):
         ax.set_xlim(float(x.min()) - beside, float(x.max()) + beside)
         self._name(ax, [(option, rows[option]) for option in drawn], [look[0] for look in looks], small=small)
         if small:
-            dress(ax, "", "", "")
-            ax.tick_params(labelsize=6.5, length=2)
-            ax.set_yticks([0, 0.5, 1])
-            ax.locator_params(axis="x", nbins=4)
+            dress_small(ax)
             return
         dress(ax, item_title(self.label), f"ability on the other items ({unit(self.scale)})", "share who choose it")
         n, strata = int(table["n"][rows[drawn[0]]].sum()), len(rows[drawn[0]])

@@ -14,8 +14,8 @@ from spectral_irt.inference.strata import STRATA
 from spectral_irt.plots.asking import known_abilities
 from spectral_irt.plots.categories import AROUND, items_with_curves, mark_thresholds, probabilities, thresholds_of
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.icc import item_title
-from spectral_irt.plots.look import BLUE, RED, dress, note, plural, unit, whole_ticks
+from spectral_irt.plots.look import BLUE, dress, note, plural, unit, whole_ticks
+from spectral_irt.plots.one_item import dress_small, item_title, mark_strata, strata_table
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
@@ -77,11 +77,7 @@ class ExpectedScore(Display):
         Answers count from 0, the lowest category. `ability` is the mean of the estimates, `place` where the stratum
         stands in the picture, both as reported.
         """
-        strata = {name: values for name, values in self.strata.items() if name != "item"}
-        label = np.empty(len(strata["n"]), dtype=object)
-        label[:] = [self.label] * len(label)
-        table = {"item": label, **strata, "place": self.scale.measure(self.place)}
-        return {**table, "ability": self.scale.measure(table["ability"])}
+        return strata_table(self.label, self.strata, self.place, self.scale)
 
     def draw(self, ax: Axes, *, small: bool = False) -> None:
         table, place, most = self.columns(), self.place, len(self.thresholds)
@@ -90,23 +86,12 @@ class ExpectedScore(Display):
         at = np.linspace(low, high, 161)
         x = self.scale.measure(at)
         ax.plot(x, self.expected(at), color=BLUE, linewidth=1.6)
-        bars = np.array([table["observed"] - table["ci_low"], table["ci_high"] - table["observed"]])
-        ax.errorbar(
-            table["place"],
-            table["observed"],
-            np.maximum(bars, 0),
-            fmt="o",
-            color=RED,
-            markersize=3 if small else 5,
-            elinewidth=0.8 if small else 1.2,
-        )
+        mark_strata(ax, table, small=small)
         ax.set_ylim(-0.03 * most, 1.03 * most)
         ax.set_xlim(x[0], x[-1])
         whole_ticks(ax, "y")
         if small:
-            dress(ax, "", "", "")
-            ax.tick_params(labelsize=6.5, length=2)
-            ax.locator_params(axis="x", nbins=4)
+            dress_small(ax, shares=False)
             return
         dress(ax, item_title(self.label), f"ability ({unit(self.scale)})", "mean answer, 0 = lowest category", grid="y")
         mark_thresholds(ax, self.scale.measure(self.thresholds))

@@ -14,8 +14,9 @@ from spectral_irt.inference.strata import STRATA
 from spectral_irt.model import sigmoid
 from spectral_irt.plots.asking import item_position, known_abilities
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, INK, RED, dress, note, plural, unit
-from spectral_irt.plots.names import all_shown, as_is, shown
+from spectral_irt.plots.look import BLUE, INK, dress, note, plural, unit
+from spectral_irt.plots.names import all_shown, as_is
+from spectral_irt.plots.one_item import dress_small, item_title, mark_strata, strata_table
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
@@ -67,11 +68,7 @@ class ItemCurve(Display):
 
         `ability` is the mean of the estimates, `place` where the stratum stands in the picture, both as reported.
         """
-        strata = {name: values for name, values in self.strata.items() if name != "item"}
-        label = np.empty(len(strata["n"]), dtype=object)
-        label[:] = [self.label] * len(label)
-        table = {"item": label, **strata, "place": self.scale.measure(self.place)}
-        return {**table, "ability": self.scale.measure(table["ability"])}
+        return strata_table(self.label, self.strata, self.place, self.scale)
 
     def draw(self, ax: Axes, *, small: bool = False) -> None:
         table = self.columns()
@@ -83,35 +80,17 @@ class ItemCurve(Display):
         band = [sigmoid(at - self.difficulty + sign * Z95 * self.se) for sign in (-1, 1)]
         ax.fill_between(x, band[0], band[1], color=BLUE, alpha=0.25, linewidth=0)
         ax.plot(x, sigmoid(at - self.difficulty), color=BLUE, linewidth=1.6)
-        bars = np.array([table["observed"] - table["ci_low"], table["ci_high"] - table["observed"]])
-        ax.errorbar(
-            table["place"],
-            table["observed"],
-            np.maximum(bars, 0),
-            fmt="o",
-            color=RED,
-            markersize=3 if small else 5,
-            elinewidth=0.8 if small else 1.2,
-        )
+        mark_strata(ax, table, small=small)
         ax.set_ylim(-0.03, 1.03)
         ax.set_xlim(x[0], x[-1])
         if small:
-            dress(ax, "", "", "")
-            ax.tick_params(labelsize=6.5, length=2)
-            ax.set_yticks([0, 0.5, 1])
-            ax.locator_params(axis="x", nbins=4)
+            dress_small(ax)
             return
         dress(ax, item_title(self.label), f"ability ({unit(self.scale)})", "share of right answers")
         ax.axhline(0.5, color=INK, linewidth=0.5, linestyle=":")
         ax.axvline(float(self.scale.measure(self.difficulty)), color=INK, linewidth=0.5, linestyle=":")
         people = plural(int(table["n"].sum()), "person")
         note(ax, f"line: the model; marks: {people} in {plural(len(place), 'group')} by ability, with 95% intervals")
-
-
-def item_title(label: Any) -> str:
-    """The title of a picture of one item."""
-    name = shown(label, 60)
-    return name if name.casefold().startswith("item") else f"Item {name}"
 
 
 def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[ItemCurve]:
