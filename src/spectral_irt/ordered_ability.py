@@ -125,6 +125,16 @@ def posterior(rows: Rows, steps: Steps, thresholds: Floats, mean: float, sd: flo
 
 def posterior_weights(rows: Rows, steps: Steps, thresholds: Floats, nodes: Floats, mean: float, sd: float) -> Floats:
     """The posterior of each person on the nodes, rows x nodes."""
+    log = log_likelihoods(rows, steps, thresholds, nodes)
+    log -= ((nodes - mean) / sd) ** 2 / 2
+    log -= log.max(axis=1, keepdims=True)
+    np.exp(log, out=log)
+    log /= log.sum(axis=1, keepdims=True)
+    return log
+
+
+def log_likelihoods(rows: Rows, steps: Steps, thresholds: Floats, nodes: Floats) -> Floats:
+    """Logarithm of the likelihood of each person at the nodes, but for the thresholds passed: rows x nodes."""
     cumulated = steps.cumulated(thresholds)
     k = np.arange(cumulated.shape[1], dtype=float)
     # log of the denominators, items x nodes
@@ -138,10 +148,7 @@ def posterior_weights(rows: Rows, steps: Steps, thresholds: Floats, nodes: Float
         some = np.flatnonzero(part.counts)
         if len(some):
             away[some] = np.add.reduceat(size[part.items], part.indptr[some], axis=0)
-        log = part.scores[:, None] * nodes - away - ((nodes - mean) / sd) ** 2 / 2
-        log -= log.max(axis=1, keepdims=True)
-        np.exp(log, out=log)
-        out[start:stop] = log / log.sum(axis=1, keepdims=True)
+        out[start:stop] = part.scores[:, None] * nodes - away
     return out
 
 

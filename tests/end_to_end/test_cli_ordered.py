@@ -65,8 +65,9 @@ def test_labels_and_reversed_items(fit, tmp_path):
 
 def test_a_workbook_and_pictures(fit, tmp_path):
     said = fit(REFERENCE / "scale8.csv", "-o", tmp_path / "r.xlsx", "--plots", tmp_path / "p")
-    assert "items, thresholds, persons, unexpected, item_fit, curves, item_analysis. Pictures are in" in " ".join(
-        said.split()
+    assert (
+        "items, thresholds, persons, scores, unexpected, item_fit, curves, item_analysis. Pictures are in"
+        in " ".join(said.split())
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p", "r.xlsx"]
     assert {path.stem for path in (tmp_path / "p").iterdir()} == {

@@ -162,7 +162,7 @@ def test_two_banks_are_equated(cli: Cli, tmp_path: Path) -> None:
     assert [row["from"] for row in rows] == ["A"] * 13 + ["B"] * 15
     assert rows[0]["se"] == ""
     text = " ".join(done.out.split())
-    assert f"6 right of 12 on A is {expected.equated[0][6]:.1f} of 14 on B (se {expected.se[0][6]:.2f})" in text
+    assert f"6 of 12 on A is {expected.equated[0][6]:.1f} of 14 on B (se {expected.se[0][6]:.2f})" in text
     assert "Equated scores are in equating.csv." in text
     refused = cli("link", "a", "b", "--equate", "equating.txt")
     assert refused.code == 2

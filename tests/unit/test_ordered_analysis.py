@@ -187,7 +187,7 @@ def test_others_are_scored_by_labels_and_codes():
 
 
 def test_what_is_for_right_and_wrong_answers_refuses(study):
-    for name in ("distractors", "cuts", "plausible_values"):
+    for name in ("distractors", "slopes", "clustered"):
         if hasattr(Analysis, name):
             with pytest.raises(OptionError, match=f"{name} is for right and wrong answers"):
                 getattr(study, name)
@@ -214,7 +214,7 @@ def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(tmp_path):
 
 def test_files(study, tmp_path):
     written = study.write(tmp_path / "out")
-    names = ["items", "thresholds", "persons", "unexpected", "item_fit", "curves", "item_analysis"]
+    names = ["items", "thresholds", "persons", "scores", "unexpected", "item_fit", "curves", "item_analysis"]
     assert [path.name for path in written] == [*(f"{name}.csv" for name in names), "fit.json"]
     assert len(pl.read_csv(tmp_path / "out" / "thresholds.csv")) == 11
     assert len(pl.read_csv(tmp_path / "out" / "items.csv")) == 5

@@ -2,45 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spectral_irt.analysis.assembled import contrast_columns, with_measures
-from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, run_checks
 from spectral_irt.analysis.of_items import OfItems
-from spectral_irt.analysis.parts import Parts, affordable
+from spectral_irt.analysis.parts import Parts
 from spectral_irt.analysis.score_tables import ScoreTables
-from spectral_irt.calibration import Scale
+from spectral_irt.analysis.shared_items import SharedItems
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.inference.bounds import error_over_floor
 from spectral_irt.inference.clusters import clustered
 from spectral_irt.inference.conditional_fit import ConditionalStatistics, conditional_statistics
-from spectral_irt.inference.dependence import MIN_USERS as MIN_PAIRED
-from spectral_irt.inference.dependence import LocalDependence, local_dependence
-from spectral_irt.inference.differential import MIN_USERS, Differential, differential
 from spectral_irt.inference.equating import Equating, equate_forms
 from spectral_irt.inference.hausman import HausmanTest, hausman, quick_hausman
-from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, item_fit_columns
+from spectral_irt.inference.item_fit import bootstrap_limits, item_fit_columns
 from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.rank_change import RankTest, rank_change
-from spectral_irt.inference.ranking import DENSE_ITEMS, ranking_columns
-from spectral_irt.inference.rao import RaoTest
+from spectral_irt.inference.ranking import DENSE_ITEMS
 from spectral_irt.inference.reliability import Reliability, reliability
 from spectral_irt.inference.restscore import restscore_columns
 from spectral_irt.inference.simultaneous import LEVEL as RANK_LEVEL
 from spectral_irt.inference.wald import WaldTest, score_split
-from spectral_irt.persons.residuals import residual_columns
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
-    from spectral_irt.bank.bank import Bank
     from spectral_irt.inference.item_links import ItemLinks
     from spectral_irt.plots.plots import Plots
     from spectral_irt.responses.block import Ints
@@ -48,7 +40,7 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 
 
-class Analysis(ScoreTables, OfItems):
+class Analysis(OfItems, ScoreTables, SharedItems):
     """What a calibration says about people, and what their answers say about the calibration.
 
     Every question is a method; what several of them need (abilities, say) is computed once.
@@ -173,13 +165,6 @@ class Analysis(ScoreTables, OfItems):
 
         return strata_columns(self.responses, self.calibration.difficulty, self.abilities("wle"), items, strata)
 
-    def residuals(self) -> Any:
-        """Every answer as a table: `person, item, response, expected, residual, z`, at the abilities of the analysis.
-
-        For small data: a row for each answer.
-        """
-        return self._table(residual_columns(self.responses, self.calibration.difficulty, self.abilities().ability))
-
     # ------------------------------------------------------------------------------------------- tests
 
     def model_test(self, split: Any = "ability") -> WaldTest:
@@ -193,17 +178,6 @@ class Analysis(ScoreTables, OfItems):
         if isinstance(split, str):
             return self._once(("model_test", split), lambda: score_split(self.calibration, self.responses, split))
         return score_split(self.calibration, self.responses, split)
-
-    def quick_model_test(self) -> RaoTest | None:
-        """A score test of the same, without calibrating the halves; None with many items, or with too few data."""
-        if not halves_are_quick(self.responses):
-            return None
-        return self._once("quick_model_test", lambda: compared_halves(self), say="less able against more able half")
-
-    def checks(self, parts: Parts | None = None) -> Checks:
-        """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`."""
-        parts = parts or self.parts(fit=True)
-        return self._once(("checks", parts.bootstrap, parts.sample), lambda: run_checks(self, parts))
 
     def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
@@ -219,56 +193,6 @@ class Analysis(ScoreTables, OfItems):
             "hausman",
             lambda: quick_hausman(self.responses, start, groups),
             say="conditional against marginal likelihood",
-        )
-
-    def dif(
-        self,
-        groups: Any,
-        *,
-        reference: Any = None,
-        anchors: str | Iterable[Any] = "purified",
-        min_users: int = MIN_USERS,
-        level: float = LEVEL,
-        nonuniform: bool = True,
-    ) -> Differential:
-        """Differential item functioning: which items are harder for one group than for another as able.
-
-        The parameters are those of `inference.differential.differential`; `groups` has a label for each person, in
-        their order, or maps persons to labels.
-        """
-        options = {"reference": reference, "anchors": anchors, "min_users": min_users, "level": level}
-        return differential(self.calibration, self.responses, groups, nonuniform=nonuniform, **options)
-
-    def local_dependence(
-        self,
-        *,
-        bootstrap: int = 0,
-        level: float = LEVEL,
-        min_users: int = MIN_PAIRED,
-        top: int | None = None,
-        n_components: int = 5,
-        sample: int | None = None,
-        seed: int = 0,
-    ) -> LocalDependence:
-        """Do some items share more than the ability? Yen's Q3 of pairs, and principal components of residuals.
-
-        The parameters are those of `inference.dependence.local_dependence`.
-        """
-        key = ("local_dependence", bootstrap, level, min_users, top, n_components, sample, seed)
-        return self._once(
-            key,
-            lambda: local_dependence(
-                self.calibration,
-                self.responses,
-                bootstrap=bootstrap,
-                level=level,
-                min_users=min_users,
-                top=top,
-                n_components=n_components,
-                sample=sample,
-                seed=seed,
-                progress=self.tell,
-            ),
         )
 
     def item_links(self) -> ItemLinks:
@@ -309,43 +233,11 @@ class Analysis(ScoreTables, OfItems):
             self.calibration.difficulty, errors, one, other, (names[0], names[1]), self.responses.frame_kind
         )
 
-    def ranking(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Any:
-        """The items from the hardest down, with rank intervals and the chance of being among the `top` hardest.
-
-        By the estimate to find the hardest items, `by="lower"` to recommend; see `inference.ranking.ranking_columns`.
-        """
-        return self._table(self.ranking_columns(by, top, seed=seed))
-
-    def ranking_columns(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Columns:
-        """The columns of `ranking`."""
-        return self._once(
-            ("ranking", by, top, seed),
-            lambda: ranking_columns(self.calibration, self.covariance(), by, top, seed=seed),
-            say="ranks",
-        )
-
     def rank_test(self, groups: Any, *, level: float = RANK_LEVEL, seed: int = 0) -> RankTest:
         """Which items have another rank in one of two groups of people? See `inference.rank_change.rank_change`."""
         return rank_change(self.calibration, self.responses, groups, level=level, seed=seed)
 
     # -------------------------------------------------------------------------------------------- scale
-
-    def rescale(self, mean: float, sd: float) -> Analysis:
-        """The same analysis, reported on a scale on which these people have this mean and standard deviation."""
-        found = self.abilities()
-        known = found.ability[np.isfinite(found.ability)]
-        center, spread = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
-        if self.ability == "pv" and found.prior is not None:  # as much as plausible values differ
-            center, spread = found.prior
-        if spread == 0:
-            raise OptionError(f"the people do not differ in ability, so that none can have the scale {mean:g},{sd:g}.")
-        unit = sd / spread
-        other = object.__new__(Analysis)
-        other.__dict__ = {
-            **self.__dict__,
-            "calibration": self.calibration.replace(scale=Scale(mean - unit * center, unit)),
-        }
-        return other
 
     def clustered(self, clusters: Any, groups: Any = None, *, name: str = "clusters") -> Analysis:
         """The same analysis with standard errors that allow for clusters of people, such as classrooms.
@@ -358,18 +250,6 @@ class Analysis(ScoreTables, OfItems):
         other.__dict__ = {**self.__dict__, "calibration": calibration, "_known": {"covariance": found.covariance}}
         return other
 
-    def to_bank(self, salt: Any = None) -> Bank:
-        """A bank of the calibration and of what these responses, which it was fitted to, tell for later updates.
-
-        Parameters
-        ----------
-        salt : bytes or path, optional
-            A secret by which the bank knows people again; see `bank.bank.to_bank`.
-        """
-        from spectral_irt.bank.making import to_bank
-
-        return to_bank(self.calibration, self.responses, salt)
-
     @property
     def plot(self) -> Plots:
         """Pictures: `study.plot.wright()`, `study.plot.icc("item 7")`; see `plots.plots.Plots`."""
@@ -378,17 +258,6 @@ class Analysis(ScoreTables, OfItems):
         return Plots(self)
 
     # ------------------------------------------------------------------- everything: text, tables, files
-
-    def parts(self, *, writing: bool = False, **wanted: Any) -> Parts:
-        """What a summary or the files hold besides the items; `wanted` are fields of `Parts`."""
-        return affordable(self.responses, writing=writing, adaptive=is_adaptive(self.calibration), **wanted)
-
-    def grouped(self, parts: Parts) -> Mapping[str, Differential]:
-        """The comparison of groups for every grouping of the parts."""
-        return {
-            name: self._once(("dif", name), partial(self.dif, labels), say=f"comparing groups by {name}")
-            for name, labels in parts.groups.items()
-        }
 
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """Everything that is odd, in the data and in what was computed from them."""

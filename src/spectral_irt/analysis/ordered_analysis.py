@@ -7,8 +7,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from spectral_irt.analysis.assembled import contrast_columns, with_measures
 from spectral_irt.analysis.folder import may_be_parted
 from spectral_irt.analysis.ordered_checks import OfOrderedItems
@@ -16,33 +14,37 @@ from spectral_irt.analysis.ordered_files import ordered_files
 from spectral_irt.analysis.parts import Parts
 from spectral_irt.analysis.record import (
     counts_of,
+    cuts_record,
     dif_record,
     finding_record,
+    forms_record,
     hausman_record,
     item_fit_record,
     one_or_all,
-    persons_record,
+    people_record,
     record_head,
     test_record,
 )
-from spectral_irt.calibration import Scale
-from spectral_irt.errors import OptionError
 from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
+from spectral_irt.inference.equating import Equating, equate_forms
+from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.ordered_item_analysis import turned_findings
 from spectral_irt.responses import Finding
 from spectral_irt.tables import Columns
 from spectral_irt.writing import write_each
 
 if TYPE_CHECKING:
-    from spectral_irt.bank.bank import Bank
     from spectral_irt.plots.ordered_plots import OrderedPlots
 
 TABLES = (
     "items",
     "thresholds",
     "persons",
+    "scores",
+    "forms",
     "unexpected",
     "groups",
+    "cuts",
     "item_fit",
     "curves",
     "item_analysis",
@@ -55,7 +57,7 @@ TABLES = (
 class OrderedAnalysis(OfOrderedItems):
     """What a calibration of ordered answers says about people, and what their answers say about it.
 
-    Every question is a method, and is computed once. What `Analysis` has and this has not (cut scores, options of
+    Every question is a method, and is computed once. What `Analysis` has and this has not (clusters, options of
     multiple choice) is for right and wrong answers, and is refused.
 
     Parameters
@@ -63,10 +65,10 @@ class OrderedAnalysis(OfOrderedItems):
     calibration : OrderedCalibration
     responses : OrderedResponses
         Those of the calibration, or others; items are matched by label, categories by their codes.
-    ability : "wle", "ml" or "eap"
+    ability : "wle", "ml", "eap" or "pv"
         How abilities are estimated where a method does not say: Warm's weighted likelihood by default.
     population : (mean, sd), optional
-        The normal population of "eap"; estimated from the responses unless given.
+        The normal population of "eap" and "pv"; estimated from the responses unless given.
     ignore_unknown : bool
     progress : callable, optional
 
@@ -88,37 +90,34 @@ class OrderedAnalysis(OfOrderedItems):
 
         return OrderedPlots(self)
 
-    def rescale(self, mean: float, sd: float) -> OrderedAnalysis:
-        """The same analysis, reported on a scale on which these people have this mean and standard deviation."""
-        found = self.abilities().ability
-        known = found[np.isfinite(found)]
-        spread = float(known.std()) if len(known) else 0.0
-        if spread == 0:
-            raise OptionError(f"the people do not differ in ability, so that none can have the scale {mean:g},{sd:g}.")
-        unit = sd / spread
-        other = object.__new__(OrderedAnalysis)
-        scale = Scale(mean - unit * float(known.mean()), unit)
-        other.__dict__ = {**self.__dict__, "calibration": self.calibration.replace(scale=scale)}
-        return other
+    def equate(self, first: str | Sequence[Any], second: str | Sequence[Any]) -> Equating:
+        """Total scores on one form, and what they are on another of the same analysis; see `inference.equating`.
 
-    def to_bank(self, salt: Any = None) -> Bank:
-        """A bank of the calibration and of what these responses, which it was fitted to, tell for later updates.
-
-        Parameters
-        ----------
-        salt : bytes or path, optional
-            A secret by which the bank knows people again; see `bank.bank.to_bank`.
+        A form is named as in `scores()` ("form 1"), or given by the labels of its items. Two calibrations: `si.equate`.
         """
-        from spectral_irt.bank.making import to_bank
-
-        return to_bank(self.calibration, self.responses, salt)
+        steps, forms = self.calibration.steps, self.forms()
+        one, other = (
+            forms.items[forms.position(form)] if isinstance(form, str) else self.calibration.positions(form)
+            for form in (first, second)
+        )
+        names = tuple(form if isinstance(form, str) else letter for form, letter in ((first, "A"), (second, "B")))
+        errors = known_errors(self.calibration.thresholds, self.calibration.threshold_se, None)[0]
+        return equate_forms(
+            self.calibration.thresholds,
+            errors,
+            steps.of_items(one),
+            steps.of_items(other),
+            (names[0], names[1]),
+            self.responses.frame_kind,
+            (steps.counts[one], steps.counts[other]),
+        )
 
     # ------------------------------------------------------------------------------------------- files
 
     def findings(self, parts: Parts | None = None) -> tuple[Finding, ...]:
         """What its reader should know."""
         parts = parts or self.parts()
-        found = [*self.calibration.findings, *parts.notes]
+        found = [*self.calibration.findings, *parts.notes, *(self.forms().findings if parts.scores else ())]
         if parts.fit:
             found += self.checks(parts).findings
             test = self.quick_hausman()
@@ -137,11 +136,9 @@ class OrderedAnalysis(OfOrderedItems):
             "thresholds": with_measures(self.calibration.threshold_columns(), "threshold", scale),
         }
         if parts.persons:
-            found["persons"] = self.person_columns()
-            if parts.scores:
-                found["unexpected"] = self._once("unexpected", self.unexpected_columns)
-            if parts.described:
-                found["groups"] = self.group_columns(parts.described)
+            given = parts.groups or None
+            found["persons"] = self.person_columns(draws=parts.draws, seed=parts.seed, given=given)
+            found |= self.people_tables(parts)
         if parts.fit:
             found["item_fit"] = self.item_fit_columns(bootstrap=parts.bootstrap, sample=parts.sample)
             found["curves"] = self.curve_columns()
@@ -189,8 +186,10 @@ class OrderedAnalysis(OfOrderedItems):
             "findings": [finding_record(one) for one in self.findings(parts)],
         }
         if parts.persons:
-            found["persons"] = persons_record(self.person_columns(), self.ability)
+            found["persons"] = people_record(self, parts)
             found["reliability"] = self.reliability().to_dict()
+            found["forms"] = forms_record(self) if parts.scores else None
+            found["cuts"] = cuts_record(self, parts) if parts.cuts else None
         return found
 
     def write(

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_quick, measured_parameters, run_checks
+from spectral_irt.analysis.checks import measured_parameters
 from spectral_irt.analysis.ordered_core import OfOrderedPeople
-from spectral_irt.analysis.parts import Parts, affordable
+from spectral_irt.analysis.score_tables import ScoreTables
+from spectral_irt.analysis.shared_items import SharedItems
 from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.estimators.ordered_anchors import spread
-from spectral_irt.inference.dependence import MIN_USERS as MIN_PAIRED
-from spectral_irt.inference.dependence import LocalDependence, local_dependence
-from spectral_irt.inference.differential import MIN_USERS, Differential, differential
 from spectral_irt.inference.hausman import HausmanTest
-from spectral_irt.inference.item_fit import LEVEL, bootstrap_limits, judged
+from spectral_irt.inference.item_fit import bootstrap_limits, judged
 from spectral_irt.inference.ordered_fit import (
     AnswerMoments,
     conditional_item_mean_squares,
@@ -34,17 +30,16 @@ from spectral_irt.inference.ordered_item_analysis import (
 )
 from spectral_irt.inference.ordered_strata import ordered_strata
 from spectral_irt.inference.ordered_tests import StepWaldTest, ordered_score_split
-from spectral_irt.inference.ranking import ranking_columns
 from spectral_irt.inference.strata import STRATA, curved
 from spectral_irt.persons.residuals import MeanSquares
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
-    from spectral_irt.inference.rao import RaoTest
+    pass
 
 
-class OfOrderedItems(OfOrderedPeople):
+class OfOrderedItems(OfOrderedPeople, ScoreTables, SharedItems):
     """Fit, tests, groups and ranks of items with ordered answers. See `OrderedAnalysis`."""
 
     # --------------------------------------------------------------------------------------------- fit
@@ -147,18 +142,6 @@ class OfOrderedItems(OfOrderedPeople):
         """The columns of `item_analysis`."""
         return ordered_item_columns(self.calibration, self.responses, self.classical())
 
-    def ranking(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Any:
-        """The items from the hardest down, by their locations; see `Analysis.ranking`."""
-        return self._table(self.ranking_columns(by, top, seed=seed))
-
-    def ranking_columns(self, by: str = "difficulty", top: int = 10, *, seed: int = 0) -> Columns:
-        """The columns of `ranking`."""
-        return self._once(
-            ("ranking", by, top, seed),
-            lambda: ranking_columns(self.calibration, None, by, top, seed=seed),
-            say="ranks",
-        )
-
     # ------------------------------------------------------------------------------------------- tests
 
     def model_test(self, split: Any = "ability") -> StepWaldTest:
@@ -175,17 +158,6 @@ class OfOrderedItems(OfOrderedPeople):
             )
         return ordered_score_split(self.calibration, self.responses, split)
 
-    def quick_model_test(self) -> RaoTest | None:
-        """A score test of the same, without calibrating the halves; None with many items, or with too few data."""
-        if not halves_are_quick(self.responses):
-            return None
-        return self._once("quick_model_test", lambda: compared_halves(self), say="less able against more able half")
-
-    def checks(self, parts: Parts | None = None) -> Checks:
-        """Does it fit? The items, the halves, dependence, dimensions and people, at 5% together; see `Checks`."""
-        parts = parts or self.parts(fit=True)
-        return self._once(("checks", parts.bootstrap, parts.sample), lambda: run_checks(self, parts))
-
     def hausman(self, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
         abilities are not normal; see `inference.ordered_hausman.ordered_hausman`."""
@@ -201,54 +173,3 @@ class OfOrderedItems(OfOrderedPeople):
             lambda: quick_ordered_hausman(self.responses, start),
             say="conditional against marginal likelihood",
         )
-
-    def dif(
-        self,
-        groups: Any,
-        *,
-        reference: Any = None,
-        anchors: str | Iterable[Any] = "purified",
-        min_users: int = MIN_USERS,
-        level: float = LEVEL,
-        nonuniform: bool = True,
-    ) -> Differential:
-        """Differential item functioning: which items are harder for one group than for another as able.
-
-        By location, with the distances of an item's thresholds held: `table()`; threshold by threshold: `thresholds()`.
-        The parameters are those of `inference.differential.differential`.
-        """
-        options: dict[str, Any] = {"reference": reference, "anchors": anchors, "min_users": min_users, "level": level}
-        return differential(self.calibration, self.responses, groups, nonuniform=nonuniform, **options)
-
-    def grouped(self, parts: Parts) -> Mapping[str, Differential]:
-        """The comparison of groups for every grouping of the parts."""
-        return {
-            name: self._once(("dif", name), partial(self.dif, labels), say=f"comparing groups by {name}")
-            for name, labels in parts.groups.items()
-        }
-
-    def local_dependence(
-        self,
-        *,
-        bootstrap: int = 0,
-        level: float = LEVEL,
-        min_users: int = MIN_PAIRED,
-        top: int | None = None,
-        n_components: int = 5,
-        sample: int | None = None,
-        seed: int = 0,
-    ) -> LocalDependence:
-        """Do some items share more than the ability? Yen's Q3 of pairs, and principal components of residuals.
-
-        The parameters are those of `inference.dependence.local_dependence`.
-        """
-        how: dict[str, Any] = {"bootstrap": bootstrap, "level": level, "min_users": min_users, "top": top}
-        how |= {"n_components": n_components, "sample": sample, "seed": seed}
-        return self._once(
-            ("local_dependence", *how.values()),
-            lambda: local_dependence(self.calibration, self.responses, progress=self.tell, **how),
-        )
-
-    def parts(self, *, writing: bool = False, **wanted: Any) -> Parts:
-        """What a summary or the files hold besides the items; `wanted` are fields of `Parts`."""
-        return affordable(self.responses, writing=writing, adaptive=is_adaptive(self.calibration), **wanted)

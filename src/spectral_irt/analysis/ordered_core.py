@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from spectral_irt.analysis.assembled import group_table, with_measures
+from spectral_irt.analysis.shared_people import SharedPeople
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.group_means import group_columns
-from spectral_irt.inference.marginal_reliability import Marginal, marginal_reliability
+from spectral_irt.inference.cuts import PeopleInCategories
 from spectral_irt.inference.ordered_fit import cronbach_alpha, moments_at, person_mean_squares
-from spectral_irt.inference.person_ranks import person_ranks
 from spectral_irt.inference.reliability import Reliability, Separation, reliability, separation
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.persons.abilities import Abilities
+from spectral_irt.persons.forms import Forms, ordered_forms
 from spectral_irt.persons.ordered_people import OrderedPeople, align_ordered
-from spectral_irt.persons.residuals import MeanSquares, residual_columns
-from spectral_irt.persons.table import person_columns
-from spectral_irt.persons.unexpected import EACH, MOST, people_at, unexpected_columns
+from spectral_irt.persons.ordered_plausible import ordered_plausible_values
+from spectral_irt.persons.plausible import PlausibleValues, Seed
+from spectral_irt.persons.residuals import MeanSquares
+from spectral_irt.persons.taken import InCategories
+from spectral_irt.responses.block import Ints
 from spectral_irt.responses.ordered import OrderedResponses
-from spectral_irt.tables import Columns, make_table
 
 
-class OfOrderedPeople:
+class OfOrderedPeople(SharedPeople):
     """A calibration and ordered answers together: abilities, reliability. See `OrderedAnalysis`."""
 
     def __init__(
@@ -42,11 +41,8 @@ class OfOrderedPeople:
             from spectral_irt.estimators.ordered_base import as_ordered
 
             responses = as_ordered(responses, "keep")
-        self.calibration = calibration
-        self.responses = align_ordered(calibration, responses, ignore_unknown)
-        self.ability, self.population = ability, population
-        self.tell = progress or (lambda text: None)
-        self._known: dict[Hashable, Any] = {}
+        aligned = align_ordered(calibration, responses, ignore_unknown)
+        self._begin(calibration, aligned, ability, population, progress)
 
     def __repr__(self) -> str:
         r = self.responses
@@ -66,16 +62,6 @@ class OfOrderedPeople:
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
-    def _once(self, key: Hashable, compute: Callable[[], Any], say: str = "") -> Any:
-        if key not in self._known:
-            if say:
-                self.tell(say)
-            self._known[key] = compute()
-        return self._known[key]
-
-    def _table(self, columns: Columns) -> Any:
-        return make_table(columns, self.responses.frame_kind)
-
     @property
     def people(self) -> OrderedPeople:
         """Who has the same items and score: abilities are found once for them."""
@@ -84,8 +70,8 @@ class OfOrderedPeople:
     # ------------------------------------------------------------------------------------------ people
 
     def abilities(self, method: str | None = None) -> Abilities:
-        """The ability of every person as arrays."""
-        method = method or self.ability
+        """The ability of every person as arrays; plausible values go with "eap"."""
+        method = self._estimate(method)
         return self._once(
             ("abilities", method),
             lambda: self.people.abilities(method, self.population),
@@ -94,7 +80,7 @@ class OfOrderedPeople:
 
     def person_fit(self, method: str | None = None) -> MeanSquares:
         """Infit and outfit of every person as arrays, at the reported abilities."""
-        method = method or self.ability
+        method = self._estimate(method)
 
         def compute() -> MeanSquares:
             patterns = self.people.patterns
@@ -104,63 +90,28 @@ class OfOrderedPeople:
 
         return self._once(("person_fit", method), compute)
 
-    def persons(self, method: str | None = None) -> Any:
-        """The persons as a table: `person, n, score, most, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
+    def _most(self) -> Ints:
+        return self.people.patterns.rows.most[self.people.patterns.of_person]
 
-        `score` adds the categories answered, of at most `most`; `extreme`: it is 0 or `most`.
-        """
-        return self._table(self.person_columns(method))
+    def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
+        """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
+        prior = self.population if given is not None else self.abilities("eap").prior
+        return ordered_plausible_values(self.people, draws=draws, seed=seed, prior=prior, given=given)
 
-    def person_columns(self, method: str | None = None) -> Columns:
-        """The columns of `persons`."""
-        rows, of = self.people.patterns.rows, self.people.patterns.of_person
-        columns = person_columns(self.responses, self.abilities(method), self.person_fit(method), rows.most[of])
-        return with_measures(columns, "ability", self.calibration.scale)
+    def forms(self) -> Forms:
+        """Sets of items that many people answered, such as booklets; see `persons.forms.find_forms`."""
+        return self._once("forms", lambda: ordered_forms(self.people, self.taken().known))
 
-    def person_ranking(self, method: str | None = None, *, seed: int = 0) -> Any:
-        """The persons from the ablest down, with intervals of ability and rank; see `Analysis.person_ranking`."""
-        found = self.abilities(method)
-        ranks = self._once(
-            ("ranks", method or self.ability, seed), partial(person_ranks, found.ability, found.se, seed=seed)
-        )
-        columns = {**self.person_columns(method), **ranks}
-        order = np.lexsort((ranks["rank"], ranks["rank"] == 0))
-        return self._table({name: values[order] for name, values in columns.items()})
+    def taken(self) -> InCategories:
+        """The test: what its total scores say."""
+        return InCategories(self.people, np.flatnonzero(self.calibration.known))
+
+    def _others(self) -> PeopleInCategories:
+        return PeopleInCategories(self.people)
 
     def score_table(self, items: Any = None) -> Any:
         """From total score to ability; see `OrderedCalibration.score_table`."""
         return self.calibration.score_table(items)
-
-    def residuals(self) -> Any:
-        """Every answer as a table: `person, item, response, expected, residual, z`; see `Analysis.residuals`."""
-        return self._table(residual_columns(self.responses, self.calibration.thresholds, self.abilities().ability))
-
-    def unexpected_answers(
-        self, people: Sequence[Any] | None = None, *, per_person: int = EACH, limit: int = MOST
-    ) -> Any:
-        """The most surprising answers as a table: `person, misfit_z, item, response, expected, z, ability, difficulty`.
-
-        See `Analysis.unexpected_answers`; `expected` is the mean answer that the model expects, `difficulty` the
-        item's location.
-        """
-        place = None if people is None else people_at(self.responses, people)
-        return self._table(self.unexpected_columns(place, per_person=per_person, limit=limit))
-
-    def unexpected_columns(self, people: Any = None, *, per_person: int = EACH, limit: int = MOST) -> Columns:
-        """The columns of `unexpected_answers`, of people at these positions."""
-        how: dict[str, Any] = {"people": people, "per_person": per_person, "limit": limit}
-        thresholds = self.calibration.thresholds
-        return unexpected_columns(self.responses, thresholds, self.abilities(), self.person_fit(), **how)
-
-    def group_means(self, groups: Any, name: str = "group") -> Any:
-        """Mean ability of every group as a table; see `Analysis.group_means`."""
-        return self._table(self.group_columns({name: groups}))
-
-    def group_columns(self, groupings: Any) -> Columns:
-        """The columns of `group_means`, of groupings by name."""
-        found, beta = self.abilities("wle"), self.calibration.thresholds
-        tables = [group_columns(self.responses, beta, found, labels, name) for name, labels in groupings.items()]
-        return group_table(tables, self.calibration.scale)
 
     # ------------------------------------------------------------------------------------- reliability
 
@@ -168,10 +119,6 @@ class OfOrderedPeople:
         """Cronbach's alpha, over the people who answered everything; NaN where nobody did."""
         found = self._once("alpha", lambda: cronbach_alpha(self.people.responses))
         return float("nan") if found is None else float(found)
-
-    def marginal(self) -> Marginal | None:
-        """The normal population of these people, by marginal maximum likelihood; None where too few people differ."""
-        return self._once("eap", lambda: marginal_reliability(self.responses, self.calibration.thresholds))
 
     def eap_reliability(self) -> float:
         """The share of the population's variance that the posterior means show; NaN where people do not differ."""
@@ -185,7 +132,7 @@ class OfOrderedPeople:
 
     def reliability(self, method: str | None = None) -> Reliability:
         """EAP reliability, alpha, separation of persons and items: see `inference.reliability.reliability`."""
-        method = method or self.ability
+        method = self._estimate(method)
         return self._once(
             ("reliability", method),
             lambda: reliability(

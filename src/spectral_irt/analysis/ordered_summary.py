@@ -9,7 +9,7 @@ from rich.text import Text
 
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.analysis.parts import Parts
-from spectral_irt.analysis.summary import SAID, how, part_lines
+from spectral_irt.analysis.summary import SAID, how, part_lines, people_tables
 from spectral_irt.display import plain_table, say, show_findings, show_lines, show_source
 from spectral_irt.errors import printable
 
@@ -30,6 +30,9 @@ def show_ordered(out: Console, study: OrderedAnalysis, parts: Parts, *, times: s
     lines = part_lines(study, parts)
     if lines:
         show_lines(out, lines)
+        say(out)
+    for table in people_tables(study, parts, out.width):
+        say(out, table)
         say(out)
     say(out, Text(printable(" ".join([_how(study), *([times] if times else [])]))))
     shown = [finding for finding in study.findings(parts) if finding.code not in SAID]

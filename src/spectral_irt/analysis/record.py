@@ -63,10 +63,10 @@ def fit_record(study: Analysis, parts: Parts) -> dict[str, Any]:
         # With anchors there is no common error to compare.
         "error_over_floor": study.error_over_floor() if parts.persons and not anchored else None,
         "scale": None if scale.is_logits else asdict(scale),
-        "persons": _persons_record(study, parts) if parts.persons else None,
+        "persons": people_record(study, parts) if parts.persons else None,
         "reliability": study.reliability().to_dict() if parts.persons else None,
-        "forms": _forms_record(study) if parts.scores else None,
-        "cuts": _cuts_record(study, parts) if parts.cuts else None,
+        "forms": forms_record(study) if parts.scores else None,
+        "cuts": cuts_record(study, parts) if parts.cuts else None,
         "item_fit": item_fit_record(study, parts) if parts.fit else None,
         "model_test": None if test is None else test_record(test),
         "conditional_against_marginal": hausman_record(study.quick_hausman(parts.populations)) if parts.fit else None,
@@ -142,19 +142,22 @@ def persons_record(persons: Columns, ability: str) -> dict[str, Any]:
     }
 
 
-def _persons_record(study: Analysis, parts: Parts) -> dict[str, Any]:
+def people_record(study: Any, parts: Parts) -> dict[str, Any]:
+    """The people of an analysis, and how plausible values were drawn."""
     if study.ability != "pv":
         return persons_record(study.person_columns(), study.ability)
     drawn = {"draws": parts.draws, "seed": parts.seed, "given": list(parts.groups)}
     return {**persons_record(study.person_columns("eap"), "pv"), "plausible_values": drawn}
 
 
-def _forms_record(study: Analysis) -> dict[str, Any]:
+def forms_record(study: Any) -> dict[str, Any]:
+    """How many forms there are, and how many people on them."""
     forms = study.forms()
     return {"forms": len(forms), "people_on_forms": int(forms.sizes.sum()), "sets_of_items": forms.n_sets}
 
 
-def _cuts_record(study: Analysis, parts: Parts) -> list[dict[str, Any]]:
+def cuts_record(study: Any, parts: Parts) -> list[dict[str, Any]]:
+    """The rows of cuts.csv."""
     columns = study.cut_columns(parts.cuts, raw=parts.cut_raw)
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

@@ -117,7 +117,7 @@ def part_lines(study: Any, parts: Parts) -> list[tuple[str, str]]:
     return lines
 
 
-def people_tables(study: Analysis, parts: Parts, width: int) -> list[Table]:
+def people_tables(study: Any, parts: Parts, width: int) -> list[Table]:
     """Means of groups and classes of people, where they were asked for: in the unit of report."""
     unit = "" if study.calibration.scale.is_logits else "measure_"
     places = 2 if not unit else 1

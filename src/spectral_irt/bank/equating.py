@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.bank.bank import Bank, calibration_of, right_or_wrong
+from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.known_errors import Side
 from spectral_irt.bank.linking import Link, link
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.equating import Equating, OneWay, both_ways, equated
+from spectral_irt.inference.equating import Equating, Form, OneWay, both_ways, equated
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
 
@@ -31,7 +31,8 @@ def equate(
 ) -> Equating:
     """Raw scores on a form of a, and the scores on a form of b that stand for the same ability; and back.
 
-    True-score equating on a's scale, to which b is brought by the items that both have (`link`).
+    True-score equating on a's scale, to which b is brought by the items that both have (`link`). Of ordered answers
+    raw scores are total scores.
 
     Parameters
     ----------
@@ -57,15 +58,13 @@ def equate(
     >>> equate(fit, fit).columns()["equated"].round(3).tolist()
     [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     """
-    for made in (a, b):
-        right_or_wrong(calibration_of(made), "scores are equated")
     found = link(a, b, method) if linked is None else linked
     sides = Side.of(a), Side.of(b)
     forms = _form(sides[0], items_a, "items_a"), _form(sides[1], items_b, "items_b")
-    difficulty = tuple(side.difficulty[form] for side, form in zip(sides, forms, strict=True))
+    one, other = (_thresholds(side, form) for side, form in zip(sides, forms, strict=True))
     shift, slope = found.shift, found.slope
-    there = equated(difficulty[0], difficulty[1], -shift / slope, 1 / slope)
-    back = equated(difficulty[1], difficulty[0], shift, slope)
+    there = equated(one, other, -shift / slope, 1 / slope)
+    back = equated(other, one, shift, slope)
     # b's ability is u = (theta - shift) / slope, and theta = shift + slope * u: how shift and slope move the score.
     u = (np.where(np.isfinite(there.ability), there.ability, 0.0) - shift) / slope
     known = np.where(np.isfinite(back.ability), back.ability, 0.0)
@@ -78,19 +77,25 @@ def equate(
 
 
 def _form(side: Side, items: Sequence[Any] | None, name: str) -> Ints:
-    """Positions of the items of a form."""
+    """Positions of the items of a form; of their thresholds, item after item, where they have several."""
     if items is None:
         return np.arange(len(side.items))
-    place = positions(items, side.items)
+    first = np.flatnonzero(side.level == 1)
+    place = positions(items, side.base[first])
     unknown = [label for label, k in zip(items, place.tolist(), strict=True) if k < 0]
     if unknown:
         raise OptionError(
             f"{name} names {listed(unknown)}, without a difficulty from answers to them; "
-            f"it can name {listed(side.items)}."
+            f"it can name {listed(side.base[first])}."
         )
     if len(np.unique(place)) < len(place):
         raise OptionError(f"{name} names the same item more than once; name each once.")
-    return place
+    counts = side.size[first[place]]
+    return np.repeat(first[place] - (np.cumsum(counts) - counts), counts) + np.arange(counts.sum())
+
+
+def _thresholds(side: Side, form: Ints) -> Form:
+    return Form.of(side.difficulty[form], side.size[form][side.level[form] == 1])
 
 
 def _variance(

@@ -53,8 +53,9 @@ class Side:
     kind : "covariance", "information", "independent" or "none"
         What the errors were taken from.
     scale : Scale
-    base, size : labels, int array
-        Of items with several thresholds, which are entries of their own: whose each is, and how many that has.
+    base, size, level : labels, int arrays
+        Of items with several thresholds, which are entries of their own: whose each is, how many that has, and which of
+        them it is, from 1.
     """
 
     items: Labels
@@ -64,6 +65,7 @@ class Side:
     scale: Scale
     base: Labels
     size: Ints
+    level: Ints
 
     @classmethod
     def of(cls, given: Bank | Calibration | RaschEstimator) -> Side:
@@ -74,7 +76,7 @@ class Side:
         errors, kind = errors_of_bank(given) if isinstance(given, Bank) else _of_fit(given, made)
         labels = made.labels[usable]
         one = np.ones(len(labels), dtype=np.int64)
-        return cls(labels, made.difficulty[usable], errors.take(usable), kind, made.scale, labels, one)
+        return cls(labels, made.difficulty[usable], errors.take(usable), kind, made.scale, labels, one, one)
 
     @classmethod
     def _of_steps(cls, given: Any, made: OrderedCalibration, usable: NDArray[np.bool_]) -> Side:
@@ -85,8 +87,8 @@ class Side:
         else:
             errors, kind = _of_fit(given, made, made.thresholds, made.threshold_se)
         labels, item = step_labels(made)[chosen], steps.item[chosen]
-        values = made.thresholds[chosen]
-        return cls(labels, values, errors.take(chosen), kind, made.scale, made.labels[item], steps.counts[item])
+        entries = (made.labels[item], steps.counts[item], steps.level[chosen])
+        return cls(labels, made.thresholds[chosen], errors.take(chosen), kind, made.scale, *entries)
 
     def take(self, chosen: NDArray[np.bool_]) -> Side:
         """Some of the entries."""
@@ -98,6 +100,7 @@ class Side:
             self.scale,
             self.base[chosen],
             self.size[chosen],
+            self.level[chosen],
         )
 
 

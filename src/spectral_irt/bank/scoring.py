@@ -24,7 +24,6 @@ from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
 from spectral_irt.tables import make_table
 
-EAP = option("ability", "eap")
 PRIORS = ("eap", "pv")  # ways to report people that need a population
 Columns = dict[str, NDArray[Any]]
 
@@ -82,7 +81,7 @@ def score(
         )
     if isinstance(bank, OrderedBank):
         how: dict[str, Any] = {"ability": ability, "population": population, "ignore_unknown": ignore_unknown}
-        return _score_ordered(bank, responses, **how)
+        return _score_ordered(bank, responses, draws, seed, **how)
     refuse_ordered(bank, responses)
     given = as_responses(responses, threshold=bank.settings.get("threshold"))
     if not given.n_responses:
@@ -107,11 +106,16 @@ def score(
 
 
 def _score_ordered(
-    bank: OrderedBank, responses: Any, *, ability: str, population: tuple[float, float] | None, ignore_unknown: bool
+    bank: OrderedBank,
+    responses: Any,
+    draws: int,
+    seed: int,
+    *,
+    ability: str,
+    population: tuple[float, float] | None,
+    ignore_unknown: bool,
 ) -> Scores:
     """The same with items that have several thresholds."""
-    if ability == "pv":
-        raise OptionError(option("ability", "pv"), " is for items that are right or wrong; take ", EAP, " instead.")
     given = as_ordered(responses, "keep")
     if not given.n_responses:
         raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
@@ -119,11 +123,11 @@ def _score_ordered(
     calibration = bank.calibration.replace(thresholds=np.where(bank.measured[bank.steps.item], bank.thresholds, np.nan))
     people = None
     aligned = align_ordered(bank.calibration, named, ignore_unknown)  # type: ignore[arg-type]
-    if ability == "eap":
+    if ability in PRIORS:
         people = _population(bank, aligned, calibration.thresholds, population, ability)
     prior = None if people is None else (people.mean, people.sd)
     study = OrderedAnalysis(calibration, aligned, ability=ability, population=prior)
-    persons = study.person_columns()
+    persons = study.person_columns(draws=draws, seed=seed)
     if not persons["n"].any():
         raise BankError(
             f"{given.source}: none of the items answered has a difficulty in the bank, so nobody can be scored."

@@ -167,7 +167,7 @@ def _equating(scores: Equating) -> str:
     middle, (most_a, most_b) = len(scores.scores[0]) // 2, (len(each) - 1 for each in scores.scores)
     se = scores.se[0][middle]
     error = f" (se {se:.2f})" if se == se else ""
-    return f"{middle:,} right of {most_a:,} on A is {scores.equated[0][middle]:.1f} of {most_b:,} on B{error}"
+    return f"{middle:,} of {most_a:,} on A is {scores.equated[0][middle]:.1f} of {most_b:,} on B{error}"
 
 
 def _moved(found: Link, k: int) -> str:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # What is done for ordered answers too; every other option is for right and wrong ones.
 FITTED = ("estimator", "design", "weighting", "regularization", "se", "max_iter", "threads", "checkpoint")
 COMPUTED = (
+    *("cut", "cut_score", "draws", "seed"),
     *("persons", "fit", "ability", "bootstrap", "sample", "group", "group_file", "group_sheet", "scale", "anchors"),
     *("rank", "rank_by", "ifile", "sfile", "pfile", "plots", "report", "list_persons", "bank", "salt_file"),
 )
@@ -62,7 +63,6 @@ class OrderedJob:
         groups = ((self.reading, READ), (self.fitting, FITTED), (self.wanted, COMPUTED))
         foreign = [name for group, known in groups for name in changed(group) if name not in (*known, *MEMORY)]
         said = [f"--{name.replace('_', '-')}" for name in foreign]
-        said += ["--ability pv"] if self.wanted.ability == "pv" else []
         if said:
             verb = "is" if len(said) == 1 else "are"
             raise OptionError(
@@ -163,6 +163,8 @@ class OrderedJob:
             scale = self.wanted.mean_and_sd()
             study = study if scale is None else study.rescale(*scale)
             study.findings(parts)  # computed before anything is shown or written
+            if parts.cuts:
+                study.cut_columns(parts.cuts, raw=parts.cut_raw)  # what is wrong with a cut shows here
             self.write(study, parts, progress)
         end = time.perf_counter()
         self.times = f"Read in {read - start:.2f} s, fitted in {fitted - read:.2f} s, analyzed in {end - fitted:.2f} s."
@@ -192,6 +194,10 @@ class OrderedJob:
             rank_by=wanted.rank_by or "difficulty",
             groups=of,
             described={} if wanted.persons is False else of,
+            cuts=wanted.cuts(),
+            cut_raw=wanted.cut_score is not None,
+            draws=wanted.draws or 5,
+            seed=wanted.seed or 0,
         )
 
     def said(self) -> dict[str, Any]:

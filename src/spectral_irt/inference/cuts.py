@@ -22,21 +22,24 @@ Lee (2010), Journal of Educational Measurement 47, 1-17; Rudner (2005), Practica
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ability import Answers, solve
 from spectral_irt.calibration import Scale
 from spectral_irt.errors import OptionError, Words, option
 from spectral_irt.inference.tails import upper
+from spectral_irt.ordered_ability import posterior, score_moments
 from spectral_irt.persons.abilities import Abilities, abilities, answers_with_difficulty
 from spectral_irt.persons.forms import Forms
+from spectral_irt.persons.ordered_people import OrderedPeople
 from spectral_irt.persons.posterior import log_spread, settle
 from spectral_irt.persons.residuals import probabilities
-from spectral_irt.persons.scores import abilities_of_scores
+from spectral_irt.persons.taken import Taken
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
@@ -70,29 +73,28 @@ def class_of(ability: Floats, cuts: Floats) -> Ints:
     return np.searchsorted(cuts - EQUAL, ability, side="right")
 
 
-def scale_cuts(cuts: Sequence[float], difficulty: Floats, scale: Scale) -> tuple[Floats, Floats]:
+def scale_cuts(cuts: Sequence[float], test: Taken, scale: Scale) -> tuple[Floats, Floats]:
     """Cuts on the scale of report: in logits, and as given, increasing; an error where nobody could be on one side."""
     given = _increasing(cuts)
     at = (given - scale.mean) / scale.unit
-    beta = difficulty[np.isfinite(difficulty)]
-    m = len(beta)
-    ends = Answers(np.array([0, m, 2 * m], dtype=np.int32), np.tile(np.arange(m, dtype=np.int32), 2), np.array([0, m]))
-    low, high = solve(ends, beta, warm=True)[0].tolist() if m else (0.0, 0.0)
+    n = len(test.known)
+    low, high = test.ends() if n else (0.0, 0.0)
+    worst, best = test.ends_are
     for cut, logit in zip(given.tolist(), at.tolist(), strict=True):
         if not low < logit <= high + EQUAL:
             raise OptionError(
-                f"the cut {cut:g} is outside the scale, on which {scale.measure(low):.4g} is nothing right and "
-                f"{scale.measure(high):.4g} everything right on all {m:,} items"
+                f"the cut {cut:g} is outside the scale, on which {scale.measure(low):.4g} is {worst} and "
+                f"{scale.measure(high):.4g} {best} on all {n:,} items"
                 f"{' (in logits)' if scale.is_logits else ''}. Choose one between them."
             )
     return at, given
 
 
-def raw_cuts(cuts: Sequence[float], difficulty: Floats, forms: Forms, found: Abilities) -> tuple[Floats, Floats]:
+def raw_cuts(cuts: Sequence[float], test: Taken, forms: Forms, found: Abilities) -> tuple[Floats, Floats]:
     """Cuts as raw scores on the whole test: the abilities these scores stand for, and the scores, increasing."""
     given = _increasing(cuts)
     lengths = [len(items) for items in forms.items]
-    whole = [k for k, n in enumerate(lengths) if len(lengths) == 1 or n == int(np.isfinite(difficulty).sum())]
+    whole = [k for k, n in enumerate(lengths) if len(lengths) == 1 or n == len(test.known)]
     if not whole:
         how = "did not answer the same items" if len(lengths) else "share no form"
         raise OptionError(
@@ -101,14 +103,15 @@ def raw_cuts(cuts: Sequence[float], difficulty: Floats, forms: Forms, found: Abi
             Words("leave out raw=True.", "--cut instead of --cut-score."),
         )
     items = forms.items[whole[0]]
+    most = test.most(items)
     for cut in given.tolist():
-        if cut != int(cut) or not 1 <= cut <= len(items):
-            raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {len(items):,}, which the form has.")
-    table = abilities_of_scores(difficulty[items], found.method, found.prior)[0]
+        if cut != int(cut) or not 1 <= cut <= most:
+            raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {most:,}, which the form has.")
+    table = test.of_scores(items, found.method, found.prior)[0]
     at = table[given.astype(np.int64)]
     if not np.isfinite(at).all():
         raise OptionError(
-            f"everything right ({len(items):,}) has no finite ability by maximum likelihood; choose a lower cut, or ",
+            f"the highest score ({most:,}) has no finite ability by maximum likelihood; choose a lower cut, or ",
             option("ability", "wle"),
             ".",
         )
@@ -123,8 +126,8 @@ def _increasing(cuts: Sequence[float]) -> Floats:
 
 
 def cut_columns(
-    responses: Responses,
-    difficulty: Floats,
+    test: Taken,
+    others: Others,
     cuts: Floats,
     found: Abilities,
     forms: Forms,
@@ -134,6 +137,9 @@ def cut_columns(
 
     Parameters
     ----------
+    test : Taken
+    others : Others
+        People on no form, and the errors at the cuts.
     cuts : float array
         In logits, increasing. A class holds its lower cut.
     found : Abilities
@@ -152,13 +158,13 @@ def cut_columns(
     known = np.isfinite(found.ability) | found.extreme
     n = np.bincount(class_of(found.ability[known], cuts), minlength=len(cuts) + 1)
     ways = [*(cuts[k : k + 1] for k in range(len(cuts))), cuts]
-    how = decisions(responses, difficulty, ways, found, forms, prior)
+    how = decisions(test, others, ways, found, forms, prior)
     nothing = Decision()
     rows = [nothing, *how]
     return {
         "class": np.array([*(str(k + 1) for k in range(len(cuts) + 1)), "all"], dtype=object),
         "ability": np.concatenate([[np.nan], cuts, [np.nan]]),
-        "se": np.concatenate([[np.nan], _error_at(responses, difficulty, cuts), [np.nan]]),
+        "se": np.concatenate([[np.nan], others.error_at(cuts), [np.nan]]),
         "n": np.append(n, n.sum()),
         "share": np.append(n, n.sum()) / max(int(n.sum()), 1),
         **{
@@ -169,8 +175,8 @@ def cut_columns(
 
 
 def decisions(
-    responses: Responses,
-    difficulty: Floats,
+    test: Taken,
+    others: Others,
     ways: list[Floats],
     found: Abilities,
     forms: Forms,
@@ -182,12 +188,12 @@ def decisions(
     parts: list[tuple[int, list[Decision]]] = []
     for k, items in enumerate(forms.items):
         scores = found.score[forms.form == k]
-        table = abilities_of_scores(difficulty[items], found.method, found.prior)[0]
-        counts = np.bincount(scores, minlength=len(items) + 1)
-        parts.append((len(scores), _on_a_form(difficulty[items], counts, table, ways, prior)))
-    others = np.flatnonzero((forms.form < 0) & (found.n > 0))
-    if len(others):
-        parts.append((len(others), _of_others(responses, difficulty, ways, found, others, prior)))
+        table = test.of_scores(items, found.method, found.prior)[0]
+        counts = np.bincount(scores, minlength=len(table))
+        parts.append((len(scores), _on_a_form(partial(test.chances, items), counts, table, ways, prior)))
+    alone = np.flatnonzero((forms.form < 0) & (found.n > 0))
+    if len(alone):
+        parts.append((len(alone), _of_others(others, ways, found, alone, prior)))
     total = sum(n for n, _ in parts)
     return [_mean([(n / total, each[k]) for n, each in parts]) for k in range(len(ways))]
 
@@ -200,25 +206,12 @@ def _mean(parts: list[tuple[float, Decision]]) -> Decision:
 # ---------------------------------------------------------------------------------------------- on a form
 
 
-def score_chances(difficulty: Floats, theta: Floats) -> Floats:
-    """P(score | ability), abilities x scores: gamma_s exp(s theta) / prod(1 + exp(theta - beta)).
-
-    >>> score_chances(np.zeros(2), np.zeros(1)).round(6).tolist()
-    [[0.25, 0.5, 0.25]]
-    """
-    log_gamma = np.zeros(1)
-    for b in difficulty:  # of the items so far; all terms are positive
-        log_gamma = np.logaddexp(np.append(log_gamma, -np.inf), np.append(-np.inf, log_gamma - b))
-    away = np.array([np.logaddexp(0, at - difficulty).sum() for at in theta])
-    return np.exp(log_gamma + theta[:, None] * np.arange(len(log_gamma)) - away[:, None])
-
-
 def _on_a_form(
-    difficulty: Floats, counts: Ints, table: Floats, ways: list[Floats], prior: tuple[float, float]
+    of_scores: Callable[[Floats], Floats], counts: Ints, table: Floats, ways: list[Floats], prior: tuple[float, float]
 ) -> list[Decision]:
     mean, sd = prior
     theta = mean + sd * np.linspace(-WIDE, WIDE, NODES)
-    chances = score_chances(difficulty, theta)
+    chances = of_scores(theta)
     weight = _distribution(theta, chances, counts, prior)
     found = []
     for cuts in ways:
@@ -279,30 +272,92 @@ def _true_class(theta: Floats, cuts: Floats) -> Floats:
 # ------------------------------------------------------------------------------------------------- others
 
 
+class Others(Protocol):
+    """People on no form, and the errors of everybody at the cuts."""
+
+    def posterior(self, people: Ints, prior: tuple[float, float]) -> tuple[Floats, Floats]:
+        """Posterior mean and standard deviation of these people."""
+        ...
+
+    def again(self, people: Ints, ability: Floats, se: Floats, mine: Ints, cuts: Floats, found: Abilities) -> Floats:
+        """The chance that another test of the same items puts each of them in the same class."""
+        ...
+
+    def error_at(self, cuts: Floats) -> Floats:
+        """Standard error of an ability at each cut: the root of the mean of 1 / information over all with answers."""
+        ...
+
+
 def _of_others(
-    responses: Responses,
-    difficulty: Floats,
-    ways: list[Floats],
-    found: Abilities,
-    people: Ints,
-    prior: tuple[float, float],
+    others: Others, ways: list[Floats], found: Abilities, people: Ints, prior: tuple[float, float]
 ) -> list[Decision]:
     """Of people with items of their own: a normal posterior, and normal scores of another test given the ability."""
-    theirs = responses.take_users(people)
-    posterior = abilities(theirs, difficulty, "eap", prior_mean=prior[0], prior_sd=prior[1])
+    ability, se = others.posterior(people, prior)
     made = []
     for cuts in ways:
         mine = class_of(found.ability[people], cuts)
-        below, upto = (
-            upper((posterior.ability - np.concatenate([[-np.inf], cuts, [np.inf]])[mine + k]) / posterior.se)
-            for k in (0, 1)
-        )
-        again = theirs.gather(
-            _same_class, difficulty, cuts, found.method, found.prior, persons=(posterior.ability, posterior.se, mine)
-        )
+        below, upto = (upper((ability - np.concatenate([[-np.inf], cuts, [np.inf]])[mine + k]) / se) for k in (0, 1))
+        again = others.again(people, ability, se, mine, cuts, found)
         shares = (upto - below, again, below, 1 - upto)
         made.append(Decision(*(float(np.mean(share)) for share in shares)))
     return made
+
+
+Moments = Callable[[Floats], tuple[Floats, Floats, Floats]]
+
+
+def same_class(
+    sums: Moments,
+    mean: Floats,
+    sd: Floats,
+    mine: Ints,
+    cuts: Floats,
+    method: str,
+    prior: tuple[float, float] | None,
+) -> Floats:
+    """The chance that another test of the same items puts each person in the same class.
+
+    An ability reaches the cut where the score reaches what the equation of the method asks for there (`ability.py`);
+    given the ability, scores are normal but for their steps. `sums` has mean, variance and third moment of the total
+    score of each person at these abilities.
+    """
+    needed = []
+    for cut in cuts.tolist():
+        expected, variance, lean = sums(np.full(len(mean), cut))
+        if method == "wle":
+            expected = expected - lean / (2 * variance)
+        elif method == "eap" and prior is not None:
+            expected = expected + (cut - prior[0]) / prior[1] ** 2
+        needed.append(np.ceil(expected - EQUAL))
+    limits = np.stack([np.full(len(mean), -np.inf), *needed, np.full(len(mean), np.inf)])
+    low, high = (limits[mine + k, np.arange(len(mean))] for k in (0, 1))
+    same = np.zeros(len(mean))
+    for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NORMAL_NODES), strict=True):
+        expected, variance, _ = sums(mean + node * sd)
+        spread = np.sqrt(variance)
+        same += weight * (upper((low - 0.5 - expected) / spread) - upper((high - 0.5 - expected) / spread))
+    return same / np.sqrt(2 * np.pi)
+
+
+@dataclass(frozen=True, eq=False)
+class RightOrWrongPeople:
+    """`Others` with right and wrong answers."""
+
+    responses: Responses
+    difficulty: Floats
+
+    def posterior(self, people: Ints, prior: tuple[float, float]) -> tuple[Floats, Floats]:
+        theirs = self.responses.take_users(people)
+        found = abilities(theirs, self.difficulty, "eap", prior_mean=prior[0], prior_sd=prior[1])
+        return found.ability, found.se
+
+    def again(self, people: Ints, ability: Floats, se: Floats, mine: Ints, cuts: Floats, found: Abilities) -> Floats:
+        theirs, how = self.responses.take_users(people), (cuts, found.method, found.prior)
+        return np.asarray(theirs.gather(_same_class, self.difficulty, *how, persons=(ability, se, mine)))
+
+    def error_at(self, cuts: Floats) -> Floats:
+        total, people = self.responses.sum(_inverse_information, self.difficulty, cuts)
+        return np.sqrt(total / max(people, 1))
 
 
 def _same_class(
@@ -315,48 +370,48 @@ def _same_class(
     method: str,
     prior: tuple[float, float] | None,
 ) -> Floats:
-    """The chance that another test of the same items puts each person in the same class.
-
-    An ability reaches the cut where the score reaches what the equation of the method asks for there (`ability.py`);
-    given the ability, scores are normal but for their steps.
-    """
     block = answers_with_difficulty(block, difficulty)
     users = np.flatnonzero(block.counts)
+    every = np.zeros(block.n_users)
 
     def sums(theta: Floats) -> tuple[Floats, Floats, Floats]:
-        p = probabilities(block, difficulty, theta)
+        every[users] = theta
+        p = probabilities(block, difficulty, every)
         v = p * (1 - p)
-        every = (np.add.reduceat(values, block.indptr[users]) for values in (p, v, v * (1 - 2 * p)))
-        expected, variance, lean = every
+        expected, variance, lean = (np.add.reduceat(x, block.indptr[users]) for x in (p, v, v * (1 - 2 * p)))
         return expected, variance, lean
 
-    needed = []
-    for cut in cuts.tolist():
-        expected, variance, lean = sums(np.full(block.n_users, cut))
-        if method == "wle":
-            expected = expected - lean / (2 * variance)
-        elif method == "eap" and prior is not None:
-            expected = expected + (cut - prior[0]) / prior[1] ** 2
-        needed.append(np.ceil(expected - EQUAL))
-    limits = np.stack([np.full(len(users), -np.inf), *needed, np.full(len(users), np.inf)])
-    low, high = (limits[mine[users] + k, np.arange(len(users))] for k in (0, 1))
-    same = np.zeros(len(users))
-    for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NORMAL_NODES), strict=True):
-        expected, variance, _ = sums(mean + node * sd)
-        spread = np.sqrt(variance)
-        same += weight * (upper((low - 0.5 - expected) / spread) - upper((high - 0.5 - expected) / spread))
     out = np.full(block.n_users, np.nan)
-    out[users] = same / np.sqrt(2 * np.pi)
+    out[users] = same_class(sums, mean[users], sd[users], mine[users], cuts, method, prior)
     return out
 
 
-# ------------------------------------------------------------------------------------- errors at the cuts
+@dataclass(frozen=True, eq=False)
+class PeopleInCategories:
+    """`Others` with ordered answers."""
 
+    people: OrderedPeople
 
-def _error_at(responses: Responses, difficulty: Floats, cuts: Floats) -> Floats:
-    """Standard error of an ability at each cut: the root of the mean of 1 / information over people with answers."""
-    total, people = responses.sum(_inverse_information, difficulty, cuts)
-    return np.sqrt(total / max(people, 1))
+    def posterior(self, people: Ints, prior: tuple[float, float]) -> tuple[Floats, Floats]:
+        patterns = self.people.patterns
+        ability, se = posterior(patterns.rows, self.people.steps, self.people.thresholds, *prior)
+        of = patterns.of_person[people]
+        return ability[of], se[of]
+
+    def again(self, people: Ints, ability: Floats, se: Floats, mine: Ints, cuts: Floats, found: Abilities) -> Floats:
+        patterns = self.people.patterns
+        rows = patterns.rows.take(patterns.of_person[people])
+        cumulated = self.people.steps.cumulated(self.people.thresholds)
+        sums = partial(score_moments, rows, cumulated=cumulated)
+        return same_class(sums, ability, se, mine, cuts, found.method, found.prior)
+
+    def error_at(self, cuts: Floats) -> Floats:
+        patterns = self.people.patterns
+        some = np.flatnonzero(patterns.rows.counts)
+        rows, people = patterns.rows.take(some), patterns.count[some]
+        cumulated = self.people.steps.cumulated(self.people.thresholds)
+        total = [people @ (1 / score_moments(rows, np.full(len(some), cut), cumulated)[1]) for cut in cuts.tolist()]
+        return np.sqrt(np.array(total) / max(int(people.sum()), 1))
 
 
 def _inverse_information(block: Block, difficulty: Floats, cuts: Floats) -> tuple[Floats, int]:

@@ -9,6 +9,9 @@ the difficulties moves theta by sum_i v_i dbeta_i / sum_i v_i over the items of 
 from which the standard errors follow by the delta method. Nobody's ability is known from no right answers or from all
 right, and by convention these are equated to no and to all right answers on the other form.
 
+Of ordered answers the total score is expected, and p = P(X >= k) of every threshold: its sum over an item's thresholds
+is the expected answer, and v = dp / dtheta is also -dE / dbeta, as with one threshold. So the formulas are the same.
+
 References
 ----------
 Kolen & Brennan (2014), Test Equating, Scaling, and Linking, ch. 6.5; Ogasawara (2001), Psychometrika 66, 373-383.
@@ -24,9 +27,12 @@ from numpy.typing import NDArray
 
 from spectral_irt.ability import score_abilities
 from spectral_irt.errors import OptionError
+from spectral_irt.estimators.ordered_esf import above
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.model import sigmoid
+from spectral_irt.model import category_probabilities, sigmoid
+from spectral_irt.ordered_ability import form_rows, ordered_abilities
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.ordered import Steps
 from spectral_irt.tables import Columns, make_table
 
 LONGEST = 2_000  # items of a form: beyond, errors of every score take too long
@@ -53,22 +59,57 @@ class OneWay:
     by_ability: Floats
 
 
-def equated(first: Floats, second: Floats, shift: float = 0.0, slope: float = 1.0) -> OneWay:
+@dataclass(frozen=True, eq=False)
+class Form:
+    """The thresholds of a form, item after item; of right and wrong answers these are the difficulties."""
+
+    thresholds: Floats
+    steps: Steps
+
+    @classmethod
+    def of(cls, thresholds: Floats, counts: Ints | None = None) -> Form:
+        """Of items with so many thresholds each, by default one."""
+        return cls(thresholds, Steps(np.ones(len(thresholds), dtype=np.int64) if counts is None else counts))
+
+    def abilities(self) -> Floats:
+        """Maximum likelihood abilities of all total scores."""
+        if self.steps.binary:
+            return score_abilities(self.thresholds, warm=False)[0]
+        return ordered_abilities(form_rows(self.steps), self.steps, self.thresholds, warm=False)[0]
+
+    def passed(self, theta: Floats) -> tuple[Floats, Floats]:
+        """P(X >= k) of every threshold at these abilities, and its derivative: abilities x thresholds."""
+        steps = self.steps
+        if steps.binary:
+            p = sigmoid(theta[:, None] - self.thresholds)
+            return p, p * (1 - p)
+        cumulated = steps.cumulated(self.thresholds)
+        p = category_probabilities(np.repeat(theta[:, None], steps.n_items, axis=1), cumulated)
+        k = np.arange(p.shape[2], dtype=float)
+        tails, weighted = above(p), above(p * k)
+        place = (slice(None), steps.item, steps.level - 1)
+        return tails[place], weighted[place] - tails[place] * (p @ k)[:, steps.item]
+
+
+def equated(first: Floats | Form, second: Floats | Form, shift: float = 0.0, slope: float = 1.0) -> OneWay:
     """Every score on the first form, equated to the second, whose abilities are shift + slope * those of the first.
 
     >>> equated(np.zeros(4), np.zeros(8)).equated.round(6).tolist()
     [0.0, 2.0, 4.0, 6.0, 8.0]
     """
-    for form in (first, second):
-        if not 0 < len(form) <= LONGEST:
-            raise OptionError(f"a form to be equated has 1 to {LONGEST:,} items; this one has {len(form):,}.")
-    ability = score_abilities(first, warm=False)[0]
-    inner = np.where(np.isfinite(ability), ability, 0.0)[:, None]
-    p, q = sigmoid(inner - first), sigmoid(shift + slope * inner - second)
-    v, w = p * (1 - p), q * (1 - q)
+    one, other = (form if isinstance(form, Form) else Form.of(form) for form in (first, second))
+    for form in (one, other):
+        if not 0 < len(form.thresholds) <= LONGEST:
+            what = "items" if form.steps.binary else "thresholds"
+            raise OptionError(
+                f"a form to be equated has 1 to {LONGEST:,} {what}; this one has {len(form.thresholds):,}."
+            )
+    ability = one.abilities()
+    inner = np.where(np.isfinite(ability), ability, 0.0)
+    (_, v), (q, w) = one.passed(inner), other.passed(shift + slope * inner)
     score, by_ability = q.sum(axis=1), w.sum(axis=1)
     by_first = slope * by_ability[:, None] * v / v.sum(axis=1)[:, None]
-    score[0], score[-1] = 0, len(second)
+    score[0], score[-1] = 0, len(other.thresholds)
     return OneWay(ability, score, by_first, -w, by_ability)
 
 
@@ -120,17 +161,20 @@ def equate_forms(
     second: Ints,
     names: tuple[str, str] = ("A", "B"),
     frame_kind: str | None = None,
+    counts: tuple[Ints | None, Ints | None] = (None, None),
 ) -> Equating:
-    """Two forms of one calibration, by the positions of their items; they may share some."""
+    """Two forms of one calibration, by the positions of their items, or of their thresholds (`counts` for each item of
+    a form); they may share some."""
+    forms = [Form.of(difficulty[place], count) for place, count in zip((first, second), counts, strict=True)]
 
-    def one_way(here: Ints, there: Ints) -> tuple[OneWay, Floats]:
-        found = equated(difficulty[here], difficulty[there])
+    def one_way(here: Ints, there: Ints, one: Form, other: Form) -> tuple[OneWay, Floats]:
+        found = equated(one, other)
         gradient = np.zeros((len(found.equated), len(difficulty)))
         gradient[:, here] += found.by_first
         gradient[:, there] += found.by_second
         return found, errors.of_each(gradient)
 
-    (there, var), (back, var_back) = one_way(first, second), one_way(second, first)
+    (there, var), (back, var_back) = one_way(first, second, *forms), one_way(second, first, *forms[::-1])
     return both_ways(there, back, var, var_back, names, (there.ability, back.ability), frame_kind)
 
 

@@ -8,6 +8,7 @@ where answers are missing here and there, so is each common pattern of what was 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +17,10 @@ from numpy.typing import NDArray
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.numerics import scramble
 from spectral_irt.persons.abilities import answers_with_difficulty
+from spectral_irt.persons.ordered_people import OrderedPeople
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.ordered_patterns import row_keys
 
 FEWEST = 10  # people who make a set of items a form: fewer make no percentiles
 SHORTEST = 5  # items: fewer are no test, and where people answer what they like many share them
@@ -115,6 +118,32 @@ def find_forms(
     ([[0, 1]], [0, 0, -1])
     """
     keys = responses.gather(_set_of_items, np.asarray(difficulty, dtype=np.float64))
+    limits = {"fewest": fewest, "shortest": shortest, "most": most}
+    return forms_of(keys, lambda people: _items_of(responses, people, difficulty), **limits)
+
+
+def ordered_forms(people: OrderedPeople, known: Ints) -> Forms:
+    """The same of ordered answers; `known` are the positions of the items with an estimate, which the people have."""
+    patterns = people.patterns
+    rows, of = patterns.rows, patterns.of_person
+    keys = np.stack([rows.counts.astype(np.uint64), row_keys(rows, people.steps, np.zeros_like(rows.scores))], axis=1)
+
+    def items_of(persons: Ints) -> list[Ints]:
+        return [known[np.sort(rows.items[rows.indptr[k] : rows.indptr[k + 1]])] for k in of[persons].tolist()]
+
+    return forms_of(keys[of], items_of)
+
+
+def forms_of(
+    keys: NDArray[np.uint64],
+    items_of: Callable[[Ints], list[Ints]],
+    *,
+    fewest: int = FEWEST,
+    shortest: int = SHORTEST,
+    most: int = MOST,
+) -> Forms:
+    """Forms from numbers by which equal sets of items are known, the first being how many items they are; and the items
+    of some people."""
     some = np.flatnonzero(keys[:, 0])
     order = some[np.lexsort(keys[some].T[::-1])]  # stable: the first person of a set comes first
     new = np.ones(len(order), dtype=bool)
@@ -125,9 +154,9 @@ def find_forms(
     shared = shared[np.lexsort((order[starts[shared]], -sizes[shared]))]
     affordable = np.cumsum((lengths[shared] + 1.0) * lengths[shared]) <= CELLS
     kept = shared[affordable][:most]
-    items = _items_of(responses, order[starts[kept]], difficulty)
+    items = items_of(order[starts[kept]])
     kept = kept[_in_order(items)]
-    form = np.full(responses.n_users, -1, dtype=np.int64)
+    form = np.full(len(keys), -1, dtype=np.int64)
     code = np.full(len(starts), -1, dtype=np.int64)
     code[kept] = np.arange(len(kept))
     form[order] = code[np.cumsum(new) - 1]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from spectral_irt.ability import every_score, score_abilities
@@ -10,6 +12,9 @@ from spectral_irt.persons.forms import Forms
 from spectral_irt.persons.posterior import posterior_moments
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
+
+if TYPE_CHECKING:
+    from spectral_irt.persons.taken import Taken
 
 
 def abilities_of_scores(
@@ -29,12 +34,12 @@ def abilities_of_scores(
     return ability, se
 
 
-def score_columns(difficulty: Floats, forms: Forms, found: Abilities) -> Columns:
+def score_columns(test: Taken, forms: Forms, found: Abilities) -> Columns:
     """`form, n_items, score, ability, se, n, percentile`: a row for each score on each form.
 
     Parameters
     ----------
-    difficulty : float array
+    test : Taken
     forms : Forms
     found : Abilities
         Of the people on the forms: their scores, and the method of the table.
@@ -44,24 +49,22 @@ def score_columns(difficulty: Floats, forms: Forms, found: Abilities) -> Columns
     The percentile of a score is 100 times the share of the people on the form with a lower score, and half of the share
     with the same: the mid-percentile, which is 50 on average whatever the form.
     """
-    names = forms.names
     tables = [
-        _table(names[k], difficulty[items], found.score[forms.form == k], found) for k, items in enumerate(forms.items)
+        _table(name, test, items, found.score[forms.form == k], found)
+        for k, (name, items) in enumerate(zip(forms.names, forms.items, strict=True))
     ]
-    if not tables:
-        tables = [_table("", difficulty[:0], found.score[:0], found)]
-        return {name: values[:0] for name, values in tables[0].items()}
+    nothing = np.zeros(0, dtype=np.int64)
+    tables.append({name: values[:0] for name, values in _table("", test, nothing, nothing, found).items()})
     return {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
 
 
-def _table(name: str, difficulty: Floats, scores: Ints, found: Abilities) -> Columns:
-    m = len(difficulty)
-    ability, se = abilities_of_scores(difficulty, found.method, found.prior) if m else (np.zeros(1), np.zeros(1))
-    n = np.bincount(scores, minlength=m + 1)
+def _table(name: str, test: Taken, items: Ints, scores: Ints, found: Abilities) -> Columns:
+    ability, se = (np.zeros(1), np.zeros(1)) if not len(items) else test.of_scores(items, found.method, found.prior)
+    n = np.bincount(scores, minlength=len(ability))
     return {
-        "form": np.full(m + 1, name, dtype=object),
-        "n_items": np.full(m + 1, m),
-        "score": np.arange(m + 1),
+        "form": np.full(len(ability), name, dtype=object),
+        "n_items": np.full(len(ability), len(items)),
+        "score": np.arange(len(ability)),
         "ability": ability,
         "se": se,
         "n": n,

@@ -22,6 +22,7 @@ from spectral_irt.report.fit import checked, checks_table
 from spectral_irt.report.items import closed_if_alike
 from spectral_irt.report.material import Material
 from spectral_irt.report.people import LONGEST_FORM, SCORES, listed_people, spread_of_abilities
+from spectral_irt.report.people import scores as scores_of_forms
 from spectral_irt.report.pictures import figure_picture, picture
 from spectral_irt.report.words import count, number
 from spectral_irt.responses.block import Floats, Ints
@@ -301,7 +302,9 @@ def people(material: Material) -> Section | Missing:
 
 
 def scores(material: Material) -> Section | Missing:
-    """From total score to ability, for somebody who answers all items."""
+    """From total score to ability: on every form that people answered, or on the whole set of items."""
+    if len(material.tables.get("scores", {}).get("score", ())):
+        return scores_of_forms(material)
     title, place = "From score to ability", on_the_scale(material)
     steps, beta = form_of(material, place)
     if not len(place) or steps.n_steps > LONGEST_FORM:

@@ -11,11 +11,16 @@ from scipy.stats import norm
 
 from spectral_irt import Responses, SpectralRasch
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.cuts import class_of, cut_columns, decisions, score_chances
+from spectral_irt.inference.cuts import RightOrWrongPeople, class_of, cut_columns, decisions
 from spectral_irt.persons import abilities, score_abilities
 from spectral_irt.persons.forms import Forms, find_forms
+from spectral_irt.persons.taken import RightOrWrong, score_chances
 
 sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
+
+
+def taken(answers, beta):
+    return RightOrWrong(beta), RightOrWrongPeople(answers, beta)
 
 
 def drawn(theta, beta, rng):
@@ -48,7 +53,7 @@ def test_accuracy_and_consistency_are_integrals():
     answers = Responses.from_wide(drawn(rng.normal(*prior, 100_000), beta, rng))
     found, forms = abilities(answers, beta), find_forms(answers, beta)
     table, cuts = score_abilities(beta)[0], np.array([-0.4, 0.9])
-    made = decisions(answers, beta, [cuts], found, forms, prior)[0]
+    made = decisions(*taken(answers, beta), [cuts], found, forms, prior)[0]
 
     def chances(theta):
         each = score_chances(beta, np.array([theta]))[0]
@@ -72,8 +77,8 @@ def test_people_without_a_form_are_judged_alike():
     for method in ("wle", "ml", "eap"):
         given = {"prior_mean": 0.0, "prior_sd": 1.0} if method == "eap" else {}
         found = abilities(answers, beta, method, **given)
-        exact = decisions(answers, beta, [cuts], found, find_forms(answers, beta), prior)[0]
-        approximate = decisions(answers, beta, [cuts], found, nobody, prior)[0]
+        exact = decisions(*taken(answers, beta), [cuts], found, find_forms(answers, beta), prior)[0]
+        approximate = decisions(*taken(answers, beta), [cuts], found, nobody, prior)[0]
         for name in ("accuracy", "consistency", "too_high", "too_low"):
             assert getattr(exact, name) == pytest.approx(getattr(approximate, name), abs=0.012), (method, name)
 
@@ -84,14 +89,14 @@ def test_classes_and_errors_at_the_cuts():
     answers = Responses.from_wide(drawn(rng.normal(size=300), beta, rng))
     found = abilities(answers, beta)
     cuts = np.array([-0.5, 0.5])
-    columns = cut_columns(answers, beta, cuts, found, find_forms(answers, beta), (0.0, 1.0))
+    columns = cut_columns(*taken(answers, beta), cuts, found, find_forms(answers, beta), (0.0, 1.0))
     a = found.ability
     assert columns["n"].tolist() == [np.sum(a < -0.5), np.sum((a >= -0.5) & (a < 0.5)), np.sum(a >= 0.5), 300]
     p = sigmoid(cuts[:, None] - beta)
     np.testing.assert_allclose(columns["se"][1:3], 1 / np.sqrt((p * (1 - p)).sum(axis=1)))
     assert columns["class"].tolist() == ["1", "2", "3", "all"]
     assert (columns["accuracy"][1:3] > columns["accuracy"][3]).all()  # two classes are easier than three
-    without = cut_columns(answers, beta, cuts, found, find_forms(answers, beta), None)
+    without = cut_columns(*taken(answers, beta), cuts, found, find_forms(answers, beta), None)
     assert np.isnan(without["accuracy"]).all()
     assert without["n"].tolist() == columns["n"].tolist()
 
