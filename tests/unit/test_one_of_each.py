@@ -75,6 +75,7 @@ KERNELS = ("spectral_irt.chain", "spectral_irt.inference", "spectral_irt.persons
 OWN = {
     "cli/compare.py": {"spectral_irt.inference.compare", "spectral_irt.inference.holdout"},
     "cli/check.py": {"spectral_irt.inference.hausman"},
+    "cli/ordered_job.py": {"spectral_irt.inference.ordered_hausman"},  # for `check`
 }
 
 
