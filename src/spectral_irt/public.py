@@ -25,10 +25,10 @@ from spectral_irt.leaderboard import Leaderboard
 from spectral_irt.leaderboard.shortlist import ShortList
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding, Responses, read_responses, responses_from_frame
+from spectral_irt.responses.given import open_responses
 from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.responses.ordered_arrays import ordered_from_long, ordered_from_wide
 from spectral_irt.responses.read_ordered import read_ordered
-from spectral_irt.responses.responses import open_responses
 
 load = Bank.load
 read = read_responses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,13 +19,13 @@ from spectral_irt.engines.local import LocalEngine
 from spectral_irt.errors import (
     DesignError,
     OptionError,
-    ReadError,
     check_option,
     option,
 )
 from spectral_irt.numerics import fixed
 from spectral_irt.responses import kernels
 from spectral_irt.responses.block import EMPTY, Block, Floats, Ints
+from spectral_irt.responses.fingerprint import fingerprint_of
 from spectral_irt.responses.labels import Labels as Labels
 from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, Rows, in_pieces, pack, pack_rows
 from spectral_irt.writing import write_each
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
     from spectral_irt.responses.findings import Finding
     from spectral_irt.responses.raw_answers import RawAnswers
     from spectral_irt.responses.shared_sets import SharedSets
-
-
-FETCHED = 250_000_000  # answers on a cluster whose codes are fetched for a digest: a gigabyte
 
 
 @dataclass(frozen=True, eq=False)
@@ -343,22 +339,7 @@ class Responses:
 
     @cached_property
     def _digest(self) -> str:
-        fingerprint = hashlib.blake2b(digest_size=16)
-        for labels in (self.items, self.users):
-            fingerprint.update(f"{len(labels)} labels:".encode())
-            if labels.dtype == object:  # each with its length, so that no label can imitate two others
-                texts = (f"{len(text)}:{text}" for text in map(str, labels))
-                fingerprint.update("".join(texts).encode("utf-8", "surrogatepass"))
-            else:
-                fingerprint.update(np.ascontiguousarray(labels).tobytes())
-        if self.engine.far and self.n_responses > FETCHED:
-            fingerprint.update(self.sum(kernels.mixed, persons=(np.arange(self.n_users),)).tobytes())
-        else:
-            for items in self.map(kernels.item_bytes):
-                fingerprint.update(items)
-        fingerprint.update(self.counts.tobytes())
-        fingerprint.update(self.scores.tobytes())
-        return fingerprint.hexdigest()
+        return fingerprint_of(self)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write a packed file, which `open_responses` opens at once: answers, labels, notes, options.
@@ -368,6 +349,7 @@ class Responses:
         Examples
         --------
         >>> import tempfile, pathlib
+        >>> from spectral_irt import open_responses
         >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.packed")
         >>> Responses.from_wide([[1, 0, None], [1, 1, 0]]).save(file)
         >>> open_responses(file)
@@ -443,46 +425,3 @@ def _positions(chosen: ArrayLike, size: int) -> Ints:
     """Positions from positions (negative ones count from the end) or a mask; numpy complains about what is neither."""
     array = np.asarray(chosen)
     return np.arange(size)[array if array.size else array.astype(np.int64)]
-
-
-def open_responses(path: str | os.PathLike[str]) -> Responses:
-    """The responses of a packed file, made by `Responses.save` or `spectral-irt pack`.
-
-    Answers are mapped from the file, not read into memory; checksums are compared. Ordered responses come back as such.
-
-    Raises
-    ------
-    ReadError
-        Where the file is damaged, cut off, or from a newer version.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.packed")
-    >>> Responses.from_wide([[1, 0], [0, 1]]).save(file)
-    >>> open_responses(file).to_dense().tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    from spectral_irt.responses.packed import open_packed
-
-    return open_packed(path)
-
-
-def as_responses(data: Any, *, threshold: float | None = None) -> Responses:
-    """What an estimator's `fit` makes of its argument: Responses as they are, a dataframe as `responses_from_frame`
-    reads it, long or wide, and anything else as a wide table."""
-    if isinstance(data, Responses):
-        return data
-    if isinstance(data, str | bytes):
-        raise ReadError(
-            f"fit takes responses, an array or a dataframe, not the text {data!r}; "
-            "read a file with spectral_irt.read_responses(path) first."
-        )
-    from spectral_irt.responses.arrays import is_frame
-    from spectral_irt.responses.read import options_going_to, responses_from_frame
-
-    if not is_frame(data):
-        with options_going_to("spectral_irt.Responses.from_wide, and what it returns to fit"):
-            return Responses.from_wide(data, threshold=threshold)
-    with options_going_to("spectral_irt.responses_from_frame, and what it returns to fit"):
-        return responses_from_frame(data, threshold=threshold)

@@ -17,7 +17,7 @@ import pytest
 import spectral_irt as si
 from spectral_irt import errors
 from spectral_irt.engines.dask import DaskEngine, connect
-from spectral_irt.responses import responses
+from spectral_irt.responses import fingerprint
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("distributed") is None, reason="without Dask")]
 
@@ -109,7 +109,7 @@ def test_reading(
     here, there = si.read(paths), si.read(paths, client=engine)
     assert here.users.tolist() == there.users.tolist()
     assert here.digest() == there.digest()
-    monkeypatch.setattr(responses, "FETCHED", 0)  # as if there were too many answers to fetch their codes
+    monkeypatch.setattr(fingerprint, "FETCHED", 0)  # as if there were too many answers to fetch their codes
     one, other = si.read(paths, client=engine).digest(), si.read(paths[::-1], client=engine).digest()
     assert one == other != here.digest()
 

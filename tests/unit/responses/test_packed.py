@@ -17,8 +17,9 @@ from spectral_irt.engines.spilling import is_mapped
 from spectral_irt.errors import OptionError, OutputError, ReadError, ResponseValueError, for_shell
 from spectral_irt.responses import packed
 from spectral_irt.responses.block import Block
+from spectral_irt.responses.given import open_responses
 from spectral_irt.responses.packed import HEAD, PackedWriter, open_packed
-from spectral_irt.responses.responses import Responses, open_responses
+from spectral_irt.responses.responses import Responses
 
 
 def same(a: Responses, b: Responses) -> None:
