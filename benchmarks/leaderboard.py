@@ -51,6 +51,7 @@ SPREADS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
     "many at the top (exponential)": lambda rng, m: 1 - rng.exponential(size=m),
     "t with 3 degrees of freedom": lambda rng, m: rng.standard_t(3, m) / np.sqrt(3),
     "two tight groups, 6 and 24": lambda rng, m: np.where(np.arange(m) < m / 5, 2.0, -0.5) + rng.normal(0, 0.05, m),
+    "six families of five": lambda rng, m: np.repeat(rng.normal(size=m // 5), 5) + rng.normal(0, 0.05, m),
     "nearly equal (sd / 50)": lambda rng, m: rng.normal(0, 0.02, m),
 }
 SEEDS = 21  # not those with which `STRICTER` in inference/ranks_together.py was set

@@ -201,10 +201,14 @@ class Leaderboard:
         low, high = np.ones((2, m), dtype=np.int64), np.full((2, m), m, dtype=np.int64)
         if known.any():
             rng = np.random.default_rng([2, self.seed])
-            places, among = likely(self.calibration), covariance_among(self._fitted[1], known)
-            rounds = MORE_DRAWS if m <= FEW else 1
-            drawn = np.concatenate([drawn_ranks(places, covariance=among, rng=rng) for _ in range(rounds)])
-            low[0, known], high[0, known] = ranks_together(m - unknown + 1 - drawn)
+            among, rounds = covariance_among(self._fitted[1], known), MORE_DRAWS if m <= FEW else 1
+            ends = []
+            for gathered in (False, True):  # nobody knows whether models come in groups: what either says
+                places = likely(self.calibration, gathered=gathered)
+                drawn = np.concatenate([drawn_ranks(places, covariance=among, rng=rng) for _ in range(rounds)])
+                ends.append(ranks_together(m - unknown + 1 - drawn))
+            low[0, known] = np.minimum(ends[0][0], ends[1][0])
+            high[0, known] = np.maximum(ends[0][1], ends[1][1])
             found = self.contrasts_found
             some = np.ix_(known, known)
             low[1, known], high[1, known] = sure_ranks(found.z[some], found.p[some])
