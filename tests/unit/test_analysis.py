@@ -38,7 +38,7 @@ def content(value: Any) -> Any:
         return tuple(map(content, value))
     if value is None or isinstance(value, str | int | float | np.dtype):
         return value
-    if isinstance(value, np.random.SeedSequence | np.dtype):
+    if isinstance(value, np.random.SeedSequence | slice):
         return repr(value)
     if callable(value):
         return f"{value.__module__}.{value.__qualname__}"
