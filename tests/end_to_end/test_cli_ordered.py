@@ -32,6 +32,16 @@ def test_categories_are_seen(fit, tmp_path):
     assert len(pl.read_csv(tmp_path / "out" / "thresholds.csv")) == 32
 
 
+def test_what_was_read_to_see_the_categories_is_not_read_again(fit, tmp_path, monkeypatch):
+    from spectral_irt.cli import ordered_job
+
+    calls = []
+    read = ordered_job.read_categories
+    monkeypatch.setattr(ordered_job, "read_categories", lambda *a, **k: (calls.append(a), read(*a, **k))[1])
+    fit(REFERENCE / "scale8.csv", "-o", tmp_path / "out")
+    assert len(calls) == 1
+
+
 def test_models_and_estimators(fit, tmp_path):
     for model, estimator, name in (
         ("pcm", "cml", "ConditionalPartialCredit"),

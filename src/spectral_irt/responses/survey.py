@@ -40,9 +40,7 @@ class Survey:
     n_odd: int = 0
     odd: dict[str, None] = field(default_factory=dict)
     first: tuple[Place, str] | None = None
-    fraction: tuple[Place, str] | None = (
-        None  # the first, where 0/1 was expected: no category of ordered answers either
-    )
+    fraction: tuple[Place, str] | None = None  # the first, where 0/1 was expected: no ordered category either
     columns: set[Any] = field(default_factory=set)  # of the first odd values
     examples: list[str] = field(default_factory=list)
     wide: bool = False  # columns are items, so that an odd value may mean that one is not
@@ -64,14 +62,15 @@ class Survey:
         texts = one_spelling(as_series(values[where]))
         if self.first is None:
             self.first = (place(int(where[0])), texts[0])
+        kinds = texts.unique(maintain_order=True)
         if self.fraction is None and self.scoring.expects_01:
-            broken = next((k for k, text in enumerate(texts.to_list()) if _is_fraction(text)), None)
+            broken = next(filter(_is_fraction, kinds), None)
             if broken is not None:
-                self.fraction = (place(int(where[broken])), texts[broken])
+                self.fraction = (place(int(where[(texts == broken).arg_max()])), broken)
         strange = where[~texts.is_in(list(SUSPECTS)).to_numpy()]  # an item may hold codes for "not answered"
         self.columns |= {place(k).column for k in strange[:20].tolist()}
         self.n_odd += len(texts)
-        self.odd |= dict.fromkeys(texts.unique(maintain_order=True).head(1000).to_list())
+        self.odd |= dict.fromkeys(kinds.head(1000).to_list())
 
     def check(self, name: str, *, part: bool = False) -> None:
         """Raise when some value was odd, or when the threshold leaves nothing to compare, which a part may do."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spectral_irt as si
 from spectral_irt import read_ordered
 from spectral_irt.errors import ResponseValueError
+from spectral_irt.responses import Responses, survey
 
 WIDE = "who,q1,q2\nann,2,0\nbob,0,{}\ncy,1,1\ndee,2,1\n"
 LONG = "user,item,response\nann,q1,2\nann,q2,0\nbob,q1,1\nbob,q2,{}\ncy,q1,0\ncy,q2,1\n"
@@ -73,3 +75,12 @@ def test_a_fraction_is_named_before_whole_numbers(tmp_path: Path, text: str, pla
     assert remedy in str(caught.value)
     assert "--threshold" in caught.value.for_shell()
     assert "--model pcm" in caught.value.for_shell()
+
+
+def test_every_kind_of_odd_value_is_looked_at_once(monkeypatch):
+    """Not every value: there may be millions."""
+    looked, is_fraction = [], survey._is_fraction
+    monkeypatch.setattr(survey, "_is_fraction", lambda text: looked.append(text) or is_fraction(text))
+    with pytest.raises(ResponseValueError):
+        Responses.from_wide(np.random.default_rng(1).integers(0, 5, (2000, 10)))
+    assert sorted(map(float, looked)) == [2, 3, 4]
