@@ -1,10 +1,11 @@
 """The whole command on large Parquet files: seconds, peak memory, and the least that reading such a file can take.
 
-    python benchmarks/whole_job.py [--rows 1000000,10000000,100000000]
+    python benchmarks/whole_job.py [--rows 1000000,10000000,100000000] [--text]
 
 For every size `spectral-irt simulate` writes the file (user, item, response; popularity-skewed), and `spectral-irt fit`
 reads it, estimates, scores everybody, judges every item and writes the results; then once more with difficulties only.
-The unit is a bare process in which polars loads the three columns.
+The units are bare processes in which polars loads the three columns, and loads them, codes people and items as integers
+and groups the rows by person. With `--text` people and items have names, and the rows are in no order.
 """
 
 from __future__ import annotations
@@ -20,6 +21,20 @@ from pathlib import Path
 from measure import table
 
 READ = "import sys, polars; print(polars.read_parquet(sys.argv[1], columns=['user', 'item', 'response']).height)"
+GROUP = """
+import sys
+import polars as pl
+rows = pl.read_parquet(sys.argv[1], columns=["user", "item", "response"])
+codes = [pl.col(name).cast(pl.String).cast(pl.Categorical).to_physical() for name in ("user", "item")]
+print(rows.with_columns(codes).group_by("user").agg("item", "response").height)
+"""
+SHUFFLE = """
+import sys
+import polars as pl
+rows = pl.read_parquet(sys.argv[1])
+named = [pl.format("{}-{}", pl.lit(name), pl.col(name)).alias(name) for name in ("user", "item")]
+rows.with_columns(named).sample(fraction=1, shuffle=True, seed=1).write_parquet(sys.argv[1])
+"""
 FIT = [sys.executable, "-m", "spectral_irt", "fit"]
 
 
@@ -38,19 +53,26 @@ def run(command: list[str]) -> tuple[float, float, float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="1000000,10000000")
+    parser.add_argument("--text", action="store_true")
+    options = parser.parse_args()
     rows: list[list[object]] = []
-    for size in map(int, parser.parse_args().rows.split(",")):
+    for size in map(int, options.rows.split(",")):
         with tempfile.TemporaryDirectory() as folder:
             file = str(Path(folder, "answers.parquet"))
             shape = ["--users", str(size // 145), "--items", str(max(100, int(6 * size**0.5)))]
             simulate = [*FIT[:-1], "simulate", "-o", file, "--design", "popularity", "--responses", str(size)]
             run([*simulate, *shape, "--seed", "1"])
+            if options.text:
+                run([sys.executable, "-c", SHUFFLE, file])
             base = run([sys.executable, "-c", READ, file])
+            grouped = run([sys.executable, "-c", GROUP, file])
             whole = run([*FIT, file, "-o", str(Path(folder, "whole"))])
             bare = run([*FIT, file, "-o", str(Path(folder, "bare")), "--no-persons", "--no-fit"])
-        for title, (wall, cpu, memory) in {"loaded by polars": base, "fit": whole, "difficulties only": bare}.items():
-            rows.append([f"{size:,}", title, wall, cpu, cpu / base[1], cpu / bare[1], memory])
-    print(table(["rows", "what", "wall s", "CPU s", "x load (CPU)", "x difficulties (CPU)", "peak GB"], rows))
+        runs = {"loaded by polars": base, "and grouped": grouped, "fit": whole, "difficulties only": bare}
+        for title, (wall, cpu, memory) in runs.items():
+            rows.append([f"{size:,}", title, wall, cpu, cpu / base[1], cpu / grouped[1], cpu / bare[1], memory])
+    head = ["rows", "what", "wall s", "CPU s", "x load (CPU)", "x grouped (CPU)", "x difficulties (CPU)", "peak GB"]
+    print(table(head, rows))
 
 
 if __name__ == "__main__":
