@@ -64,9 +64,8 @@ def _equal_tails(ranks: Ints, outside: float) -> tuple[Ints, Ints]:
 
 def _stretched(ranks: Ints, outside: float) -> tuple[Ints, Ints]:
     m = ranks.shape[1]
-    middle = np.median(ranks, axis=0)
-    up = np.quantile(ranks, 0.975, axis=0) - middle + MARGIN
-    down = middle - np.quantile(ranks, 0.025, axis=0) + MARGIN
+    first, middle, last = np.quantile(ranks, [0.025, 0.5, 0.975], axis=0)
+    up, down = last - middle + MARGIN, middle - first + MARGIN
     far = np.maximum((ranks - middle) / up, (middle - ranks) / down).max(axis=1)
     reach = float(np.quantile(far, 1 - outside, method="higher"))
     tiny = 1e-9  # a rank at the very end belongs to it
