@@ -7,8 +7,9 @@ LOWEST := .venv-lowest
 # Nothing is said about an installation that succeeds; one that fails says why, all of it, and ends the target.
 quietly = @log=$$(mktemp) && { $(1) >$$log 2>&1 || { cat $$log >&2; rm -f $$log; exit 1; }; } && rm -f $$log
 PIP    := $(BIN)/python -m pip --disable-pip-version-check
-# Each of the two test workers computes on one core; BLAS threads of both would only wait for each other.
-PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
+# Each test worker computes on one core; BLAS threads of several would only wait for each other.
+WORKERS := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+PYTEST := -m pytest -n auto --dist worksteal -q
 
 SPHINX := $(BIN)/python -m sphinx -W --keep-going -q -j 2 -d build/doctrees docs build/site
 
@@ -42,10 +43,10 @@ demo: $(VENV)/.core
 	@$(BIN)/spectral-irt demo -o demo-results
 
 test: $(VENV)/.dev $(VENV)/.browser
-	@$(PYTEST)
+	@$(WORKERS) $(BIN)/python $(PYTEST)
 
 test-quick: $(VENV)/.dev
-	@$(PYTEST) -m "not slow"
+	@$(WORKERS) $(BIN)/python $(PYTEST) -m "not slow"
 
 # The lowest version of each package that pyproject.toml names, and the newest of what those need.
 $(LOWEST)/.made: pyproject.toml
@@ -55,7 +56,7 @@ $(LOWEST)/.made: pyproject.toml
 	@touch $@
 
 test-lowest: $(LOWEST)/.made
-	@OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -n 2 -q -m "not slow"
+	@$(WORKERS) $(LOWEST)/bin/python $(PYTEST) -m "not slow"
 
 # The last one reads the Python of README.md and docs.
 lint: $(VENV)/.dev
@@ -93,8 +94,8 @@ $(PEERS)/.made: pyproject.toml
 
 # With the datasets in SPECTRAL_IRT_DATA; without it, the simulations and LSAT. Interrupted, it goes on where it was.
 reproduce: $(VENV)/.dev
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/spectral-irt reproduce all -o build/reproduction
-	@PYTHONPATH=docs $(BIN)/python -m reproduction_page build/reproduction docs
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python -m reproduction all -o build/reproduction
+	@$(BIN)/python -m reproduction.page build/reproduction docs
 
 # The tutorials are run from their first line; what they print and draw goes into the pages.
 docs: $(VENV)/.dev

@@ -1,6 +1,6 @@
 """When answers decide what comes next, when people are of several kinds, and when they come in classes.
 
-    python benchmarks/adaptive.py [--replicates 100] [--only adaptive,random,populations,order,classes]
+    python benchmarks/adaptive.py [--replicates 100] [--only adaptive,shapes,random,populations,order,classes]
 
 Prints, for each design, how often 95% intervals contain the true difficulty, and the slope of the estimates on it
 (weighted by the number of answers), for the default estimator, which is conditional on the scores as CML is, and for
@@ -38,6 +38,31 @@ def simulated(**options: Any) -> Callable[[int], Data]:
         return Data(data.responses, data.difficulty)
 
     return draw
+
+
+# Abilities with mean zero and (but for the two groups) standard deviation one.
+SHAPES: dict[str, Callable[[np.random.Generator], Any]] = {
+    "normal": lambda rng: rng.normal(size=1500),
+    "gamma, skewness 1": lambda rng: rng.gamma(4, 0.5, size=1500) - 2,
+    "exponential": lambda rng: rng.exponential(size=1500) - 1,
+    "two groups at -1.2 and 1.2": lambda rng: rng.choice([-1.2, 1.2], 1500) + 0.5 * rng.normal(size=1500),
+}
+
+
+def shaped(shape: str, **options: Any) -> Callable[[int], Data]:
+    def draw(seed: int) -> Data:
+        ability = SHAPES[shape](np.random.default_rng([seed, 1]))
+        data = simulate.rasch(1500, ability=ability, seed=seed, **options)
+        return Data(data.responses, data.difficulty)
+
+    return draw
+
+
+CHOSEN: dict[str, dict[str, Any]] = {
+    "adaptive test, 15 of 60 items": {"n_items": 60, "design": "adaptive", "length": 15},
+    "two stages, 10 then 15 of 30 items": {"n_items": 40, "design": "two-stage", "routing": 10},
+    "stop after three wrong, 30 items": {"n_items": 30, "design": "stopping", "wrong": 3},
+}
 
 
 def answers(rng: np.random.Generator, difficulty: Any, ability: Any) -> Any:
@@ -86,6 +111,7 @@ DESIGNS: dict[str, dict[str, Callable[[int], Data]]] = {
             n_users=1500, n_items=30, design="stopping", wrong=3
         ),
     },
+    "shapes": {f"{name}, {shape}": shaped(shape, **how) for name, how in CHOSEN.items() for shape in SHAPES},
     "random": {
         "complete, 30 items, 1,000 people": simulated(n_users=1000, n_items=30),
         "30% at random, 60 items, 1,000 people": simulated(n_users=1000, n_items=60, design="sampled", p=0.3),
@@ -106,7 +132,8 @@ def compare(draw: Callable[[int], Data], seed: int) -> dict[str, float]:
     calibration = SpectralRasch().fit(data.responses).calibration_
     test = hausman(calibration, data.responses)
     out = {"warned": float(bool(test.findings)), "p below .05": float(test.p < 0.05)}
-    fits = {"plain": calibration, "adaptive": MarginalRasch(tol=1e-4).fit(data.responses).calibration_}
+    marginal = MarginalRasch(tol=1e-4)
+    fits = {"plain": calibration, "adaptive": marginal.fit(data.responses, design="adaptive").calibration_}
     if data.groups is not None:
         fits["by group"] = MarginalRasch(tol=1e-4).fit(data.responses, groups=data.groups).calibration_
     for name, found in fits.items():

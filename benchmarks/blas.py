@@ -22,17 +22,17 @@ from measure import table
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.weights import PERSONS
-from spectral_irt.engines import blas, one_blas_thread
+from spectral_irt.engine import one_blas_thread, threads
 
 
 @contextmanager
 def all_threads() -> Iterator[None]:
     """Within it the package's limit does nothing."""
-    limited, blas._libraries = blas._libraries, lambda with_scipy: []  # type: ignore[assignment]
+    limited, threads._libraries = threads._libraries, lambda with_scipy: []  # type: ignore[assignment]
     try:
         yield
     finally:
-        blas._libraries = limited
+        threads._libraries = limited
 
 
 def times(work: Callable[[], Any], repeats: int) -> tuple[float, float]:
@@ -74,7 +74,7 @@ def main() -> None:
         with one_blas_thread():
             pass
     print(f"\nentering and leaving: {(time.perf_counter() - start) * 1e3:.0f} microseconds")
-    loaded = "import sys, spectral_irt.public; print('threadpoolctl' in sys.modules)"
+    loaded = "import sys; from spectral_irt import *; print('threadpoolctl' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", loaded], check=True, capture_output=True, text=True)
     print(f"threadpoolctl imported with the package: {done.stdout.strip()}")
 

@@ -23,9 +23,9 @@ import polars as pl
 
 import spectral_irt as si
 from measure import table
-from spectral_irt.engines import LocalEngine
-from spectral_irt.engines.dask import DaskEngine, connect
-from spectral_irt.responses import kernels
+from spectral_irt.engine import LocalEngine
+from spectral_irt.engine.dask import DaskEngine, connect
+from spectral_irt.responses.block import item_counts
 
 STAGES = ("read", "fit", "persons", "item fit")
 FAR = 10**11
@@ -67,7 +67,7 @@ def stages(read: Callable[[], Any]) -> tuple[dict[str, float], dict[str, float],
 def passes_counted(engine: type) -> list[str]:
     """What is asked of engines of this kind from now on: every sum, and every step with a sum."""
     asked: list[str] = []
-    for name in ("sum", "advance", "map"):
+    for name in ("sum", "map_and_sum", "map"):
         usual = getattr(engine, name)
 
         def counting(self: Any, *args: Any, usual: Any = usual, name: str = name, **more: Any) -> Any:
@@ -92,10 +92,10 @@ def _peak() -> int:
 def latency(engine: DaskEngine) -> float:
     """Seconds of a pass over hardly anybody."""
     few = si.Responses.from_wide(np.eye(4)).using(engine)
-    few.sum(kernels.item_counts, few.n_items)
+    few.sum(item_counts, few.n_items)
     start = time.perf_counter()
     for _ in range(20):
-        few.sum(kernels.item_counts, few.n_items)
+        few.sum(item_counts, few.n_items)
     return (time.perf_counter() - start) / 20
 
 
@@ -111,8 +111,10 @@ def main() -> None:
     n = asked.users * asked.per_person
     with tempfile.TemporaryDirectory() as folder:
         files = write(Path(folder), asked.users, asked.items, asked.per_person, asked.files)
+        packed = Path(folder, "answers.packed")  # which workers map; other files are read by one process
+        si.read(files).save(packed)
         print(f"{n:,} responses of {asked.users:,} people to {asked.items:,} items; {processors} processors\n")
-        wall, cpu, here = stages(lambda: si.read(files).using(LocalEngine(1)))
+        wall, cpu, here = stages(lambda: si.read(packed).using(LocalEngine(1)))
         rows: list[list[object]] = [["this process", *(wall[one] for one in STAGES), sum(wall.values()), "", ""]]
         passes, delay, grown = 0, 0.0, 0
         for workers in asked.workers:
@@ -121,7 +123,7 @@ def main() -> None:
                 delay = latency(engine)
                 grown = -peak(engine)
                 counted = passes_counted(DaskEngine)
-                there, _, found = stages(lambda engine=engine: si.read(files, client=engine))  # type: ignore[misc]
+                there, _, found = stages(lambda engine=engine: si.read(packed, client=engine))  # type: ignore[misc]
                 passes = len(counted)
                 grown += peak(engine)
             finally:

@@ -1,6 +1,6 @@
 """Designs that hurt: vertical scales, targeted and weakly linked booklets, thin data. Accuracy, coverage, slope.
 
-    python benchmarks/designs.py [--replicates 40] [--designs grades150,thin_t3] [--split]
+    python benchmarks/designs.py [--replicates 40] [--designs grades150,thin_t3] [--split] [--seed 0]
 
 For every design: root mean squared error, coverage of 95% intervals (all items; items more than 1.5 logits from the
 mean), slope of the estimates on the truth; for the default, the chain alone (version 0.1's estimate) and CML, which
@@ -91,6 +91,16 @@ def sampled(rng: Rng, people: int, items: int, share: float) -> Data:
     return answers(rng, beta, rng.normal(0, 1, people), rng.random((people, items)) < share)
 
 
+def near_ability(rng: Rng, people: int = 500, items: int = 60, each: int = 15) -> Data:
+    """Everybody answers the 15 of 60 items that lie nearest by a guess of their ability (sd 0.7)."""
+    beta, theta = rng.normal(0, 1, items), rng.normal(0, 1, people)
+    away = np.abs(beta - theta[:, None] + rng.normal(0, 0.7, (people, items)))
+    seen = np.argsort(np.argsort(away, axis=1), axis=1) < each
+    beta, table = answers(rng, beta, theta, seen)
+    met = seen.any(axis=0)
+    return beta[met], table[:, met]
+
+
 DESIGNS: dict[str, Callable[[Rng], Data]] = {
     "grades150": lambda rng: grades(rng, 150),
     "grades400": lambda rng: grades(rng, 400),
@@ -102,6 +112,10 @@ DESIGNS: dict[str, Callable[[Rng], Data]] = {
     "thin_t3": lambda rng: thin(rng, "t3"),
     "random": lambda rng: sampled(rng, 400, 60, 0.2),
     "complete": lambda rng: sampled(rng, 150, 12, 1.1),
+    "class50": lambda rng: sampled(rng, 50, 20, 1.1),
+    "class100": lambda rng: sampled(rng, 100, 20, 1.1),
+    "quarter200": lambda rng: sampled(rng, 200, 40, 0.25),
+    "near_ability": near_ability,
 }
 ESTIMATORS: dict[str, Callable[[], SpectralRasch | ConditionalRasch]] = {
     "default": SpectralRasch,
@@ -118,12 +132,12 @@ def measured(found: np.ndarray, se: np.ndarray, beta: np.ndarray, kept: np.ndarr
     return [float(np.mean((found - truth) ** 2)), inside.mean(), slope, inside[far].mean() if far.any() else np.nan]
 
 
-def study(name: str, replicates: int, split: bool) -> None:
+def study(name: str, replicates: int, split: bool, seed: int) -> None:
     rows: dict[str, list[list[float]]] = {label: [] for label in ESTIMATORS}
     same: list[tuple[float, float]] = []
     rejected: list[bool] = []
     for replicate in range(replicates):
-        beta, table = DESIGNS[name](np.random.default_rng(replicate))
+        beta, table = DESIGNS[name](np.random.default_rng(seed + replicate))
         responses = Responses.from_wide(table)
         fits = {label: make().fit(responses) for label, make in ESTIMATORS.items()}
         everywhere = np.isfinite(fits["CML"].difficulty_)
@@ -149,10 +163,11 @@ def main() -> None:
     parser.add_argument("--replicates", type=int, default=40)
     parser.add_argument("--designs", default=",".join(DESIGNS))
     parser.add_argument("--split", action="store_true")
+    parser.add_argument("--seed", type=int, default=0, help="of the first replicate")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     for name in options.designs.split(","):
-        study(name, options.replicates, options.split)
+        study(name, options.replicates, options.split, options.seed)
 
 
 if __name__ == "__main__":

@@ -4,13 +4,13 @@
 
 20 items, two groups of so many people. In some designs 4 items are harder for the second group by 0.8 logits, all in
 the same direction; in some the second group is abler by a logit; in some everybody answers half of the items at random,
-or one of four booklets of ten items. In the last ones an item discriminates differently in the second group (half or
-twice as steep) and is as hard on the whole.
+or one of four booklets of ten items; in some, items have unequal slopes, the same in both groups. In the last ones an
+item discriminates differently in the second group (half or twice as steep) and is as hard on the whole.
 
 clean: items that do not differ, with p < 0.05 by default (anchors purified); clean, all: the same with all items as
 anchors; clean MH: by Mantel and Haenszel's statistic; power: items that differ, with p < 0.05; named: the same, named
-in the summary (class B or C, adjusted p < 0.05); interaction: items without a difference that depends on ability whose
-interaction has p < 0.05; steep: items with one that have.
+in the summary (class B or C, adjusted p < 0.05); falsely: data sets in which a clean item is named; interaction: items
+without a difference that depends on ability whose interaction has p < 0.05; steep: items with one that have.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from spectral_irt import Responses, SpectralRasch
 from spectral_irt.model import sigmoid
 
 ITEMS, DIFFER, BY = 20, 4, 0.8
+COLUMNS = ("clean", "clean, all", "clean MH", "power", "named", "falsely", "interaction", "steep")
+SLOPES = 0.3  # standard deviation of their logarithms
 # items that differ, impact, what is answered, discrimination of an item in the second group
 DESIGNS: dict[str, tuple[bool, float, str, float]] = {
     "no difference": (False, 0.0, "all", 1.0),
@@ -35,6 +37,9 @@ DESIGNS: dict[str, tuple[bool, float, str, float]] = {
     "4 of 20; abler by 1": (True, 1.0, "all", 1.0),
     "4 of 20; half answered": (True, 0.0, "half", 1.0),
     "4 of 20; booklets; abler by 1": (True, 1.0, "booklets", 1.0),
+    "slopes sd 0.3": (False, 0.0, "slopes", 1.0),
+    "slopes sd 0.3; abler by 1": (False, 1.0, "slopes", 1.0),
+    "slopes sd 0.3; 4 of 20; abler by 1": (True, 1.0, "slopes", 1.0),
     "half as steep": (False, 0.0, "all", 0.5),
     "twice as steep": (False, 0.0, "all", 2.0),
 }
@@ -50,6 +55,8 @@ def draw(design: str, people: int, seed: int) -> tuple[Responses, np.ndarray, np
     second = np.repeat([False, True], people)[:, None]
     theta = rng.normal(size=(2 * people, 1)) + impact * second
     slope = np.where(second & one, steep, 1.0)
+    if answered == "slopes":
+        slope = slope * np.exp(SLOPES * rng.normal(size=ITEMS))
     right = rng.random((2 * people, ITEMS)) < sigmoid(slope * (theta - beta - BY * (moved & second)))
     table = right.astype(float)
     if answered == "half":
@@ -62,9 +69,7 @@ def draw(design: str, people: int, seed: int) -> tuple[Responses, np.ndarray, np
 
 def study(design: str, people: int, replicates: int) -> dict[str, float]:
     """Shares over so many replicates."""
-    rows: dict[str, list[float]] = {
-        name: [] for name in ("clean", "clean, all", "clean MH", "power", "named", "interaction", "steep")
-    }
+    rows: dict[str, list[float]] = {name: [] for name in COLUMNS}
     for seed in range(replicates):
         data, groups, moved, one = draw(design, people, seed)
         analysis = SpectralRasch(regularization=0).fit(data).analyse(data)
@@ -80,6 +85,7 @@ def study(design: str, people: int, replicates: int) -> dict[str, float]:
             rows["clean MH"] += low["mh_p"][same].tolist()
         rows["power"] += low["p"][differs].tolist()
         rows["named"] += found.contrasts["flagged"][differs].tolist()
+        rows["falsely"].append(bool(found.contrasts["flagged"][same].any()))
         tested = np.isfinite(found.contrasts["interaction_p"])
         rows["interaction"] += low["interaction_p"][tested & ~by_ability].tolist()
         rows["steep"] += low["interaction_p"][tested & by_ability].tolist()
@@ -97,7 +103,9 @@ def main() -> None:
     for design in args.designs.split(","):
         rows.append([design, *study(design, args.people, args.replicates).values()])
     print(f"{args.replicates} replicates, two groups of {args.people}")
-    print(table(["design", "clean", "clean, all", "clean MH", "power", "named", "interaction", "steep"], rows))
+    print(
+        table(["design", "clean", "clean, all", "clean MH", "power", "named", "falsely", "interaction", "steep"], rows)
+    )
 
 
 if __name__ == "__main__":

@@ -66,8 +66,8 @@ def run(kind: str, folder: Path) -> None:
 
 def here_or_on_workers(files: list[str], kind: str) -> tuple[dict[str, float], Any]:
     from cluster import latency, passes_counted
-    from spectral_irt.engines import LocalEngine
-    from spectral_irt.engines.dask import DaskEngine, connect
+    from spectral_irt.engine import LocalEngine
+    from spectral_irt.engine.dask import DaskEngine, connect
 
     found: dict[str, float] = {}
     client = connect(f"local:{kind[5:]}") if kind.startswith("Dask") else None

@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 
 from spectral_irt import ConditionalRasch, Responses, SpectralRasch, simulate
-from spectral_irt.estimators.edgeworth import fill_given_score
-from spectral_irt.estimators.esf import conditional_moments, tilt
-from spectral_irt.estimators.given_score import conditional_probabilities
+from spectral_irt.conditional.contour import Contour, tilt
+from spectral_irt.conditional.given_score import conditional_probabilities
+from spectral_irt.conditional.series_binary import fill_given_score
 from spectral_irt.model import prox, sigmoid
 from spectral_irt.responses.block import Block
 
@@ -41,14 +41,14 @@ def series() -> None:
             s = (rng.random((n, people)) < sigmoid(theta - b)).sum(axis=0)
             b, s = b[:, (s > 0) & (s < n)], s[(s > 0) & (s < n)]
             counts = np.full(len(s), n)
-            p = sigmoid(tilt(b, counts, s, tight=True) - b)
+            p = tilt(b[None], s, counts)[1][1]
             information = (p * (1 - p)).sum(axis=0)
             start = prox(b.mean(axis=0), b.var(axis=0), np.log(s / (n - s)))
             found, link = np.empty(b.size), np.empty(b.size)
             indptr = np.arange(0, b.size + 1, n, dtype=np.int32)
             with np.errstate(all="ignore"):
                 fill_given_score(indptr, np.arange(b.size, dtype=np.int32), s, start, b.T.ravel(), found, link)
-            error = found.reshape(-1, n).T - conditional_moments(b, counts, s)[1]
+            error = found.reshape(-1, n).T - Contour.of(b[None], s, counts).given.p[0]
             for band in BANDS:
                 inside = (information >= band[0]) & (information < band[1])
                 errors[band].append(np.abs(error[:, inside]).ravel())

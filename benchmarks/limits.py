@@ -70,9 +70,9 @@ def blocks(n_responses: int, n_people: int) -> Iterator[Any]:
         key = np.sort(user * ITEMS + tickets[rng.integers(0, TICKETS, size=len(user))])
         user, item = np.divmod(key[np.diff(key, prepend=-1) > 0], ITEMS)
         theta = rng.normal(size=n)
-        wrong = rng.random(len(user)) >= 1 / (1 + np.exp(beta[item] - theta[user]))
+        right = rng.random(len(user)) < 1 / (1 + np.exp(beta[item] - theta[user]))
         indptr = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=n))])
-        yield pack_block(indptr, (2 * item + wrong).astype(np.int32))
+        yield pack_block(indptr, (2 * item + right).astype(np.int32))
 
 
 def write(name: str, folder: Path) -> None:
@@ -129,7 +129,7 @@ def one_pass(path: str, threads: int) -> dict[str, float]:
     import spectral_irt as si
     from spectral_irt.chain.operator import ItemChain
     from spectral_irt.chain.weights import PERSONS
-    from spectral_irt.engines import LocalEngine
+    from spectral_irt.engine import LocalEngine
 
     chain = ItemChain.under(si.open_responses(path).using(LocalEngine(threads)), PERSONS)
     taken = []

@@ -1,6 +1,6 @@
 """Are the standard errors of a link right, and are drifted items found?
 
-    python benchmarks/linking.py [--replicates 400] [--people 300,1000] [--keep fit]
+    python benchmarks/linking.py [--replicates 400] [--people 300,1000] [--keep fit] [--anchors]
 
 Two test forms, each answered by people of its own who differ in mean ability by half a logit, with 4, 15 or 40 items in
 common and 10 more of their own, or in booklets of which everybody answers a part. Each is calibrated on its own, and
@@ -10,6 +10,10 @@ with their information matrices (`bank`), or calibrations of which only standard
 covered: the 95% interval of the shift has the truth in it; ratio: mean standard error over the spread of the shifts;
 items: the 95% intervals of the second form's items, on the scale of the first, have the truth in them; false: items
 that did not drift and are said to have; found: runs in which 4 of 5 drifted items or more are named.
+
+`--anchors` instead: 8 new items beside 6 anchors, answered by 2,000 people; the anchors are from a calibration of 12
+items with 130 people, with their errors, or as plain numbers. How often 95% intervals of the new items have the truth
+in them.
 """
 
 from __future__ import annotations
@@ -23,7 +27,7 @@ import numpy as np
 
 from measure import table
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.bank import Link, link
+from spectral_irt.bank import Link, anchored_fit, link
 from spectral_irt.bank.evidence import Answers
 from spectral_irt.bank.making import without_data
 from spectral_irt.responses import Responses
@@ -35,6 +39,9 @@ DESIGNS: dict[str, tuple[int, float, int, float]] = {
     "15 common items": (15, 1.0, 0, 0.0),
     "40 common items": (40, 1.0, 0, 0.0),
     "15 common items (half answered)": (15, 0.5, 0, 0.0),
+    "2 of 15 drifted by 0.8": (15, 1.0, 2, 0.8),
+    "5 of 15 drifted by 0.8": (15, 1.0, 5, 0.8),
+    "6 of 15 drifted by 0.8": (15, 1.0, 6, 0.8),
     "5 of 15 drifted by 1.2": (15, 1.0, 5, 1.2),
     "6 of 15 drifted by 1.2": (15, 1.0, 6, 1.2),
     "4 of 40 drifted by 1.2": (40, 1.0, 4, 1.2),
@@ -103,6 +110,24 @@ def study(design: str, people: int, replicates: int, keep: str) -> dict[str, flo
     }
 
 
+def anchored(seed: int) -> tuple[float, float]:
+    """Shares of new items covered: anchors with their errors, and as plain numbers."""
+    rng = np.random.default_rng([seed, 12])
+    truth = rng.normal(size=20)
+    truth[:12] -= truth[:12].mean()
+    first = simulate.rasch(130, difficulty=truth[:12], seed=int(rng.integers(2**31))).responses
+    old = SpectralRasch(regularization=0).fit(first)
+    both = np.r_[:6, 12:20]
+    drawn = simulate.rasch(2000, difficulty=truth[both], seed=int(rng.integers(2**31))).responses
+    new = replace(drawn, items=both)
+    numbers = dict(enumerate(old.difficulty_[:6].tolist()))
+    shares = []
+    for anchors in (old, numbers):
+        fit = anchored_fit(new, anchors)
+        shares.append(float(np.mean(np.abs(fit.difficulty_ - truth[both])[6:] < 1.96 * fit.se_[6:])))
+    return shares[0], shares[1]
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -110,7 +135,12 @@ def main() -> None:
     parser.add_argument("--people", default="300,1000")
     parser.add_argument("--keep", choices=["fit", "bank", "se"], default="bank")
     parser.add_argument("--designs", default=",".join(DESIGNS))
+    parser.add_argument("--anchors", action="store_true")
     args = parser.parse_args()
+    if args.anchors:
+        with_errors, exact = np.mean([anchored(seed) for seed in range(args.replicates)], axis=0)
+        print(f"{args.replicates} replicates: {with_errors:.3f} with the anchors' errors, {exact:.3f} without")
+        return
     print(f"{args.replicates} replicates, keeping: {args.keep}")
     rows: list[list[object]] = []
     for design in args.designs.split(","):

@@ -1,6 +1,6 @@
 """Ordered answers: error of the landed estimate and of the chain against their rivals, intervals, and speed.
 
-    python benchmarks/ordered.py [--replicates 40] [--parts rate,efficiency,coverage,designs,fit,speed]
+    python benchmarks/ordered.py [--replicates 40] [--parts rate,efficiency,coverage,designs,fit,speed] [--seed 0]
 
 Thresholds are standard normal and independent ("normal") or a logit apart around a normal location ("steps"), drawn
 once for a setting; people and answers are new in every replicate. Errors in brackets are standard errors over
@@ -20,7 +20,8 @@ from spectral_irt.errors import DesignError
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
-from spectral_irt.responses.ordered_arrays import ordered_from_wide
+from spectral_irt.responses import Responses
+from two_phase import TwoPhase
 
 RATE = {
     "10 items, 4 categories, complete": (10, 3, {}, (500, 2000, 8000)),
@@ -33,7 +34,7 @@ CHAINS = {
     "landed": lambda: SpectralPartialCredit(regularization=0, se="none"),
     "joint, ability": lambda: SpectralPartialCredit(regularization=0, refine=False, se="none"),
     "joint, persons": lambda: SpectralPartialCredit(weighting="persons", regularization=0, se="none"),
-    "two-phase": lambda: SpectralPartialCredit(method="two-phase"),
+    "two-phase": TwoPhase,
 }
 
 
@@ -110,11 +111,11 @@ def coverage(replicates: int) -> None:
         hits: dict[str, list[tuple[float, float]]] = {one: [] for one in estimators}
         for seed in range(replicates):
             data = simulate.partial_credit(PEOPLE, thresholds=thresholds, seed=seed)
-            location = data.responses.steps.mean(data.thresholds)
+            location = data.responses.thresholds.mean(data.thresholds)
             for one, make in estimators.items():
                 fit = fitted(make, data.responses)
                 ok, zero = fit.status_ == "ok", location[np.isfinite(fit.difficulty_)].mean()
-                each = ok[data.responses.steps.item]
+                each = ok[data.responses.thresholds.item]
                 away, moved = fit.thresholds_ - data.thresholds + zero, fit.difficulty_ - location + zero
                 hits[one].append(
                     (
@@ -130,7 +131,6 @@ def coverage(replicates: int) -> None:
     scales = {
         "conditional": ConditionalRatingScale,
         "tied": SpectralRatingScale,
-        "least squares": lambda: SpectralRatingScale(method="least squares"),
     }
     for seed in range(replicates):
         data = simulate.rating_scale(400, difficulty=np.linspace(-1.2, 1.2, 8), categories=5, seed=seed)
@@ -199,6 +199,13 @@ def disordered(seed: int) -> tuple[np.ndarray, np.ndarray]:
     return answers(rng, rng.normal(size=600), beta), beta
 
 
+def complete(seed: int, people: int) -> tuple[np.ndarray, np.ndarray]:
+    """Twenty items with four categories, all of which everybody answers."""
+    rng = np.random.default_rng(seed)
+    beta = rng.normal(size=(20, 1)) + np.array([-1.0, 0, 1.0]) + 0.3 * rng.normal(size=(20, 3))
+    return answers(rng, rng.normal(size=people), beta), beta
+
+
 def answers(rng: np.random.Generator, theta: np.ndarray, beta: np.ndarray) -> np.ndarray:
     """Categories of the partial credit model; NaN thresholds are none."""
     cumulated = np.cumsum(np.where(np.isfinite(beta), beta, np.inf), axis=1)
@@ -216,35 +223,49 @@ DESIGNS = {
     "five items with 10 answers": thin,
     "popular and rare items": popular,
     "out of order, 2 to 5 categories": disordered,
+    "50 people": lambda seed: complete(seed, 50),
+    "100 people": lambda seed: complete(seed, 100),
 }
 
 
-def designs(replicates: int) -> None:
+def designs(replicates: int, first: int) -> None:
     print(
-        "\nhard designs, default estimate: error, coverage of 95% intervals (thresholds, locations), slope on the truth"
+        "\nhard designs, default estimate: error, coverage of 95% intervals (thresholds, locations, those over 1.5 "
+        "logits out), slope on the truth (locations, steps)"
     )
     for name, make in DESIGNS.items():
         found = []
-        for seed in range(replicates):
+        for seed in range(first, first + replicates):
             table, beta = make(seed)
-            responses = ordered_from_wide(table, unused="keep" if np.isfinite(beta).all() else "collapse")
-            if not np.array_equal(responses.n_thresholds, np.isfinite(beta).sum(axis=1)):
+            responses = Responses.from_wide(
+                table, ordered=True, unused="keep" if np.isfinite(beta).all() else "collapse"
+            )
+            if not np.array_equal(responses.thresholds.max_score, np.isfinite(beta).sum(axis=1)):
                 continue  # of items with different categories, one that nobody used is not known to be there
             fit = fitted(SpectralPartialCredit, responses)
             where = np.nanmean(beta, axis=1)
             zero = where[np.isfinite(fit.difficulty_)].mean()
             away = fit.thresholds_ - beta[np.isfinite(beta)] + zero
             moved = fit.difficulty_ - where + zero
+            far, steps = np.abs(where - where.mean()) > 1.5, np.isfinite(beta).sum(axis=1)
+            inside = np.abs(moved) < 1.96 * fit.se_
+            step, its = (
+                beta[np.isfinite(beta)] - np.repeat(where, steps),
+                fit.thresholds_ - np.repeat(fit.difficulty_, steps),
+            )
             found.append(
                 (
                     np.sqrt(np.nanmean(away**2)),
                     np.mean(np.abs(away) < 1.96 * fit.threshold_se_),
-                    np.mean(np.abs(moved) < 1.96 * fit.se_),
+                    np.mean(inside),
+                    np.mean(inside[far]) if far.any() else np.nan,
                     np.polyfit(where, fit.difficulty_, 1)[0],
+                    np.polyfit(step, its, 1)[0],
                 )
             )
-        error, thresholds, locations, slope = np.mean(found, axis=0)
-        print(f"{name}: {error:.3f}; {thresholds:.3f}, {locations:.3f}; {slope:.3f} ({len(found)} replicates)")
+        error, thresholds, locations, far_out, slope, of_steps = np.nanmean(found, axis=0)
+        covered = f"{thresholds:.3f}, {locations:.3f}, {far_out:.3f}"
+        print(f"{name}: {error:.3f}; {covered}; {slope:.3f}, {of_steps:.3f} ({len(found)} replicates)")
 
 
 def fit(replicates: int) -> None:
@@ -275,14 +296,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replicates", type=int, default=40)
     parser.add_argument("--parts", default="rate,efficiency,coverage,designs,fit,speed")
+    parser.add_argument("--seed", type=int, default=0, help="of the first replicate of designs")
     chosen = parser.parse_args()
     for part in chosen.parts.split(","):
         if part == "speed":
             speed()
+        elif part == "designs":
+            designs(chosen.replicates, chosen.seed)
         else:
-            {"rate": rate, "efficiency": efficiency, "coverage": coverage, "designs": designs, "fit": fit}[part](
-                chosen.replicates
-            )
+            {"rate": rate, "efficiency": efficiency, "coverage": coverage, "fit": fit}[part](chosen.replicates)
 
 
 if __name__ == "__main__":

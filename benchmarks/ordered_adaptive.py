@@ -19,7 +19,7 @@ import numpy as np
 
 from spectral_irt import MarginalPartialCredit, SpectralPartialCredit, simulate
 from spectral_irt.inference.ordered_hausman import ordered_hausman
-from spectral_irt.responses.ordered_arrays import ordered_from_wide
+from spectral_irt.responses import Responses
 
 FEWEST = 10  # people in each category of an item that is counted
 
@@ -58,7 +58,7 @@ def vertical(seed: int) -> Drawn:
     X = answers(rng, grade - 1.0 + rng.normal(size=1200), beta)
     for g in range(3):
         X[np.ix_(grade == g, np.setdiff1d(np.arange(28), np.arange(first[g], first[g] + 12)))] = np.nan
-    return ordered_from_wide(X), beta
+    return Responses.from_wide(X, ordered=True), beta
 
 
 def classes(of_items: float) -> Callable[[int], Drawn]:
@@ -70,9 +70,15 @@ def classes(of_items: float) -> Callable[[int], Drawn]:
         room = np.repeat(np.arange(40), 25)
         theta = 0.7 * rng.normal(size=40)[room] + 0.7 * rng.normal(size=1000)
         harder = of_items * rng.normal(size=(40, 12))
-        return ordered_from_wide(answers(rng, theta, beta + harder[room][:, :, None])), beta
+        return Responses.from_wide(answers(rng, theta, beta + harder[room][:, :, None]), ordered=True), beta
 
     return draw
+
+
+def exponential(seed: int) -> Drawn:
+    """An adaptive test for people of exponential ability."""
+    ability = np.random.default_rng([seed, 1]).exponential(size=1500) - 1
+    return simulated(n_users=1500, n_items=60, categories=3, design="adaptive", length=12, ability=ability)(seed)
 
 
 DESIGNS: dict[str, dict[str, Callable[[int], Drawn]]] = {
@@ -93,6 +99,7 @@ DESIGNS: dict[str, dict[str, Callable[[int], Drawn]]] = {
         "adaptive, 8 of 30 items, 4 categories, 1,500 people": simulated(
             n_users=1500, n_items=30, categories=4, design="adaptive", length=8
         ),
+        "adaptive, 12 of 60 items, 3 categories, 1,500 people, exponential": exponential,
     },
     "populations": {"three grades a logit apart, 1,200 people": vertical},
     "classes": {
@@ -108,10 +115,11 @@ def compare(draw: Callable[[int], Drawn], seed: int) -> dict[str, float]:
     test = ordered_hausman(calibration, responses)
     out = {"warned": float(bool(test.findings)), "p below .05": float(test.p < 0.05)}
     k = truth.shape[1]
-    whole = calibration.steps.counts == k  # the others have categories that nobody used
+    whole = calibration.steps.max_score == k  # the others have categories that nobody used
     enough = whole & (np.nan_to_num(calibration.category_n, nan=0.0)[:, : k + 1].min(axis=1) >= FEWEST)
     place = calibration.steps.of_items(np.flatnonzero(enough))
-    for name, found in (("plain", calibration), ("adaptive", MarginalPartialCredit().fit(responses).calibration_)):
+    adaptive = MarginalPartialCredit().fit(responses, design="adaptive").calibration_
+    for name, found in (("plain", calibration), ("adaptive", adaptive)):
         error = found.thresholds[place].reshape(-1, k) - truth[enough]
         error = error - error.mean()
         se = found.threshold_se[place].reshape(-1, k)

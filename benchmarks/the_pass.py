@@ -27,8 +27,8 @@ from measure import table
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.chain.operator import Part, flow_in, flow_out, total_rates
 from spectral_irt.chain.weights import ABILITY
-from spectral_irt.engines import LocalEngine
-from spectral_irt.estimators.rows import evaluate
+from spectral_irt.conditional.rows import evaluate
+from spectral_irt.engine import LocalEngine
 from spectral_irt.responses.design import evidence, spread_marks
 
 LOOP = """
@@ -101,7 +101,7 @@ def main() -> None:
     print(f"{sum(counts.values())} in all; then {engine.asked[evaluate]} evaluations of the conditional likelihood")
 
     beta = np.linspace(-2, 2, items)
-    parts = list(data.prepare(Part.under, ABILITY, beta).parts)
+    parts = list(data.prepare(Part.under, ABILITY, beta, data.thresholds).parts)
     v = np.exp(beta)
     by_item = [part.wrong.tocsc().T.tocsr() for part in parts]  # wrong answers by item
 

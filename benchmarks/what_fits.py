@@ -127,6 +127,8 @@ BAD: dict[str, tuple[Make, tuple[str, ...]]] = {
     "3 pairs, copied by 50%": (copied(0.5), ("dependent_items",)),
     "3 pairs, copied by 25%": (copied(0.25), ("dependent_items",)),
     "unequal slopes": (slopes(), ("misfitting_items", "unequal_halves")),
+    "slopes sd 0.3, 20 items": (slopes(0.3, m=20), ("misfitting_items", "unequal_halves", "unequal_slopes")),
+    "slopes sd 0.3, 60 items": (slopes(0.3, m=60), ("misfitting_items", "unequal_halves", "unequal_slopes")),
     "guessing": (guessing(), ("misfitting_items", "unequal_halves")),
     "speed": (speed(), ("dependent_items",)),
     "10% answer at random": (careless(), ("erratic_people",)),

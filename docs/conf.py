@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 import sys
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -15,6 +16,7 @@ from sphinx.util.docutils import SphinxDirective
 from spectral_irt import __version__
 
 sys.path.insert(0, str(Path(__file__).parent))
+shutil.rmtree(Path(__file__).parent / "reference" / "generated", ignore_errors=True)  # pages of names that are gone
 
 project = "spectral-irt"
 author = "The spectral-irt developers"
@@ -22,7 +24,7 @@ copyright = author
 version = release = __version__
 
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "numpydoc"]
-exclude_patterns = ["reproduction_page", "**/__pycache__"]
+exclude_patterns = ["**/__pycache__"]
 nitpicky = False
 myst_heading_anchors = 3
 myst_links_external_new_tab = False

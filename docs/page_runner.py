@@ -96,7 +96,12 @@ def _python(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> st
 
 def _shell(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> str:
     """What the last command of the block prints; the others are of interest only when they fail."""
-    settings = {**os.environ, "COLUMNS": "80", "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    settings = {
+        **os.environ,
+        "COLUMNS": "80",
+        "PYTHONPATH": _with_root(),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
     *first, last = re.sub(r"\\\n\s*", "", block.text).strip().split("\n")
     printed = ""
     for command in [*first, last]:
@@ -112,6 +117,11 @@ def _shell(block: Block, page: Path, folder: Path, names: dict[str, Any]) -> str
             raise AssertionError(f"{page.name}, line {block.line}: {command}\n{done.stdout}{done.stderr}")
         printed = done.stdout
     return printed
+
+
+def _with_root() -> str:
+    """Pages may use what lies in the folder of the repository, such as `reproduction`."""
+    return os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH"), str(ROOT)]))
 
 
 def differences(found: str, expected: str, close: float = CLOSE) -> str | None:

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
-PATIENCE = 120.0  # seconds for anything that the app is asked
+import psutil
+
+PATIENCE = 600.0  # seconds for anything that the app is asked
 
 
 class Answer(NamedTuple):
@@ -89,8 +91,7 @@ class App:
 
     def children(self) -> list[int]:
         """Processes that the app has started and that are still there."""
-        path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
-        return [int(one) for one in path.read_text().split()]
+        return [child.pid for child in psutil.Process(self.process.pid).children()]
 
     def until(self, holds: Any, seconds: float = PATIENCE) -> None:
         end = time.monotonic() + seconds

@@ -148,12 +148,10 @@ class Browser:
         node = self.ask("DOM.querySelector", nodeId=root, selector=selector)["nodeId"]
         self.ask("DOM.setFileInputFiles", nodeId=node, files=[str(path.resolve()) for path in paths])
 
-    def open(self, path: Path | str) -> float:
-        """Open a file or an address; the seconds until its program has run to its end."""
-        start = time.monotonic()
+    def open(self, path: Path | str) -> None:
+        """Open a file or an address, and wait until its program has run to its end."""
         self.ask("Page.navigate", url=path if isinstance(path, str) else path.resolve().as_uri())
         self.wait("document.documentElement?.dataset.ready === 'yes' && document.readyState === 'complete'")
-        return time.monotonic() - start
 
     def run(self, program: str) -> Any:
         """The value of an expression in the page."""

@@ -7,6 +7,11 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+# The same examples on every machine, every time.
+settings.register_profile("same", derandomize=True)
+settings.load_profile("same")
 
 # Tests start some hundred processes. Where Python is told to keep no bytecode, each would compile the package anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

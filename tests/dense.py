@@ -88,6 +88,17 @@ def probabilities(ability: Floats, difficulty: Floats, slopes: Floats | None = N
     return P
 
 
+def wilson_hilferty(square: float, q: float) -> float:
+    """A mean square of standard deviation q on the scale of a normal; beyond q = 2 the scale is that of q = 2.
+
+    >>> [round(float(wilson_hilferty(8.0, q)), 4) for q in (1.5, 2.0, 8.0)]
+    [2.5, 2.1667, 1.6667]
+    """
+    if q <= 2:
+        return (np.cbrt(square) - 1) * 3 / q + q / 3
+    return (np.cbrt(square) - 1) * 3 / 2 + 4 / q / 3
+
+
 def table_of(rows: Iterable[tuple[int, int, bool]], shape: tuple[int, int]) -> Floats:
     """A table from rows (person, item, right); a later row overwrites an earlier one."""
     X = np.full(shape, np.nan)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from spectral_irt.responses import Responses, read_responses
+from spectral_irt.reading import read
+from spectral_irt.responses import Responses
 
 
 def read_text(tmp_path: Path, text: str, **options: Any) -> Responses:
     file = tmp_path / "answers.csv"
     file.write_text(text)
-    return read_responses(file, **options)
+    return read(file, **options)

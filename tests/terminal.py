@@ -45,17 +45,19 @@ def on_terminal(
     program: str | None = None,
     when: tuple[str, Callable[[int], object]] | None = None,
     size: tuple[int, int] = (WIDTH, HEIGHT),
-    limit: float = 300,
+    delay: float = 0,
+    limit: float = 600,
 ) -> Shown:
     """Run `spectral-irt` (or a Python program) with a terminal as its input, output and error.
 
-    `when`: a text, and what to do once it is on the screen; it gets the terminal, to press keys.
+    `when`: a text, and what to do once it is on the screen; it gets the terminal, to press keys. `delay`: seconds
+    before progress is shown; at once by default, so that no work is too quick for it.
     """
     ours, theirs = pty.openpty()
     command = [sys.executable, *(["-c", program] if program else ["-m", "spectral_irt"]), *map(str, args)]
     hidden = ("NO_COLOR", "COLUMNS", "LINES", "CI", "GITHUB_ACTIONS", "FORCE_COLOR", "TTY_COMPATIBLE")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    environment |= {"TERM": "xterm-256color"}
+    environment |= {"TERM": "xterm-256color", "SPECTRAL_IRT_PROGRESS_DELAY": str(delay)}
     width, height = size
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
     screen = pyte.Screen(width, height)
@@ -83,12 +85,13 @@ def on_terminal(
                 break
             if not data:
                 break
-            stream.feed(data.replace(NO_WIDTH, b""))
-            _look(screen, shown)
+            for part in re.split(rb"(?=\r)", data.replace(NO_WIDTH, b"")):  # a state of the line before the next
+                stream.feed(part)
+                _look(screen, shown)
             if when is not None and when[0] in " ".join(screen.display):
                 when[1](ours)
                 when = None
-        shown.code = running.wait(timeout=30)
+        shown.code = running.wait(timeout=limit)
     finally:
         if running.poll() is None:
             running.kill()

@@ -9,15 +9,98 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0.dev0"
 
+# The public names, by the module that each comes from. Modules are loaded when one of their names is asked for, so that
+# a command starts at once and can be interrupted at any time.
+_NAMES = {
+    "analysis": "Analysis",
+    "analysis.ordered_analysis": "OrderedAnalysis",
+    "bank": "AnchoredRasch Bank anchored_fit equate link load",
+    "bank.cat": "next_item simulate_cat",
+    "calibration": "Calibration Scale",
+    "chain.paper": "",
+    "datasets": "",
+    "engine": "set_memory",
+    "estimators.conditional": "ConditionalRasch",
+    "estimators.conditional_ordered": "ConditionalPartialCredit",
+    "estimators.joint": "JointRasch",
+    "estimators.marginal": "MarginalRasch",
+    "estimators.marginal_ordered": "MarginalPartialCredit",
+    "estimators.pairwise": "PairwiseRasch",
+    "estimators.partial_credit": "SpectralPartialCredit",
+    "estimators.rating_scale": "ConditionalRatingScale SpectralRatingScale",
+    "estimators.reciprocal": "ChoppinRasch EigenvectorRasch",
+    "estimators.spectral": "SpectralRasch spectral_difficulty",
+    "estimators.variational": "VariationalRasch",
+    "inference.model_tests": "andersen martin_loef wald_by_item",
+    "leaderboard": "Leaderboard",
+    "leaderboard.shortlist": "ShortList",
+    "ordered_calibration": "OrderedCalibration",
+    "persons": "",
+    "responses": "Finding OrderedResponses Responses",
+    "responses.arrays": "open_responses ordered_from_long ordered_from_wide",
+    "reading": "read read_ordered read_responses responses_from_frame",
+    "simulate": "",
+    "sql.fit": "fit_in_database",
+}
+_HOMES = {name: module for module, names in _NAMES.items() for name in names.split() or [module.rpartition(".")[2]]}
+__all__ = sorted(_HOMES)
+
 if TYPE_CHECKING:
-    from spectral_irt.public import *  # noqa: F403
+    from spectral_irt import datasets as datasets
+    from spectral_irt import persons as persons
+    from spectral_irt import simulate as simulate
+    from spectral_irt.analysis import Analysis as Analysis
+    from spectral_irt.analysis.ordered_analysis import OrderedAnalysis as OrderedAnalysis
+    from spectral_irt.bank import AnchoredRasch as AnchoredRasch
+    from spectral_irt.bank import Bank as Bank
+    from spectral_irt.bank import anchored_fit as anchored_fit
+    from spectral_irt.bank import equate as equate
+    from spectral_irt.bank import link as link
+    from spectral_irt.bank import load as load
+    from spectral_irt.bank.cat import next_item as next_item
+    from spectral_irt.bank.cat import simulate_cat as simulate_cat
+    from spectral_irt.calibration import Calibration as Calibration
+    from spectral_irt.calibration import Scale as Scale
+    from spectral_irt.chain import paper as paper
+    from spectral_irt.engine import set_memory as set_memory
+    from spectral_irt.estimators.conditional import ConditionalRasch as ConditionalRasch
+    from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit as ConditionalPartialCredit
+    from spectral_irt.estimators.joint import JointRasch as JointRasch
+    from spectral_irt.estimators.marginal import MarginalRasch as MarginalRasch
+    from spectral_irt.estimators.marginal_ordered import MarginalPartialCredit as MarginalPartialCredit
+    from spectral_irt.estimators.pairwise import PairwiseRasch as PairwiseRasch
+    from spectral_irt.estimators.partial_credit import SpectralPartialCredit as SpectralPartialCredit
+    from spectral_irt.estimators.rating_scale import ConditionalRatingScale as ConditionalRatingScale
+    from spectral_irt.estimators.rating_scale import SpectralRatingScale as SpectralRatingScale
+    from spectral_irt.estimators.reciprocal import ChoppinRasch as ChoppinRasch
+    from spectral_irt.estimators.reciprocal import EigenvectorRasch as EigenvectorRasch
+    from spectral_irt.estimators.spectral import SpectralRasch as SpectralRasch
+    from spectral_irt.estimators.spectral import spectral_difficulty as spectral_difficulty
+    from spectral_irt.estimators.variational import VariationalRasch as VariationalRasch
+    from spectral_irt.inference.model_tests import andersen as andersen
+    from spectral_irt.inference.model_tests import martin_loef as martin_loef
+    from spectral_irt.inference.model_tests import wald_by_item as wald_by_item
+    from spectral_irt.leaderboard import Leaderboard as Leaderboard
+    from spectral_irt.leaderboard.shortlist import ShortList as ShortList
+    from spectral_irt.ordered_calibration import OrderedCalibration as OrderedCalibration
+    from spectral_irt.reading import read as read
+    from spectral_irt.reading import read_ordered as read_ordered
+    from spectral_irt.reading import read_responses as read_responses
+    from spectral_irt.reading import responses_from_frame as responses_from_frame
+    from spectral_irt.responses import Finding as Finding
+    from spectral_irt.responses import OrderedResponses as OrderedResponses
+    from spectral_irt.responses import Responses as Responses
+    from spectral_irt.responses.arrays import open_responses as open_responses
+    from spectral_irt.responses.arrays import ordered_from_long as ordered_from_long
+    from spectral_irt.responses.arrays import ordered_from_wide as ordered_from_wide
+    from spectral_irt.sql.fit import fit_in_database as fit_in_database
 else:
-    # numpy and scipy come with the first name that is asked for, so that the command can be interrupted at any time.
+
     def __getattr__(name: str) -> Any:
-        public = import_module("spectral_irt.public")
-        if name == "__all__" or name in public.__all__:
-            return getattr(public, name)
-        raise AttributeError(f"module 'spectral_irt' has no attribute {name!r}")
+        if name not in _HOMES:
+            raise AttributeError(f"module 'spectral_irt' has no attribute {name!r}")
+        module = import_module(f"spectral_irt.{_HOMES[name]}")
+        return globals().setdefault(name, module if not _NAMES[_HOMES[name]] else getattr(module, name))
 
     def __dir__() -> list[str]:
-        return [*globals(), *import_module("spectral_irt.public").__all__]
+        return sorted({*globals(), *__all__})

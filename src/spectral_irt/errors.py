@@ -3,94 +3,82 @@
 Every error a user can cause derives from `SpectralIrtError`; the command line turns it into one sentence and exit
 code 2. The classes also derive from the built-in a Python programmer would expect (`ValueError`, `OSError`).
 
-A message that names an option is written once and said in two ways: `duplicates='first'` to a Python programmer,
-`--duplicates first` on the command line. Its parts are given one after the other, the options among them by
-`option("duplicates", "first")`; labels, values and file names are plain text and never taken for options.
+A message that names an option does so in backticks, in the words of Python: `duplicates='first'`. The command line
+says it in its own words, `--duplicates first`, by `for_shell`. Labels and values stand in quotes, and nothing inside
+quotes is taken for an option.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
+from ast import literal_eval
 from collections.abc import Iterable
 
 NAMED = 5  # how many offenders an error names before it only counts the rest
+QUOTES = "'\""
 
+LARGEST_COMPONENT = "`responses.largest_component()`"
 
-class Words(str):
-    """A text in the words of Python, which is the string itself, and in those of the shell.
-
-    `+` keeps both, an f-string only those of Python.
-    """
-
-    shell: str
-
-    def __new__(cls, python: str, shell: str | None = None) -> Words:
-        words = super().__new__(cls, python)
-        words.shell = python if shell is None else shell
-        return words
-
-    def __add__(self, other: str) -> Words:
-        return Words(str(self) + str(other), self.shell + for_shell(other))
-
-    def __radd__(self, other: str) -> Words:
-        return Words(str(other) + str(self), for_shell(other) + self.shell)
-
-
-def option(name: str, *values: object) -> Words:
-    """An option by its name in Python, alone or with a value; `...` is a value for the reader to choose.
-
-    >>> print(option("nu"), option("nu", ...), option("duplicates", "first", "last"), option("ignore", ["a", "b"]))
-    nu nu= duplicates='first' or 'last' ignore=['a', 'b']
-    >>> print(option("n_items").shell, option("nu", ...).shell, option("ignore", ["a", "b c"]).shell)
-    --items --nu --ignore a --ignore 'b c'
-    """
-    flag = "--" + name.removeprefix("n_").replace("_", "-")  # n_items is --items
-    if not values:
-        return Words(name, flag)
-    if values == (...,):
-        return Words(f"{name}=", flag)
-    if values == (True,):
-        return Words(f"{name}=True", flag)
-    if isinstance(values[0], list):
-        return Words(f"{name}={values[0]!r}", " ".join(f"{flag} {_typed(one)}" for one in values[0]))
-    python, shell = (" or ".join(map(way, values)) for way in (repr, _typed))
-    return Words(f"{name}={python}", f"{flag} {shell}")
-
-
-def _typed(value: object) -> str:
-    text = shlex.quote(str(value))
-    return text if text[-1].isalnum() or text[-1] == "'" else f"'{text}'"  # so that a full stop after it stays apart
-
-
-LARGEST_COMPONENT = Words("responses.largest_component()", "--largest-component")
-MORE_ITERATIONS = Words("Raise max_iter or tol.", "Raise --max-iter.")
-
-
-def join(parts: Iterable[str], between: str = "") -> str:
-    """The parts as one text, in both ways where they have two."""
-    whole = ""
-    for k, part in enumerate(parts):
-        whole = whole + between + part if k else part
-    return whole
+# What is not an option of the same name on the command line.
+_OTHERWISE = {
+    "responses.largest_component()": "--largest-component",
+    "bank.save(folder)": "fit --bank DIR",
+    "groups=": "--population-by",
+    "people": "--group",
+    "people=": "--group",
+    "raw=True": "--cut-score",
+    "raw=False": "--cut",
+    "replicates": "--bootstrap",
+    "salt=": "--salt-file FILE",
+    "SpectralRasch": "--estimator spectral",
+    "ConditionalRasch": "--estimator cml",
+    "VariationalRasch": "--estimator vb",
+    "PairwiseRasch": "--estimator pml",
+    "SpectralPartialCredit": "--model pcm",
+    "SpectralRatingScale": "--model rsm",
+}
+_QUOTED = r"""'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*\""""
+_VALUE = rf"(?:{_QUOTED}|\[(?:(?:{_QUOTED})(?:, )?)+\]|[\w.+-]+)"
+_OPTION = re.compile(
+    rf"(?<!\w)(?:{_QUOTED})(?!\w)"  # a label or a value: left as it is
+    rf"|`(?P<name>[a-z_]+)(?:(?P<is>=)(?P<values>{_VALUE}(?: or {_VALUE})*)?)?`"
+    rf"|`(?P<other>{'|'.join(map(re.escape, _OTHERWISE))})`"
+)
 
 
 def for_shell(text: str) -> str:
-    """The text as it is said on the command line."""
-    return text.shell if isinstance(text, Words) else text
+    """The text as it is said on the command line: options in backticks become flags.
+
+    >>> for_shell("say `duplicates='first' or 'last'`, `ignore=['a', 'b c']`, `n_items` or `fit=True`.")
+    "say --duplicates first or last, --ignore a --ignore 'b c', --items or --fit."
+    >>> for_shell("the item '`nu`' is not `nu=`")
+    "the item '`nu`' is not --nu"
+    """
+    return _OPTION.sub(_flag, text)
 
 
-class _Said:
-    """What errors and warnings share: a message given in parts, for Python (`str`) and for the shell."""
+def _flag(found: re.Match[str]) -> str:
+    name, values = found["name"], found["values"]
+    if not name and not found["other"]:
+        return found[0]
+    if (plain := found[0].strip("`")) in _OTHERWISE:
+        return _OTHERWISE[plain]
+    flag = "--" + name.replace("n_users", "persons").removeprefix("n_").replace("_", "-")  # n_items is --items
+    if not values or values == "True":
+        return flag
+    if values.startswith("["):
+        return " ".join(f"{flag} {_typed(one)}" for one in literal_eval(values))
+    each = [one for one in re.findall(_VALUE, values) if one != "or"]
+    return f"{flag} {' or '.join(_typed(literal_eval(one) if one[0] in QUOTES else one) for one in each)}"
 
-    def __init__(self, *parts: str) -> None:
-        super().__init__(join(parts))  # type: ignore[call-arg]
 
-    def for_shell(self) -> str:
-        """The message as it is said on the command line."""
-        return for_shell(self.args[0])  # type: ignore[attr-defined]
+def _typed(value: str) -> str:
+    text = shlex.quote(value)
+    return text if text[-1].isalnum() or text[-1] == "'" else f"'{text}'"  # so that a full stop after it stays apart
 
 
-class SpectralIrtError(_Said, Exception):
+class SpectralIrtError(Exception):
     """Base of every error that the user's input can cause."""
 
 
@@ -134,31 +122,19 @@ class DatabaseError(SpectralIrtError, OSError):
     """A database cannot be reached, or does not do what it was asked."""
 
 
-class FederationError(SpectralIrtError, ValueError):
-    """A round of a federated calibration, or an answer to it, is not what it should be."""
-
-
-class SitesMissing(FederationError):
-    """Not all sites have answered a round yet."""
-
-
 class OutputError(SpectralIrtError, OSError):
     """Results cannot be written."""
-
-
-class CheckpointError(SpectralIrtError, ValueError):
-    """A checkpoint is in use, or of other data or options than the fit that should go on from it."""
 
 
 class StaleBankError(OutputError):
     """The bank on disk is not the one that was read: saving would undo what somebody else has saved."""
 
 
-class ConvergenceWarning(_Said, UserWarning):
+class ConvergenceWarning(UserWarning):
     """An iteration stopped before it reached its tolerance."""
 
 
-class ReadWarning(_Said, UserWarning):
+class ReadWarning(UserWarning):
     """A file beside the answers, a key or a table of people, was read in a way that its reader should know."""
 
 
@@ -197,8 +173,7 @@ def check_option(name: str, value: object, allowed: Iterable[object]) -> None:
     allowed = list(allowed)
     if value not in allowed:
         values = [repr(one) for one in allowed if one is not None]
-        none = Words("None, ", "") if None in allowed else ""
-        raise OptionError(option(name), f" is {value!r}; it can be ", none, f"{', '.join(values)}.")
+        raise OptionError(f"`{name}` is {value!r}; it can be {', '.join(values)}.")
 
 
 def printable(text: object) -> str:

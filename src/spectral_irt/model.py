@@ -65,3 +65,9 @@ def category_probabilities(theta: Floats, cumulated: Floats) -> Floats:
     np.exp(x, out=x)
     x /= x.sum(axis=-1, keepdims=True)
     return x
+
+
+def above(values: NDArray[Any], axis: int = -1) -> NDArray[Any]:
+    """Sums over the categories k and above, for k = 1, ..., K."""
+    sums: NDArray[Any] = np.flip(np.cumsum(np.flip(values, axis), axis), axis)
+    return np.take(sums, np.arange(1, values.shape[axis]), axis=axis)

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse import _sparsetools
+
+from spectral_irt.errors import OptionError
+from spectral_irt.sparse_kernels import fill_dense
 
 Floats = NDArray[np.float64]
 
@@ -19,6 +21,15 @@ WINDOW = 8  # differences that Anderson's acceleration looks back on
 FILLED = 0.07  # share of cells from which a dense product in one thread is faster than a sparse one
 SLICE = 4_000_000  # cells of a dense slice: 32 MB
 LEAF = 64  # rows up to which a matrix is inverted as it is
+
+
+def generator(*seed: Any) -> np.random.Generator:
+    """Random numbers from a user's seed, or from several; what is no whole number, zero or more, is refused."""
+    try:
+        return np.random.default_rng(seed[0] if len(seed) == 1 else list(seed))
+    except (TypeError, ValueError):
+        wrong = next((one for one in seed if not isinstance(one, int) or one < 0), seed[0])
+        raise OptionError(f"`seed` is {wrong!r}; it must be a whole number, zero or more.") from None
 
 
 class Anderson:
@@ -192,7 +203,7 @@ def _dense(matrix: sparse.csr_array, start: int, stop: int, single: bool) -> NDA
     low, high = bounds[0], bounds[-1]
     values = matrix.data[low:high].astype(np.float32 if single else np.float64, copy=False)
     filled = np.zeros((len(bounds) - 1, matrix.shape[1]), dtype=values.dtype)
-    _sparsetools.csr_todense(*filled.shape, bounds - low, matrix.indices[low:high], values, filled)
+    fill_dense(bounds - low, matrix.indices[low:high], values, filled)
     return filled
 
 
@@ -237,37 +248,6 @@ def conjugate_gradients(
         direction = z + _over(energy, last) * direction
         steps += 1
     return (x - x.mean(axis=0) if centered else x), steps
-
-
-def bicgstab(apply: Operator, precondition: Operator, b: Floats, *, tol: float, max_passes: int) -> Floats:
-    """x with J x = b for the columns of b and any J, by the stabilised biconjugate gradients of van der Vorst (1992).
-
-    The columns share their passes; it stops when each residual has shrunk by `tol`.
-    """
-
-    def dot(u: Floats, v: Floats) -> Floats:
-        return np.einsum("ij,ij->j", u, v)
-
-    x = np.zeros_like(b)
-    r = b.copy()
-    shadow, p = precondition(r), r.copy()
-    goal = tol * np.sqrt(dot(r, r))
-    rho = dot(shadow, r)
-    for _ in range(max_passes // 2):
-        ahead = precondition(p)
-        q = apply(ahead)
-        a = _over(rho, dot(shadow, q))
-        s = r - a * q
-        beside = precondition(s)
-        t = apply(beside)
-        omega = _over(dot(t, s), dot(t, t))
-        x += a * ahead + omega * beside
-        r = s - omega * t
-        if np.all(np.sqrt(dot(r, r)) <= goal):
-            break
-        rho, last = dot(shadow, r), rho
-        p = r + _over(rho, last) * _over(a, omega) * (p - omega * q)
-    return x
 
 
 def _over(u: Floats, v: Floats) -> Floats:

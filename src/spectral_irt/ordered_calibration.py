@@ -10,13 +10,14 @@ from typing import Any, Never
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spectral_irt.ability import score_abilities
 from spectral_irt.calibration import Z95, Calibration, as_abilities
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import category_probabilities
-from spectral_irt.ordered_ability import form_rows, ordered_abilities, ordered_information
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.ordered import Steps
+from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.tables import Columns, make_table
+from spectral_irt.total_score import form_information
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,19 +54,19 @@ class OrderedCalibration(Calibration):
         return self.location_se
 
     @cached_property
-    def steps(self) -> Steps:
-        return Steps(np.asarray(self.n_thresholds, dtype=np.int64))
+    def steps(self) -> Thresholds:
+        return Thresholds(np.asarray(self.n_thresholds, dtype=np.int64))
 
     @property
     def share_right(self) -> Floats:
         """The mean answer as a share of the highest category; NaN without answers."""
-        most = self.n * self.steps.counts
+        most = self.n * self.steps.max_score
         return np.divide(self.score, most, out=np.full(self.n_items, np.nan), where=most > 0)
 
     def form(self, items: Sequence[Any] | None) -> Never:
         raise OptionError("items with several thresholds have no single difficulty; see thresholds.")
 
-    def _form(self, items: Sequence[Any] | None) -> tuple[Steps, Floats]:
+    def _form(self, items: Sequence[Any] | None) -> tuple[Thresholds, Floats]:
         """The thresholds of a form, each item named once and all with estimates."""
         place = self.positions(items)
         if len(np.unique(place)) < len(place):
@@ -73,7 +74,7 @@ class OrderedCalibration(Calibration):
         without = self.labels[place[~self.known[place]]]
         if len(without):
             raise OptionError(f"items without an estimate: {listed(without)}. Leave them out of the form.")
-        return Steps(self.steps.counts[place]), self.thresholds[self.steps.of_items(place)]
+        return Thresholds(self.steps.max_score[place]), self.thresholds[self.steps.of_items(place)]
 
     # ------------------------------------------------------------------------------------------ tables
 
@@ -89,7 +90,7 @@ class OrderedCalibration(Calibration):
             "ci_high": difficulty + Z95 * se,
             "n": self.n,
             "score": self.score,
-            "most": self.steps.counts,
+            "most": self.steps.max_score,
             "mean_score": mean,
             "status": self.status,
             **{name: values for name, values in self.further.items() if name != "anchor_se"},
@@ -125,7 +126,7 @@ class OrderedCalibration(Calibration):
     def category_probability(self, abilities: ArrayLike, item: Any) -> Floats:
         """P(X = k) of one item: a row for each ability, a column for each category."""
         place = self.positions([item])
-        own = Steps(self.steps.counts[place])
+        own = Thresholds(self.steps.max_score[place])
         theta = as_abilities(abilities)
         row = own.cumulated(self.thresholds[self.steps.of_items(place)])[0]
         return category_probabilities(theta, np.broadcast_to(row, (len(theta), len(row))))
@@ -141,18 +142,17 @@ class OrderedCalibration(Calibration):
         """The test information function as a table, `ability, information, se`: the variance of the total score."""
         steps, beta = self._form(items)
         at = as_abilities(np.linspace(beta.min() - 2, beta.max() + 2, 121) if theta is None else theta)
-        found = ordered_information(steps, beta, at)
+        found = form_information(steps, beta, at)
         with np.errstate(divide="ignore"):
             return make_table({"ability": at, "information": found, "se": 1 / np.sqrt(found)}, self.frame_kind)
 
     def score_table(self, items: Sequence[Any] | None = None) -> Any:
         """From total score to ability on a complete set of items: `score, ability, se, ability_ml, se_ml`."""
         steps, beta = self._form(items)
-        rows = form_rows(steps)
-        ability, se = ordered_abilities(rows, steps, beta)
-        ability_ml, se_ml = ordered_abilities(rows, steps, beta, warm=False)
+        ability, se = score_abilities(beta, steps)
+        ability_ml, se_ml = score_abilities(beta, steps, warm=False)
         columns: dict[str, Ints | Floats] = {
-            "score": rows.scores,
+            "score": np.arange(len(ability)),
             "ability": ability,
             "se": se,
             "ability_ml": ability_ml,

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from spectral_irt.spreadsheet import RUNS, guarded
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,6 +21,31 @@ AnyColumns = Mapping[str, NDArray[Any]]
 PIECE = 200_000  # rows of a table that are turned into text at a time
 # What makes some spreadsheet split a cell though CSV does not.
 SEPARATORS = r"[;\t]|^\s|\s$"
+
+# A spreadsheet computes what begins with = + - @, a tab or a carriage return; with data from strangers that can mean
+# running their commands. Such a text gets an apostrophe before it, and one that has apostrophes there already gets one
+# more, so that taking one away always gives the text that was meant. Plain numbers are left as they are.
+RUNS = re.compile(r"'*[=+\-@\t\r]")
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+GUARDED = r"^'('*[=+\-@\t\r])"  # for polars as well as for Python
+
+
+def guarded(text: str) -> str:
+    """The text as it goes into a cell.
+
+    >>> [guarded(text) for text in ("=1+1", "'=1+1", "-1", "-q", "q-1", "'twas")]
+    ["'=1+1", "''=1+1", '-1', "'-q", 'q-1', "'twas"]
+    """
+    return f"'{text}" if RUNS.match(text) and not NUMBER.fullmatch(text) else text
+
+
+def unguarded(cell: str) -> str:
+    """The text that a cell means.
+
+    >>> [unguarded(cell) for cell in ("'=1+1", "''=1+1", "-1", "'-q", "q-1", "'twas")]
+    ['=1+1', "'=1+1", '-1', '-q', 'q-1', "'twas"]
+    """
+    return re.sub(GUARDED, r"\1", cell)
 
 
 def make_table(columns: AnyColumns, frame_kind: str | None) -> Any:

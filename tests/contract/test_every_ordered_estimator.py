@@ -27,15 +27,12 @@ MAKERS = {
     "pcm": lambda: SpectralPartialCredit(regularization=0),
     "pcm, prior": lambda: SpectralPartialCredit(regularization=1.5),
     "pcm, persons": lambda: SpectralPartialCredit(weighting="persons", regularization=0),
-    "two phases": lambda: SpectralPartialCredit(method="two-phase"),
     "pcm, cml": lambda: ConditionalPartialCredit(),
     "pcm, mml": lambda: MarginalPartialCredit(tol=1e-10),
     "rsm": lambda: SpectralRatingScale(),
-    "rsm, least squares": lambda: SpectralRatingScale(method="least squares"),
     "rsm, cml": lambda: ConditionalRatingScale(),
 }
 PRIORS = {"pcm, prior"}  # what it adds to the data weighs less against more data
-NO_ERRORS = {"two phases"}  # the published algorithm has none
 TOLERANCE = 1e-6  # in logits: between two orders of the same sums
 SETTLED = {"rsm": 5e-5}  # its rounds begin where a prior leads, and end within a thousandth of a standard error
 QUICK = ("pcm", "pcm, cml")
@@ -93,9 +90,8 @@ def test_what_is_learned(name, make):
     assert np.corrcoef(fit.thresholds_, data().thresholds)[0, 1] > 0.9  # larger = harder
     np.testing.assert_allclose(fit.difficulty_, fit.thresholds_.reshape(5, 2).mean(axis=1), atol=1e-12)
     assert abs(fit.difficulty_.mean()) < 1e-10
-    if name not in NO_ERRORS:
-        assert np.all(fit.threshold_se_ > 0)
-        assert np.all(fit.se_ > 0)
+    assert np.all(fit.threshold_se_ > 0)
+    assert np.all(fit.se_ > 0)
     assert set(fit.status_) == {"ok"}
     assert isinstance(fit.findings_, tuple)
     assert fit.n_iter_ >= 1
@@ -104,8 +100,6 @@ def test_what_is_learned(name, make):
 
 def test_abilities_may_shift(name, make):
     """Thresholds are relative: the same test taken by a stronger group gives the same ones within error."""
-    if name in NO_ERRORS:
-        return
     beta = [[d - 0.6, d + 0.6] for d in np.linspace(-0.8, 0.8, 5)]
     strong, weak = (
         make().fit(simulate.partial_credit(1000, thresholds=beta, ability_mean=mean, seed=seed).responses)
@@ -202,6 +196,6 @@ def test_refusals(make):
     for bad in ([[2, 2], [2, 2]], [[1], [0]], [[1, 0]]):
         with pytest.raises(spectral_irt.errors.DesignError):
             make().fit(bad)
-    for bad, word in (([[1, 0], [0, 0.5]], "not a whole number"), ([[1, 0], [0, -2]], "negative")):
-        with pytest.raises(spectral_irt.errors.ResponseValueError, match=word):
-            make().fit(bad)
+    for bad in (0.5, -2):
+        with pytest.raises(spectral_irt.errors.ResponseValueError, match=f"holds {bad}, which is not a category"):
+            make().fit([[1, 0], [0, bad]])

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import openpyxl
+import psutil
 import pytest
 
 from app_server import App, form, said_on
@@ -292,7 +293,7 @@ def test_what_is_canceled_stops_and_leaves_nothing(app: App, answers: bytes) -> 
     app.post(job + "columns", {"role-2": "unused", "do": "fit"})
     app.until(app.children)
     app.post(job + "cancel", {})
-    app.until(lambda: not app.children(), 5)
+    app.until(lambda: not app.children())
     page = said_on(app.wait(job))
     assert "Canceled; nothing came of it." in page
     assert "Results" not in page
@@ -321,7 +322,7 @@ def test_a_signal_ends_it_with_its_work(tmp_path: Path, answers: bytes, number: 
         children = app.children()
         assert app.end(number) == (0, "")
         assert list(app.folder.iterdir()) == []
-        assert not any(Path(f"/proc/{child}").exists() for child in children)
+        assert not any(psutil.pid_exists(child) for child in children)
 
 
 def test_the_page_can_end_it(tmp_path: Path) -> None:

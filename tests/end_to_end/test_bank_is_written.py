@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from spectral_irt import Bank, writing
+from spectral_irt import Bank, files
 from spectral_irt.bank.locking import locked
 from terminal import interrupt, on_terminal
 
@@ -117,7 +117,7 @@ def test_a_move_that_fails_late_says_what_had_been_written(
             raise OSError(5, "Input/output error")
         replace(source, target)
 
-    monkeypatch.setattr(writing.os, "replace", fails)
+    monkeypatch.setattr(files.os, "replace", fails)
     done = cli("fit", "new.csv", "-o", "out", "--bank", "bank")
     assert done.code == 2
     assert f"'out/{failing}' cannot be written: Input/output error" in done.err

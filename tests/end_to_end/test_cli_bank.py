@@ -17,7 +17,7 @@ from end_to_end.tables import numbers, read_csv
 from spectral_irt import SpectralRasch, tables
 from spectral_irt.bank import Bank, store
 from spectral_irt.errors import OutputError
-from spectral_irt.responses.read import read_responses
+from spectral_irt.reading import read
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
 
@@ -25,7 +25,7 @@ Cli = Callable[..., Any]
 
 
 def test_a_fit_is_kept(cli: Cli, bank: Path) -> None:
-    fit = SpectralRasch().fit(read_responses("old.csv"))
+    fit = SpectralRasch().fit(read("old.csv"))
     kept = Bank.load(bank)
     assert kept.items.tolist() == fit.item_labels_.tolist()
     np.testing.assert_array_equal(kept.difficulty, fit.difficulty_)

@@ -49,3 +49,13 @@ def test_unknown_estimator_is_refused(answers, capsys):
     assert "'magic'" in capsys.readouterr().err
     assert main(["compare", str(answers), "--holdout", "2"]) == 2
     assert "between 0 and 1" in capsys.readouterr().err
+
+
+def test_it_fails_where_no_method_has_a_result(tmp_path, capsys):
+    sparse = simulate.rasch(60, 30, design="sampled", p=0.2, seed=2).responses.to_dense()
+    path, out = tmp_path / "sparse.csv", tmp_path / "out.csv"
+    rows = [",".join("" if np.isnan(x) else str(int(x)) for x in row) for row in sparse]
+    path.write_text("\n".join([",".join(f"q{k}" for k in range(30)), *rows]) + "\n")
+    assert main(["compare", str(path), "--estimators", "choppin", "-o", str(out)]) == 2
+    assert "no estimator has a result. choppin: sparse.csv:" in " ".join(capsys.readouterr().err.split())
+    assert not out.exists()

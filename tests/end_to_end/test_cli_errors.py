@@ -8,7 +8,6 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -170,7 +169,7 @@ def test_a_sparse_matrix_that_lost_its_zeros() -> None:
 
 
 def test_a_path_where_responses_belong() -> None:
-    with pytest.raises(ReadError, match="read_responses"):
+    with pytest.raises(ReadError, match=r"spectral_irt\.read"):
         SpectralRasch().fit("answers.csv")
 
 
@@ -331,9 +330,8 @@ def test_a_signal_in_the_middle(tmp_path: Path) -> None:
     with subprocess.Popen(command, cwd=tmp_path, stdout=-1, stderr=-1, text=True) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "now\n"
-        time.sleep(0.05)
         running.send_signal(signal.SIGINT)
-        said = running.communicate(timeout=30)
+        said = running.communicate(timeout=300)
     assert running.returncode == 130
     assert said == ("", "interrupted: nothing was written.\n")
     assert os.listdir(tmp_path) == ["a.csv"]

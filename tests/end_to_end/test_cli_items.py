@@ -61,7 +61,7 @@ def test_items_as_said(cli: Callable[..., Any], school: Path, tmp_path: Path) ->
     assert record["input"]["reading"] == {"items": ["q1,q2", "g*"]}
     done = cli("fit", school, "--items", "x*")
     assert done.code == 2
-    assert "no column 'x*' for items" in done.err
+    assert "no column 'x*' for --items" in done.err
     assert "--items 'q*'" in done.err
 
 

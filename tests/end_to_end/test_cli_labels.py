@@ -15,8 +15,8 @@ from end_to_end.odd_labels import LABELS, odd_labels
 from end_to_end.tables import rows_of, strict_json
 from spectral_irt import SpectralRasch
 from spectral_irt.bank.anchors import as_anchors
-from spectral_irt.responses.read import read_responses
-from spectral_irt.spreadsheet import unguarded
+from spectral_irt.reading import read
+from spectral_irt.tables import unguarded
 
 pytestmark = pytest.mark.slow  # whole runs of commands
 
@@ -48,7 +48,7 @@ def test_labels_are_never_markup_on_the_terminal(cli: Cli) -> None:
     done = cli("fit", odd_labels("csv"))
     kept = {c for c in done.out if not c.isprintable()}
     assert kept == {"\n"}
-    columns = SpectralRasch().fit(read_responses("odd.csv")).item_columns()
+    columns = SpectralRasch().fit(read("odd.csv")).item_columns()
     order = np.argsort(-columns["difficulty"], kind="stable")
     shown = [columns["item"][k] for k in [*order[:5], *order[-5:]]]
     for label in shown:

@@ -16,8 +16,8 @@ import pytest
 from end_to_end.tables import numbers, read_csv, record
 from spectral_irt import SpectralRasch, datasets, simulate
 from spectral_irt.analysis import parts
+from spectral_irt.reading import read
 from spectral_irt.responses import Responses
-from spectral_irt.responses.read import read_responses
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
 
@@ -94,7 +94,7 @@ def test_plausible_values_know_the_groups(cli: Cli, school: Path) -> None:
 def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -> None:
     cli("simulate", "-o", "a.csv", "--users", 500, "--items", 20, "--seed", 1)
     out = cli("fit", "a.csv", "-o", "out").out
-    data = read_responses("a.csv")
+    data = read("a.csv")
     expected = SpectralRasch().fit(data).analyse(data).reliability()
     found = record()
     assert found["reliability"]["persons"]["reliability"] == expected.persons.reliability
@@ -175,7 +175,7 @@ def test_item_fit_is_that_of_python_and_names_what_misfits(cli: Cli, school: Pat
     done = cli("fit", school, "-o", "out", "--ignore", "sex", "--ignore", "age")
     assert done.code == 0
     rows = read_csv("out/item_fit.csv")
-    data = read_responses(school, ignore=["sex", "age"])
+    data = read(school, ignore=["sex", "age"])
     expected = SpectralRasch().fit(data).analyse(data).item_fit_columns()
     assert list(rows[0]) == list(expected)
     assert [row["misfit"] for row in rows] == expected["misfit"].tolist()
@@ -238,8 +238,9 @@ def test_groups_from_a_column_of_the_answers(cli: Cli, school: Path) -> None:
     assert {(row["group"], row["reference"]) for row in rows} == {("m", "f")}
     assert [row["item"] for row in rows if row["class"] == "C"] == ["q4"]
     assert 0.5 < float(rows[3]["contrast"]) < 1.3
-    said = "1 of 12 items works differently between the groups 'f', 'm': 'q4' is harder for 'm' by"
-    assert f"{said} {float(rows[3]['contrast']):.2f} logits (class C)." in " ".join(done.out.split())
+    said = "DIF in 1 of 12 items between the groups 'f', 'm': 'q4' is harder for 'm' by"
+    size = float(rows[3]["contrast"])
+    assert f"{said} {size:.2f} logits (class C, adjusted p < 0.001)." in " ".join(done.out.split())
     found = record()
     assert (found["dif"]["flagged"], found["dif"]["nonuniform"]) == (
         1,
@@ -249,7 +250,7 @@ def test_groups_from_a_column_of_the_answers(cli: Cli, school: Path) -> None:
     assert found["dif"]["column"] == "sex"
     assert sum(found["dif"]["groups"].values()) == 1200
     assert found["dif"]["classes"]["C"] == 1
-    assert found["input"]["reading"] == {"ignore": ["age", "sex"]}
+    assert found["input"]["reading"] == {"ignore": ["age"], "people": ["sex"]}
     assert [row["item"] for row in read_csv("out/items.csv")] == [row["item"] for row in rows]
 
 
@@ -309,7 +310,7 @@ GROUPS = {
     "no such file": (["--group-file", "none.csv"], "there is no file 'none.csv'"),
     "which column": (["--group-file", "school.csv"], "say which column of school.csv with --group"),
     "people of another place": (["--group-file", "others.csv"], "none of the 2 people in others.csv"),
-    "twice": (["--group-file", "twice.csv"], "1 person is in more than one group by the column 'sex': 's1'"),
+    "twice": (["--group-file", "twice.csv"], "1 person has more than one value in the column 'sex': 's1'"),
     "the names themselves": (
         ["--group-file", "others.csv", "--group", "user", "--user", "user"],
         "'user' names the people",

@@ -108,7 +108,7 @@ ANCHORS = {
     "other items": ("item,difficulty\nx,0\ny,1\n", "none of its items", "is among the anchors"),
     "no number": ("item,difficulty\nitem1,easy\n", "line 2", "'easy', no number"),
     "no columns": ("a,b\n1,2\n", "needs a heading with the columns item and difficulty"),
-    "another scale": ("item,difficulty\nitem1,500\nitem2,550\n", "beyond 50 logits"),
+    "another scale": ("item,difficulty\nitem1,500\nitem2,550\n", "beyond 20 logits"),
 }
 
 

@@ -16,7 +16,7 @@ from end_to_end.banks import contents, refused, write
 from end_to_end.tables import numbers, read_csv
 from spectral_irt import Analysis
 from spectral_irt.bank import Bank
-from spectral_irt.responses.read import read_responses
+from spectral_irt.reading import read
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
 
@@ -32,7 +32,7 @@ def test_new_people_are_scored(cli: Cli, bank: Path, method: str) -> None:
     people = Bank.load(bank).population
     assert people is not None
     prior = (people.mean, people.sd) if method == "eap" else None
-    study = Analysis(Bank.load(bank).calibration, read_responses("new.csv"), population=prior)
+    study = Analysis(Bank.load(bank).calibration, read("new.csv"), population=prior)
     expected = study.person_columns(method)
     assert list(rows[0]) == list(expected)
     np.testing.assert_array_equal(numbers(rows, "ability"), expected["ability"])

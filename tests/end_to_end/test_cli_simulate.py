@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from spectral_irt import simulate
-from spectral_irt.responses.read import read_responses
+from spectral_irt.reading import read
 
 Cli = Callable[..., Any]
 
@@ -20,11 +20,11 @@ Cli = Callable[..., Any]
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_the_file_holds_what_python_draws(cli: Cli, suffix: str) -> None:
     name = f"sub/a.{suffix}"
-    done = cli("simulate", "-o", name, "--users", 200, "--items", 12, "--seed", 3, "--truth", f"sub/t.{suffix}")
+    done = cli("simulate", "-o", name, "--persons", 200, "--items", 12, "--seed", 3, "--truth", f"sub/t.{suffix}")
     assert (done.code, done.err) == (0, "")
     assert done.out == f"200 people, 12 items, 2,400 responses: {name} and sub/t.{suffix}\n"
     expected = simulate.rasch(200, 12, seed=3)
-    assert read_responses(name).digest() == expected.responses.digest()
+    assert read(name).digest() == expected.responses.digest()
     truth = pl.read_csv("sub/t.csv") if suffix == "csv" else pl.read_parquet("sub/t.parquet")
     assert truth.columns == ["item", "difficulty"]
     assert truth["difficulty"].to_list() == expected.difficulty.tolist()
@@ -54,7 +54,7 @@ def test_the_file_holds_what_python_draws(cli: Cli, suffix: str) -> None:
     ids=lambda value: value.split("--design ")[-1].split()[0] if isinstance(value, str) else "",
 )
 def test_designs(cli: Cli, args: str, expected: dict[str, Any]) -> None:
-    assert cli("simulate", "-o", "a.parquet", "--users", 300, "--seed", 1, *args.split()).code == 0
+    assert cli("simulate", "-o", "a.parquet", "--persons", 300, "--seed", 1, *args.split()).code == 0
     data = simulate.rasch(300, seed=1, **expected).responses
     table = pl.read_parquet("a.parquet")
     assert len(table) == data.n_responses
@@ -65,15 +65,15 @@ def test_designs(cli: Cli, args: str, expected: dict[str, Any]) -> None:
 
 def test_the_same_seed_gives_the_same_bytes(cli: Cli) -> None:
     for name in ("a.csv", "b.csv"):
-        cli("simulate", "-o", name, "--items", 5, "--users", 50, "--seed", 7)
-    cli("simulate", "-o", "c.csv", "--items", 5, "--users", 50, "--seed", 8)
+        cli("simulate", "-o", name, "--items", 5, "--persons", 50, "--seed", 7)
+    cli("simulate", "-o", "c.csv", "--items", 5, "--persons", 50, "--seed", 8)
     assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
     assert Path("a.csv").read_bytes() != Path("c.csv").read_bytes()
 
 
 @pytest.mark.slow
 def test_a_fit_finds_the_truth_again(cli: Cli) -> None:
-    cli("simulate", "-o", "a.csv", "--users", 2000, "--items", 25, "--seed", 1, "--truth", "t.csv")
+    cli("simulate", "-o", "a.csv", "--persons", 2000, "--items", 25, "--seed", 1, "--truth", "t.csv")
     assert cli("fit", "a.csv", "-o", "out").code == 0
     both = pl.read_csv("out/items.csv").join(pl.read_csv("t.csv"), on="item", suffix="_true")
     error = (both["difficulty"] - both["difficulty_true"]) / both["se"]
@@ -88,7 +88,7 @@ def test_a_fit_finds_the_truth_again(cli: Cli) -> None:
         ("-o a.csv --items 5 --truth t.xlsx", ["'t.xlsx'", ".csv nor .parquet"]),
         ("-o a.csv --items 5 --truth a.csv", ["same file", "name of its own"]),
         ("-o a.csv", ["--items is missing", "say how many"]),
-        ("-o a.csv --items 5 --users 0", ["--users is 0", "at least 1"]),
+        ("-o a.csv --items 5 --persons 0", ["--persons is 0", "at least 1"]),
         ("-o a.csv --items 5 --design round", ["--design is 'round'", "'complete', 'sampled'"]),
         ("-o a.csv --items 5 --design sampled", ["needs --p"]),
         ("-o a.csv --items 5 --design sampled --p 2", ["--p is 2", "at most 1"]),
@@ -108,3 +108,10 @@ def test_mistakes(cli: Cli, tmp_path: Path, args: str, says: list[str]) -> None:
     for text in says:
         assert text in done.err
     assert os.listdir(tmp_path) == []
+
+
+def test_the_old_name_of_persons(cli: Cli) -> None:
+    for name, flag in (("a.csv", "--persons"), ("b.csv", "--users")):
+        assert cli("simulate", "-o", name, "--items", 5, flag, 30, "--seed", 7).code == 0
+    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
+    assert "--users" not in cli("simulate", "--help").out

@@ -47,8 +47,8 @@ def test_several_groupings_are_all_compared(cli: Cli, school: Path) -> None:
     flagged = {(row["grouping"], row["group"], row["item"]) for row in rows if row["flagged"] == "true"}
     assert {("sex", "m", "q3"), ("town", "12", "q6")} <= flagged
     text = " ".join(done.out.split())
-    assert "sex: 1 of 8 items works differently between the groups 'f', 'm': 'q3' is harder for 'm' by 1." in text
-    assert "town: 1 of 8 items works differently between the groups '10', '11', '12': 'q6' is harder for '12'" in text
+    assert "sex: DIF in 1 of 8 items between the groups 'f', 'm': 'q3' is harder for 'm' by 1." in text
+    assert "town: DIF in 1 of 8 items between the groups '10', '11', '12': 'q6' is harder for '12'" in text
     found = json.loads(Path("both/fit.json").read_text())
     assert [one["column"] for one in found["dif"]] == ["sex", "town"]
     assert len(read_csv("both/items.csv")) == 8  # neither column is an item

@@ -15,7 +15,7 @@ import pytest
 
 from end_to_end.banks import contents, refused, write
 from spectral_irt.bank import Bank, store
-from spectral_irt.responses.read import read_responses
+from spectral_irt.reading import read
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
 
@@ -28,7 +28,7 @@ def test_a_bank_is_updated_in_place(cli: Cli, bank: Path, method: str) -> None:
     write("new.csv", 3, items=12)
     done = cli("update", bank, "new.csv", "--method", method)
     assert (done.code, done.err) == (0, "")
-    found, expected = Bank.load(bank), old.update(read_responses("new.csv"), method)
+    found, expected = Bank.load(bank), old.update(read("new.csv"), method)
     np.testing.assert_array_equal(found.difficulty, expected.difficulty)
     np.testing.assert_array_equal(found.se, expected.se)
     text = " ".join(done.out.split())

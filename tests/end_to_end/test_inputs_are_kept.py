@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,22 +140,6 @@ def test_a_folder_of_results(cli: Cli, files: None) -> None:
     assert "being read" in cli("fit", "d.csv", "--anchors", "out/items.csv", "-o", "out").err
     assert "being read" in cli("fit", "d.csv", "--group-file", "out/persons.csv", "--group", "n", "-o", "out").err
     assert contents() == before
-
-
-def test_reproduce(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spectral_irt.datasets import catalog, opening
-
-    Path("data").mkdir()
-    Path("data/table1.csv").write_text("somebody's data\n")
-    lsat, another = catalog.source_named("lsat"), next(one for one in catalog.sources() if one.layout != "bundled")
-    found = (lsat, replace(another, files=("table1.csv",)))
-    for module in (catalog, opening):
-        monkeypatch.setattr(module, "sources", lambda: found)
-    for place in ("data", "./data", str(Path("data").absolute())):
-        done = cli("reproduce", "table1", "--data", "data", "--datasets", "lsat", "--trials", "1", "-o", place)
-        assert done.code == 2, done
-        assert "which is being read" in done.err
-    assert contents() == {"data/table1.csv": b"somebody's data\n"}
 
 
 def test_two_results_in_one_place(cli: Cli, files: None) -> None:

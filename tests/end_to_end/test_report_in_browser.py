@@ -15,7 +15,7 @@ import pytest
 from browser import Browser, axe, chromium
 from hostile import HOSTILE, hostile_table
 from spectral_irt.cli.main import main
-from spectral_irt.spreadsheet import guarded
+from spectral_irt.tables import guarded
 
 pytestmark = [
     pytest.mark.slow,

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from end_to_end.tables import read_csv
-from spectral_irt import read_responses
+from spectral_irt import read
 
 pytestmark = pytest.mark.slow  # pictures, or whole runs of commands
 
@@ -37,7 +37,7 @@ def write(path: str, people: int = 60) -> list[str]:
 
 def test_no_cell_of_ours_runs_and_every_label_comes_back(cli: Cli) -> None:
     users = write("answers.csv")
-    assert set(read_responses("answers.csv").items.tolist()) == set(ITEMS)
+    assert set(read("answers.csv").items.tolist()) == set(ITEMS)
     sexes = "\n".join(f"{user},{'=f' if k % 2 else '-m'}" for k, user in enumerate(users))
     Path("people.csv").write_text(f"user,sex\n{sexes}\n")
     options = ["--rank", 3, "--group-file", "people.csv", "--ifile", "i.csv", "--pfile", "p.tsv", "--catsim", "c.csv"]
@@ -72,7 +72,7 @@ def test_no_cell_of_ours_runs_and_every_label_comes_back(cli: Cli) -> None:
 
 def test_a_wide_table_has_such_labels_in_its_header(cli: Cli) -> None:
     Path("wide.csv").write_text("user,'=a,'@b,'c\nx,1,0,1\n'-y,0,1,1\nz,1,1,0\n")
-    responses = read_responses("wide.csv")
+    responses = read("wide.csv")
     assert responses.items.tolist() == ["=a", "@b", "'c"]
     assert responses.users.tolist() == ["x", "-y", "z"]
 

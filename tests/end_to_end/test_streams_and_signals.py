@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import resource
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -71,7 +69,7 @@ def test_standard_error_that_is_closed_or_full(place: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", ["fit a.csv", "data list", "--help"])
+@pytest.mark.parametrize("command", ["fit a.csv", "--help"])
 def test_a_reader_that_goes_away(place: Path, command: str) -> None:
     done = shell(f"set -o pipefail; spectral-irt {command} | true", place)
     assert (done.returncode in (0, 141), done.stderr) == (True, "")
@@ -124,8 +122,6 @@ def test_places_that_are_empty(cli: Cli) -> None:
         "compare a.csv -o",
         "simulate --items 3 -o",
         "demo -o",
-        "reproduce table1 -o",
-        "data list --data",
         "update a.csv -o",
     ):
         done = cli(*command.split(), "")
@@ -159,8 +155,6 @@ def test_names_that_are_too_long(cli: Cli) -> None:
         f"update {LONG} a.csv",
         f"compare a.csv -o {LONG}",
         f"simulate --items 3 -o {LONG}.csv",
-        f"reproduce figure1c -o {LONG}",
-        f"data list --data {LONG}",
         f"demo -o {LONG}",
     ):
         done = cli(*command.split())
@@ -216,7 +210,6 @@ def started(program: str, cwd: Path) -> subprocess.Popen[str]:
     running = subprocess.Popen(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stdout is not None
     assert running.stdout.readline() == "now\n"
-    time.sleep(0.1)
     return running
 
 
@@ -228,7 +221,7 @@ def test_a_signal_that_ends_leaves_nothing(place: Path, number: signal.Signals) 
     with started(SLOW, place) as running:
         assert (place / "out").exists()
         running.send_signal(number)
-        said = running.communicate(timeout=30)
+        said = running.communicate(timeout=300)
     assert running.returncode == 128 + number
     assert said == ("", "interrupted: nothing was written.\n")
     assert os.listdir(place) == ["a.csv"]
@@ -291,33 +284,8 @@ run()
 """
     with started(program, place) as running:
         running.send_signal(signal.SIGINT)
-        said = running.communicate(timeout=30)
+        said = running.communicate(timeout=300)
     assert running.returncode == 130
     # What comes before the command itself ends in one word; the command says what became of its results.
     assert said == ("", "interrupted: nothing was written.\n" if module == "numpy" else "interrupted.\n")
     assert os.listdir(place) == ["a.csv"]
-
-
-# --------------------------------------------------------------------------------- a full disk in `reproduce`
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("largest", [30, 12_000])
-def test_a_full_disk_in_reproduce(tmp_path: Path, largest: int) -> None:
-    """No file may grow beyond a size: trials, a table or the figure fails half-way, as on a full disk."""
-
-    def limit() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
-
-    command = [sys.executable, "-B", "-m", "spectral_irt", "reproduce", "table1", "--datasets", "lsat", "--trials", "1"]
-    done = subprocess.run([*command, "-o", "out"], cwd=tmp_path, capture_output=True, text=True, preexec_fn=limit)
-    assert done.returncode == 2, done
-    assert done.stderr.startswith("error: 'out")
-    assert "cannot be written: the file would be larger than allowed" in done.stderr
-    assert done.stderr.count("\n") == 1
-    out = tmp_path / "out"
-    assert not out.exists() or os.listdir(out) == ["table1.partial.jsonl"]
-    done = subprocess.run([*command, "-o", "out"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done
-    assert not list(out.glob("*partial*")) + list(out.glob(".*"))

@@ -25,9 +25,7 @@ def with_column(value, n=300):
 
 
 def test_two_groups_of_items_with_no_person_in_common():
-    with pytest.raises(
-        DisconnectedDesignError, match=r"2 groups that share no people \(sizes 4, 4; the smallest: 4, 5"
-    ):
+    with pytest.raises(DisconnectedDesignError, match=r"2 groups that share no people \(sizes 4, 4; the smallest: "):
         ConditionalRasch().fit(islands())
     assert any(f.code == "disconnected" for f in SpectralRasch().fit(islands()).findings_)
 

@@ -15,7 +15,7 @@ import openpyxl
 import pytest
 
 from end_to_end.tables import read_csv
-from spectral_irt import SpectralRasch, read, read_responses, workbook
+from spectral_irt import SpectralRasch, read, xlsx
 
 pytestmark = pytest.mark.slow  # whole runs of commands
 
@@ -163,7 +163,7 @@ def test_what_goes_wrong_is_said_and_leaves_nothing(cli: Cli) -> None:
 
 def test_people_beyond_a_sheet_are_left_out_with_a_word(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     write()
-    monkeypatch.setattr(workbook, "MOST_ROWS", 100)
+    monkeypatch.setattr(xlsx, "MOST_ROWS", 100)
     done = cli("fit", "test.xlsx", *HOW, "-o", "results.xlsx")
     assert done.code == 0
     assert "persons has 120 rows, more than a sheet, and was left out; -o DIR writes it as CSV." in " ".join(
@@ -225,5 +225,5 @@ def test_every_file_opens_in_a_spreadsheet_program(cli: Cli, tmp_path: Path) -> 
             for cell in (cell for row in sheet.iter_rows() for cell in row):
                 truth = cell.value in ("=TRUE()", "=FALSE()")  # how it writes true and false
                 assert truth or cell.data_type not in ("f", "e"), (path, sheet.title, cell)
-    items = read_responses("converted/persons.xlsx", items="score", threshold=3)
+    items = read("converted/persons.xlsx", items="score", threshold=3)
     assert items.n_users == 120

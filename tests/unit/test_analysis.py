@@ -17,7 +17,7 @@ from scipy import sparse
 
 import spectral_irt as si
 from spectral_irt.cli.main import main
-from spectral_irt.engines import LocalEngine
+from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.wald import score_split
 from spectral_irt.responses import Responses

@@ -7,19 +7,18 @@ import ast
 from source import MODULES as EVERY
 from source import ROOT, named, nodes
 
-OWNERS = [ROOT / "responses" / "responses.py", *(ROOT / "engines").glob("*.py")]
+OWNERS = [ROOT / "responses" / "responses.py", *(ROOT / "engine").glob("*.py")]
 MODULES = [path for path in EVERY if path not in OWNERS]
 HELD = ("blocks", "parts")  # attributes that only an engine may look into
 # At the edge an engine is chosen: the estimators' `threads=`, the update of a bank, the command line; and logs are read
-# by threads before there are responses. Where answers stay in a database, or with several sites, there is no other.
+# by threads before there are responses. Where answers stay in a database there is no other.
 EDGE = {
     "estimators/base.py",
-    "estimators/checkpointing.py",
     "bank/updating.py",
     "cli/check.py",
-    "responses/reading/harness/collecting.py",
+    "eval_logs/collect.py",
 }
-EDGE |= {"in_database/source.py", "federated/coordinating.py"}
+EDGE |= {"sql/table.py"}
 
 
 def loops_over_parts(source: list[ast.AST]) -> list[int]:
@@ -51,7 +50,7 @@ def loops_over_parts(source: list[ast.AST]) -> list[int]:
     return lines
 
 
-ENGINE_CALLS = ("sum", "map", "prepare", "advance", "gather", "seeds")
+ENGINE_CALLS = ("sum", "map", "prepare", "map_and_sum", "gather", "seeds")
 TAKERS = ("list", "tuple", "zip", "enumerate", "iter", "next", "map", "sorted", "reversed")
 
 

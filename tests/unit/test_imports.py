@@ -50,3 +50,18 @@ def loaded() -> list[set[str]]:
 def test_nothing_heavy_is_loaded(loaded: list[set[str]], statement: str) -> None:
     ours = loaded[STATEMENTS.index(statement)] - loaded[0]
     assert not HEAVY & ours
+
+
+def test_type_checkers_see_the_names_that_there_are() -> None:
+    import ast
+    from pathlib import Path
+
+    import spectral_irt
+
+    tree = ast.parse(Path(spectral_irt.__file__).read_text(encoding="utf-8"))
+    checked = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {alias.asname: f"{one.module}.{alias.name}" for one in checked.body for alias in one.names}  # type: ignore[attr-defined]
+    assert sorted(seen) == spectral_irt.__all__
+    for name, path in seen.items():
+        module, _, attribute = path.rpartition(".")
+        assert getattr(spectral_irt, name) is getattr(__import__(module, fromlist=[attribute]), attribute)

@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from spectral_irt import numerics
-from spectral_irt.numerics import Anderson, bicgstab, centered_inverse, conjugate_gradients, gram, sandwich
+from spectral_irt.numerics import Anderson, centered_inverse, conjugate_gradients, gram, sandwich
 
 
 @pytest.mark.parametrize("m", [2, 5, 40, 150])
@@ -76,15 +76,6 @@ def test_conjugate_gradients_solve_a_laplacian(columns):
     assert 1 < steps <= 40
     assert conjugate_gradients(laplacian.__matmul__, np.diag(laplacian), b, tol=1e-10, most=3)[1] == 3
     assert conjugate_gradients(laplacian.__matmul__, np.diag(laplacian), 0 * b, tol=1e-10)[1] == 0
-
-
-def test_bicgstab_solves_what_is_not_symmetric():
-    rng = np.random.default_rng(4)
-    matrix = np.diag(rng.random(30) + 3) + rng.normal(size=(30, 30)) / 5
-    b = rng.normal(size=(30, 3)) * [1, 1e3, 0]
-    diagonal = np.diag(matrix)[:, None]
-    x = bicgstab(matrix.__matmul__, lambda r: r / diagonal, b, tol=1e-10, max_passes=200)
-    np.testing.assert_allclose(x, np.linalg.solve(matrix, b), atol=1e-8, rtol=1e-8)
 
 
 def test_anderson_solves_a_linear_iteration_in_as_many_steps_as_it_has_directions():

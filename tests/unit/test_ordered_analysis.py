@@ -21,6 +21,7 @@ from spectral_irt import (
 )
 from spectral_irt.bank import to_bank
 from spectral_irt.errors import BankError, OptionError, ResponseValueError
+from spectral_irt.persons.abilities import abilities
 
 THRESHOLDS = [[-0.5, 0.7], [0.2], [-1.0, -0.2, 1.1], [0.0, 0.4], [-0.3, 0.6, 0.2]]
 
@@ -45,7 +46,7 @@ def test_abilities_solve_their_equations(study):
     beta = np.split(study.calibration.thresholds, np.cumsum(study.calibration.n_thresholds)[:-1])
     table = study.responses.to_dense()
     wle, ml = study.abilities("wle"), study.abilities("ml")
-    eap = study.people.abilities("eap", (0.3, 1.2))
+    eap = abilities(study.responses, study.calibration.thresholds, "eap", prior_mean=0.3, prior_sd=1.2)
     for person in (0, 5, 17, 100, 250):
         seen = np.flatnonzero(~np.isnan(table[person]))
         score = table[person, seen].sum()

@@ -12,9 +12,8 @@ from scipy.optimize import brentq
 import spectral_irt as si
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.equating import Form, equated
-from spectral_irt.persons.taken import ordered_score_chances
-from spectral_irt.responses.ordered import Steps
+from spectral_irt.inference.equating import equated
+from spectral_irt.persons.test_form import Form
 
 COUNTS, OTHERS = np.array([2, 3, 1]), np.array([1, 2, 4])
 RNG = np.random.default_rng(1)
@@ -56,7 +55,7 @@ def test_chances_of_scores_are_sums_over_all_answers() -> None:
         p = category_chances(COUNTS, BETA, at)
         for answers in itertools.product(*(range(n + 1) for n in COUNTS.tolist())):
             slow[q, sum(answers)] += np.prod([p[i][x] for i, x in enumerate(answers)])
-    assert np.allclose(ordered_score_chances(Steps(COUNTS), BETA, theta), slow, atol=1e-14)
+    assert np.allclose(Form.of(BETA, COUNTS).chances(theta), slow, atol=1e-12)
 
 
 def test_plausible_values_are_draws_from_the_posterior(study: OrderedAnalysis) -> None:

@@ -7,14 +7,15 @@ import pandas as pd
 import pytest
 from scipy.optimize import brentq
 
-from dense import AWKWARD, probabilities
+from dense import AWKWARD, probabilities, wilson_hilferty
 from spectral_irt import Analysis, Responses, SpectralRasch, simulate
 from spectral_irt import ability as module
-from spectral_irt.ability import Answers, likelihoods, score_abilities, solve
-from spectral_irt.engines import LocalEngine
+from spectral_irt.ability import likelihoods, score_abilities, solve
+from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.persons import abilities, align, person_mean_squares
+from spectral_irt.total_score import Answers
 
 DIFFICULTY = np.array([-1.5, 0.3, 0.0, 2.0, -0.7, 1.1, -8.0])
 
@@ -169,8 +170,8 @@ def test_person_fit_by_definition():
         q_out, q_in = np.sqrt(np.sum(c / v**2) / n**2 - 1 / n), np.sqrt(np.sum(c - v**2)) / v.sum()
         np.testing.assert_allclose(found.infit[user], infit)
         np.testing.assert_allclose(found.outfit[user], outfit)
-        np.testing.assert_allclose(found.infit_z[user], (np.cbrt(infit) - 1) * 3 / q_in + q_in / 3)
-        np.testing.assert_allclose(found.outfit_z[user], (np.cbrt(outfit) - 1) * 3 / q_out + q_out / 3)
+        np.testing.assert_allclose(found.infit_z[user], wilson_hilferty(infit, q_in))
+        np.testing.assert_allclose(found.outfit_z[user], wilson_hilferty(outfit, q_out))
 
 
 # --------------------------------------------------------------------------------------- tables

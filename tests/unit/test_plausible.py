@@ -7,7 +7,7 @@ import pytest
 
 from dense import AWKWARD
 from spectral_irt import Responses, SpectralRasch, simulate
-from spectral_irt.engines import LocalEngine
+from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
 from spectral_irt.persons import abilities, plausible_values
 from spectral_irt.persons.plausible import background, latent_regression

@@ -12,9 +12,9 @@ import pytest
 
 from spectral_irt import ConditionalRasch, Responses, SpectralRasch
 from spectral_irt.errors import OptionError
-from spectral_irt.persons import forms as forms_module
-from spectral_irt.persons.forms import find_forms, form_columns
-from spectral_irt.persons.scores import percentiles
+from spectral_irt.persons import test_form as forms_module
+from spectral_irt.persons.score_tables import percentiles
+from spectral_irt.persons.test_form import find_forms, form_columns
 
 REFERENCE = Path(__file__).parent.parent / "reference"
 

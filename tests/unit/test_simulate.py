@@ -16,8 +16,8 @@ import pytest
 from dense import probabilities
 from spectral_irt import simulate
 from spectral_irt.errors import OptionError
-from spectral_irt.simulate import Booklets, Complete, LinkedForms, Popularity, Sampled, designs, successive
-from spectral_irt.simulate.successive import SuccessiveSampler
+from spectral_irt.simulate import Booklets, Complete, LinkedForms, Popularity, Sampled, designs
+from spectral_irt.simulate.designs import successive
 
 pytestmark = pytest.mark.slow  # many short ones: seconds together
 
@@ -78,7 +78,6 @@ def test_shape_labels_and_no_repeats(design: str) -> None:
 @pytest.mark.parametrize("design", DESIGNS)
 def test_small_chunks_keep_every_user(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(designs, "CHUNK", 37)
-    monkeypatch.setattr(successive, "CHUNK", 37)
     data = drawn(design)
     assert len(data.responses.counts) == 200
     assert sum(block.n_users for block in data.responses.blocks) == 200
@@ -264,7 +263,7 @@ def test_popularity_skew_falls_on_popular_items() -> None:
     assert 0.7 * share < by_tenth[0] / 60_000 < share
 
 
-# Successive sampling: exact probabilities of every pair of items, for both ways of drawing.
+# Successive sampling: exact probabilities of every pair of items, by draws and by the race.
 
 WEIGHTS = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
 
@@ -277,36 +276,19 @@ def check_pairs(items: np.ndarray, n_users: int) -> None:
         assert abs(z) < WIDE
 
 
-@pytest.mark.parametrize("draws", [1, 2, 5])
-def test_first_appearances_are_successive_sampling(draws: int) -> None:
-    """With few draws at a time most people need several rounds; the distribution must not notice."""
+@pytest.mark.parametrize("rounds", [1, 2, 40])
+def test_people_are_shown_items_by_successive_sampling(rounds: int) -> None:
+    """With one round most people need the race, with forty hardly anybody; the distribution must not notice."""
     n_users = 40_000
-    counts, each = np.full(n_users, 2), np.full(n_users, draws)
-    items = SuccessiveSampler(WEIGHTS)._first_seen(np.random.default_rng(7), counts, each)
-    check_pairs(items, n_users)
+    check_pairs(successive(np.random.default_rng(7), WEIGHTS, np.full(n_users, 2), rounds), n_users)
 
 
-def test_the_race_is_successive_sampling() -> None:
-    n_users = 20_000
-    check_pairs(SuccessiveSampler(WEIGHTS)._race(np.random.default_rng(7), np.full(n_users, 2)), n_users)
-
-
-def test_sampler_mixes_both_ways_and_keeps_users_in_order() -> None:
-    sampler = SuccessiveSampler(np.arange(1.0, 101.0) ** -0.7)
+def test_successive_sampling_keeps_people_in_order() -> None:
     counts = np.array([3, 100, 0, 1, 99, 5, 0, 60])
-    items = sampler.draw(np.random.default_rng(1), counts)
+    items = successive(np.random.default_rng(1), np.arange(1.0, 101.0) ** -0.7, counts)
     for part, count in zip(np.split(items, np.cumsum(counts)[:-1]), counts, strict=True):
         assert len(set(part.tolist())) == count
         assert np.all((part >= 0) & (part < 100))
-
-
-@pytest.mark.parametrize("weights", [[1.0], [1.0, 1.0], [8.0, 1.0, 1.0], list(np.arange(1, 40) ** -3.0)])
-def test_alias_table_holds_the_weights(weights: list[float]) -> None:
-    shares = np.array(weights) / np.sum(weights)
-    keep, alias = successive._alias_table(shares)
-    held = keep.copy()
-    np.add.at(held, alias, 1 - keep)
-    np.testing.assert_allclose(held / len(shares), shares, rtol=1e-12, atol=1e-15)
 
 
 def test_booklets() -> None:
@@ -345,6 +327,62 @@ def test_linked_forms_without_anchors_are_separate() -> None:
     assert (shown.sum(axis=0) == 1).all()
 
 
+# ------------------------------------------------------------------- ordered categories
+
+
+@pytest.mark.parametrize("design", ["complete", "adaptive", "two-stage", "stopping"])
+def test_two_categories_are_right_and_wrong(design: str) -> None:
+    beta = np.linspace(-1.5, 1.5, 24)
+    one = simulate.rasch(150, design=design, difficulty=beta, seed=5)
+    two = simulate.partial_credit(150, design=design, thresholds=beta[:, None], seed=5)
+    assert one.responses.digest() == two.responses.digest()
+    np.testing.assert_array_equal(one.information(), two.information())
+
+
+@pytest.mark.parametrize("design", ["complete", "adaptive"])
+def test_categories_follow_the_model(design: str) -> None:
+    data = simulate.partial_credit(4000, 20, categories=4, design=design, seed=3)
+    person, item, category = data.responses.answers()
+    beta = data.thresholds.reshape(20, 3)[item]
+    x = data.ability[person, None] * np.arange(4) - np.cumsum(np.insert(beta, 0, 0, axis=1), axis=1)
+    p = np.exp(x) / np.exp(x).sum(axis=1, keepdims=True)
+    for k in range(4):
+        z = np.sum((category == k) - p[:, k]) / np.sqrt(np.sum(p[:, k] * (1 - p[:, k])))
+        assert abs(z) < WIDE
+
+
+def test_ordered_two_stage_and_stopping() -> None:
+    data = simulate.partial_credit(200, 30, categories=3, design="two-stage", routing=9, seed=2)
+    X = data.responses.to_dense()
+    rest = 9 + np.argsort(data.difficulty[9:])
+    able = X[:, :9].sum(axis=1) >= 9
+    assert 0 < able.sum() < 200
+    assert not np.isnan(X[np.ix_(able, rest[10:])]).any()
+    assert np.isnan(X[np.ix_(able, rest[:10])]).all()
+    data = simulate.partial_credit(200, 30, categories=3, design="stopping", wrong=2, seed=2)
+    for row in data.responses.to_dense()[:, np.argsort(data.difficulty)]:
+        answers = row[: np.sum(~np.isnan(row))]
+        runs = [k for k in range(1, len(answers)) if answers[k - 1 : k + 1].sum() == 0]
+        assert runs == ([len(answers) - 1] if runs else [])
+
+
+@pytest.mark.parametrize(
+    ("model", "arguments", "message"),
+    [
+        ("rating_scale", {"n_items": 5, "difficulty": [0, 1]}, r"difficulty has shape \(2,\); it must hold 5 numbers"),
+        ("rating_scale", {"n_items": 5, "categories": 102}, "at most 101"),
+        ("rating_scale", {"n_items": 5, "steps": np.zeros(101)}, "more than 101 categories"),
+        ("rating_scale", {}, "n_items` is missing"),
+        ("partial_credit", {"n_items": 5, "categories": 102}, "between 2 and 101"),
+        ("partial_credit", {"thresholds": [np.zeros(101)]}, "more than 101 categories"),
+        ("partial_credit", {"n_items": 5, "thresholds": [[0], [1]]}, "given for 2 items; there are 5"),
+    ],
+)
+def test_bad_arguments_of_ordered_models(model: str, arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(OptionError, match=message):
+        getattr(simulate, model)(50, **arguments)
+
+
 # -------------------------------------------------------------------------- size
 
 
@@ -359,42 +397,50 @@ def test_users_x_items_is_never_made(design: simulate.Design) -> None:
     assert peak < 60e6
 
 
+def test_adaptive_tests_of_ordered_items_never_make_users_x_items() -> None:
+    """5,000 x 1,000: 5 million cells, 40 MB as numbers."""
+    tracemalloc.start()
+    simulate.partial_credit(5000, 1000, categories=3, design="adaptive", length=2, seed=1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 30e6
+
+
 # ---------------------------------------------------------------------- bad input
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_users": 0, "n_items": 5}, "n_users is 0"),
-        ({"n_users": 2.5, "n_items": 5}, "n_users is 2.5"),
-        ({"n_users": 5, "n_items": 0}, "n_items is 0"),
-        ({"n_users": 5, "n_items": 2**30}, "n_items is 1073741824"),
-        ({"n_users": 5}, "n_items is missing"),
-        ({"n_users": 5, "n_items": 5, "design": "random"}, r"design is 'random'; .*'complete', 'sampled'"),
-        ({"n_users": 5, "n_items": 5, "design": "sampled"}, "'sampled' needs p"),
-        ({"n_users": 5, "n_items": 5, "p": 0.5}, "no parameter p; the design 'complete' takes no parameters"),
-        ({"n_users": 5, "n_items": 5, "design": "sampled", "q": 1}, "no parameter q; .* takes p"),
+        ({"n_users": 0, "n_items": 5}, "`n_users` is 0"),
+        ({"n_users": 2.5, "n_items": 5}, "`n_users` is 2.5"),
+        ({"n_users": 5, "n_items": 0}, "`n_items` is 0"),
+        ({"n_users": 5, "n_items": 2**30}, "`n_items` is 1073741824"),
+        ({"n_users": 5}, "`n_items` is missing"),
+        ({"n_users": 5, "n_items": 5, "design": "random"}, r"`design` is 'random'; .*'complete', 'sampled'"),
+        ({"n_users": 5, "n_items": 5, "design": "sampled"}, "'sampled' needs `p`"),
+        ({"n_users": 5, "n_items": 5, "p": 0.5}, "no parameter `p`; the design 'complete' takes no parameters"),
+        ({"n_users": 5, "n_items": 5, "design": "sampled", "q": 1}, "no parameter `q`; .* takes `p`"),
         ({"n_users": 5, "n_items": 5, "design": Complete(), "p": 0.5}, "inside the design"),
-        ({"n_users": 5, "n_items": 5, "design": "sampled", "p": 0}, "p is 0"),
-        ({"n_users": 5, "n_items": 5, "design": "sampled", "p": np.nan}, "p is nan"),
+        ({"n_users": 5, "n_items": 5, "design": "sampled", "p": 0}, "`p` is 0"),
+        ({"n_users": 5, "n_items": 5, "design": "sampled", "p": np.nan}, "`p` is nan"),
         ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 9}, "give 10 to 25"),
         ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 26}, "give 10 to 25"),
         ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 20, "most": 6}, "most is 6"),
-        ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 20, "exponent": -1}, "exponent is -1"),
-        ({"n_users": 5, "n_items": 2**25, "design": "popularity", "n_responses": 20}, "at most 16,777,216"),
-        ({"n_users": 5, "n_items": 5, "design": "booklets", "booklets": 6}, "booklets is 6"),
-        ({"n_users": 5, "n_items": 9, "design": "booklets", "booklets": 4, "length": 2}, "length is 2; .* 3 to 9"),
-        ({"n_users": 5, "design": "linked", "length": 4, "anchors": 4}, "anchors is 4; .* at most 3"),
+        ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 20, "exponent": -1}, "`exponent` is -1"),
+        ({"n_users": 5, "n_items": 5, "design": "booklets", "booklets": 6}, "`booklets` is 6"),
+        ({"n_users": 5, "n_items": 9, "design": "booklets", "booklets": 4, "length": 2}, "`length` is 2; .* 3 to 9"),
+        ({"n_users": 5, "design": "linked", "length": 4, "anchors": 4}, "`anchors` is 4; .* at most 3"),
         ({"n_users": 5, "n_items": 7, "design": "linked"}, "hold 1,142"),
-        ({"n_users": 5, "n_items": 5, "ability_sd": -1}, "ability_sd is -1"),
-        ({"n_users": 5, "n_items": 5, "difficulty_sd": np.inf}, "difficulty_sd is inf"),
+        ({"n_users": 5, "n_items": 5, "ability_sd": -1}, "`ability_sd` is -1"),
+        ({"n_users": 5, "n_items": 5, "difficulty_sd": np.inf}, "`difficulty_sd` is inf"),
         ({"n_users": 5, "n_items": 5, "ability_mean": np.nan}, "ability holds values that are not finite"),
         ({"n_users": 5, "n_items": 5, "ability": [1, 2]}, r"ability has shape \(2,\)"),
         ({"n_users": 5, "n_items": 5, "difficulty": np.zeros((5, 1))}, "difficulty has shape"),
         ({"n_users": 5, "n_items": 2, "difficulty": [0, np.inf]}, "not finite"),
         ({"n_users": 5, "n_items": 2, "slopes": ["a", "b"]}, "slopes holds values that are not numbers"),
-        ({"n_users": 5, "n_items": 5, "seed": -1}, "seed is -1"),
-        ({"n_users": 5, "n_items": 5, "seed": "x"}, "seed is 'x'"),
+        ({"n_users": 5, "n_items": 5, "seed": -1}, "`seed` is -1"),
+        ({"n_users": 5, "n_items": 5, "seed": "x"}, "`seed` is 'x'"),
     ],
 )
 def test_bad_arguments_say_what_is_wrong(arguments: dict[str, Any], message: str) -> None:

@@ -83,6 +83,7 @@ class Analysis(OfItems, ScoreTables, SharedItems):
                 self.abilities(method),
                 ml=self.abilities("ml"),
                 eap=self.marginal(),
+                weights=self.weights,
                 person_infit=self.person_fit(method).infit,
                 item_infit=self.item_statistics().mean_squares.infit,
             ),

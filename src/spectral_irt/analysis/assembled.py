@@ -24,7 +24,7 @@ def group_table(tables: Sequence[Columns], scale: Scale) -> Columns:
     columns = {name: np.concatenate([table[name] for table in tables]) for name in tables[0]}
     if scale.is_logits:
         return columns
-    widths = {f"measure_{name}": scale.width(columns[name]) for name in ("se", "sd")}
+    widths = {f"measure_{name}": scale.width(columns[name]) for name in ("se", "sd", "latent_sd")}
     return {**columns, "measure_mean": scale.measure(columns["mean"]), **widths}
 
 

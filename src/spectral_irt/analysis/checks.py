@@ -1,22 +1,22 @@
 """Does it fit? The checks that are made by default, what they found, and what to say.
 
 Five checks, each at 1%, so that a good data set has any alarm in 5% of cases: misfitting items, items harder for the
-less able than for the more able, dependent items, a second dimension, erratic people. When one of them alarms the
+less able than for the more able, dependent items, a second dimension, misfitting people. When one of them alarms the
 summary never says that all is well, and likely causes are named.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.beyond_ability import BeyondAbility, beyond_ability, p_text
-from spectral_irt.inference.causes import cause_findings, steep_against_flat, traces
+from spectral_irt.inference.beyond_ability import BeyondAbility, beyond_ability, p_text, unseen_dependence
+from spectral_irt.inference.causes import cause_findings, traces
 from spectral_irt.inference.erratic_people import ErraticPeople, erratic_people
 from spectral_irt.inference.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
 from spectral_irt.inference.levels import EACH, TOGETHER
@@ -25,7 +25,6 @@ from spectral_irt.inference.rao import RaoTest, ability_split
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 TEST_ITEMS, TEST_RESPONSES = 300, 2_000_000  # up to here the halves are compared in a second or less
 VISIBLE = 0.5  # off 1: an item that could only be seen to misfit beyond an infit of 1.5 was not checked
 WANTED = 0.3  # off 1: what a check should be able to see (the usual rule: 0.7 to 1.3)
-CORRELATION = 0.4  # a residual correlation of two items that should not escape
 
 
 class Checked(Protocol):
@@ -99,7 +97,7 @@ class Checks:
         if mostly_blind(self.limits):
             return f"with {np.median(self.columns['n'][unseen]):,.0f} answers per item, misfit could not be seen"
         blind = len(unseen)
-        text = f"no {'single ' if self.alarmed else ''}item misfits"
+        text = f"no misfit of {'single ' if self.alarmed else ''}items seen"
         text += f" (conditional infit {infit[known].min():.2f} to {infit[known].max():.2f}"
         text += f"; {blind:,} of {known.sum():,} have too few answers to tell)" if blind else ")"
         slight = int(np.sum((self.columns["misfit_p"] < EACH) & (np.abs(infit - 1) < MATERIAL)))
@@ -113,35 +111,34 @@ class Checks:
     def _halves(self) -> str:
         if self.halves is None:
             return ""
-        same = "as hard for the less able as for" if self.halves.p >= EACH else "not equally hard for the less and"
-        return f"items are {same} the more able (p {p_text(self.halves.p)})"
+        if self.halves.p < EACH:
+            return f"items are not equally hard for the less and the more able (p {p_text(self.halves.p)})"
+        return f"no difference between the less and the more able seen (p {p_text(self.halves.p)})"
 
     def _shared(self) -> list[str]:
         found = self.shared
         if found is None:
             return ["too few people or items to see a second dimension or dependent items"]
-        some = f" (seen in {found.n_people:,} people, {len(found.items):,} items)" if found.sampled else ""
+        some = f" in a sample of {found.n_people:,} people and {len(found.items):,} items" if found.sampled else ""
         if found.two_dimensions:
             parts = [f"more than one dimension (p {p_text(found.contrast_p)})"]
-        elif found.contrast_p < found.level:
+        elif found.contrast:
             parts = []  # a contrast of the dependent items, which are named next
         else:
-            parts = [f"no second dimension (p {p_text(found.contrast_p)})"]
+            slopes = " once slopes may differ" if found.by_slopes else ""
+            parts = [f"no second dimension seen{slopes} (p {p_text(found.contrast_p)})"]
         if found.dependent:
-            what = "1 pair of items shares" if len(found.first) == 1 else f"{len(found.first):,} pairs of items share"
-            parts.append(f"{what} more than the ability")
-        elif found.detectable > CORRELATION:
-            parts.append(f"of dependent pairs only residual correlations above {found.detectable:.1f} would be seen")
+            pairs = len(found.first)
+            parts.append(f"local dependence in {pairs:,} pair{'' if pairs == 1 else 's'} of items")
         else:
-            parts.append("no two items share more than the ability")
+            parts.append(unseen_dependence(found.detectable))
         parts[-1] += some
         return parts
 
     def _people(self) -> str:
         if self.people is None:
             return ""
-        share, chance = self.people.share, self.people.chance
-        return f"{share:.1%} of people answer erratically, where chance has {chance:.1%}"
+        return self.people.sentence
 
     def to_dict(self) -> dict[str, Any]:
         """The checks as data, but for the items and the halves, which have places of their own."""
@@ -174,11 +171,9 @@ def run_checks(study: Checked, parts: Parts) -> Checks:
         codes = ("misfitting_items", "dependent_items")
         troubled = {item for finding in findings if finding.code in codes for item in finding.items}
         trace = traces(calibration, responses)
-        if shared is not None and shared.two_dimensions:
-            loadings = dict(zip(shared.items.tolist(), shared.loadings.tolist(), strict=True))
-            if steep_against_flat(trace, loadings, calibration.labels.tolist()):
-                findings = [_or_slopes(finding) for finding in findings]
-        findings += cause_findings(calibration, trace, columns, troubled)
+        named = {finding.code for finding in findings}
+        causes = cause_findings(calibration, trace, columns, troubled)
+        findings += [finding for finding in causes if finding.code not in named]
     findings += _invisible(columns, limits)
     return Checks(columns, halves, shared, people, limits, parts.bootstrap, tuple(findings))
 
@@ -190,14 +185,6 @@ def measured_parameters(calibration: Calibration) -> Floats:
     )
 
 
-def _or_slopes(finding: Finding) -> Finding:
-    """A second dimension that may be none."""
-    if finding.code != "second_dimension":
-        return finding
-    more = " The sides are the steep and the flat items, and unequal slopes alone can make such a contrast."
-    return replace(finding, sentence=finding.sentence + more)
-
-
 def halves_are_quick(responses: Responses) -> bool:
     """Whether comparing the less with the more able half takes no more than a moment."""
     return responses.n_items <= TEST_ITEMS and responses.n_responses <= TEST_RESPONSES
@@ -207,7 +194,7 @@ def compared_halves(study: Any) -> RaoTest | None:
     """The less against the more able half, where there are enough data."""
     responses = study.responses
     try:
-        if isinstance(responses, OrderedResponses):
+        if isinstance(study.calibration, OrderedCalibration):
             return ordered_halves(study.calibration, responses)
         return ability_split(study.calibration, responses)
     except DesignError:

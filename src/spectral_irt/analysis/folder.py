@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from spectral_irt.analysis.parted import PEOPLE, write_result
-from spectral_irt.errors import OptionError, OutputError, listed, option
+from spectral_irt.errors import OptionError, OutputError, listed
+from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.tables import write_json
-from spectral_irt.workbook import is_workbook, refuse_foreign, write_workbook
-from spectral_irt.writing import all_or_nothing, naming
+from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
@@ -46,9 +46,7 @@ def write_results(study: Analysis, folder: Path, parts: Parts, *, parquet: bool 
     tables = study.tables(parts)
     if is_workbook(folder):
         if parquet:
-            raise OptionError(
-                option("parquet", True), " writes files to a folder, and this is a workbook; name a folder instead."
-            )
+            raise OptionError("`parquet=True` writes files to a folder, and this is a workbook; name a folder instead.")
         refuse_foreign(folder)
         with all_or_nothing([folder]) as (draft,), naming(folder):
             write_workbook(draft, tables, {**study.record(parts), "outputs": [folder.name]})

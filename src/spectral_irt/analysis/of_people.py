@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from spectral_irt.analysis.shared_people import SharedPeople, Tell
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.cuts import RightOrWrongPeople
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.persons.abilities import FEW_ANSWERS, Abilities, abilities, both_likelihoods
 from spectral_irt.persons.align import align
-from spectral_irt.persons.forms import Forms, find_forms
-from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
-from spectral_irt.persons.taken import RightOrWrong
 from spectral_irt.responses import as_responses
 from spectral_irt.tables import Columns
 
@@ -44,40 +41,14 @@ class OfPeople(SharedPeople):
         aligned = align(calibration.labels, given, ignore_unknown)
         self._begin(calibration, aligned, ability, population, progress)
         self._estimator = estimator
+        users, weights = getattr(estimator, "weighted_", None) or (None, None)
+        self.weights = weights if users is not None and np.array_equal(users, aligned.users) else None
 
     def __repr__(self) -> str:
         r = self.responses
         return f"<Analysis: {r.n_users:,} people, {r.n_items:,} items, {r.n_responses:,} responses>"
 
     # ------------------------------------------------------------------------------------------ people
-
-    def abilities(self, method: str | None = None) -> Abilities:
-        """The ability of every person as arrays; see `persons` for a table. Plausible values go with "eap"."""
-        method = self._estimate(method)
-        prior: dict[str, Any] = {}
-        if method == "eap" and self.population is not None:
-            prior = dict(zip(("prior_mean", "prior_sd"), self.population, strict=True))
-        if method != "eap" and self.responses.n_responses > FEW_ANSWERS:
-            return self._once("likelihoods", self._both_likelihoods, say="abilities")[method]
-        return self._once(
-            ("abilities", method),
-            lambda: abilities(self.responses, self.calibration.difficulty, method, **prior),
-            say=f"abilities ({method})",
-        )
-
-    def _both_likelihoods(self) -> dict[str, Abilities]:
-        return both_likelihoods(self.responses, self.calibration.difficulty)
-
-    def forms(self) -> Forms:
-        """Sets of items that many people answered, such as booklets; see `persons.forms.find_forms`."""
-        return self._once("forms", lambda: find_forms(self.responses, self.calibration.difficulty))
-
-    def taken(self) -> RightOrWrong:
-        """The test: what its raw scores say."""
-        return RightOrWrong(self.calibration.difficulty)
-
-    def _others(self) -> RightOrWrongPeople:
-        return RightOrWrongPeople(self.responses, self.calibration.difficulty)
 
     def populations(self) -> list[dict[str, Any]] | None:
         """Mean and standard deviation of ability in each group, where marginal likelihood estimated them."""
@@ -95,9 +66,3 @@ class OfPeople(SharedPeople):
             ("person_fit", method),
             lambda: person_mean_squares(self.responses, self.calibration.difficulty, found.ability),
         )
-
-    def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
-        """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
-        prior = self.population if given is not None else self.abilities("eap").prior
-        how: dict[str, Any] = {"draws": draws, "seed": seed, "prior": prior, "given": given}
-        return plausible_values(self.responses, self.calibration.difficulty, **how)

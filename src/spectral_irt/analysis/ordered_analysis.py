@@ -26,12 +26,12 @@ from spectral_irt.analysis.record import (
     test_record,
 )
 from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
+from spectral_irt.files import write_each
 from spectral_irt.inference.equating import Equating, equate_forms
 from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.inference.ordered_item_analysis import turned_findings
 from spectral_irt.responses import Finding
 from spectral_irt.tables import Columns
-from spectral_irt.writing import write_each
 
 if TYPE_CHECKING:
     from spectral_irt.plots.ordered_plots import OrderedPlots
@@ -63,7 +63,7 @@ class OrderedAnalysis(OfOrderedItems):
     Parameters
     ----------
     calibration : OrderedCalibration
-    responses : OrderedResponses
+    responses : Responses
         Those of the calibration, or others; items are matched by label, categories by their codes.
     ability : "wle", "ml", "eap" or "pv"
         How abilities are estimated where a method does not say: Warm's weighted likelihood by default.
@@ -109,7 +109,7 @@ class OrderedAnalysis(OfOrderedItems):
             steps.of_items(other),
             (names[0], names[1]),
             self.responses.frame_kind,
-            (steps.counts[one], steps.counts[other]),
+            (steps.max_score[one], steps.max_score[other]),
         )
 
     # ------------------------------------------------------------------------------------------- files

@@ -9,19 +9,14 @@ import numpy as np
 
 from spectral_irt.analysis.shared_people import SharedPeople
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.cuts import PeopleInCategories
 from spectral_irt.inference.ordered_fit import cronbach_alpha, moments_at, person_mean_squares
 from spectral_irt.inference.reliability import Reliability, Separation, reliability, separation
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.persons.abilities import Abilities
-from spectral_irt.persons.forms import Forms, ordered_forms
-from spectral_irt.persons.ordered_people import OrderedPeople, align_ordered
-from spectral_irt.persons.ordered_plausible import ordered_plausible_values
-from spectral_irt.persons.plausible import PlausibleValues, Seed
+from spectral_irt.persons.abilities import Persons
+from spectral_irt.persons.align import Coded, align_categories
 from spectral_irt.persons.residuals import MeanSquares
-from spectral_irt.persons.taken import InCategories
 from spectral_irt.responses.block import Ints
-from spectral_irt.responses.ordered import OrderedResponses
+from spectral_irt.responses.responses import Responses
 
 
 class OfOrderedPeople(SharedPeople):
@@ -37,16 +32,16 @@ class OfOrderedPeople(SharedPeople):
         ignore_unknown: bool = False,
         progress: Callable[[str], None] | None = None,
     ) -> None:
-        if not isinstance(responses, OrderedResponses):
+        if not isinstance(responses, Responses):
             from spectral_irt.estimators.ordered_base import as_ordered
 
             responses = as_ordered(responses, "keep")
-        aligned = align_ordered(calibration, responses, ignore_unknown)
+        aligned = align_categories(Coded.of(calibration), responses, ignore_unknown)
         self._begin(calibration, aligned, ability, population, progress)
 
     def __repr__(self) -> str:
         r = self.responses
-        categories = r.steps.widest + 1
+        categories = r.thresholds.widest + 1
         return (
             f"<OrderedAnalysis: {r.n_users:,} people, {r.n_items:,} items, {r.n_responses:,} responses in up to "
             f"{categories} categories>"
@@ -57,26 +52,17 @@ class OfOrderedPeople(SharedPeople):
 
         if not name.startswith("_") and (hasattr(Analysis, name)):
             raise OptionError(
-                f"{name} is for right and wrong answers, and these have up to {self.responses.steps.widest + 1} "
+                f"{name} is for right and wrong answers, and these have up to {self.responses.thresholds.widest + 1} "
                 "categories; it is not computed for them."
             )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @property
-    def people(self) -> OrderedPeople:
+    def people(self) -> Persons:
         """Who has the same items and score: abilities are found once for them."""
-        return self._once("people", lambda: OrderedPeople.of(self.calibration, self.responses))
+        return self._once("people", lambda: Persons.of(self.responses, self.calibration.thresholds))
 
     # ------------------------------------------------------------------------------------------ people
-
-    def abilities(self, method: str | None = None) -> Abilities:
-        """The ability of every person as arrays; plausible values go with "eap"."""
-        method = self._estimate(method)
-        return self._once(
-            ("abilities", method),
-            lambda: self.people.abilities(method, self.population),
-            say=f"abilities ({method})",
-        )
 
     def person_fit(self, method: str | None = None) -> MeanSquares:
         """Infit and outfit of every person as arrays, at the reported abilities."""
@@ -92,22 +78,6 @@ class OfOrderedPeople(SharedPeople):
 
     def _most(self) -> Ints:
         return self.people.patterns.rows.most[self.people.patterns.of_person]
-
-    def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
-        """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
-        prior = self.population if given is not None else self.abilities("eap").prior
-        return ordered_plausible_values(self.people, draws=draws, seed=seed, prior=prior, given=given)
-
-    def forms(self) -> Forms:
-        """Sets of items that many people answered, such as booklets; see `persons.forms.find_forms`."""
-        return self._once("forms", lambda: ordered_forms(self.people, self.taken().known))
-
-    def taken(self) -> InCategories:
-        """The test: what its total scores say."""
-        return InCategories(self.people, np.flatnonzero(self.calibration.known))
-
-    def _others(self) -> PeopleInCategories:
-        return PeopleInCategories(self.people)
 
     def score_table(self, items: Any = None) -> Any:
         """From total score to ability; see `OrderedCalibration.score_table`."""
@@ -141,6 +111,7 @@ class OfOrderedPeople(SharedPeople):
                 self.abilities(method),
                 ml=self.abilities("ml"),
                 eap=self.marginal(),
+                weights=self.weights,
                 person_infit=self.person_fit(method).infit,
                 item_infit=self.item_statistics().infit,
             ),

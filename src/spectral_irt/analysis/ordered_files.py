@@ -9,9 +9,9 @@ from typing import Any
 
 from spectral_irt.analysis.folder import RECORD, result_paths
 from spectral_irt.analysis.parted import write_result
-from spectral_irt.engines.engine import Engine
+from spectral_irt.engine.base import Engine
 from spectral_irt.tables import Columns, write_json
-from spectral_irt.workbook import is_workbook, refuse_foreign, write_workbook
+from spectral_irt.xlsx import is_workbook, refuse_foreign, write_workbook
 
 Writers = dict[Path, Callable[[Path], object]]
 

@@ -57,7 +57,7 @@ def _items(study: OrderedAnalysis, width: int, *, fit: bool) -> Table:
         [f"{calibration.n[i]:,}" for i in order],
         [_number(columns["mean_score"][i]) for i in order],
         [
-            " ".join(_number(beta, 1) for beta in calibration.thresholds[steps.first[i] :][: steps.counts[i]])
+            " ".join(_number(beta, 1) for beta in calibration.thresholds[steps.first[i] :][: steps.max_score[i]])
             for i in order
         ],
     ]

@@ -9,14 +9,14 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from spectral_irt.engines.engine import Engine
+from spectral_irt.engine.base import Engine
 from spectral_irt.errors import ClusterError
 from spectral_irt.tables import AnyColumns, pieces, write_csv, write_parquet
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from spectral_irt.engines.dask import DaskEngine
+    from spectral_irt.engine.dask import DaskEngine
 
 PEOPLE = "persons"
 AT_ONCE = 2  # parts for every thread of the workers that are on their way together: all of them may be too much
@@ -28,7 +28,7 @@ def write_result(draft: Path, target: Path, columns: AnyColumns, engine: Engine,
     Where Parquet is wanted too and the workers of a cluster see the draft, people are parts that the workers write, and
     no CSV: its draft is removed.
     """
-    if target.stem == PEOPLE and parquet and engine.far and cast("DaskEngine", engine).sees(draft):
+    if target.stem == PEOPLE and parquet and engine.remote and cast("DaskEngine", engine).sees(draft):
         draft.unlink()
         if target.suffix != ".csv":
             _write_parts(draft, columns, cast("DaskEngine", engine))

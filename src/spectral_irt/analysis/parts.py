@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from spectral_irt.errors import OptionError, Words, option
+from spectral_irt.errors import OptionError
 from spectral_irt.responses import Finding, Responses
 
 QUICK = 1_000_000  # responses up to which people and fit are computed even when nothing is written
@@ -16,14 +16,14 @@ TOO_LONG = Finding(
     "fit_left_out",
     "note",
     "The fit of the items was left out, because with so many answers per person it takes long.",
-    Words("Pass fit=True to have it all the same.", "Say --fit to have it all the same."),
+    "Say `fit=True` to have it all the same.",
 )
 
 NOT_GIVEN_SCORES = Finding(
     "fit_left_out",
     "note",
     "The fit of the items was left out: it looks at answers given the scores, and these answers chose the items.",
-    Words("Pass fit=True to have it all the same.", "Say --fit to have it all the same."),
+    "Say `fit=True` to have it all the same.",
 )
 
 
@@ -96,7 +96,7 @@ def affordable(
     """The parts that were asked for; where nothing was said, those that do not take long or are to be written."""
     if not responses.engine.gathers:
         if persons or fit:
-            raise OptionError(ROWS_STAY.sentence, " Leave out ", option("persons" if persons else "fit", True), ".")
+            raise OptionError(f"{ROWS_STAY.sentence} Leave out `{'persons' if persons else 'fit'}=True`.")
         return Parts(persons=False, fit=False, item_analysis=False, notes=(ROWS_STAY,), **rest)
     by_default = writing or responses.n_responses <= QUICK
     notes: tuple[Finding, ...] = ()

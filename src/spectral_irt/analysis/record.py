@@ -15,20 +15,21 @@ import numpy as np
 
 from spectral_irt import __version__
 from spectral_irt.analysis.folder import PROGRAM
-from spectral_irt.engines.engine import Engine
+from spectral_irt.engine.base import Engine
 from spectral_irt.errors import for_shell
 from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
 from spectral_irt.inference.differential import Differential
 from spectral_irt.inference.hausman import HausmanTest
 from spectral_irt.inference.rao import RaoTest
+from spectral_irt.inference.reliability import mean_and_sd
 from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.ordered import OrderedResponses
+from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
     from spectral_irt.analysis.parts import Parts
-    from spectral_irt.engines.dask import DaskEngine
+    from spectral_irt.engine.dask import DaskEngine
 
 SCHEMA = 1  # of every record; it grows when a field changes its meaning or goes, not when one is added
 NAMED_ITEMS = 1000  # items that a finding lists; all of them are counted
@@ -93,7 +94,7 @@ def file_digests(files: Iterable[str | os.PathLike[str]], engine: Engine | None 
     """
     marks = {os.fspath(file): mark for file in files if (mark := _mark(os.path.abspath(file))) is not None}
     new = [mark for mark in dict.fromkeys(marks.values()) if mark not in _known]
-    if engine is not None and engine.far and new:
+    if engine is not None and engine.remote and new:
         far = cast("DaskEngine", engine)
         found = far.gather(far.submit_all(_digest, new))
         _known.update((mark, digest) for mark, digest in zip(new, found, strict=True) if digest is not None)
@@ -122,32 +123,35 @@ def _digest(mark: Mark) -> str | None:
 def counts_of(responses: Responses) -> dict[str, int]:
     """How much data there is."""
     counts = {"users": responses.n_users, "items": responses.n_items, "responses": responses.n_responses}
-    if isinstance(responses, OrderedResponses):
-        return {**counts, "thresholds": responses.steps.n_steps}
+    if not responses.thresholds.binary:
+        return {**counts, "thresholds": responses.thresholds.n_entries}
     return {**counts, "right": int(responses.item_scores.sum())}
 
 
-def persons_record(persons: Columns, ability: str) -> dict[str, Any]:
+def persons_record(persons: Columns, ability: str, weights: Floats | None = None) -> dict[str, Any]:
     """How many people there are of which kind, and where they are."""
     n, score, measured = persons["n"], persons["score"], persons["ability"]
-    known = measured[np.isfinite(measured)]
+    known = np.isfinite(measured)
+    mean, sd = (
+        mean_and_sd(measured[known], None if weights is None else weights[known]) if known.any() else (None, None)
+    )
     return {
         "ability": ability,
-        "with_ability": len(known),
+        "with_ability": int(known.sum()),
         "without_answers": int(np.sum(n == 0)),
         "all_right": int(np.sum((n > 0) & persons["extreme"] & (score > 0))),
         "all_wrong": int(np.sum((n > 0) & (score == 0))),
-        "mean": float(known.mean()) if len(known) else None,
-        "sd": float(known.std(ddof=1)) if len(known) > 1 else None,
+        "mean": mean,
+        "sd": sd if known.sum() > 1 else None,
     }
 
 
 def people_record(study: Any, parts: Parts) -> dict[str, Any]:
     """The people of an analysis, and how plausible values were drawn."""
     if study.ability != "pv":
-        return persons_record(study.person_columns(), study.ability)
+        return persons_record(study.person_columns(), study.ability, study.weights)
     drawn = {"draws": parts.draws, "seed": parts.seed, "given": list(parts.groups)}
-    return {**persons_record(study.person_columns("eap"), "pv"), "plausible_values": drawn}
+    return {**persons_record(study.person_columns("eap"), "pv", study.weights), "plausible_values": drawn}
 
 
 def forms_record(study: Any) -> dict[str, Any]:

@@ -10,9 +10,8 @@ import numpy as np
 from spectral_irt.analysis.assembled import with_measures
 from spectral_irt.analysis.shared_people import SharedPeople
 from spectral_irt.inference.cuts import Others, cut_columns, raw_cuts, scale_cuts
-from spectral_irt.persons.forms import Forms, form_columns
-from spectral_irt.persons.scores import score_columns
-from spectral_irt.persons.taken import Taken
+from spectral_irt.persons.score_tables import score_columns
+from spectral_irt.persons.test_form import Form, Forms, find_forms, form_columns
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -25,15 +24,12 @@ class ScoreTables(SharedPeople):
     # ------------------------------------------------------------------------------------------ scores
 
     def forms(self) -> Forms:
-        """Sets of items that many people answered, such as booklets; see `persons.forms.find_forms`."""
-        raise NotImplementedError
+        """Sets of items that many people answered, such as booklets; see `persons.test_form.find_forms`."""
+        return self._once("forms", lambda: find_forms(self.responses, self.calibration.thresholds))
 
-    def taken(self) -> Taken:
-        """The test: what its total scores say."""
-        raise NotImplementedError
-
-    def _others(self) -> Others:
-        raise NotImplementedError
+    def test_form(self) -> Form:
+        """The form with all items: what its total scores say."""
+        return Form(self.calibration.thresholds, self.responses.thresholds)
 
     def scores(self) -> Any:
         """From raw score to ability on every form, as a table: `form, n_items, score, ability, se, n, percentile`.
@@ -49,7 +45,7 @@ class ScoreTables(SharedPeople):
         """The columns of `scores`."""
         found = self._once(
             ("scores", self._estimate(None)),
-            lambda: score_columns(self.taken(), self.forms(), self.abilities()),
+            lambda: score_columns(self.test_form(), self.forms(), self.abilities()),
             say="tables of scores",
         )
         return with_measures(found, "ability", self.calibration.scale)
@@ -72,11 +68,13 @@ class ScoreTables(SharedPeople):
 
     def cut_columns(self, cuts: Sequence[float], *, raw: bool = False) -> Columns:
         """The columns of `cuts`."""
-        test, scale, found = self.taken(), self.calibration.scale, self.abilities()
+        test, scale, found = self.test_form(), self.calibration.scale, self.abilities()
         at, given = raw_cuts(cuts, test, self.forms(), found) if raw else scale_cuts(cuts, test, scale)
         columns: Columns = self._once(
             ("cuts", self._estimate(None), tuple(at.tolist())),
-            lambda: cut_columns(test, self._others(), at, found, self.forms(), self._people_from()),
+            lambda: cut_columns(
+                test, Others(self.responses, self.calibration.thresholds), at, found, self.forms(), self._people_from()
+            ),
             say="classes of people",
         )
         named = np.concatenate([[np.nan], given, [np.nan]])

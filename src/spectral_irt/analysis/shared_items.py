@@ -129,8 +129,10 @@ class SharedItems(SharedPeople):
     def rescale(self, mean: float, sd: float) -> Self:
         """The same analysis, reported on a scale on which these people have this mean and standard deviation."""
         found = self.abilities()
-        known = found.ability[np.isfinite(found.ability)]
-        center, spread = (float(known.mean()), float(known.std())) if len(known) else (0.0, 0.0)
+        known = np.isfinite(found.ability)
+        own = None if self.weights is None else self.weights[known]
+        center = float(np.average(found.ability[known], weights=own)) if known.any() else 0.0
+        spread = float(np.sqrt(np.average((found.ability[known] - center) ** 2, weights=own))) if known.any() else 0.0
         if self.ability == "pv" and found.prior is not None:  # as much as plausible values differ
             center, spread = found.prior
         if spread == 0:

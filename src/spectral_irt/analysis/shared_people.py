@@ -17,12 +17,12 @@ from spectral_irt.analysis.assembled import group_table, with_measures
 from spectral_irt.inference.group_means import group_columns
 from spectral_irt.inference.marginal_reliability import Marginal, marginal_reliability
 from spectral_irt.inference.person_ranks import person_ranks
-from spectral_irt.persons.abilities import Abilities
-from spectral_irt.persons.plausible import PlausibleValues, Seed
+from spectral_irt.persons.abilities import FEW_ANSWERS, Abilities, abilities, both_likelihoods
+from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import MeanSquares, residual_columns
-from spectral_irt.persons.table import person_columns
+from spectral_irt.persons.score_tables import person_columns
 from spectral_irt.persons.unexpected import EACH, MOST, people_at, unexpected_columns
-from spectral_irt.responses.block import Ints
+from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns, make_table
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ class SharedPeople:
         self.calibration, self.responses = calibration, responses
         self.ability, self.population = ability, population
         self.tell = progress or (lambda text: None)
+        self.weights: Floats | None = None
         self._known: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
 
@@ -77,7 +78,16 @@ class SharedPeople:
 
     def abilities(self, method: str | None = None) -> Abilities:
         """The ability of every person as arrays; see `persons` for a table. Plausible values go with "eap"."""
-        raise NotImplementedError
+        method, beta = self._estimate(method), self.calibration.thresholds
+        if method in ("wle", "ml") and self.responses.n_responses > FEW_ANSWERS:
+            both = self._once("likelihoods", lambda: both_likelihoods(self.responses, beta), say="abilities")
+            return both[method]
+        mean, sd = (method == "eap" and self.population) or (None, None)
+        return self._once(
+            ("abilities", method),
+            lambda: abilities(self.responses, beta, method, prior_mean=mean, prior_sd=sd),
+            say=f"abilities ({method})",
+        )
 
     def person_fit(self, method: str | None = None) -> MeanSquares:
         """Infit and outfit of every person as arrays, at the reported abilities."""
@@ -85,7 +95,9 @@ class SharedPeople:
 
     def plausible_values(self, draws: int = 5, *, seed: Seed = 0, given: Any = None) -> PlausibleValues:
         """Draws from the posterior of every person as arrays; see `persons.plausible.plausible_values`."""
-        raise NotImplementedError
+        prior = self.population if given is not None else self.abilities("eap").prior
+        how: dict[str, Any] = {"draws": draws, "seed": seed, "prior": prior, "given": given}
+        return plausible_values(self.responses, self.calibration.thresholds, **how)
 
     # ------------------------------------------------------------------------------------------ people
 
@@ -138,7 +150,9 @@ class SharedPeople:
 
     def marginal(self) -> Marginal | None:
         """The normal population of these people, by marginal maximum likelihood; None where too few people differ."""
-        return self._once("eap", lambda: marginal_reliability(self.responses, self.calibration.thresholds))
+        return self._once(
+            "eap", lambda: marginal_reliability(self.responses, self.calibration.thresholds, self.weights)
+        )
 
     def _people_from(self) -> tuple[float, float] | None:
         """Mean and standard deviation of the population, given or estimated."""
@@ -188,8 +202,8 @@ class SharedPeople:
         population that they are from, without errors of measurement; see `inference.group_means.group_columns`.
 
         `groups` has a label for each person, in their order, or maps persons to labels; a dictionary of several such
-        has the names of the groupings as keys. With a scale of report, `measure_mean`, `measure_se` and `measure_sd`
-        follow.
+        has the names of the groupings as keys. With a scale of report, `measure_mean`, `measure_se`, `measure_sd` and
+        `measure_latent_sd` follow. Of a fit with weights, people count by theirs.
         """
         several = isinstance(groups, Mapping) and bool(groups) and all(_is_labels(value) for value in groups.values())
         return self._table(self.group_columns(groups if several else {"group": groups}))
@@ -197,7 +211,9 @@ class SharedPeople:
     def group_columns(self, groupings: Mapping[str, Any]) -> Columns:
         """The columns of `group_means`, of groupings by name."""
         found, beta = self.abilities("wle"), self.calibration.thresholds
-        tables = [group_columns(self.responses, beta, found, labels, name) for name, labels in groupings.items()]
+        tables = [
+            group_columns(self.responses, beta, found, labels, name, self.weights) for name, labels in groupings.items()
+        ]
         return group_table(tables, self.calibration.scale)
 
     def described(self, parts: Parts) -> Columns:

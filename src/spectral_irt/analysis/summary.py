@@ -34,7 +34,13 @@ if TYPE_CHECKING:
 SHOWN = 12  # groups, or classes, that are shown; the files have all
 
 # Findings that the lines say already.
-GROUPS = ("differential_items", "no_differential_items", "nonuniform_items", "nonuniform_not_tested")
+GROUPS = (
+    "differential_items",
+    "no_differential_items",
+    "differences_by_slope",
+    "nonuniform_items",
+    "nonuniform_not_tested",
+)
 SAID = ("regularization", "misfitting_items", *GROUPS)
 
 RANKED = 1_000  # people who are ranked on the terminal, where they are fewer than the items: within a second
@@ -129,9 +135,9 @@ def people_tables(study: Any, parts: Parts, width: int) -> list[Table]:
     if parts.described:
         means = study.described(parts)
         labels = [f"{a}: {b}" for a, b in zip(means["grouping"][:SHOWN], means["group"][:SHOWN], strict=True)]
-        cells = [texts(means[f"{unit}{name}"], places) for name in ("mean", "se", "sd")]
+        cells = [texts(means[f"{unit}{name}"], places) for name in ("mean", "se", "latent_sd")]
         columns = [labels, [f"{n:,}" for n in means["n"][:SHOWN].tolist()], *cells]
-        tables.append(plain_table(["group", "people", "mean", "se", "sd"], columns, width))
+        tables.append(plain_table(["group", "people", "mean", "se", "latent sd"], columns, width))
     if parts.cuts:
         found = study.cut_columns(parts.cuts, raw=parts.cut_raw)
         labels = ["all classes" if name == "all" else f"class {name}" for name in found["class"][:SHOWN]]
@@ -172,7 +178,8 @@ def how(calibration: Calibration, method: str | None = None) -> str:
 def people(found: Reliability) -> str:
     """Reliability, where the people are, and how many are off the scale."""
     everyone = found.persons_with_extremes
-    where = f"mean ability {everyone.mean:z.2f}, sd {everyone.sd:.2f}, " if np.isfinite(everyone.mean) else ""
+    sd = found.population_sd if found.method == "eap" and found.population_sd is not None else everyone.sd
+    where = f"mean ability {everyone.mean:z.2f}, sd {sd:.2f}, " if np.isfinite(everyone.mean) else ""
     extreme = found.n_lowest + found.n_highest
     where += f"{extreme:,} extreme score{'' if extreme == 1 else 's'}"
     return "; ".join(part for part in (found.text(), where) if part)

@@ -14,7 +14,7 @@ from typing import Any
 
 from spectral_irt.app.children import COMMAND, LOOK, WORKBOOK, Child, Ended
 from spectral_irt.app.choices import Choice, shown_command
-from spectral_irt.errors import OptionError, SpectralIrtError
+from spectral_irt.errors import OptionError, SpectralIrtError, for_shell
 
 MOST_JOBS = 20  # more open files are more likely forgotten than needed
 AT_ONCE = 2  # processes that work at the same time; the others wait
@@ -116,7 +116,7 @@ class Job:
                 for step in steps:
                     await step()
         except SpectralIrtError as error:
-            self.problems[title] = error.for_shell()
+            self.problems[title] = for_shell(str(error))
         except asyncio.CancelledError:
             self.problems[title] = "Canceled; nothing came of it."
         except OSError as error:

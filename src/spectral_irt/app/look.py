@@ -2,7 +2,7 @@
 
     echo '{"file": "answers.csv"}' | python -m spectral_irt.app.look
 
-The recognition is that of `read_responses`; nothing is decided here but which attributes are offered as groups.
+The recognition is that of `read`; nothing is decided here but which attributes are offered as groups.
 """
 
 from __future__ import annotations
@@ -12,15 +12,17 @@ import sys
 import zipfile
 import zlib
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.errors import ReadError, SpectralIrtError, printable
+from spectral_irt.errors import ReadError, SpectralIrtError, for_shell, printable
+from spectral_irt.reading.unpacking import DEFAULT, unpacking_within, zip_fits
 
 if TYPE_CHECKING:
-    from spectral_irt.responses.reading.files import File
-    from spectral_irt.responses.reading.layout import Long, Wide
-    from spectral_irt.responses.reading.tabular import Table
+    from spectral_irt.reading.columns import Long, Wide
+    from spectral_irt.reading.formats import File
+    from spectral_irt.reading.frame import Table
 
 ITEM, PERSON, GROUP, RESPONSE, UNUSED = "item", "person", "group", "response", "unused"
 SHOWN_VALUES = 4  # of a column
@@ -30,18 +32,15 @@ MOST_GROUPS = 6  # an attribute with more values is not offered as groups
 FEWEST_PEOPLE = 30  # in each group, below which no comparison is made
 BOOKLETS = {"form", "booklet"}  # attributes of the test: people of different forms met different items
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstandard: what they unpack to cannot be told beforehand
-DEFLATED = 1032  # a byte cannot be unpacked to more than so many
-CHUNK = 1 << 20
 
 
 def look(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a file and their roles; where these are not clear, an error beside the columns."""
-    from spectral_irt.responses.reading.files import find_files
-    from spectral_irt.responses.reading.tabular import polars_errors_named
-    from spectral_irt.responses.reading.text_encodings import read_as_written
+    from spectral_irt.reading.formats import find_files, read_as_written
+    from spectral_irt.reading.frame import polars_errors_named
 
     path = Path(asked["file"])
-    check_packing(path, asked.get("unpacked", float("inf")))
+    check_packing(path, asked.get("unpacked", DEFAULT))
     files = find_files(path, encoding=asked.get("encoding"))
     if files[0].family == "json":
         raise ReadError(f"{path.name} is JSON, which this page does not take; 'spectral-irt fit' in a terminal does.")
@@ -54,7 +53,7 @@ def look(asked: Mapping[str, Any]) -> dict[str, Any]:
         except SpectralIrtError as error:
             if len(sheets) < 2:
                 raise
-            found = {"error": error.for_shell(), "columns": [], "format": ""}
+            found = {"error": for_shell(str(error)), "columns": [], "format": ""}
     return {**found, "sheets": sheets}
 
 
@@ -64,49 +63,33 @@ def check_packing(path: Path, most: float) -> None:
         start = file.read(4)
     if start.startswith(PACKED):
         raise ReadError(f"{path.name} is packed; unpack it first, or use 'spectral-irt fit' in a terminal.")
-    if start == b"PK\x03\x04" and path.stat().st_size * DEFLATED > most and _unpacked(path, most) > most:
-        raise ReadError(
-            f"{path.name} would unpack to more than {most / 1e9:.3g} GB; it was not opened. If it is what you mean, "
-            "save the sheet as CSV, or use 'spectral-irt fit' in a terminal."
-        )
-
-
-def _unpacked(path: Path, most: float) -> int:
-    """What an archive holds, counted by unpacking it, since its directory may lie; no more than a bit beyond `most`."""
-    count = 0
-    try:
-        with zipfile.ZipFile(path) as archive:
-            parts = archive.infolist()
-            if sum(part.file_size for part in parts) > most:
-                return sum(part.file_size for part in parts)
-        with path.open("rb") as file:
-            for part in parts:
-                file.seek(part.header_offset + 26)
-                name, extra = (int.from_bytes(file.read(2), "little") for _ in range(2))
-                file.seek(name + extra, 1)
-                unpack, left = zlib.decompressobj(-zlib.MAX_WBITS), part.compress_size
-                while part.compress_type == zipfile.ZIP_DEFLATED and left > 0 and count <= most and not unpack.eof:
-                    data = file.read(min(CHUNK >> 6, left))
-                    left -= len(data) or left
-                    count += len(unpack.decompress(data))
-    except (zipfile.BadZipFile, zlib.error, OSError, ValueError):
-        pass  # the reader has words for it
-    return count
+    if start == b"PK\x03\x04":
+        fits = True
+        with (
+            unpacking_within(int(most)),
+            suppress(zipfile.BadZipFile, zlib.error, OSError),
+        ):  # the reader has words for it
+            fits = zip_fits(path)
+        if not fits:
+            raise ReadError(
+                f"{path.name} would unpack to more than {most / 1e9:.3g} GB; it was not opened. If it is what you "
+                "mean, save the sheet as CSV, or use 'spectral-irt fit' in a terminal."
+            )
 
 
 def _sheets(file: File) -> list[str]:
     if file.family != "workbook":
         return []
-    from spectral_irt.responses.reading.workbooks import sheet_names
+    from spectral_irt.reading.excel import sheet_names
 
     return [str(name) for name in sheet_names(file)]
 
 
 def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
-    from spectral_irt.responses.read import scoring_of
-    from spectral_irt.responses.reading.files import open_table
-    from spectral_irt.responses.reading.layout import Long, find_layout
-    from spectral_irt.responses.reading.request import Asked
+    from spectral_irt.reading import scoring_of
+    from spectral_irt.reading.columns import Long, find_layout
+    from spectral_irt.reading.formats import open_table
+    from spectral_irt.reading.request import Asked
 
     table = open_table(file)
     how = Asked(format=asked.get("format") or "auto", orient=asked.get("orient") or "users")
@@ -116,7 +99,7 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
         layout = find_layout(table, how, key)
         roles = _roles(table, layout)
     except SpectralIrtError as problem:
-        error = problem.for_shell()
+        error = for_shell(str(problem))
     columns = [
         {"name": str(name), "values": _values(table, k) if k < MOST_SHOWN else [], "role": role}
         for k, (name, role) in enumerate(zip(table.columns, roles, strict=True))
@@ -127,8 +110,8 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 def _roles(table: Table, layout: Long | Wide) -> list[str]:
     """What each column was taken for."""
-    from spectral_irt.responses.reading.columns import CATEGORIES, says_attribute, words_of
-    from spectral_irt.responses.reading.layout import Long
+    from spectral_irt.reading.attributes import CATEGORIES, says_attribute, words_of
+    from spectral_irt.reading.columns import Long
 
     roles = [UNUSED] * len(table.columns)
     if isinstance(layout, Long):
@@ -152,7 +135,7 @@ def _roles(table: Table, layout: Long | Wide) -> list[str]:
 def _is_text(table: Table, column: int) -> bool:
     import polars as pl
 
-    from spectral_irt.responses.scorer import one_spelling
+    from spectral_irt.responses.labels import one_spelling
 
     return one_spelling(table.head(column)).cast(pl.Float64, strict=False).count() == 0
 
@@ -161,7 +144,7 @@ def _makes_groups(table: Table, column: int, people: int | None, long: bool) -> 
     """Whether the people fall into a few groups by this column, all large enough to be compared."""
     import polars as pl
 
-    from spectral_irt.responses.scorer import one_spelling
+    from spectral_irt.responses.labels import one_spelling
 
     positions = [column, people] if long and people is not None else [column]
     counts: dict[str, int] = {}
@@ -194,7 +177,7 @@ def main() -> int:
     try:
         answer = look(asked)
     except SpectralIrtError as error:
-        print(f"error: {printable(error.for_shell())}", file=sys.stderr)
+        print(f"error: {printable(for_shell(str(error)))}", file=sys.stderr)
         return 2
     except Exception as error:
         first, *_ = str(error).strip().splitlines() or [""]

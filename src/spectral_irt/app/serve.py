@@ -17,8 +17,8 @@ from pathlib import Path
 import uvicorn
 
 from spectral_irt.app.site import Site
-from spectral_irt.errors import OptionError, option
-from spectral_irt.writing import reason_of
+from spectral_irt.errors import OptionError
+from spectral_irt.files import reason_of
 
 HERE = "127.0.0.1"
 SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")
@@ -74,7 +74,7 @@ def listening(port: int) -> Iterator[socket.socket]:
             used = error.errno in (errno.EADDRINUSE, getattr(errno, "WSAEADDRINUSE", None))
             why = "is in use by another program" if used else f"cannot be used: {reason_of(error) or error.strerror}"
             raise OptionError(
-                f"port {port} {why}. Choose another with ", option("port", ...), ", or leave it out for a free one."
+                f"port {port} {why}. Choose another with `port=`, or leave it out for a free one."
             ) from None
         one.listen(64)
         yield one

@@ -22,7 +22,7 @@ from spectral_irt.app.jobs import BusyError, FullError, Job, Jobs
 from spectral_irt.app.look import GROUP, ITEM, MOST_SHOWN, PERSON, RESPONSE, UNUSED
 from spectral_irt.app.pages import Pages
 from spectral_irt.app.uploads import ENDINGS, TooLargeError, checked_name, file_in, form_of, keep
-from spectral_irt.errors import ReadError, SpectralIrtError
+from spectral_irt.errors import ReadError, SpectralIrtError, for_shell
 
 LOOK_OFTEN = 60.0  # seconds between two looks for jobs that nobody needs any more
 ROLES = {"wide": (ITEM, PERSON, GROUP, UNUSED), "long": (ITEM, PERSON, RESPONSE, GROUP, UNUSED)}
@@ -85,7 +85,7 @@ class Site:
     async def problem(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, SpectralIrtError)
         status = {TooLargeError: 413, BusyError: 409, FullError: 409}.get(type(error), 400)
-        return self.pages.message("That did not work", error.for_shell(), status=status, back=self._back(request))
+        return self.pages.message("That did not work", for_shell(str(error)), status=status, back=self._back(request))
 
     async def not_there(self, request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
@@ -168,7 +168,7 @@ class Site:
 
     async def example(self, request: Request) -> Response:
         """The quiz that comes with the package, to try the page with."""
-        from spectral_irt.datasets.quiz import OMITTED, quiz_files
+        from spectral_irt.datasets.bundled import OMITTED, quiz_files
 
         answers, key = quiz_files()
         job = self.jobs.new(answers.name)

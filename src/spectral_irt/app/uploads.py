@@ -13,8 +13,8 @@ from typing import Any
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import ClientDisconnect, Request
 
-from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, option
-from spectral_irt.responses.reading.files import FORMATS
+from spectral_irt.errors import OptionError, ReadError, SpectralIrtError
+from spectral_irt.reading.formats import FORMATS
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 FORM = 10**6  # bytes that the rest of a form may take
@@ -36,7 +36,7 @@ def bytes_of(text: str) -> int:
     found = re.fullmatch(r"\s*(\d+\.?\d*)\s*([kmg]?)b?\s*", text.lower())
     size = 0 if found is None else int(float(found[1]) * UNITS[found[2]])
     if size <= 0:
-        raise OptionError(option("limit"), f" is {text!r}; it is a size, as in ", option("limit", "200MB"), ".")
+        raise OptionError(f"`limit` is {text!r}; it is a size, as in `limit='200MB'`.")
     return size
 
 

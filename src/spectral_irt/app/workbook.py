@@ -7,16 +7,16 @@ from pathlib import Path
 
 import numpy as np
 
-from spectral_irt.errors import SpectralIrtError, printable
+from spectral_irt.errors import SpectralIrtError, for_shell, printable
 from spectral_irt.tables import Columns
 
 
 def main(folder: Path, target: Path) -> int:
     """The tables that `fit -o DIR` wrote, as `fit -o FILE.xlsx` writes them."""
     from spectral_irt.analysis.folder import TABLES
+    from spectral_irt.files import all_or_nothing
     from spectral_irt.report.folder import read_record, read_table
-    from spectral_irt.workbook import write_workbook
-    from spectral_irt.writing import all_or_nothing
+    from spectral_irt.xlsx import write_workbook
 
     try:
         there = [name for name in TABLES if (folder / f"{name}.csv").is_file()]
@@ -24,7 +24,7 @@ def main(folder: Path, target: Path) -> int:
         with all_or_nothing([target]) as (draft,):
             write_workbook(draft, tables, read_record(folder))
     except SpectralIrtError as error:
-        print(f"error: {printable(error.for_shell())}", file=sys.stderr)
+        print(f"error: {printable(for_shell(str(error)))}", file=sys.stderr)
         return 2
     return 0
 

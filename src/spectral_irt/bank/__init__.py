@@ -7,6 +7,8 @@ from spectral_irt.bank.linking import Link, link
 from spectral_irt.bank.making import to_bank
 from spectral_irt.bank.updating import update
 
+load = Bank.load
+
 __all__ = [
     "AnchoredRasch",
     "Bank",
@@ -16,6 +18,7 @@ __all__ = [
     "anchored_fit",
     "equate",
     "link",
+    "load",
     "to_bank",
     "update",
 ]

@@ -10,22 +10,35 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.anchors import Anchors, as_anchors
-from spectral_irt.chain.anchored import Grounded, Known, solve_grounded, tied
-from spectral_irt.chain.covariance import SE_METHODS, choose_method
+from spectral_irt.chain.anchored import AnchoredSolution, FixedAndPrior, solve_anchored
+from spectral_irt.chain.errors import SE_METHODS, choose_method
 from spectral_irt.chain.neighbors import Neighbors
-from spectral_irt.chain.pairs import check_strength
+from spectral_irt.chain.pair_chain import check_strength
 from spectral_irt.chain.prior import Prior, fading
-from spectral_irt.chain.regularization import AMPLE_INFORMATION, Regularization, prior_precision
-from spectral_irt.errors import DesignError, OptionError, check_option, listed, option
+from spectral_irt.chain.regularization import (
+    AMPLE_INFORMATION,
+    FEW_ANSWERS,
+    Regularization,
+    enough_is_known,
+    prior_precision,
+)
+from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.chain_alone import chain_convergence
 from spectral_irt.estimators.displacement import displacements
-from spectral_irt.estimators.landed import between_parts, regularization_finding
+from spectral_irt.estimators.landed import between_parts, prior_acted, regularization_finding
 from spectral_irt.estimators.landing import LANDED, Landed, land
-from spectral_irt.estimators.landing_errors import Matrices, standard_errors
+from spectral_irt.estimators.landing_errors import (
+    Matrices,
+    anchored_finding,
+    from_anchors,
+    standard_errors,
+    variance_from_anchors,
+)
+from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.design import Design, examine
+from spectral_irt.responses.design import Design, examine, tied_to
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import make_table
@@ -41,8 +54,9 @@ class AnchoredRasch(RaschEstimator):
     """Difficulties with some items fixed to given values, by the spectral method.
 
     The free items satisfy the same equations as in `SpectralRasch`, with the anchored items as given: the chain of
-    `chain/anchored.py`, then the conditional likelihood. Standard errors are given the anchors: their own uncertainty
-    is not in them.
+    `chain/anchored.py`, then the conditional likelihood. Anchors of a bank, a fit or a file with standard errors pass
+    their errors on to the free items: Var = sandwich + D errors D', D how free items move with the anchors. Plain
+    numbers count as exact.
 
     Parameters
     ----------
@@ -111,12 +125,15 @@ class AnchoredRasch(RaschEstimator):
                 "would be fixed by nothing. Anchor items that were answered."
             )
         value = np.where(fixed, anchors.difficulty[place], np.nan)
-        reached = tied(responses, fixed)
+        reached = tied_to(responses, fixed)
         plan, kept = plan_prior(responses, design, fixed, reached, self.regularization)
         rest = responses if kept.all() else responses.take_items(kept)
         solved, plan = self._solve(rest, value[kept], plan, tell)
         landed, parts = self._land(rest, solved, plan, design.information[kept], (reached | fixed)[kept], tell)
-        plan = replace(plan, alpha=landed.prior.alpha) if landed.prior else plan
+        if landed.prior:
+            plan = prior_acted(replace(plan, alpha=landed.prior.alpha), landed, rest, reached[kept])
+        elif plan.alpha:
+            plan = enough_is_known(design.information[kept])
 
         found = solved.found
         contraction = found.contraction if found else 0.0
@@ -131,6 +148,8 @@ class AnchoredRasch(RaschEstimator):
             se = np.where(solved.known.fixed, 0.0, np.nan)
         else:
             se = standard_errors(landed, method, self.random_state)
+        if anchors.errors is not None and method != "none":
+            se = np.sqrt(se**2 + _passed_on(landed, matrices, anchors.errors, place[kept], self.random_state))
         if parts.any():
             unknown = between_parts(landed.floating + 1, plan.alpha, self.assume_equal_means)
             se = np.sqrt(se**2 + np.where(landed.floating < 0, 0.0, unknown))
@@ -150,7 +169,7 @@ class AnchoredRasch(RaschEstimator):
         status[fixed] = "anchored"
         findings = [finding for finding in design.findings if finding.code != "disconnected"] + notes
         findings += _not_estimated(responses, status, kept)
-        findings.append(regularization_finding(plan))
+        findings += [regularization_finding(plan), anchored_finding(int(fixed.sum()), anchors.errors is not None)]
         findings += chain_convergence(found, self.tol) if found else []
         anchor_se = np.where(fixed, anchors.se[place], np.nan)
         chance = np.hypot(full["displacement_se"], np.nan_to_num(anchor_se))
@@ -179,7 +198,7 @@ class AnchoredRasch(RaschEstimator):
     def _land(
         self,
         rest: Responses,
-        start: Grounded,
+        start: AnchoredSolution,
         plan: Regularization,
         information: Floats,
         reached: NDArray[np.bool_],
@@ -190,19 +209,19 @@ class AnchoredRasch(RaschEstimator):
         if plan.alpha:
             neighbors = Neighbors(rest)
             parts = parts if reached.all() else neighbors.parts()
-            fade = fading(information, reached) if plan.estimated else np.ones(rest.n_items)
-            prior = Prior(neighbors, plan.alpha, fade, plan.estimated)
+            fade = fading(information, reached, plan.alpha) if plan.estimated else np.ones(rest.n_items)
+            prior = Prior(neighbors, plan.alpha, fade, plan.estimated) if fade[~start.known.fixed].any() else None
         landed = land(rest, start.beta, prior=prior, fixed=start.known.fixed, parts=parts, tell=tell)
         return landed, parts
 
     def _solve(
         self, rest: Responses, value: Floats, plan: Regularization, tell: Callable[[str], None]
-    ) -> tuple[Grounded, Regularization]:
+    ) -> tuple[AnchoredSolution, Regularization]:
         """The chain's difficulties, from which the landing starts, with a prior around one mean."""
         fixed = np.isfinite(value)
         mean = float(value[fixed].mean())
-        known = Known(fixed, np.where(fixed, value, mean), np.where(fixed, 0.0, plan.alpha))
-        solved = solve_grounded(
+        known = FixedAndPrior(fixed, np.where(fixed, value, mean), np.where(fixed, 0.0, plan.alpha))
+        solved = solve_anchored(
             rest,
             np.full(len(value), mean),
             known,
@@ -297,6 +316,19 @@ def match_anchors(anchors: Anchors, responses: Responses) -> tuple[NDArray[np.in
     return place, [*notes, Finding("unused_anchors", "note", sentence, "", tuple(names.tolist()))]
 
 
+def _passed_on(
+    landed: Landed, matrices: Matrices | None, errors: JointErrors, place: NDArray[np.int64], seed: int
+) -> Floats:
+    """The variance that the free items have from the errors of the anchors; `place` of each item's anchor, or -1."""
+    fixed = place >= 0
+    mine = errors.take(place[fixed])
+    if matrices is not None:
+        return np.maximum(np.diag(from_anchors(matrices.bread, matrices.inverse, fixed, mine.full())), 0)
+    variance = np.zeros(len(place))
+    variance[fixed] = mine.variance
+    return variance_from_anchors(landed, variance, seed)
+
+
 def plan_prior(
     responses: Responses,
     design: Design,
@@ -310,45 +342,41 @@ def plan_prior(
     if isinstance(regularization, str):
         check_option("regularization", regularization, ("auto",))
         loose = int((free & ~reached).sum())
-        thin = int((design.information[free] < AMPLE_INFORMATION).sum())
         if loose:
             noun = "item is" if loose == 1 else "items are"
             reason = f"{loose:,} {noun} not tied to the anchors by the data alone"
             return Regularization("neighbors", reason, 1.0, True), answered
-        if thin:
-            noun = "item carries" if thin == 1 else "items carry"
-            reason = f"{thin:,} {noun} information below {AMPLE_INFORMATION:g}"
-            return Regularization("neighbors", reason, 1.0, True), answered
-        reason = f"all items are connected with the anchors and carry information above {AMPLE_INFORMATION:g}"
-        return Regularization("none", reason), answered
+        if design.information[free].min(initial=AMPLE_INFORMATION) < AMPLE_INFORMATION:
+            return Regularization("neighbors", FEW_ANSWERS.format("item"), 1.0, True), answered
+        return enough_is_known(design.information[answered]), answered
     check_strength("regularization", regularization, "'auto', ")
     if regularization > 0:
         return Regularization("neighbors", "as asked", alpha=float(regularization)), answered
     kept = answered.copy()
     while True:  # without the answers to items left out, others may lose their tie
         rest = responses.take_items(kept)
-        good = tied(rest, fixed[kept]) | fixed[kept]
+        good = tied_to(rest, fixed[kept]) | fixed[kept]
         if good.all():
             break
         kept[np.flatnonzero(kept)[~good]] = False
     return Regularization("none", "as asked"), kept
 
 
-def _recentered(beta: Floats, information: Floats, known: Known) -> Known:
+def _recentered(beta: Floats, information: Floats, known: FixedAndPrior) -> FixedAndPrior:
     """The prior mean: all items, each by the share of it that is not prior; anchored items count in full."""
     alpha = known.precision.max()
     share = np.where(known.fixed, 1.0, information / (information + alpha))
     mean = float(share @ beta / share.sum())
-    return Known(known.fixed, np.where(known.fixed, known.mean, mean), known.precision)
+    return FixedAndPrior(known.fixed, np.where(known.fixed, known.mean, mean), known.precision)
 
 
-def _renewed(beta: Floats, information: Floats, known: Known) -> Known:
+def _renewed(beta: Floats, information: Floats, known: FixedAndPrior) -> FixedAndPrior:
     """Empirical Bayes: mean and precision of the prior from all items (anchored items are known for sure)."""
     known = _recentered(beta, information, known)
     mean = known.mean[~known.fixed][0]
     certain = np.where(known.fixed, 1e12, information)
     alpha = prior_precision(beta - mean, certain, known.precision.max())
-    return Known(known.fixed, known.mean, np.where(known.fixed, 0.0, alpha))
+    return FixedAndPrior(known.fixed, known.mean, np.where(known.fixed, 0.0, alpha))
 
 
 def _spread_out(values: Floats, kept: NDArray[np.bool_]) -> Floats:
@@ -363,7 +391,7 @@ def _not_estimated(responses: Responses, status: NDArray[Any], kept: NDArray[np.
     out = answered & ~kept
     loose = answered & kept & (status == "apart")
     findings = []
-    auto = option("regularization", "auto")
+    auto = "`regularization='auto'`"
     for mask, code, what, remedy in (
         (out, "items_left_out", "left out", "Use " + auto + " for an estimate from the prior, or drop them."),
         (loose, "untied_items", "placed by the prior alone", "Collect answers to them together with anchored items."),

@@ -12,22 +12,25 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.bank.bank import Bank, calibration_of
+from spectral_irt.bank.known_errors import errors_of
 from spectral_irt.bank.linked_groups import on_scale
 from spectral_irt.calibration import LOGITS, Calibration, Scale
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.inference.joint_errors import JointErrors, known_errors
+from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.labels import label_array
 from spectral_irt.responses.responses import Labels
-from spectral_irt.spreadsheet import unguarded
-from spectral_irt.workbook import WORKBOOK
+from spectral_irt.tables import unguarded
+from spectral_irt.xlsx import WORKBOOK
 
-FAR = 50.0  # logits; nobody's anchors are there unless they are on another scale
+FAR = 20.0  # logits; nobody's anchors are there unless they are on another scale
 
 
 @dataclass(frozen=True, eq=False)
 class Anchors:
-    """Items with given difficulties in logits, and the standard errors these have (NaN: unknown).
+    """Items with given difficulties in logits, the standard errors these have (NaN: unknown), and their joint errors.
 
     `left_out` are items that come with a difficulty and anchor nothing: it rests on the prior, or on another scale.
     """
@@ -38,6 +41,7 @@ class Anchors:
     scale: Scale = LOGITS
     source: str = "the anchors"
     left_out: Labels = field(default_factory=lambda: label_array([]))
+    errors: JointErrors | None = None
 
 
 def as_anchors(anchors: Any) -> Anchors:
@@ -59,7 +63,10 @@ def as_anchors(anchors: Any) -> Anchors:
         placed = on_scale(made.status)
         placed = placed & (np.asarray(made.n_thresholds) == 1)  # others have no single difficulty
         good, out = made.known & placed, made.labels[made.known & ~placed]
-        return Anchors(made.labels[good], made.difficulty[good], made.se[good], made.scale, source, out)
+        chosen = good[made.steps.item] if isinstance(made, OrderedCalibration) else good
+        errors: JointErrors | None = errors_of(anchors)[0].take(chosen)
+        errors = errors if errors is not None and errors.variance.any() else None
+        return Anchors(made.labels[good], made.difficulty[good], made.se[good], made.scale, source, out, errors)
     if isinstance(anchors, Mapping):
         values = list(anchors.values())
         wrong = [label for label, value in anchors.items() if not _is_number(value)]
@@ -116,14 +123,15 @@ def _read(path: Path) -> Anchors:
             "line for each item."
         )
     numbers = np.array(list(values.values())).reshape(-1, 2)
-    found = Anchors(label_array(list(values)), numbers[:, 0], numbers[:, 1], source=str(path))
+    errors = known_errors(numbers[:, 0], numbers[:, 1], None)[0] if np.nansum(numbers[:, 1]) > 0 else None
+    found = Anchors(label_array(list(values)), numbers[:, 0], numbers[:, 1], source=str(path), errors=errors)
     return _checked(replace(found, left_out=label_array(list(left_out))))
 
 
 def _rows_of_workbook(path: Path) -> list[dict[str, Any]]:
     """The rows of the sheet "items", as a fit writes it, or of the only sheet."""
-    from spectral_irt.responses.reading.files import find_files, open_table
-    from spectral_irt.responses.reading.workbooks import sheet_names
+    from spectral_irt.reading.excel import sheet_names
+    from spectral_irt.reading.formats import find_files, open_table
 
     [file] = find_files(path)
     table = open_table(replace(file, sheet="items" if "items" in sheet_names(file) else None))

@@ -360,7 +360,7 @@ def calibration_of(given: Any) -> Calibration:
 def right_or_wrong(made: Calibration, what: str) -> Calibration:
     """The calibration, if all its items are right or wrong; otherwise an error that says what needs that."""
     if isinstance(made, OrderedCalibration) and not made.steps.binary:
-        several = made.labels[made.steps.counts > 1]
+        several = made.labels[made.steps.max_score > 1]
         verb = "has" if len(several) == 1 else "have"
         raise BankError(
             f"{what} so far only for items that are right or wrong; {listed(several)} {verb} several thresholds."

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from spectral_irt.bank.bank import Bank, calibration_of, right_or_wrong
 from spectral_irt.bank.exports import catsim_text
 from spectral_irt.bank.naming import readable
-from spectral_irt.errors import BankError, OptionError, listed, option
+from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.model import sigmoid
+from spectral_irt.numerics import generator
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import index_of, positions
-from spectral_irt.spreadsheet import guarded
-from spectral_irt.tables import Columns
+from spectral_irt.tables import Columns, guarded
 
 POPULATION = (0.0, 1.5)  # mean and sd of abilities where the bank knows none: wide, so that answers soon count for more
 ADAPTIVE = "adaptive tests are"
@@ -189,17 +189,15 @@ def simulate_cat(
     True
     """
     if people < 1 or most < 1 or least > most:
-        raise OptionError(
-            "people and ", option("most"), " are 1 or more, and ", option("least"), " is no larger than most."
-        )
+        raise OptionError("people and `most` are 1 or more, and `least` is no larger than most.")
     if se is not None and not se > 0:
-        raise OptionError(option("se"), f" is {se!r}; a standard error is above zero.")
+        raise OptionError(f"`se` is {se!r}; a standard error is above zero.")
     right_or_wrong(bank.calibration, ADAPTIVE)
     usable = np.flatnonzero(bank.measured)
     if not len(usable):
         raise BankError("the bank has no item with a difficulty of its own.")
     mean, sd = _population(bank, population)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     truth = rng.normal(mean, sd, people)
     beta = bank.difficulty[usable]
     theta = mean + sd * GRID

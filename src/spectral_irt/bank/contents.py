@@ -106,7 +106,7 @@ def _categories(bank: OrderedBank) -> pl.DataFrame:
     """A row for every category of every item, with the threshold below it; the lowest one has none."""
     import polars as pl
 
-    there = np.arange(bank.codes.shape[1]) <= bank.steps.counts[:, None]
+    there = np.arange(bank.codes.shape[1]) <= bank.steps.max_score[:, None]
     item, category = np.nonzero(there)
     above = category > 0
     step = np.where(above, bank.steps.first[item] + category - 1, 0)

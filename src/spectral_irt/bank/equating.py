@@ -13,7 +13,8 @@ from spectral_irt.bank.linking import Link, link
 from spectral_irt.calibration import Calibration
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.equating import Equating, Form, OneWay, both_ways, equated
+from spectral_irt.inference.equating import Equating, OneWay, both_ways, equated
+from spectral_irt.persons.test_form import Form
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
 

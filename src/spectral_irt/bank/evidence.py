@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.prior import fading, renewed_precision
-from spectral_irt.engines import Prepared
+from spectral_irt.conditional.rows import evaluate, link_gram, linked, prepare_rows, score_squares
+from spectral_irt.engine import Prepared
 from spectral_irt.estimators.landing import ALLOWED, CERTAIN, FEW, FINER, centered_within
-from spectral_irt.estimators.rows import evaluate, link_gram, linked, prepare_rows, score_squares
 from spectral_irt.numerics import centered_inverse, conjugate_gradients
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
@@ -65,7 +65,7 @@ class Answers:
         return cls(rows, *(np.zeros(len(beta)) for _ in range(3))).moved(beta)
 
     def moved(self, beta: Floats) -> Answers:
-        rows, sums = self.rows.advance(evaluate, beta)
+        rows, sums = self.rows.map_and_sum(evaluate, beta)
         return Answers(rows, *sums)
 
     def __matmul__(self, v: Floats) -> Floats:
@@ -177,7 +177,7 @@ class Posterior:
     def step(self) -> Floats:
         """Where Newton's method goes next, at most `LONGEST_STEP` for each item."""
         data = self.data
-        fade = fading(data, self.tied)
+        fade = fading(data, self.tied, self.alpha)
         per_item = self.alpha * _over(fade, data)
         down = self.gradient() - self._informed(per_item * self.deviation())
         down[self.fixed] = 0
@@ -221,13 +221,13 @@ class Posterior:
     def ratio(self) -> Floats:
         """What variances are to the model's; where the prior counts, answers that look too regular do not count."""
         data, squares = self.data, self.kept.squares
-        squares = squares + fading(data, self.tied) * np.maximum(data - squares, 0)
+        squares = squares + fading(data, self.tied, self.alpha) * np.maximum(data - squares, 0)
         return np.where(data > 1e-12, _over(squares, data), 1.0)
 
     def variance(self) -> Floats:
         """Of each difficulty that is not fixed, within its part, under the model and the prior."""
         data = self.data
-        fade = fading(data, self.tied)
+        fade = fading(data, self.tied, self.alpha)
         if self.kept.information.ndim == 1:
             total = data + self.alpha * fade
             return np.where(self.fixed, 0.0, _over(data + self.alpha * fade**2, total**2))

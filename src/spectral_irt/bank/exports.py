@@ -24,7 +24,7 @@ from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.labels import positions
-from spectral_irt.spreadsheet import guarded
+from spectral_irt.tables import guarded
 
 Columns = Mapping[str, NDArray[Any]]
 STYLES = ("csv", "tab", "fixed")
@@ -168,7 +168,7 @@ def sfile_text(calibration: OrderedCalibration, style: str = "fixed", *, scale: 
     scale, steps = scale or calibration.scale, calibration.steps
     away = calibration.thresholds - calibration.difficulty[steps.item]
     rows: list[tuple[int, str, float]] = []
-    for k, (first, count) in enumerate(zip(steps.first.tolist(), steps.counts.tolist(), strict=True)):
+    for k, (first, count) in enumerate(zip(steps.first.tolist(), steps.max_score.tolist(), strict=True)):
         if not calibration.known[k]:
             continue
         values = [0.0, *scale.width(away[first : first + count]).tolist()]

@@ -30,8 +30,8 @@ from spectral_irt.inference.joint_errors import JointErrors, known_errors
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import label_array
-from spectral_irt.responses.ordered import Steps
 from spectral_irt.responses.responses import Labels
+from spectral_irt.responses.thresholds import Thresholds
 
 LINKED = "linked"  # the finding of a bank that was brought to another's scale
 KINDS = {
@@ -73,7 +73,7 @@ class Side:
         usable = made.known & on_scale(made.status)
         if isinstance(made, OrderedCalibration):
             return cls._of_steps(given, made, usable)
-        errors, kind = errors_of_bank(given) if isinstance(given, Bank) else _of_fit(given, made)
+        errors, kind = errors_of(given)
         labels = made.labels[usable]
         one = np.ones(len(labels), dtype=np.int64)
         return cls(labels, made.difficulty[usable], errors.take(usable), kind, made.scale, labels, one, one)
@@ -82,12 +82,9 @@ class Side:
     def _of_steps(cls, given: Any, made: OrderedCalibration, usable: NDArray[np.bool_]) -> Side:
         """The thresholds of these items, one by one."""
         steps, chosen = made.steps, usable[made.steps.item]
-        if isinstance(given, OrderedBank):
-            errors, kind = errors_of_steps(given)
-        else:
-            errors, kind = _of_fit(given, made, made.thresholds, made.threshold_se)
+        errors, kind = errors_of(given)
         labels, item = step_labels(made)[chosen], steps.item[chosen]
-        entries = (made.labels[item], steps.counts[item], steps.level[chosen])
+        entries = (made.labels[item], steps.max_score[item], steps.level[chosen])
         return cls(labels, made.thresholds[chosen], errors.take(chosen), kind, made.scale, *entries)
 
     def take(self, chosen: NDArray[np.bool_]) -> Side:
@@ -104,10 +101,24 @@ class Side:
         )
 
 
+def errors_of(given: Bank | Calibration | RaschEstimator) -> tuple[JointErrors, str]:
+    """Of all difficulties, or thresholds, of a bank or a calibration; and what they were taken from."""
+    if isinstance(given, OrderedBank):
+        return errors_of_steps(given)
+    if isinstance(given, Bank):
+        return errors_of_bank(given)
+    made = calibration_of(given)
+    if isinstance(made, OrderedCalibration):
+        return _of_fit(given, made, made.thresholds, made.threshold_se)
+    return _of_fit(given, made)
+
+
 def step_labels(made: OrderedCalibration) -> Labels:
     """What thresholds are called: an item with one threshold as it is, others "item [2]"."""
     steps = made.steps
-    named = zip(made.labels[steps.item].tolist(), steps.level.tolist(), steps.counts[steps.item].tolist(), strict=True)
+    named = zip(
+        made.labels[steps.item].tolist(), steps.level.tolist(), steps.max_score[steps.item].tolist(), strict=True
+    )
     return label_array([label if most == 1 else f"{label} [{level}]" for label, level, most in named])
 
 
@@ -140,7 +151,7 @@ def errors_of_steps(bank: OrderedBank) -> tuple[JointErrors, str]:
         inverse = np.linalg.inv(inner + np.trace(inner) / len(inner) ** 2) if len(told) else inner
     except np.linalg.LinAlgError:
         return known_errors(bank.thresholds, bank.threshold_se, None)
-    weight = Steps(bank.steps.counts).averaging()[told]
+    weight = Thresholds(bank.steps.max_score).averaging()[told]
     weight = weight / weight.sum()
     cross = inverse @ weight
     full[np.ix_(told, told)] = inverse - cross[:, None] - cross[None, :] + weight @ cross
@@ -200,7 +211,7 @@ def _under_model(bank: Bank) -> Floats | None:
 
 def _prior_precisions(bank: Bank) -> Floats:
     """What the prior adds to the information on each item."""
-    return bank.prior_precision * fading(bank.information, on_scale(bank.status))
+    return bank.prior_precision * fading(bank.information, on_scale(bank.status), bank.prior_precision)
 
 
 def _model_covariance(information: Floats, precision: Floats, *, grounded: bool) -> Floats:

@@ -10,7 +10,9 @@ mean is known for sure. An item of b on a's scale is b_i + shift, and both parts
 
     var(b_i + shift) = V_b,ii - 2 (V_b w)_i + w' V_b w + w' V_a w + excess^2 / k,
 
-where the excess is the standard deviation by which the items that agree differ beyond their errors, if they do.
+where the excess is the standard deviation by which the items that agree differ beyond their errors, if they do. Which
+items agree was read from the same data: what another choice among those near the limit would change is added to all of
+these variances (`choice_variance`).
 """
 
 from __future__ import annotations
@@ -25,9 +27,9 @@ from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.known_errors import KINDS, LINKED, Side, errors_of_bank, errors_of_steps, step_labels
 from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.calibration import Calibration, Scale
-from spectral_irt.errors import BankError, check_option, join, listed, option
+from spectral_irt.errors import BankError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.agreement import LIMIT, agree, scatter
+from spectral_irt.inference.agreement import LIMIT, agree, choice_variance, scatter
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
@@ -76,7 +78,8 @@ class Link:
     shift, slope : float
         The slope is 1 except for "mean-sigma".
     shift_se, slope_se : float
-        From the covariances of both calibrations: what other people's answers to the same items would have changed.
+        From the covariances of both calibrations: what other people's answers to the same items would have changed, the
+        choice of items that have not drifted in it (`choice`, its variance).
     link_error : float
         Standard error of the shift if the common items are a sample of those that could have been used: with what they
         differ by beyond their errors (`excess`). It goes into the standard errors of the linked items.
@@ -121,6 +124,7 @@ class Link:
     sensitivity: Sensitivity = field(repr=False)
     errors_a: JointErrors = field(repr=False)
     left_out: Labels = field(default_factory=lambda: label_array([]))
+    choice: float = 0.0
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The common items, in logits of a."""
@@ -174,7 +178,7 @@ class Link:
             more = f" and {len(drifted) - NAMED:,} more" if len(drifted) > NAMED else ""
             sentence += f" {len(drifted):,} of them {verb} drifted (+: harder in B): {named}{more}."
             if self.method != "robust":
-                remedies.append("Use " + option("method", "robust") + ", which leaves drifted items out of the shift.")
+                remedies.append("Use `method='robust'`, which leaves drifted items out of the shift.")
         sentence += f" {_sentence(self.agreement)}"
         if self.excess:
             remedies.append("The link error has that in it; more common items make it smaller.")
@@ -182,7 +186,7 @@ class Link:
             sentence += f" {_sentence(self.doubtful)}"
             remedies.append("Look for what happened to these items before using the link.")
         severity: Severity = "warning" if len(drifted) or self.excess else "note"
-        return Finding(LINKED, severity, sentence, join(remedies, " "), tuple(self.item[drifted].tolist()))
+        return Finding(LINKED, severity, sentence, " ".join(remedies), tuple(self.item[drifted].tolist()))
 
     def apply(self, bank: Bank | Calibration | RaschEstimator) -> Bank:
         """The bank b on a's scale, the error of the link in its standard errors."""
@@ -229,13 +233,13 @@ class Link:
         at = np.nan_to_num(values)
         # What the bank says of an item stands; the errors of both say what the link adds to it.
         place = positions(self.item, labels)
-        gained = np.full(len(at), self.shift_se**2)
+        gained = np.full(len(at), self.shift_se**2 - self.choice)
         if (place >= 0).all():
             from_b = self.sensitivity.variance("b", errors, at, self.slope, place)
             from_a = self.sensitivity.variance("a", self.errors_a, at, 0.0)
             gained = from_a + from_b - self.slope**2 * errors.variance
         beyond = self.sensitivity.variance("a", JointErrors.independent(self.excess * self.used), at, 0.0)
-        variance = self.slope**2 * own**2 + gained + beyond
+        variance = self.slope**2 * own**2 + gained + beyond + self.choice
         with np.errstate(invalid="ignore"):
             return np.sqrt(np.maximum(variance, 0))
 
@@ -284,19 +288,16 @@ def link(
     shared = np.flatnonzero(place >= 0)
     if len(shared) < FEWEST[method]:
         raise BankError(
-            f"the two calibrations share {len(shared):,} items{': ' if len(shared) else ''}"
-            f"{listed(second.items[shared])}; ",
-            option("method", method),
-            f" needs at least {FEWEST[method]}. The first has {listed(first.items)}, the second "
-            f"{listed(second.items)}. {_others(left_out)}Check the labels.",
+            f"the two calibrations share {len(shared):,} "
+            f"items{': ' if len(shared) else ''}{listed(second.items[shared])}; `method={method!r}` needs at least "
+            f"{FEWEST[method]}. The first has {listed(first.items)}, the second {listed(second.items)}. "
+            f"{_others(left_out)}Check the labels."
         )
     x, y = second.difficulty[shared], first.difficulty[place[shared]]
     errors_x, errors_y = second.errors.take(shared), first.errors.take(place[shared])
     slope = float(y.std(ddof=1) / x.std(ddof=1)) if method == "mean-sigma" else 1.0
     if not np.isfinite(slope) or slope == 0:
-        raise BankError(
-            "the common items do not differ in difficulty, so they give no slope; use ", option("method", "mean"), "."
-        )
+        raise BankError("the common items do not differ in difficulty, so they give no slope; use `method='mean'`.")
 
     raw, errors = slope * x - y, errors_x.scaled(slope) + errors_y
     found = agree(raw, errors, level=LEVEL)
@@ -308,11 +309,12 @@ def link(
     shift = -float(raw[used].mean())
     by = _sensitivity(x, y, slope, used, method)
     zero = np.zeros(1)
-    shift_variance = _total(by, errors_x, errors_y, zero)
+    choice = choice_variance(raw, errors, found) if method == "robust" else 0.0
+    shift_variance = _total(by, errors_x, errors_y, zero) + choice
     beyond = by.variance("a", JointErrors.independent(excess * used), zero, 0.0)[0]
     slope_by = Sensitivity(by.slope_by_a, by.slope_by_b, by.slope_by_a * 0, by.slope_by_b * 0)
     # Of b minus a, on a's scale: -e_i of a, slope * e_i of b, and what shift and slope have of both.
-    variance = by.variance("b", errors_x, x, slope) + by.variance("a", errors_y, x, -1.0)
+    variance = by.variance("b", errors_x, x, slope) + by.variance("a", errors_y, x, -1.0) + choice
     difference, se = raw + shift, np.sqrt(np.where(variance > 1e-15, variance, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(se > 0, difference / se, np.nan)
@@ -341,6 +343,7 @@ def link(
         by,
         errors_y,
         left_out,
+        choice,
     )
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spectral_irt.errors import OutputError
-from spectral_irt.writing import BUSY, interruptible, lock_file
+from spectral_irt.files import BUSY, lock_file, stop_if_asked
 
 LOCK = ".lock"
 PATIENCE = 30.0  # seconds; replacing a bank takes a fraction of one
@@ -48,8 +48,8 @@ def locked(folder: Path, patience: float = PATIENCE, tell: Callable[[str], None]
         if tell is not None:
             tell(f"waiting for another program that is writing the bank {str(folder)!r}")
             tell = None
-        with interruptible():
-            time.sleep(PAUSE)
+        time.sleep(PAUSE)
+        stop_if_asked()
     try:
         yield
     finally:

@@ -15,14 +15,13 @@ from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.bank.people import NO_RECOGNITION, Salt, nobody
 from spectral_irt.bank.reference_population import Population
 from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
 from spectral_irt.errors import BankError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.estimators.ordered_base import as_ordered
-from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Responses, as_responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.ordered import OrderedResponses
 
 
 def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any = None) -> Bank:
@@ -69,7 +68,7 @@ def _of_ordered_answers(made: OrderedCalibration, responses: Any, secret: Salt |
     _check_same(made, answers)
     alone = _ordered_without_data(made)
     matrix = None
-    if made.steps.n_steps <= MATRIX_ITEMS:
+    if made.steps.n_entries <= MATRIX_ITEMS:
         matrix = step_information(answers, made.thresholds)
         alone = replace(alone, step_information=np.diag(matrix).copy())
     measured = made.known & is_measured(made.status)
@@ -135,7 +134,7 @@ def _ordered_without_data(made: OrderedCalibration) -> OrderedBank:
         settings=_plain(made.provenance.settings),
         thresholds=made.thresholds,
         threshold_se=made.threshold_se,
-        n_thresholds=made.steps.counts,
+        n_thresholds=made.steps.max_score,
         category_n=made.category_n,
         codes=made.codes,
         step_information=told,
@@ -191,10 +190,10 @@ def evidence_of(responses: Responses, bank: Bank, *, pulled: bool) -> Evidence:
     return Evidence(bank.difficulty, information, pull, level, bank.information)
 
 
-def step_information(responses: OrderedResponses, thresholds: Floats) -> Floats:
+def step_information(responses: Responses, thresholds: Floats) -> Floats:
     """Information of these answers on all thresholds, zero for items without an estimate."""
-    steps = responses.steps
-    full = np.zeros((steps.n_steps, steps.n_steps))
+    steps = responses.thresholds
+    full = np.zeros((steps.n_entries, steps.n_entries))
     known = np.isfinite(steps.mean(thresholds))
     rest = responses if known.all() else responses.take_items(known)
     if rest.mixed.any():

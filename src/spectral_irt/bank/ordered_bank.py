@@ -13,12 +13,13 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.bank.bank import Bank
-from spectral_irt.errors import BankError, listed, option
+from spectral_irt.errors import BankError, listed
 from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.ordered import OrderedResponses, Steps
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.thresholds import Thresholds
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -69,14 +70,14 @@ class OrderedBank(Bank):
         return int(np.nanmin(self.codes)), int(np.nanmax(self.codes))
 
     @cached_property
-    def steps(self) -> Steps:
-        return Steps(np.asarray(self.n_thresholds, dtype=np.int64))
+    def steps(self) -> Thresholds:
+        return Thresholds(np.asarray(self.n_thresholds, dtype=np.int64))
 
     def item_columns(self) -> dict[str, Any]:
         columns = super().item_columns()
         del columns["p_correct"]
         mean = np.divide(self.n_right, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0)
-        return {**columns, "mean_score": mean, "most": self.steps.counts}
+        return {**columns, "mean_score": mean, "most": self.steps.max_score}
 
     @property
     def calibration(self) -> OrderedCalibration:
@@ -85,7 +86,7 @@ class OrderedBank(Bank):
             thresholds=self.thresholds,
             threshold_se=self.threshold_se,
             location_se=self.se,
-            n_thresholds=self.steps.counts,
+            n_thresholds=self.steps.max_score,
             category_n=self.category_n,
             codes=self.codes,
             **self._of_items(),
@@ -94,14 +95,13 @@ class OrderedBank(Bank):
 
 def refuse_ordered(bank: Bank, responses: Any) -> None:
     """An error where answers in several categories meet a bank of items that are right or wrong."""
-    if not isinstance(responses, OrderedResponses) or responses.steps.binary:
+    if not isinstance(responses, Responses) or responses.thresholds.binary:
         return
-    wide = responses.steps.counts > 1
+    wide = responses.thresholds.max_score > 1
     shared = wide & (positions(responses.items, bank.items) >= 0)
     named = responses.items[shared if shared.any() else wide]
     raise BankError(
         f"{responses.source}: answers to {listed(named)} are in more than two categories, and the bank has items that "
-        "are right or wrong. Say what counts as right with ",
-        option("threshold", ...),
-        ", or calibrate the ordered answers to a bank of their own. The bank is unchanged.",
+        "are right or wrong. Say what counts as right with `threshold=`, or calibrate the ordered answers to a bank "
+        "of their own. The bank is unchanged."
     )

@@ -23,15 +23,16 @@ from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.bank.people import NO_RECOGNITION, Hashes, nobody
 from spectral_irt.bank.repeats import check_usable, checked_salt, without_repeats
 from spectral_irt.chain.prior import fading
-from spectral_irt.engines import Engine
+from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.engine import Engine
 from spectral_irt.errors import BankError, DesignError, listed
 from spectral_irt.estimators.ordered_base import as_ordered
-from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood
-from spectral_irt.persons.ordered_people import align_ordered
+from spectral_irt.persons.align import Coded, align_categories
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Block, Floats
 from spectral_irt.responses.labels import label_array, positions
-from spectral_irt.responses.ordered import OrderedResponses, Steps, rows_of
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.thresholds import Thresholds, rows_of
 
 PRECISION = 0.25  # of the prior of a threshold that little is known about: two logits either way
 STEPS = 60
@@ -63,11 +64,10 @@ def update_ordered(
             answers, users = answers.take_users(fresh), users[fresh]
             dataset = replace(dataset, users=answers.n_users, responses=answers.n_responses)
     check_usable(bank, answers)
-    assert isinstance(answers, OrderedResponses)
-    if answers.n_items and answers.steps.n_steps + bank.steps.n_steps > 2 * MATRIX_ITEMS:
+    if answers.n_items and answers.thresholds.n_entries + bank.steps.n_entries > 2 * MATRIX_ITEMS:
         raise BankError(f"a bank of ordered answers is updated up to {MATRIX_ITEMS:,} thresholds; this has more.")
     whole = _with_new_items(bank, answers)
-    aligned = align_ordered(whole.calibration, answers, ignore_unknown=True)
+    aligned = align_categories(Coded.of(whole.calibration), answers, ignore_unknown=True)
     updated = _Job(whole, bank.n_items, aligned).finish(dataset, users, findings)
     if secret is None:
         return updated
@@ -75,13 +75,13 @@ def update_ordered(
     return replace(updated, salt_check=secret.check)
 
 
-def _with_new_items(bank: OrderedBank, answers: OrderedResponses) -> OrderedBank:
+def _with_new_items(bank: OrderedBank, answers: Responses) -> OrderedBank:
     """The bank with room for items it does not have."""
     place = positions(answers.items, bank.items)
     new = np.flatnonzero((place < 0) & (answers.item_counts > 0))
     if not len(new):
         return bank
-    counts = answers.steps.counts[new]
+    counts = answers.thresholds.max_score[new]
     extra, steps = len(new), int(counts.sum())
     width = max(bank.codes.shape[1], int(counts.max()) + 1)
 
@@ -96,8 +96,8 @@ def _with_new_items(bank: OrderedBank, answers: OrderedResponses) -> OrderedBank
 
     matrix = None
     if bank.step_matrix is not None:
-        matrix = np.zeros((bank.steps.n_steps + steps,) * 2)
-        matrix[: bank.steps.n_steps, : bank.steps.n_steps] = bank.step_matrix
+        matrix = np.zeros((bank.steps.n_entries + steps,) * 2)
+        matrix[: bank.steps.n_entries, : bank.steps.n_entries] = bank.step_matrix
     return replace(
         bank,
         items=label_array([*bank.items.tolist(), *answers.items[new].tolist()]),
@@ -113,7 +113,7 @@ def _with_new_items(bank: OrderedBank, answers: OrderedResponses) -> OrderedBank
         pull=longer(bank.pull, 0.0),
         thresholds=longer(bank.thresholds, np.nan, steps),
         threshold_se=longer(bank.threshold_se, np.nan, steps),
-        n_thresholds=np.concatenate([bank.steps.counts, counts]),
+        n_thresholds=np.concatenate([bank.steps.max_score, counts]),
         category_n=wider(bank.category_n, np.where(np.isfinite(answers.category_codes()[new]), 0.0, np.nan)),
         codes=wider(bank.codes, answers.category_codes()[new]),
         step_information=longer(bank.step_information, 0.0, steps),
@@ -124,7 +124,7 @@ def _with_new_items(bank: OrderedBank, answers: OrderedResponses) -> OrderedBank
 class _Job:
     """One update: the bank with room for new items, and the new answers in its codes."""
 
-    def __init__(self, bank: OrderedBank, n_old: int, answers: OrderedResponses) -> None:
+    def __init__(self, bank: OrderedBank, n_old: int, answers: Responses) -> None:
         self.bank, self.answers, self.n_old = bank, answers, n_old
         steps = bank.steps
         self.steps = steps
@@ -148,7 +148,7 @@ class _Job:
         beta, held = start.copy(), bool((self.bank.anchored & self.bank.known).any())
         told = self.kept.diagonal().copy()
         told[place] += likelihood.information(beta[place], exact=False).diagonal()
-        alpha = PRECISION * fading(told, np.ones(len(beta), dtype=bool))
+        alpha = PRECISION * fading(told, np.ones(len(beta), dtype=bool), PRECISION)
         for _ in range(STEPS):
             point = likelihood.at(beta[place])
             total = self.kept.copy()
@@ -184,8 +184,8 @@ class _Job:
         variance = np.diag(covariance) * self._ratio()
         beta = np.where(self.active, beta, np.nan)
         se = np.where(bank.anchored[steps.item], bank.threshold_se, np.where(self.active, np.sqrt(variance), np.nan))
-        mean = np.zeros((steps.n_items, steps.n_steps))
-        mean[steps.item, np.arange(steps.n_steps)] = 1 / steps.counts[steps.item]
+        mean = np.zeros((steps.n_items, steps.n_entries))
+        mean[steps.item, np.arange(steps.n_entries)] = 1 / steps.max_score[steps.item]
         spread = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", mean, covariance, mean), 0))
         location_se = spread * np.sqrt(steps.mean(self._ratio()))
         counts = np.nan_to_num(answers.category_counts)
@@ -233,7 +233,7 @@ class _Job:
         if held:
             return full
         known = self.bank.known[self.steps.item]
-        weight = known / (max(int(self.bank.known.sum()), 1) * self.steps.counts[self.steps.item])
+        weight = known / (max(int(self.bank.known.sum()), 1) * self.steps.max_score[self.steps.item])
         cross = full @ weight
         return full - cross[:, None] - cross[None, :] + weight @ cross
 
@@ -254,15 +254,15 @@ def _widened(values: Floats, width: int) -> Floats:
     return out
 
 
-def _levels(answers: OrderedResponses, difficulty: Floats) -> Floats:
+def _levels(answers: Responses, difficulty: Floats) -> Floats:
     """Where items start that have no thresholds: at the mean of the known items that their people met."""
     known = np.isfinite(difficulty)
-    total, number = answers.thresholds.sum(_met, answers.steps, np.nan_to_num(difficulty), known)
+    total, number = answers.entries.sum(_met, answers.thresholds, np.nan_to_num(difficulty), known)
     mean = float(difficulty[known].mean()) if known.any() else 0.0
     return np.divide(total, number, out=np.full(len(known), mean), where=number > 0)
 
 
-def _met(block: Block, steps: Steps, difficulty: Floats, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def _met(block: Block, steps: Thresholds, difficulty: Floats, known: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     rows = rows_of(block, steps)
     number = rows.sums(known[rows.items].astype(float))
     mean = np.divide(

@@ -18,9 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import OptionError, OutputError, ReadError, Words
+from spectral_irt.errors import OptionError, OutputError, ReadError
 from spectral_irt.responses import Block, Finding, Responses
-from spectral_irt.responses.ordered import OrderedResponses
 
 Hashes = NDArray[np.uint64]
 
@@ -28,7 +27,7 @@ LEAST_SALT = 16  # bytes: fewer could be found by trying
 MANY = 30  # people in a data set of which an unkeyed trace is kept; with fewer it would tell of their answers
 TRACE = 4  # hexadecimal digits of that trace: 16 bits for all answers together
 
-SALT = Words("a salt (salt=)", "a salt (--salt-file FILE)")
+SALT = "a salt (`salt=`)"
 NO_RECOGNITION = Finding(
     "no_recognition",
     "note",
@@ -96,8 +95,7 @@ class Salt:
     def fingerprints(self, responses: Responses) -> Hashes:
         """People x 2: keyed hash of the label, and of label and answers together. Order and blocks do not matter."""
         key = blake2b(self.key, digest_size=32).digest()
-        if isinstance(responses, OrderedResponses):
-            responses = responses.thresholds
+        responses = responses.entries
         items = _hashed(responses.items) & ~np.uint64(1)
         return responses.gather(_keyed_hashes, items, key, persons=(responses.users,))
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.errors import OptionError, option
-from spectral_irt.inference.answer_kinds import kind_of
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.marginal_reliability import sample_of_people
-from spectral_irt.persons.abilities import COLLAPSED
+from spectral_irt.persons.abilities import COLLAPSED, abilities
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
@@ -28,9 +27,7 @@ class Population:
     def given(cls, mean_and_sd: tuple[float, float]) -> Population:
         mean, sd = (float(number) for number in mean_and_sd)
         if not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
-            raise OptionError(
-                option("population"), f" is {mean:g},{sd:g}; it is a mean and a standard deviation above zero."
-            )
+            raise OptionError(f"`population` is {mean:g},{sd:g}; it is a mean and a standard deviation above zero.")
         return cls(mean, sd)
 
     @classmethod
@@ -38,7 +35,7 @@ class Population:
         """Estimated from these answers (of a sample of the people where there are very many); None of too few."""
         if np.count_nonzero(responses.counts) < FEWEST:
             return None
-        found = kind_of(responses).abilities(sample_of_people(responses), difficulty, "eap")
+        found = abilities(sample_of_people(responses), difficulty, "eap")
         users = int((found.n > 0).sum())
         if users < FEWEST or found.prior is None or found.prior[1] <= COLLAPSED:
             return None

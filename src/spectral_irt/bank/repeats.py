@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.people import SALT, Hashes, Salt, numbered
-from spectral_irt.errors import BankError, DesignError, OptionError, listed, option
+from spectral_irt.errors import BankError, DesignError, OptionError, listed
 from spectral_irt.responses import Finding, Responses
 
 SAME_AGAIN = 0.95  # share of merely numbered people with the very same answers from which it is no accident
@@ -20,16 +20,11 @@ def checked_salt(bank: Bank, salt: Any, repeats: str) -> Salt | None:
     secret = Salt.of(salt)
     if secret is None:
         if repeats == "skip":
-            raise OptionError(
-                option("repeats", "skip"), " leaves out people who are recognized, which needs ", SALT, "."
-            )
+            raise OptionError(f"`repeats='skip'` leaves out people who are recognized, which needs {SALT}.")
         if bank.salt_check and repeats != "keep":
             raise BankError(
-                "the bank recognizes people by a salt, and none was given. Give ",
-                SALT,
-                ", or say ",
-                option("repeats", "keep"),
-                " to count everybody, seen before or not. The bank is unchanged.",
+                f"the bank recognizes people by a salt, and none was given. Give {SALT}, or say `repeats='keep'` to "
+                "count everybody, seen before or not. The bank is unchanged."
             )
         return None
     if bank.salt_check and secret.check != bank.salt_check:
@@ -57,11 +52,8 @@ def without_repeats(
         if repeats == "error":
             raise BankError(
                 f"{answers.source}: {number:,} of {answers.n_users:,} {noun} in the bank already with the very same "
-                f"answers: {listed(answers.users[again])}. They would count twice. Say ",
-                option("repeats", "skip"),
-                " to leave them out, or ",
-                option("repeats", "keep"),
-                " if they are other people. The bank is unchanged.",
+                f"answers: {listed(answers.users[again])}. They would count twice. Say `repeats='skip'` to leave them "
+                "out, or `repeats='keep'` if they are other people. The bank is unchanged."
             )
         sentence = f"{number:,} of {answers.n_users:,} {noun} in the bank already with the same answers."
         fresh = ~again

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectral_irt.bank.evidence import MATRIX_ITEMS
 from spectral_irt.errors import listed
 
 if TYPE_CHECKING:
@@ -163,6 +164,23 @@ def _check_entries(name: str, entries: pl.DataFrame, size: int) -> None:
     row, column = entries["row"].to_numpy(), entries["column"].to_numpy()
     if not (np.all((column >= 0) & (column <= row) & (row < size)) and entries["value"].is_finite().all()):
         raise SchemaError(f"has an information matrix ({name}) with impossible entries")
+    if size > 2 * MATRIX_ITEMS or not _is_information(row, column, entries["value"].to_numpy(), size):
+        raise SchemaError(f"has an information matrix ({name}) that no answers can have: it is negative, or too large")
+
+
+def _is_information(row: Any, column: Any, value: Any, size: int) -> bool:
+    """Whether the matrix is positive semidefinite, but for a thousandth of its diagonal: it may be an approximation."""
+    matrix = np.zeros((size, size))
+    matrix[row, column] = matrix[column, row] = value
+    own = np.diag(matrix).copy()
+    if (own < 0).any() or matrix[own == 0].any():
+        return False
+    scale = np.sqrt(np.where(own > 0, own, 1.0))
+    try:
+        np.linalg.cholesky(matrix / scale / scale[:, None] + 1e-3 * np.eye(size))
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def _check_categories(rows: pl.DataFrame, items: pl.DataFrame) -> Any:

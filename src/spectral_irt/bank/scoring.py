@@ -13,12 +13,11 @@ from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.ordered_bank import OrderedBank, refuse_ordered
 from spectral_irt.bank.reference_population import FEWEST, Population
-from spectral_irt.errors import BankError, OptionError, check_option, listed, option
+from spectral_irt.errors import BankError, OptionError, check_option, listed
 from spectral_irt.estimators.ordered_base import as_ordered
 from spectral_irt.inference.reliability import Reliability
 from spectral_irt.persons.abilities import REPORTS
-from spectral_irt.persons.align import align
-from spectral_irt.persons.ordered_people import align_ordered
+from spectral_irt.persons.align import Coded, align, align_categories
 from spectral_irt.responses import Block, Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
@@ -76,9 +75,7 @@ def score(
     """
     check_option("ability", ability, REPORTS)
     if population is not None and ability not in PRIORS:
-        raise OptionError(
-            option("ability"), f" is {ability!r}, which has no population; leave out ", option("population"), "."
-        )
+        raise OptionError(f"`ability` is {ability!r}, which has no population; leave out `population`.")
     if isinstance(bank, OrderedBank):
         how: dict[str, Any] = {"ability": ability, "population": population, "ignore_unknown": ignore_unknown}
         return _score_ordered(bank, responses, draws, seed, **how)
@@ -122,7 +119,7 @@ def _score_ordered(
     named = bank.in_my_words(given)
     calibration = bank.calibration.replace(thresholds=np.where(bank.measured[bank.steps.item], bank.thresholds, np.nan))
     people = None
-    aligned = align_ordered(bank.calibration, named, ignore_unknown)  # type: ignore[arg-type]
+    aligned = align_categories(Coded.of(bank.calibration), named, ignore_unknown)
     if ability in PRIORS:
         people = _population(bank, aligned, calibration.thresholds, population, ability)
     prior = None if people is None else (people.mean, people.sd)
@@ -154,24 +151,16 @@ def _population(
         return bank.population
     if bank.n_groups > 1:
         raise OptionError(
-            "the bank has items on several scales that no answers link, and so no common population. Give ",
-            option("population"),
-            ", or take ",
-            option("ability", "wle"),
-            ", which needs none.",
+            "the bank has items on several scales that no answers link, and so no common population. Give "
+            "`population`, or take `ability='wle'`, which needs none."
         )
     found = Population.of(aligned, measured)
     if found is None:
         raise OptionError(
-            f"{aligned.source}: ",
-            option("ability", ability),
-            f" needs a population. The bank has none, and from {aligned.n_users:,} "
-            f"{'person' if aligned.n_users == 1 else 'people'} it cannot be estimated (it takes {FEWEST} or more, who "
-            "differ). Give its mean and sd with ",
-            option("population"),
-            ", or take ",
-            option("ability", "wle"),
-            ", which needs none.",
+            f"{aligned.source}: `ability={ability!r}` needs a population. The bank has none, and from "
+            f"{aligned.n_users:,} {'person' if aligned.n_users == 1 else 'people'} it cannot be estimated (it takes "
+            f"{FEWEST} or more, who differ). Give its mean and sd with `population`, or take `ability='wle'`, which "
+            "needs none."
         )
     return found
 

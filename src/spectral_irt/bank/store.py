@@ -23,8 +23,8 @@ from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.contents import bank_of, record_of, tables_of
 from spectral_irt.bank.locking import LOCK, locked
 from spectral_irt.bank.schema import SchemaError, check_record, check_tables
-from spectral_irt.errors import BankError, OutputError, StaleBankError, Words, listed
-from spectral_irt.writing import draft_beside, remove_leftovers
+from spectral_irt.errors import BankError, OutputError, StaleBankError, listed
+from spectral_irt.files import draft_beside, remove_leftovers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -230,9 +230,7 @@ def _manifest(place: Path) -> tuple[dict[str, Any], str]:
     path = place / MANIFEST
     if not place.is_dir() or not path.exists():
         raise BankError(
-            f"{str(place)!r} is not a bank: it has no {MANIFEST}. Give the folder that ",
-            Words("bank.save(folder)", "fit --bank DIR"),
-            " made.",
+            f"{str(place)!r} is not a bank: it has no {MANIFEST}. Give the folder that `bank.save(folder)` made."
         )
     try:
         record = json.loads(path.read_text(encoding="utf-8"))

@@ -25,17 +25,16 @@ from spectral_irt.bank.ordered_bank import OrderedBank, refuse_ordered
 from spectral_irt.bank.ordered_updating import update_ordered
 from spectral_irt.bank.people import NO_RECOGNITION, Hashes, nobody
 from spectral_irt.bank.repeats import check_usable, checked_salt, without_repeats
-from spectral_irt.chain.anchored import tied
 from spectral_irt.chain.prior import fading
-from spectral_irt.chain.regularization import AMPLE_INFORMATION, Regularization
-from spectral_irt.engines import LocalEngine
+from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
+from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import BankError, check_option, listed
 from spectral_irt.estimators.landed import between_parts
 from spectral_irt.estimators.landing import RENEWALS
 from spectral_irt.persons.align import align
 from spectral_irt.responses import Block, Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.design import examine
+from spectral_irt.responses.design import examine, tied_to
 from spectral_irt.responses.labels import label_array
 
 METHODS = ("stream", "refit")
@@ -255,7 +254,7 @@ class _Job:
         here = self._with(state, None, state.beta)
         drift = self._drift(state.beta)
         variance = self._variance(here)
-        findings = [*findings, *self._findings(variance * (here.data + self.alpha), here.data)]
+        findings = [*findings, *self._findings(variance * (here.data + self.alpha), here.data, state.gradient)]
         outdated = (*_OUTDATED, *(() if np.isinf(variance).any() else ("disconnected",)))
         return replace(
             bank,
@@ -279,7 +278,7 @@ class _Job:
         """Under the prior that all deviations speak for; there is none where every item tells enough by itself."""
         for _ in range(RENEWALS):
             here = self._with(state, None, state.beta)
-            needed = fading(here.data, here.tied)[self.free].any()
+            needed = fading(here.data, here.tied, self.alpha)[self.free].any()
             self.alpha = here.renewed(self.n, self.right) if needed else 0.0
             step = replace(here, alpha=self.alpha).step()
             state = here.after(step)
@@ -334,14 +333,14 @@ class _Job:
         measured = status == "ok"
         group = self.bank.group
         old = measured & self.known
-        loose = measured & ~self.known & ~tied(self.answers, self.known)
+        loose = measured & ~self.known & ~tied_to(self.answers, self.known)
         if loose.any() or group[old].any():
             group = groups_of(self.answers, np.where(old, group, -1), measured)
             status[measured & (group > 0)] = "apart"
         status[self.bank.anchored] = "anchored"
         return status, group
 
-    def _findings(self, inflation: Floats, information: Floats) -> list[Finding]:
+    def _findings(self, inflation: Floats, information: Floats, pull: Floats) -> list[Finding]:
         out = []
         fresh = self.active & ~self.known
         if fresh.any():
@@ -369,11 +368,12 @@ class _Job:
                 )
             )
         if self.alpha:
-            thin = int((information[self.free] < AMPLE_INFORMATION).sum())
-            reason = (
-                f"{thin:,} {'item carries' if thin == 1 else 'items carry'} information below {AMPLE_INFORMATION:g}"
-            )
-            plan = Regularization("neighbors", reason, self.alpha, True)
+            tied, items = on_scale(self.status), self.bank.items
+            acts = (fading(information, tied, self.alpha) > 0) & self.free
+            step = np.divide(pull, information, out=np.zeros(len(acts)), where=information > 1e-9)
+            plan = Regularization("neighbors", FEW_ANSWERS.format("item"), self.alpha, True)
+            counts = (self.n - self.right).astype(float), self.right.astype(float)
+            plan = acted(plan, acts, tied, step, counts, lambda k: f"item {listed([items[k]])}")
             out.append(Finding("regularization", "note", f"Regularization: {plan}."))
         return out
 

@@ -15,15 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.covariance import Mask
+from spectral_irt.chain.errors import Mask
 from spectral_irt.chain.operator import Chain, ItemChain
 from spectral_irt.chain.stationary import SMALL, Stationary, stationary
 from spectral_irt.chain.weights import ABILITY, log_mean_weight
-from spectral_irt.responses import Block, Responses
+from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
 LEAST_ROUNDS, MOST_ROUNDS = 2, 50
@@ -31,7 +30,7 @@ SETTLED = 0.01  # rounds end when one moved no item by more than this many stand
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class FixedAndPrior:
     """What is known of each item before the data.
 
     Attributes
@@ -47,10 +46,10 @@ class Known:
     precision: Floats
 
 
-class GroundedChain:
+class AnchoredChain:
     """The free items of a chain, with ties and weights at the difficulties `beta`; the last state is the ground."""
 
-    def __init__(self, chain: Chain, beta: Floats, known: Known) -> None:
+    def __init__(self, chain: Chain, beta: Floats, known: FixedAndPrior) -> None:
         self.chain, self.fixed, self.free = chain, known.fixed, ~known.fixed
         self.held = np.where(known.fixed, np.exp(known.mean), 0.0)
         base = np.exp(known.mean[self.free])
@@ -78,26 +77,25 @@ class GroundedChain:
 
 
 @dataclass(frozen=True, eq=False)
-class Grounded:
+class AnchoredSolution:
     """A solved chain with known items: difficulties of all items, and what was known in the end."""
 
     beta: Floats
-    known: Known
+    known: FixedAndPrior
     found: Stationary | None
     passes: int
 
 
-def solve_grounded(
+def solve_anchored(
     responses: Responses,
     beta: Floats,
-    known: Known,
+    known: FixedAndPrior,
     *,
     tol: float = 1e-10,
     max_passes: int = 10_000,
-    renew: Callable[[Floats, Floats, Known], Known] | None = None,
+    renew: Callable[[Floats, Floats, FixedAndPrior], FixedAndPrior] | None = None,
     tell: Callable[[str], None] = lambda text: None,
-    chain_at: Callable[[Floats, Any], Any] | None = None,
-) -> Grounded:
+) -> AnchoredSolution:
     """Rounds of ability weights at the difficulties of the round before, until none moves.
 
     Parameters
@@ -107,21 +105,19 @@ def solve_grounded(
         ones, or a prior of its own.
     renew : callable, optional
         `renew(beta, information, known)` gives what is known for the next round: empirical Bayes.
-    chain_at : callable, optional
-        `chain_at(beta, old)` gives the chain at these difficulties; by default that on items under ability weights.
     """
     beta = np.where(known.fixed, known.mean, beta)
     free = ~known.fixed
-    data: Any = None
+    data: ItemChain | None = None
     found: Stationary | None = None
     passes = 0
     for k in range(1, MOST_ROUNDS + 1):
-        data = ItemChain.under(responses, ABILITY, beta, data) if chain_at is None else chain_at(beta, data)
+        data = ItemChain.under(responses, ABILITY, beta, data)
         if not free.any():
             break
         before = beta
         start = np.append(np.exp(beta[free]), 1.0)
-        found = stationary(GroundedChain(data, beta, known), start=start, tol=tol, max_passes=max_passes)
+        found = stationary(AnchoredChain(data, beta, known), start=start, tol=tol, max_passes=max_passes)
         passes += found.passes
         beta = beta.copy()
         beta[free] = np.log(found.pi[:-1] / found.pi[-1])
@@ -132,32 +128,4 @@ def solve_grounded(
             known = renew(beta, np.exp(beta) * data.rates, known)
         if k >= LEAST_ROUNDS and move < SETTLED:
             break
-    return Grounded(beta, known, found, passes)
-
-
-# --------------------------------------------------------------------- which items the anchors reach
-
-
-def tied(responses: Responses, anchors: Mask) -> Mask:
-    """Items that have a finite difficulty given the anchored ones: reached from them and reaching them.
-
-    Item i points to item j when somebody answered i right and j wrong; the anchored items count as one.
-    """
-    both = np.ones(len(anchors), dtype=bool)
-    for against in (False, True):
-        marks = anchors.copy()
-        while True:
-            found = responses.sum(_spread_marks, marks.astype(float), against) > 0
-            grown = marks | found
-            if (grown == marks).all():
-                break
-            marks = grown
-        both &= marks
-    return both
-
-
-def _spread_marks(block: Block, marks: Floats, against: bool) -> Floats:
-    start, end = block.halves(len(marks))
-    if against:
-        start, end = end, start
-    return end.T @ (start @ marks > 0).astype(float)
+    return AnchoredSolution(beta, known, found, passes)

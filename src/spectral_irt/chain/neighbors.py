@@ -22,12 +22,12 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.engines import Prepared
 from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, Ints, csr, shared_ones
+from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import Mask
-from spectral_irt.responses.ordered import OrderedResponses, Steps, rows_of
+from spectral_irt.responses.thresholds import Thresholds, rows_of
+from spectral_irt.sparse_kernels import csr, shared_ones
 
 PROBES, FEWER, MANY = 16, 4, 1_000_000  # random signs for the mean squares; fewer for more answers than this
 MOST = 0.7  # share of the people from which on leaving out the others is not worth a copy
@@ -37,16 +37,7 @@ class Neighbors:
     """W and L of the items of these responses, as operators: one pass over the answers each."""
 
     def __init__(self, responses: Responses) -> None:
-        self._learn(responses.prepare(_Rows.of, responses.n_items), responses)
-
-    @classmethod
-    def of_ordered(cls, responses: OrderedResponses) -> Neighbors:
-        """Those of the items of ordered answers, whatever their categories."""
-        new = cls.__new__(cls)
-        new._learn(responses.thresholds.prepare(_Rows.of_ordered, responses.steps), responses)
-        return new
-
-    def _learn(self, rows: Prepared, responses: Responses) -> None:
+        rows = responses.entries.prepare(_Rows.of, responses.thresholds)
         m = responses.n_items
         self.n_items = m
         met = rows.sum(_met)
@@ -126,20 +117,13 @@ class _Rows:
         return _Rows(self.matrix[np.flatnonzero(meets)], None if self.inverse is None else self.inverse[meets])
 
     @classmethod
-    def of(cls, block: Block, n_items: int) -> _Rows:
-        several = block.counts > 1
+    def of(cls, block: Block, thresholds: Thresholds) -> _Rows:
+        rows = rows_of(block, thresholds)
+        several = rows.counts > 1
         if not several.all():
-            block = block.take(np.flatnonzero(several))
-        ones = shared_ones(block.n_responses)
-        return cls(csr(block.indptr.astype(np.int32), np.asarray(block.items), ones, n_items))
-
-    @classmethod
-    def of_ordered(cls, block: Block, steps: Steps) -> _Rows:
-        rows = rows_of(block, steps)
-        if not (rows.counts > 1).all():
-            rows = rows.take(np.flatnonzero(rows.counts > 1))
+            rows = rows.take(np.flatnonzero(several))
         ones = shared_ones(len(rows.items))
-        return cls(csr(rows.indptr.astype(np.int32), np.asarray(rows.items), ones, steps.n_items))
+        return cls(csr(rows.indptr.astype(np.int32), np.asarray(rows.items), ones, thresholds.n_items))
 
 
 def _met(rows: _Rows) -> Floats:

@@ -2,30 +2,66 @@
 
 With L of `neighbors`, (L beta)_i / (1 - W_ii) is how far item i lies from the level of the *other* items that its
 people met: d = D^-1 L beta with D = diag(1 - W_ii), so that an item that few met does not make its own level. The prior
-is d ~ N(0, 1 / alpha). It fades where the answers know better: item i counts s_i, which is 1 up to an information of
-25, 0 from 50 on, and linear in between. The penalty is alpha / 2 sum_i s_i d_i^2, its matrix P = alpha L D^-1 S D^-1 L;
-and where deviations are drawn from the prior, its pull P beta has the covariance alpha L D^-1 S^2 D^-1 L.
+is d ~ N(0, 1 / alpha). It fades where the answers know better (`fading`): item i counts s_i, from 1 to 0. The penalty
+is alpha / 2 sum_i s_i d_i^2, its matrix P = alpha L D^-1 S D^-1 L; and where deviations are drawn from the prior, its
+pull P beta has the covariance alpha L D^-1 S^2 D^-1 L.
+
+Thresholds are beta_ik = delta_i + t_ik, a location and steps around it that add to zero. The locations have the prior
+above. The steps of an item differ from the mean steps of the items with as many categories by a normal deviation of a
+precision of its own, which fades with the information on the threshold. The mean steps are those of the items and of
+one more with equal thresholds, so that an item that is alone with its number of categories has a prior too: with
+Q = (I - 1/K) (I - rho M), M the mean over those items and rho = n / (n + 1), the deviations are Q beta and the penalty
+is alpha / 2 sum_ik f_ik (Q beta)_ik^2.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from spectral_irt.chain.neighbors import Neighbors
-from spectral_irt.chain.regularization import AMPLE_INFORMATION, ENOUGH_INFORMATION, IMAGINARY, least_precision
+from spectral_irt.chain.regularization import (
+    ENOUGH_INFORMATION,
+    IMAGINARY,
+    LITTLE_INFORMATION,
+    Regularization,
+    least_precision,
+    prior_precision,
+    share,
+)
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.design import Mask
+from spectral_irt.responses.thresholds import Thresholds
+
+SETTLING = 10  # steps of empirical Bayes: it is wanted to a few per cent
 
 
-def fading(information: Floats, tied: NDArray[np.bool_]) -> Floats:
-    """How much the prior counts for items with this information: in full up to 25, not at all from 50 on.
+def fading(information: Floats, tied: Mask, alpha: float) -> Floats:
+    """How much the prior counts for items with this information: in full up to a limit, not at all from twice that on.
+
+    The limit is 3, where the error of a difficulty (0.6 logits) is of the order of the spread of difficulties: above,
+    a prior gains next to nothing and flattens a test of fifty people. Where the typical item is not told from the
+    others, though (its information is less than the prior's, alpha: reliability below one half), items far out
+    are mostly noise, and the limit is 25; from twice alpha on it is 3, and in between in between.
 
     Where the data alone do not tie an item to the others it counts in full: nothing else gives a finite difficulty.
     """
-    faded = np.clip((AMPLE_INFORMATION - information) / (AMPLE_INFORMATION - ENOUGH_INFORMATION), 0.0, 1.0)
-    return np.where(tied, faded, 1.0)
+    known = information[information > 0]
+    thin = np.clip(2 - np.median(known) / alpha, 0.0, 1.0) if alpha > 0 and len(known) else 0.0
+    limit = LITTLE_INFORMATION + thin * (ENOUGH_INFORMATION - LITTLE_INFORMATION)
+    return np.where(tied, np.clip(2 - information / limit, 0.0, 1.0), 1.0)
+
+
+def precision_of(values: Floats, information: Floats) -> float:
+    """The precision of what was estimated without a prior by these values, by empirical Bayes."""
+    alpha, away = 1.0, values - values.mean()
+    for _ in range(SETTLING):
+        alpha = prior_precision(away * information / (information + alpha), information, alpha)
+    return alpha
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,3 +169,163 @@ def second_moment(d: Floats, information: Floats, share: Floats, alpha: float) -
 
 
 _NODES = np.linspace(-8, 8, 81)  # in standard deviations of the normal approximation
+
+
+# ------------------------------------------------------------------------ items with several thresholds
+
+
+def step_fading(steps: Thresholds, information: Floats, tied: Mask, beta: Floats) -> tuple[Floats, Floats]:
+    """How much the prior counts for each location, and for each threshold's step, where thresholds lie about here.
+
+    What the answers tell about a location is taken for the sum over its thresholds: of one that nobody passed the prior
+    of the steps knows where it lies beside the others.
+    """
+    told, ties = steps.mean(information) * steps.max_score, steps.mean(tied.astype(np.float64))
+    away = StepPrior(steps, None, 1.0, np.ones(steps.n_entries), True).deviation(beta)
+    own = fading(information, tied, precision_of(away, information))
+    return fading(told, ties > 0, precision_of(steps.mean(beta), told)), own
+
+
+@dataclass(frozen=True)
+class StepRegularization(Regularization):
+    """`alpha` is the precision of the locations, `steps` that of the steps of an item around the mean steps.
+
+    `steps_sd` is the standard deviation of the latter; `items` and `of` count thresholds, `located` the items whose
+    location has a prior.
+    """
+
+    steps: float = 0.0
+    steps_sd: float = 0.0
+    located: int = 0
+
+    def __str__(self) -> str:
+        few = " with few answers" if self.estimated else ""
+        sd = f"sd of steps {self.steps_sd:.2f} logits"
+        if self.located:
+            items = "item" if self.located == 1 else "items"
+            sd += f", of the locations of {self.located:,} {items} {self.sd:.2f}"
+        return f"a prior ({sd}) acts on {share(self.items, self.of, 'threshold')}{few}{self._moves()}"
+
+
+@dataclass(frozen=True, eq=False)
+class StepPrior:
+    """The prior of the locations, the precision of the steps, and how much that counts for each threshold.
+
+    Where only thresholds are thin, no location has a prior, and its passes over the answers are saved.
+    """
+
+    steps: Thresholds
+    location: Prior | None
+    alpha: float
+    fade: Floats
+    estimated: bool
+
+    @cached_property
+    def average(self) -> sparse.csr_array:
+        """Items x thresholds: the mean of an item's thresholds."""
+        steps = self.steps
+        indptr = np.append(steps.first, steps.n_entries)
+        return sparse.csr_array(
+            (1 / steps.max_score[steps.item], np.arange(steps.n_entries), indptr),
+            shape=(steps.n_items, steps.n_entries),
+        )
+
+    @cached_property
+    def _alike(self) -> sparse.csr_array:
+        """(Thresholds of the same level of items with as many) x thresholds: their mean, times rho."""
+        steps = self.steps
+        own = steps.max_score[steps.item]
+        _, code, count = np.unique(own * (steps.widest + 1) + steps.level, return_inverse=True, return_counts=True)
+        values = 1 / (count[code] + 1.0)
+        return sparse.csr_array((values, (code, np.arange(steps.n_entries))), shape=(len(count), steps.n_entries))
+
+    def deviation(self, v: Floats) -> Floats:
+        """Q v, for one vector or for the columns of a matrix; Q is symmetric."""
+        t = v - (self.average @ v)[self.steps.item]
+        groups = self._alike
+        return t - (groups @ t)[self._group]
+
+    @cached_property
+    def _group(self) -> NDArray[np.int64]:
+        return np.asarray(self._alike.tocsc().indices, dtype=np.int64)
+
+    def __matmul__(self, v: Floats) -> Floats:
+        """The penalty's matrix times v."""
+        steps = self._steps(v, self.fade)
+        return steps + (self.average.T @ (self.location @ (self.average @ v)) if self.location else 0.0)
+
+    @property
+    def counts(self) -> Floats:
+        """How much the prior counts for each threshold, by its step or by its location."""
+        return self.fade if self.location is None else np.maximum(self.fade, self.location.fade[self.steps.item])
+
+    def spread(self, v: Floats) -> Floats:
+        """The covariance of the pull where deviations are drawn from the prior, times v."""
+        steps = self._steps(v, self.fade**2)
+        return steps + (self.average.T @ self.location.spread(self.average @ v) if self.location else 0.0)
+
+    def _steps(self, v: Floats, fade: Floats) -> Floats:
+        weight = self.alpha * (fade if v.ndim == 1 else fade[:, None])
+        return self.deviation(weight * self.deviation(v))
+
+    def within(self) -> Floats:
+        """Of the penalty's matrix, the part of each item: levels x levels."""
+        return self._blocks(self.location.diagonal if self.location else np.zeros(self.steps.n_items), self.fade)
+
+    def spread_within(self) -> Floats:
+        """The same of the covariance of the pull."""
+        diagonal = self.location.spread_diagonal if self.location else np.zeros(self.steps.n_items)
+        return self._blocks(diagonal, self.fade**2)
+
+    def _blocks(self, diagonal: Floats, fade: Floats) -> Floats:
+        steps = self.steps
+        inside = steps.table(np.ones(steps.n_entries), 0.0)
+        k = steps.max_score[:, None, None]
+        pairs = inside[:, :, None] * inside[:, None, :]
+        center = inside[:, :, None] * np.eye(steps.widest) - pairs / k
+        scaled = center * steps.table(self.alpha * fade, 0.0)[:, None, :]
+        return pairs * (diagonal[:, None, None] / k**2) + scaled @ center
+
+    def dense(self) -> tuple[Floats, Floats]:
+        """The penalty's matrix and the covariance of its pull."""
+        a = self.average.toarray()
+        q = self.deviation(np.eye(self.steps.n_entries))
+        penalty, pull = (self.alpha * (q * fade) @ q for fade in (self.fade, self.fade**2))
+        if self.location is None:
+            return penalty, pull
+        own, its_pull = self.location.dense()
+        return penalty + a.T @ own @ a, pull + a.T @ its_pull @ a
+
+    def draw(self, noise: np.random.Generator, columns: int) -> Floats:
+        """Columns of random pulls."""
+        normal = noise.standard_normal((self.steps.n_entries, columns))
+        steps = np.sqrt(self.alpha) * self.deviation(self.fade[:, None] * normal)
+        return steps + (self.average.T @ self.location.draw(noise, columns) if self.location else 0.0)
+
+    def renewed(self, beta: Floats, own: Floats) -> StepPrior:
+        """With the precisions that the deviations at these thresholds speak for, as `Prior.renewed`.
+
+        `own` are the items' blocks of the information. What is known of a deviation is taken for normal.
+        """
+        steps, several = self.steps, self.steps.max_score > 1
+        inside = steps.table(np.ones(steps.n_entries), 0.0)
+        location, alpha = self.location, self.location.alpha if self.location else 0.0
+        full = self._blocks(np.full(steps.n_items, alpha), np.ones(steps.n_entries))
+        known = np.linalg.inv(own + full + np.eye(steps.widest) * (1 - inside)[:, None, :])
+        known = known * inside[:, :, None] * inside[:, None, :]
+        around = known.sum(axis=(1, 2)) / steps.max_score**2  # variance of the location
+        trace = np.einsum("ikk->i", known) - around * steps.max_score  # of the steps
+        told = np.maximum(1 / np.maximum(around, 1e-12) - alpha, 0.0)
+        if location:
+            d = location.deviation(self.average @ beta)
+            share = np.clip(1 - alpha * around, 0.0, 1.0).sum()
+            locations = max((share + IMAGINARY) / (np.sum(d**2) + IMAGINARY), least_precision(d, told))
+            location = replace(location, alpha=float(locations))
+        if not several.any():
+            return replace(self, location=location)
+        t = self.deviation(beta)
+        degrees = (steps.max_score - 1).astype(float)
+        share = np.clip(degrees - self.alpha * trace, 0.0, degrees)[several].sum()
+        each = told[steps.item]
+        alpha = max((share + IMAGINARY) / (np.sum(t**2) + IMAGINARY), least_precision(t, each))
+        return replace(self, location=location, alpha=float(alpha))

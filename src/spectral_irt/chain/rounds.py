@@ -12,9 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from spectral_irt.chain.covariance import Balance
+from spectral_irt.chain.errors import Balance
 from spectral_irt.chain.operator import Chain, ItemChain, TiedChain
-from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together, smaller_dense
+from spectral_irt.chain.pair_chain import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.regularization import Regularization, prior_precision
 from spectral_irt.chain.stationary import Stationary, stationary
 from spectral_irt.chain.weights import Weighting, weighting_named
@@ -34,7 +34,7 @@ class Rounds:
     Parameters
     ----------
     information : float array
-        Rough information of each item (`Design.information`), which sets the scale of the prior.
+        Rough information of each threshold (`Design.information`), which sets the scale of the prior.
     tell : callable
         Told what goes on, for progress.
     rough : bool
@@ -42,8 +42,6 @@ class Rounds:
     chain : ItemChain, optional
         The chain of these responses under a weighting that does not move, where somebody has it.
     """
-
-    balanced: type[Balance] = Balance
 
     def __init__(
         self,
@@ -66,7 +64,7 @@ class Rounds:
         self.least_rounds, self.most_rounds = (1, 1) if rough else (LEAST_ROUNDS, MOST_ROUNDS)
         self.passes = 0
         self.given = chain
-        self.beta = np.zeros(responses.n_items)
+        self.beta = np.zeros(responses.thresholds.n_entries)
         self.data: ItemChain
         self.chain: ItemChain | PairChain
         self.current = self.weighting.first
@@ -146,7 +144,7 @@ class Rounds:
         """The solved chain, ready for its standard errors."""
         alpha = self.plan.alpha if self.plan.kind == "virtual item" else 0.0
         pull = self._unit() * self.current.slope(self.beta)
-        return self.balanced(
+        return Balance(
             self.data,
             self.chain,
             np.exp(self.beta),

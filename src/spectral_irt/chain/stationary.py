@@ -2,8 +2,7 @@
 
 The row-normalized iteration (the paper's accelerated chain) gains a factor of about 30 a pass on ordinary data.
 Anderson's acceleration makes it a little faster still; test forms linked in a line mix slowly, which is measured, and
-then an Arnoldi method takes over. Small chains are solved exactly by elimination; where sums by pairs are not to be
-had, what the passes tell about the chain is.
+then an Arnoldi method takes over. Small chains are solved exactly by elimination.
 """
 
 from __future__ import annotations
@@ -15,13 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.operator import Chain, GuessedChain
+from spectral_irt.chain.operator import Chain
 from spectral_irt.errors import ConvergenceWarning, stopped
 from spectral_irt.numerics import Anderson, inner
 from spectral_irt.responses.block import Floats
 
 SMALL = 32  # up to here the explicit matrix costs no more than a few passes
-AS_GOOD = 1e-9  # residual of a learned chain that starts a next solve as elimination does
 WINDOW = 5  # differences that Anderson's acceleration looks back on
 PATIENCE = 15  # passes before the measured contraction may call for the Arnoldi method
 SLOW = 0.7  # contraction above which it does
@@ -43,7 +41,7 @@ class Stationary:
     contraction : float
         Factor by which one row-normalized pass shrinks the slowest error seen (an estimate from below); near 1 means
         weak links between items.
-    method : "elimination", "learned", "anderson" or "arnoldi"
+    method : "elimination", "anderson" or "arnoldi"
     """
 
     pi: Floats
@@ -58,15 +56,10 @@ def stationary(
 ) -> Stationary:
     """Solve for the stationary distribution to the relative l1 residual `tol`; warn if that is not reached."""
     rates = chain.rates
-    small = len(rates) <= SMALL
-    if small and (not isinstance(chain, GuessedChain) or chain.by_pairs):
+    if len(rates) <= SMALL:
         return _eliminate(chain)
     flow = rates.copy() if start is None else start * rates
-    if small and isinstance(chain, GuessedChain):
-        tol = min(tol, AS_GOOD)
-        found = _learn(chain, flow / flow.sum(), tol, min(len(rates) + PATIENCE, max_passes))
-    else:
-        found = _anderson(chain, flow / flow.sum(), tol, max_passes)
+    found = _anderson(chain, flow / flow.sum(), tol, max_passes)
     if found.residual > tol:
         found = _arnoldi(chain, found, tol, max_passes)
     if found.residual > tol:
@@ -200,23 +193,3 @@ def _eliminate(chain: Chain) -> Stationary:
 def _contraction(normal: Floats) -> float:
     """The second largest modulus among the eigenvalues of the row-normalized chain."""
     return float(min(np.sort(np.abs(np.linalg.eigvals(normal)))[-2], 1.0))
-
-
-def _learn(chain: GuessedChain, flow: Floats, tol: float, max_passes: int) -> Stationary:
-    """A small chain that only passes tell about: the best guess is solved until a pass agrees with it.
-
-    What the last pass adds to the guess needs no other pass, so the result is better than its residual says.
-    """
-    rates, m = chain.rates, len(chain.rates)
-    residual = np.inf
-    passes = 0
-    while passes < max_passes and residual > tol:
-        image = chain.inflow(flow / rates)
-        passes += 1
-        residual = float(np.abs(image - flow).sum() / flow.sum())
-        normal = chain.guess() / rates[:, None]
-        trial = np.linalg.lstsq(np.eye(m) - normal.T + 1 / m, np.full(m, 1 / m))[0]
-        flow = trial if trial.min() > 0 else image
-        flow = flow / flow.sum()
-    pi = flow / rates
-    return Stationary(pi / pi.sum(), passes, residual, _contraction(normal), "learned")

@@ -1,13 +1,14 @@
 """How much each person counts in the chain: a table of weightings.
 
-Any weight h_ij^l that is symmetric in the items i, j, and depends on person l only through the items answered and the
-number right, gives an unbiased chain (docs/explanation/estimator.md). All here are products h_ij^l = w_l a_li a_lj, so
-that one pass stays one pass:
+Any weight h_ij^l that is symmetric in the thresholds i, j, and depends on person l only through the items answered and
+the total score, gives an unbiased chain (docs/explanation/estimator.md). All here are products h_ij^l = w_l a_li a_lj,
+so that one pass stays one pass:
 
 - "pairs":   h = 1, the paper's. A person with n answers makes up to n^2 / 4 comparisons, so long records drown others.
 - "persons": h = 1 / n_l. Fully efficient when items are equally hard.
 - "ability": h = (t_l / V_l) a_li a_lj with a_li = 1 / (t_l + pi_i), t_l = exp(theta_l), V_l = sum_i p_li (1 - p_li).
-  Nearly as accurate as conditional maximum likelihood.
+  Nearly as accurate as conditional maximum likelihood. Of answers in categories V_l adds p q P(X in {k - 1, k}) over
+  the thresholds of the items answered, what each threshold tells by itself.
 
 A new weighting is one more entry of `WEIGHTINGS`; nothing else in the package asks for a weighting by its name.
 """
@@ -23,10 +24,19 @@ from scipy import sparse
 
 from spectral_irt.errors import check_option
 from spectral_irt.model import prox
-from spectral_irt.responses.block import Block, Floats, csr, fill_scaled
-from spectral_irt.responses.pack import CACHED, user_chunks
+from spectral_irt.responses.block import Block, Floats, Ints
+from spectral_irt.responses.pack import BINARY, CACHED, user_chunks
+from spectral_irt.responses.thresholds import Rows, Thresholds, rows_of
+from spectral_irt.sparse_kernels import csr, fill_scaled
 
 Halves = tuple[sparse.csr_array, sparse.csr_array]
+
+COARSE, FINE = 0.1, 0.01  # logits between abilities at which moments of items are tabulated: weights need not be exact
+CELLS = 100_000  # of such a table, where it can be as large as it likes
+BEYOND = 2.0  # logits that the table goes beyond the outermost thresholds
+NEWTON = 2  # steps from the closed form towards the ability of a total score; a third one changes nothing measurable
+LONGEST = 1.5  # logits of such a step
+LEAST = 1e-12
 
 
 # ------------------------------------------------------------------------------------------ the table
@@ -42,7 +52,7 @@ class Weighting:
     Attributes
     ----------
     weight : callable
-        w_l of every person of a block; persons who are all right or all wrong are left out afterwards.
+        w_l of every person, by the items answered; those with the lowest or highest score are left out afterwards.
     moving : bool
         Whether weights are taken at difficulties: the chain is then solved in rounds, which start from `first`.
     in_information : bool
@@ -50,7 +60,7 @@ class Weighting:
     """
 
     name: str
-    weight: Callable[[Block], Floats]
+    weight: Callable[[Rows], Floats]
     moving: ClassVar[bool] = False
     in_information: ClassVar[bool] = False
 
@@ -63,13 +73,15 @@ class Weighting:
         """Where the factors a of right and of wrong answers are kept; here the shared patterns of ones."""
         return block.halves(n_items)
 
-    def fill(self, block: Block, beta: Floats, halves: Halves) -> Floats:
-        """w_l of every person; the factors a, at these difficulties, go into the halves."""
-        return self.weights(block)
+    def fill(
+        self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds, moments: Moments | None = None
+    ) -> tuple[Floats, Floats | None]:
+        """w_l of every person, and the 1 / t_l that the factors a were taken at, if any; a goes into the halves."""
+        return self.weights(rows_of(block, thresholds)), None
 
-    def weights(self, block: Block) -> Floats:
-        """w_l of every person, 0 for those who are all right or all wrong."""
-        return np.where(block.informative, self.weight(block), 0.0)
+    def weights(self, rows: Rows) -> Floats:
+        """w_l of every person, 0 for those with the lowest or the highest score."""
+        return np.where(rows.informative, self.weight(rows), 0.0)
 
     def rough(self) -> Weighting:
         """As this, where the result is only a place to start from."""
@@ -119,8 +131,10 @@ class AbilityWeighting(Weighting):
     def rough(self) -> Weighting:
         return replace(self, single=True)
 
-    def fill(self, block: Block, beta: Floats, halves: Halves) -> Floats:
-        return ability_factors(block, beta, halves[0].data, halves[1].data)
+    def fill(
+        self, block: Block, beta: Floats, halves: Halves, thresholds: Thresholds, moments: Moments | None = None
+    ) -> tuple[Floats, Floats | None]:
+        return ability_factors(block, beta, halves, thresholds, moments)
 
     def tie(self, pi: Floats) -> Floats:
         return log_mean_weight(pi)
@@ -135,12 +149,12 @@ class AbilityWeighting(Weighting):
         return flow
 
 
-def _once(block: Block) -> Floats:
-    return np.ones(block.n_users)
+def _once(rows: Rows) -> Floats:
+    return np.ones(rows.n_users)
 
 
-def _by_length(block: Block) -> Floats:
-    return 1 / np.maximum(block.counts, 1)
+def _by_length(rows: Rows) -> Floats:
+    return 1 / np.maximum(rows.counts, 1)
 
 
 ABILITY = AbilityWeighting("ability", _once)
@@ -160,8 +174,8 @@ def weighting_named(name: str, among: Mapping[str, Weighting] = WEIGHTINGS) -> W
 
 
 def count_weights(block: Block, weighting: str) -> Floats:
-    """w_l under "pairs" (1) and "persons" (1 / n_l); 0 for persons who are all right or all wrong."""
-    return weighting_named(weighting, COUNTED).weights(block)
+    """w_l of right and wrong answers under "pairs" (1) and "persons" (1 / n_l)."""
+    return weighting_named(weighting, COUNTED).weights(rows_of(block, BINARY))
 
 
 # ------------------------------------------------------------------------------------ ability weights
@@ -175,32 +189,44 @@ def log_mean_weight(pi: Floats) -> Floats:
     return np.where(small, 1 - beta / 2, safe / np.expm1(safe))
 
 
-def prox_ability(block: Block, beta: Floats) -> Floats:
-    """Closed-form abilities: theta_l = mean(beta) + sqrt(1 + var(beta) / 2.89) logit(s_l / n_l), over the items of l.
+def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) -> Floats:
+    """Closed-form abilities: theta_l = mean(beta) + sqrt(1 + var(beta) / 2.89) logit(s_l / n_l).
 
-    A function of the items answered and the score alone, which is all that the weights ask for. 0 for persons who are
-    all right or all wrong (their ability is not needed).
+    Mean and variance are over the thresholds of the items that l answered, s_l is the total score and n_l the largest
+    it could be: all that weights may depend on. 0 for persons at the ends of the scale (their ability is not needed).
     """
-    right, wrong = block.halves(len(beta))
-    counts = np.maximum(block.counts, 1)
-    mean, square = ((right @ values + wrong @ values) / counts for values in (beta, beta**2))
+    rows = rows_of(block, thresholds)
+    most = np.maximum(rows.most, 1)
+    if thresholds.binary:
+        right, wrong = block.halves(len(beta))
+        mean, square = ((right @ values + wrong @ values) / most for values in (beta, beta**2))
+    else:
+        sums = (thresholds.sum(values) for values in (beta, beta**2))
+        mean, square = (rows.sums(of_item[rows.items]) / most for of_item in sums)
     variance = np.maximum(square - mean**2, 0)
-    ok = block.informative
-    odds = np.divide(block.scores, block.counts - block.scores, out=np.ones(block.n_users), where=ok)
-    theta = prox(mean, variance, np.log(odds))
-    return np.where(ok, theta, 0.0)
+    ok = rows.informative
+    odds = np.divide(rows.scores, rows.most - rows.scores, out=np.ones(rows.n_users), where=ok)
+    return np.where(ok, prox(mean, variance, np.log(odds)), 0.0)
 
 
-def ability_factors(block: Block, beta: Floats, right: Floats, wrong: Floats) -> Floats:
-    """w_l of every person; p_li of every right and of every wrong answer go into the two arrays (ordered as `halves`).
+def ability_factors(
+    block: Block, beta: Floats, halves: Halves, thresholds: Thresholds, moments: Moments | None
+) -> tuple[Floats, Floats | None]:
+    """w_l of every person, and 1 / t_l where items have several thresholds; p of every entry goes into the halves.
 
     a_li = p_li / t_l, so h_ij = w_l p_li p_lj with w_l = 1 / (t_l V_l).
     """
-    pi, t = np.exp(beta), np.exp(prox_ability(block, beta))
-    information = np.zeros(block.n_users)
-    for half, p in zip(block.halves(len(beta)), (right, wrong), strict=True):
-        information += _fill_probabilities(half, 1 / t, pi, p)
-    return np.divide(1, t * information, out=np.zeros(block.n_users), where=block.informative)
+    rows, theta = rows_of(block, thresholds), prox_ability(block, beta, thresholds)
+    if moments is not None:
+        theta, told = moments.abilities(rows, theta)
+    pi, t = np.exp(beta), np.exp(theta)
+    inverse_t, information = 1 / t, np.zeros(block.n_users)
+    for half, p in zip(block.halves(len(beta)), halves, strict=True):
+        information += _fill_probabilities(half, inverse_t, pi, p.data)
+    if moments is not None:
+        information = np.where(rows.most > rows.counts, told, information)
+    weight = np.divide(1, t * information, out=np.zeros(block.n_users), where=rows.informative)
+    return weight, None if thresholds.binary else inverse_t
 
 
 def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p: Floats) -> Floats:
@@ -222,3 +248,61 @@ def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p
         np.reciprocal(piece, out=piece)
         sums[start + rows] = np.add.reduceat(piece * (1 - piece), indptr[rows] - low)
     return sums
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Mean and variance of the answer to each item on a grid of abilities, and what its thresholds tell one by one.
+
+    Items x abilities, flattened.
+    """
+
+    grid: Floats
+    mean: Floats
+    variance: Floats
+    told: Floats
+
+    @classmethod
+    def at(cls, thresholds: Thresholds, beta: Floats) -> Moments | None:
+        """Made once for all blocks; nothing where every item is right or wrong."""
+        if thresholds.binary:
+            return None
+        low, high = float(beta.min()) - BEYOND, float(beta.max()) + BEYOND
+        apart = np.clip((high - low) * thresholds.n_items / CELLS, FINE, COARSE)
+        grid = np.linspace(low, high, int(np.ceil((high - low) / apart)) + 1)
+        # Categories x items x abilities: sums over the few categories then run along memory, which halves the time.
+        cumulated = thresholds.cumulated(beta).T[:, :, None]
+        k = np.arange(len(cumulated), dtype=float)[:, None, None]
+        p = k * grid - cumulated
+        p -= p.max(axis=0)
+        np.exp(p, out=p)
+        p /= p.sum(axis=0)
+        mean, square = np.zeros(p.shape[1:]), np.zeros(p.shape[1:])
+        told = np.zeros(p.shape[1:])
+        for level in range(1, len(p)):
+            here, below = p[level], p[level - 1]
+            mean += level * here
+            square += level**2 * here
+            told += here * below / np.maximum(here + below, np.finfo(float).tiny)
+        return cls(grid, mean.ravel(), np.maximum(square - mean**2, 0.0).ravel(), told.ravel())
+
+    def nearest(self, theta: Floats) -> Ints:
+        grid = self.grid
+        return np.clip(np.rint((theta - grid[0]) / (grid[1] - grid[0])), 0, len(grid) - 1).astype(np.int64)
+
+    def abilities(self, rows: Rows, theta: Floats) -> tuple[Floats, Floats]:
+        """About the abilities at which the expected total scores are the observed ones, and V_l there.
+
+        Two Newton steps from the closed form `theta` for people with an item of several thresholds, with the moments of
+        items tabulated on a grid, so that a step costs two look-ups an answer. V_l is for these people only.
+        """
+        several = (rows.most > rows.counts) & rows.informative
+        place = rows.items.astype(np.int64) * len(self.grid)
+        for _ in range(NEWTON):
+            at = self.nearest(theta)
+            where = place + np.repeat(at, rows.counts)
+            variance = np.maximum(rows.sums(self.variance.take(where)), LEAST)
+            missing = (rows.scores - rows.sums(self.mean.take(where))) / variance
+            theta = np.where(several, self.grid[at] + np.clip(missing, -LONGEST, LONGEST), theta)
+        where = place + np.repeat(self.nearest(theta), rows.counts)
+        return theta, np.maximum(rows.sums(self.told.take(where)), LEAST)

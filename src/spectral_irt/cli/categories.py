@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
-from spectral_irt.cli.clusters import cluster
-from spectral_irt.cli.options import MEMORY, Reading, panel
+from spectral_irt.cli.options import Reading, panel
 from spectral_irt.cli.progress import Progress
-from spectral_irt.errors import OptionError, ResponseValueError, SpectralIrtError, check_option
+from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.by_name import MODELS
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
     from spectral_irt.responses import Responses
-    from spectral_irt.responses.ordered import OrderedResponses
 
 _categories = panel("Answers in more than two categories")
-# Options of reading that ordered answers have too; the others say what is right and what is wrong.
-READ = ("format", "user", "item", "response", "orient", "duplicates", "ignore", "items", "sheet", "encoding", "missing")
 
 
 @dataclass(frozen=True)
@@ -39,9 +35,14 @@ class Recoding:
     ] = field(default_factory=list)
 
     @property
-    def turned(self) -> list[str]:
-        """The items to turn round."""
-        return [name for names in self.reverse for name in names.split(",")]
+    def said(self) -> bool:
+        """Whether the options say that answers are in ordered categories."""
+        return self.recode is not None or bool(self.reverse)
+
+    def options(self, ordered: bool | None) -> dict[str, Any]:
+        """Options of `read`: whether answers are ordered, where that is known, and what was said of categories."""
+        turned = [name for names in self.reverse for name in names.split(",")]
+        return {"ordered": ordered, "recode": self.recode, "reverse": turned}
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,13 @@ class Categories(Recoding):
     @property
     def said(self) -> bool:
         """Whether the options say that answers are in ordered categories."""
-        return self.model in ("pcm", "rsm") or self.recode is not None or bool(self.reverse) or self.unused is not None
+        return self.model in ("pcm", "rsm") or super().said or self.unused is not None
+
+    def how(self) -> dict[str, Any]:
+        """Options of `read`; where nothing was said of categories, the answers tell whether they are ordered."""
+        if not self.said:
+            return {"ordered": False if self.model == "rasch" else None}
+        return {**self.options(True), "unused": self.unused or ("keep" if self.model == "rsm" else "collapse")}
 
     def check(self) -> None:
         check_option("model", self.model, (None, *MODELS))
@@ -83,65 +90,16 @@ def changed(group: Any) -> list[str]:
     return [one.name for one in fields(group) if getattr(group, one.name) != getattr(default, one.name)]
 
 
-def read_categories(
-    files: Sequence[str], reading: Reading, recoding: Recoding, progress: Progress, **options: Any
-) -> OrderedResponses:
-    """The ordered answers in these files."""
-    from spectral_irt.engines import set_memory
-    from spectral_irt.responses.read_ordered import read_ordered
-
-    foreign = [name for name in changed(reading) if name not in (*READ, *MEMORY)]
-    if foreign:
-        said = ", ".join(f"--{name.replace('_', '-')}" for name in foreign)
-        raise OptionError(f"these answers are in ordered categories, and {said} is for right and wrong answers only.")
-    set_memory(reading.memory, reading.spill)
-    how: dict[str, Any] = {name: getattr(reading, name) for name in READ} | options
-    how |= {"recode": recoding.recode, "reverse": recoding.turned, "client": cluster(reading.dask, progress)}
-    return read_ordered(reading.source(files), progress=progress.reading, **how)
-
-
 def read_for_bank(
     bank: Bank, files: Sequence[str], reading: Reading, recoding: Recoding, progress: Progress
 ) -> Responses:
     """Answers to items of a bank, in the kind that the bank has."""
     from spectral_irt.bank.ordered_bank import OrderedBank, refuse_ordered
-    from spectral_irt.responses.read_ordered import looks_ordered
 
     if isinstance(bank, OrderedBank):
-        if reading.largest_component:
-            raise OptionError("--largest-component is for a calibration; a bank has a common scale already.")
-        return read_categories(files, reading, recoding, progress, unused="collapse", span=bank.span)
-    if recoding.recode is not None or recoding.reverse:
+        return reading.read_any(files, progress, span=bank.span, **recoding.options(True))
+    if recoding.said:
         raise OptionError("--recode and --reverse are for ordered categories, and the bank has right and wrong items.")
-    try:
-        return reading.read_any(files, progress)
-    except ResponseValueError as error:
-        try:
-            found = read_categories(files, reading, recoding, progress)
-        except SpectralIrtError:
-            raise error from None
-        if looks_ordered(found):
-            refuse_ordered(bank, found)
-        raise
-
-
-def read_either(
-    files: Sequence[str], reading: Reading, recoding: Recoding, progress: Progress, *, ordered: bool, binary: bool
-) -> Responses:
-    """Answers of the kind that was said; where nothing was, ordered ones if they look like it."""
-    from spectral_irt.responses.read_ordered import looks_ordered
-
-    if ordered:
-        return read_categories(files, reading, recoding, progress)
-    try:
-        return reading.read(files, progress)
-    except ResponseValueError as error:
-        if binary:
-            raise
-        try:
-            found = read_categories(files, reading, recoding, progress)
-        except SpectralIrtError:
-            raise error from None
-        if not looks_ordered(found):
-            raise
-        return found
+    responses = reading.read_any(files, progress)
+    refuse_ordered(bank, responses)
+    return responses

@@ -49,7 +49,7 @@ def check(
     ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
     found: list[Looked] = []
     either(
-        lambda: found.append(_look(job_of(files, reading, fitting, wanted, output, parquet))),
+        lambda: found.append(_look(job_of(files, reading, fitting, wanted, output, parquet, **categories.how()))),
         ordered,
         lambda: found.append(ordered.look()),
     )
@@ -58,14 +58,14 @@ def check(
 
 
 def _look(job: Job) -> Looked:
-    from spectral_irt.engines import LocalEngine
+    from spectral_irt.engine import LocalEngine
     from spectral_irt.estimators.spectral import spectral_difficulty
     from spectral_irt.inference.hausman import quick_hausman
 
     job.checked()
     with Progress() as progress, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        groups = [] if job.read_groups is None else job.read_groups()
+        groups_of = None if job.read_groups is None else job.read_groups()
         responses = job.read(progress)
         if job.fitting.threads is not None:
             responses = responses.using(LocalEngine(job.fitting.threads))
@@ -74,8 +74,8 @@ def _look(job: Job) -> Looked:
         test = None
         if job.fitting.design != "adaptive":  # which would explain what the test finds
             progress.say("conditional against marginal likelihood")
-            populations = [one.of(responses) for one in groups if one.column == job.fitting.population_by]
-            test = quick_hausman(responses, found.difficulty, *populations)
+            of = {} if groups_of is None else groups_of(responses)
+            test = quick_hausman(responses, found.difficulty, of.get(job.fitting.population_by or ""))
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     about_the_data += [] if test is None else test.findings
     return responses, [*responses.notes, *about_the_data]
@@ -86,17 +86,16 @@ def _show(findings: list[Finding]) -> None:
 
     out = console()
     show_findings(out, findings)
-    if not any(finding.code not in ("items_taken", "partial_credit") for finding in findings):
+    if not any(finding.code not in ("items_taken", "ordered_categories") for finding in findings):
         out.print("Nothing odd.")
 
 
 def _record(responses: Responses, findings: list[Finding]) -> dict[str, Any]:
     """What was found, in the words of `fit.json`."""
     from spectral_irt.analysis.record import counts_of, finding_record, record_head
-    from spectral_irt.responses.ordered import OrderedResponses
 
     counts = counts_of(responses)
-    if isinstance(responses, OrderedResponses):
+    if not responses.thresholds.binary:
         del counts["right"]  # there is more than right and wrong
     found = [finding_record(finding) for finding in findings]
     return {**record_head(), "source": responses.source, "counts": counts, "findings": found}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from spectral_irt.cli.progress import Progress
-    from spectral_irt.engines.dask import DaskEngine
+    from spectral_irt.engine.dask import DaskEngine
 
 _reached: dict[str, DaskEngine] = {}
 
@@ -17,7 +17,7 @@ def cluster(address: str | None, progress: Progress) -> DaskEngine | None:
     if address is None:
         return None
     if address not in _reached:
-        from spectral_irt.engines.dask import connect
+        from spectral_irt.engine.dask import connect
 
         progress.say("connecting to the cluster")
         _reached[address] = connect(address)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from spectral_irt.cli.categories import Recoding, read_either
+from spectral_irt.cli.categories import Recoding
 from spectral_irt.cli.options import Files, Reading, offered
 from spectral_irt.cli.places import output_at
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.spread import with_options
-from spectral_irt.errors import OptionError, check_option, for_shell
+from spectral_irt.errors import DesignError, OptionError, check_option, for_shell
 from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator, make_ordered
 
 if TYPE_CHECKING:
@@ -63,17 +63,16 @@ def compare(
       spectral-irt compare ratings.parquet --above-mean wrong -o compared.csv
       spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
+    from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.inference.compare import compare as run
-    from spectral_irt.responses.ordered import OrderedResponses
-    from spectral_irt.workbook import is_workbook, refuse_foreign, write_table
-    from spectral_irt.writing import all_or_nothing, naming
+    from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
 
     names = [] if estimators is None else [name.strip() for name in estimators.split(",") if name.strip()]
     if estimators is not None and not names:
         raise OptionError("no estimator is named; give some of " + ", ".join(METHODS) + ".")
     for name in names:
         check_option("estimator", name, (*METHODS, *OF_ORDERED))
-    said = bool(set(names) & set(OF_ORDERED)) or recoding.recode is not None or bool(recoding.reverse)
+    said = bool(set(names) & set(OF_ORDERED)) or recoding.said
     if said and set(names) & set(METHODS):
         raise OptionError(
             "estimators of ordered answers and of right and wrong ones cannot be compared with each other."
@@ -84,13 +83,17 @@ def compare(
 
     def work() -> list[Comparison]:
         with Progress() as progress:
-            responses = read_either(files, reading, recoding, progress, ordered=said, binary=bool(names) and not said)
+            kind = said if names or said else None
+            responses = reading.read(files, progress, **recoding.options(kind))
             notes.extend(responses.notes)
-            ordered = isinstance(responses, OrderedResponses)
+            ordered = said or not responses.thresholds.binary
             make = _make_ordered if ordered else make_estimator
             chosen = names or (OF_ORDERED if ordered else METHODS)
             methods = {name: partial(make, name, parameters) for name in chosen}
-            return run(responses, methods, holdout=holdout, seed=seed, tell=progress.say)
+            rows = run(responses, methods, holdout=holdout, seed=seed, tell=progress.say)
+        if all(row.problem for row in rows):
+            raise DesignError(f"no estimator has a result. {rows[0].method}: {rows[0].problem}")
+        return rows
 
     if output is None:
         rows = work()

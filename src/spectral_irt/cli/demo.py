@@ -73,7 +73,7 @@ def demo(
     if data == "lsat":
         job = Job(read=lambda progress: datasets.load_lsat(), output=output)
     else:
-        from spectral_irt.datasets.quiz import OMITTED
+        from spectral_irt.datasets.bundled import OMITTED
 
         answers, key = map(_near, datasets.quiz_files())
         said = {"--key": key, "--missing": OMITTED, "--group": "region", "-o": str(output)}
@@ -89,10 +89,10 @@ def demo(
 def _copy(data: str, place: Path) -> None:
     """The files of a dataset, in a folder, and what to do with them."""
     from spectral_irt import datasets
-    from spectral_irt.datasets.logs import log_texts
+    from spectral_irt.datasets.bundled import log_texts
     from spectral_irt.display import console, say
     from spectral_irt.errors import printable
-    from spectral_irt.writing import all_or_nothing, naming
+    from spectral_irt.files import all_or_nothing, naming
 
     if data == "logs":
         texts = {place / "runs" / path: text for path, text in log_texts()}

@@ -84,7 +84,7 @@ def fit(
             "missing argument 'FILE', or --sql with --database, or --in-database with --table; see spectral-irt fit "
             "--help."
         )
-    job = job_of(files, reading, fitting, wanted, output, parquet)
+    job = job_of(files, reading, fitting, wanted, output, parquet, **categories.how())
     ordered = OrderedJob(files, reading, fitting, wanted, categories, output, parquet)
     either(lambda: calibrate(job, saying), ordered, lambda: ordered.calibrate(saying))
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any
 
 from spectral_irt.cli.options import panel
-from spectral_irt.errors import OptionError, option
+from spectral_irt.errors import OptionError
 from spectral_irt.estimators.by_name import CHOICES, METHODS
 
 _method = panel("How to fit")
@@ -54,7 +54,8 @@ class Fitting:
         str | None,
         _method(
             metavar="COLUMN",
-            help="Survey weights: people count by the numbers in this column, in the difficulties and their errors.",
+            help="Survey weights: people count by the numbers in this column, in difficulties, their errors, "
+            "and mean, sd and reliability of people.",
         ),
     ] = None
     weighting: Annotated[
@@ -100,20 +101,11 @@ class Fitting:
         int | None, _method(metavar="NUMBER", help="All processors by default; results do not change.")
     ] = None
 
-    checkpoint: Annotated[
-        str | None,
-        _method(
-            metavar="DIR",
-            help="Write down in this folder what a killed fit needs to go on at the same numbers; removed when the fit "
-            "is complete.",
-        ),
-    ] = None
-
     def parameters(self) -> dict[str, Any]:
         """The estimator's parameters that were said."""
         if self.nu_rule is not None and not (self.nu or (self.nu is None and self.estimator == "paper")):
             raise OptionError("--nu-rule says which pairs --nu is added to; say how much with --nu 1, or leave it out.")
-        not_its_own = ("estimator", "design", "population_by", "clustered_by", "weight", "checkpoint")
+        not_its_own = ("estimator", "design", "population_by", "clustered_by", "weight")
         said = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in not_its_own}
         said["regularization"] = number_or_auto(self.regularization)
         return {name: value for name, value in said.items() if value is not None}
@@ -125,4 +117,4 @@ def number_or_auto(text: str | None) -> str | float | None:
     try:
         return float(text)
     except ValueError:
-        raise OptionError(option("regularization"), f" is {text!r}; it can be 'auto' or a number, 0 or more.") from None
+        raise OptionError(f"`regularization` is {text!r}; it can be 'auto' or a number, 0 or more.") from None

@@ -57,7 +57,7 @@ def in_database(
 ) -> Iterator[Job]:
     """The calibration to be done, while the connection lasts; `said` are further options that were given."""
     from spectral_irt.cli.job import Job
-    from spectral_irt.in_database.fitting import SE, responses_in_database
+    from spectral_irt.sql.fit import SE, responses_in_database
 
     uri, table = database.in_database, database.table
     if uri is None or table is None:

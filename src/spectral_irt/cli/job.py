@@ -22,11 +22,20 @@ from spectral_irt.errors import OptionError, OutputError
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis, Parts
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.groups import Groups
     from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.plots.standard import Pictures
     from spectral_irt.responses import Responses
     from spectral_irt.tables import Columns
+
+
+GroupsOf = Callable[["Responses"], dict[str, list[Any]]]
+
+
+class OrderedAnswers(Exception):
+    """Answers that were read for right and wrong, and are in ordered categories."""
+
+    def __init__(self, responses: Responses) -> None:
+        self.responses = responses
 
 
 @dataclass
@@ -36,7 +45,7 @@ class Job:
     read: Callable[[Progress], Responses]
     fitting: Fitting = field(default_factory=Fitting)
     wanted: Wanted = field(default_factory=Wanted)
-    read_groups: Callable[[], list[Groups]] | None = None
+    read_groups: Callable[[], GroupsOf] | None = None
     output: Path | None = None
     parquet: bool = False
     files: tuple[str, ...] = ()
@@ -54,7 +63,7 @@ class Job:
         """Read, fit, analyse, and write the results where places were named."""
         from spectral_irt.analysis.folder import may_be_parted
         from spectral_irt.cli.bank_places import save_bank
-        from spectral_irt.writing import all_or_nothing
+        from spectral_irt.files import all_or_nothing
 
         estimator = self.checked()
         targets, stale = self._places()
@@ -116,15 +125,14 @@ class Job:
         exports = self.wanted.ifile or self.wanted.pfile
         times = [time.perf_counter()]
         with Progress() as progress:
-            groups = self.read_groups() if self.read_groups is not None else []
+            groups_of = self.read_groups() if self.read_groups is not None else None
             responses = self.read(progress)
             if self.wanted.sfile is not None:
                 raise OptionError("--sfile is about thresholds, and these items are right or wrong; --ifile has them.")
             times.append(time.perf_counter())
-            of = {one.column: one.of(responses) for one in groups}
+            of = {} if groups_of is None else groups_of(responses)
             with warnings.catch_warnings(record=True) as heard:
-                how: dict[str, Any] = {"progress": progress.say, "checkpoint": self.fitting.checkpoint}
-                estimator.fit(responses, **how, **design_of(self.fitting, of))
+                estimator.fit(responses, progress=progress.say, **design_of(self.fitting, of))
             study = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
             clusters, populations = self.fitting.clustered_by, of.get(self.fitting.population_by or "")
             if clusters is not None:
@@ -181,7 +189,7 @@ class Job:
         """Where everything goes but the bank, the record last; and which old files that makes stale."""
         from spectral_irt.analysis.folder import result_paths
         from spectral_irt.cli.bank_places import refuse_bank_place, refuse_salt_place
-        from spectral_irt.workbook import refuse_foreign
+        from spectral_irt.xlsx import refuse_foreign
 
         wanted = self.wanted
         exports = [path for path in (wanted.ifile, wanted.pfile, wanted.catsim, wanted.report) if path is not None]
@@ -207,7 +215,7 @@ class Job:
     @property
     def _workbook(self) -> Path | None:
         """Where the tables go as sheets of a workbook, if they do."""
-        from spectral_irt.workbook import is_workbook
+        from spectral_irt.xlsx import is_workbook
 
         return self.output if self.output is not None and is_workbook(self.output) else None
 
@@ -233,9 +241,9 @@ class Job:
     def _write(self, draft: Path, target: Path, study: Analysis, parts: Parts) -> None:
         from spectral_irt.analysis.folder import RECORD
         from spectral_irt.analysis.parted import write_result
+        from spectral_irt.files import naming
         from spectral_irt.tables import write_json
-        from spectral_irt.workbook import write_workbook
-        from spectral_irt.writing import naming
+        from spectral_irt.xlsx import write_workbook
 
         with naming(target):
             if target == self._workbook:
@@ -320,9 +328,15 @@ class Job:
 
 
 def job_of(
-    files: Sequence[str], reading: Reading, fitting: Fitting, wanted: Wanted, output: Path | None, parquet: bool
+    files: Sequence[str],
+    reading: Reading,
+    fitting: Fitting,
+    wanted: Wanted,
+    output: Path | None,
+    parquet: bool,
+    **how: Any,
 ) -> Job:
-    """What the options of the command mean."""
+    """What the options of the command mean; `how` says which kind of answers is read, where that is known."""
     fitting = by_design(fitting)
     if reading.dask is not None and fitting.threads is not None:
         raise OptionError("--threads is about this process; with --dask the workers have threads of their own.")
@@ -331,13 +345,20 @@ def job_of(
     if columns or wanted.group_file is not None or wanted.group_sheet is not None:
         from spectral_irt.cli.groups import read_groups as find
 
-        if wanted.group_file is None:
-            reading = replace(reading, ignore=[*reading.ignore, *columns])
-        many = [column for column in (fitting.clustered_by, fitting.weight) if column is not None]
-        sheet = wanted.group_sheet
-        read_groups = functools.partial(find, columns, wanted.group_file, files, reading, many=many, group_sheet=sheet)
+        many = (fitting.clustered_by, fitting.weight)
+        read_groups = functools.partial(
+            find, columns, wanted.group_file, reading, many=many, group_sheet=wanted.group_sheet
+        )
+    people = list(dict.fromkeys(columns)) if wanted.group_file is None else []
+
+    def read(progress: Progress) -> Responses:
+        found = reading.read(files, progress, people=people, **how)
+        if not found.thresholds.binary:
+            raise OrderedAnswers(found)
+        return found
+
     return Job(
-        read=lambda progress: reading.read(files, progress),
+        read=read,
         fitting=fitting,
         wanted=wanted,
         read_groups=read_groups,
@@ -345,7 +366,7 @@ def job_of(
         parquet=parquet,
         files=tuple(files),
         inputs=inputs_of(files, reading, wanted),
-        reading=reading.said(),
+        reading=reading.said() | ({"people": people} if people else {}),
     )
 
 

@@ -57,6 +57,10 @@ Prompts = Annotated[
     str | None,
     _logs("--prompts", metavar="FILE", help="A table with a row for each prompt, for --by and --clustered-by."),
 ]
+MaxUnpacked = Annotated[
+    str | None,
+    _logs("--max-unpacked", metavar="SIZE", help="What a packed log may unpack to, as in 20GB; 4GB by default."),
+]
 Perturbed = Annotated[bool, _logs("--perturbed", help="HELM: count perturbed instances as prompts of their own.")]
 
 
@@ -91,6 +95,7 @@ def leaderboard(
     prompts_by: PromptsBy = "id",
     prompts: Prompts = None,
     perturbed: Perturbed = False,
+    max_unpacked: MaxUnpacked = None,
     person: Annotated[str | None, _logs("--person", metavar="COLUMN", help="Tables: which model it was.")] = None,
     item: Annotated[str | None, _logs("--item", metavar="COLUMN", help="Tables: which prompt it was.")] = None,
     response: Annotated[str | None, _logs("--response", metavar="COLUMN", help="Tables: the score.")] = None,
@@ -131,6 +136,7 @@ def leaderboard(
             prompts_by=prompts_by,
             prompts=prompts,
             perturbed=perturbed,
+            max_unpacked=max_unpacked,
             **{name: value for name, value in of_tables.items() if value is not None},
         )
         board.tell = progress.say
@@ -181,7 +187,7 @@ def show(board: Leaderboard, place: Path | None, written: list[Path]) -> None:
     say(
         out,
         Text(
-            "Ranks hold for all models at once in 95% of such leaderboards; models of a tier are not surely worse "
+            "Ranks hold for all models at once in at least 95% of leaderboards; models of a tier are not surely worse "
             "than its first."
         ),
     )

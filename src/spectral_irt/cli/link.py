@@ -68,8 +68,8 @@ def link(
     from spectral_irt.bank import Bank
     from spectral_irt.bank import equate as equate_banks
     from spectral_irt.cli.bank_places import refuse_bank_place, save_bank
-    from spectral_irt.workbook import refuse_foreign, write_table
-    from spectral_irt.writing import all_or_nothing, naming
+    from spectral_irt.files import all_or_nothing, naming
+    from spectral_irt.xlsx import refuse_foreign, write_table
 
     if output is not None:
         refuse_bank_place(output)

@@ -15,9 +15,7 @@ from spectral_irt.cli.app import app as open_page
 from spectral_irt.cli.check import check
 from spectral_irt.cli.clusters import leave_clusters
 from spectral_irt.cli.compare import compare
-from spectral_irt.cli.data import data
 from spectral_irt.cli.demo import demo
-from spectral_irt.cli.federated import federate, site
 from spectral_irt.cli.fit import fit
 from spectral_irt.cli.help import Command, Group
 from spectral_irt.cli.leaderboard import leaderboard
@@ -26,13 +24,12 @@ from spectral_irt.cli.packing import pack
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.report import report as make_report
 from spectral_irt.cli.reporting import BAD_INPUT, OK, complain, quiet_warnings, report
-from spectral_irt.cli.reproduce import reproduce
 from spectral_irt.cli.score import score
 from spectral_irt.cli.shortlist import shortlist
 from spectral_irt.cli.simulate import simulate
 from spectral_irt.cli.simulate_cat import simulate_cat
 from spectral_irt.cli.update import update
-from spectral_irt.writing import written
+from spectral_irt.files import written
 
 PROGRAM = "spectral-irt"
 COMPLETE = "_SPECTRAL_IRT_COMPLETE"  # set by a shell that asks how a word may go on
@@ -57,15 +54,11 @@ for command in (
     pack,
     simulate,
     demo,
-    reproduce,
     leaderboard,
     shortlist,
     simulate_cat,
-    site,
-    federate,
 ):
     app.command(cls=Command)(command)
-app.add_typer(data)
 
 # The same class in typer's own copy of click and in click itself.
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]

@@ -63,7 +63,7 @@ MEMORY = ("memory", "spill", "dask")  # options that say how, and change nothing
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are to be read; the options of `read_responses`."""
+    """How files are to be read; the options of `read`."""
 
     format: Annotated[
         str,
@@ -119,6 +119,13 @@ class Reading:
             metavar="NAME",
             help="How text files are written, as in cp1252. By default UTF-8 or UTF-16 by their first bytes, else "
             "Windows-1252 with a warning.",
+        ),
+    ] = None
+    max_unpacked: Annotated[
+        str | None,
+        _layout(
+            metavar="SIZE",
+            help="What a packed file (.gz, .zst, .xlsx, .eval) may unpack to, as in 20GB; 4GB by default.",
         ),
     ] = None
     largest_component: Annotated[
@@ -197,36 +204,37 @@ class Reading:
         _large(
             metavar="ADDRESS|local:N",
             help="Do the work on a Dask cluster, by the address of its scheduler, as in tcp://10.0.0.1:8786, or in N "
-            "processes of this machine. Its workers read Parquet files with a row for each answer.",
+            "processes of this machine. Its workers map packed files that they see.",
         ),
     ] = None
 
-    def read(self, files: Sequence[str], progress: Progress) -> Responses:
-        """The responses in these files, checked: something can be estimated from them."""
-        from spectral_irt.responses.usable import check_usable
+    def read(self, files: Sequence[str], progress: Progress, **how: Any) -> Responses:
+        """The responses in these files, checked: something can be estimated from them. `how` are options of `read` that
+        are not about the files: `people`, and what is said of categories."""
+        from spectral_irt.responses.design import check_usable
 
-        responses = self._read(files, progress)
+        responses = self._read(files, progress, **how)
         check_usable(responses)
         return responses.largest_component() if self.largest_component else responses
 
-    def read_any(self, files: Sequence[str], progress: Progress) -> Responses:
+    def read_any(self, files: Sequence[str], progress: Progress, **how: Any) -> Responses:
         """The responses in these files, be it those of a single person: enough where difficulties are known."""
         if self.largest_component:
             raise OptionError("--largest-component is for a calibration; a bank has a common scale already.")
-        return self._read(files, progress)
+        return self._read(files, progress, **how)
 
-    def _read(self, files: Sequence[str], progress: Progress) -> Responses:
-        from spectral_irt.engines import set_memory
-        from spectral_irt.responses.read import read_responses
+    def _read(self, files: Sequence[str], progress: Progress, **how: Any) -> Responses:
+        from spectral_irt.engine import set_memory
+        from spectral_irt.reading import read
 
         allowed = set_memory(self.memory, self.spill)
-        how = {
+        how |= {
             one.name: getattr(self, one.name) for one in fields(self) if one.name not in ("largest_component", *MEMORY)
         }
         how["correct"] = self.correct or None
-        client = cluster(self.dask, progress)
-        responses = read_responses(self.source(files), progress=progress.reading, client=client, **how)
-        allowed.reserve(persons=responses.n_users, items=responses.n_items, threads=1)
+        responses = read(self.source(files), progress=progress.reading, client=cluster(self.dask, progress), **how)
+        counts = {"persons": responses.n_users, "items": responses.n_items, "answers": responses.n_responses}
+        allowed.reserve(**counts, threads=1, fit=False)
         return responses
 
     def source(self, files: Sequence[str]) -> list[str] | None:
@@ -241,7 +249,7 @@ class Reading:
 
     def said(self) -> dict[str, Any]:
         """The options that differ from their defaults."""
-        from spectral_irt.responses.addresses import without_password
+        from spectral_irt.reading.databases import without_password
 
         default = Reading()
         shown = self if self.database is None else replace(self, database=without_password(self.database))

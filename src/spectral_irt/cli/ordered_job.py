@@ -9,26 +9,28 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.cli.categories import READ, Categories, changed, read_categories
+from spectral_irt.cli.categories import Categories, changed
 from spectral_irt.cli.fitting import Fitting
-from spectral_irt.cli.options import MEMORY, Reading
+from spectral_irt.cli.job import OrderedAnswers
+from spectral_irt.cli.options import Reading
 from spectral_irt.cli.populations import by_design
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.wanted import Wanted, check_styles
-from spectral_irt.errors import OptionError, OutputError, ResponseValueError, Words
+from spectral_irt.errors import OptionError, OutputError
 from spectral_irt.estimators.by_name import make_ordered
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
     from spectral_irt.analysis.parts import Parts
     from spectral_irt.bank import Bank
-    from spectral_irt.cli.groups import Groups
+    from spectral_irt.cli.job import GroupsOf
     from spectral_irt.cli.saying import Saying
     from spectral_irt.responses import Finding
-    from spectral_irt.responses.ordered import OrderedResponses
+    from spectral_irt.responses.responses import Responses
 
+RIGHT_OR_WRONG = ("correct", "threshold", "above_mean")  # options of reading that make answers so
 # What is done for ordered answers too; every other option is for right and wrong ones.
-FITTED = ("estimator", "design", "weighting", "regularization", "se", "max_iter", "threads", "checkpoint")
+FITTED = ("estimator", "design", "weighting", "regularization", "se", "max_iter", "threads")
 COMPUTED = (
     *("cut", "cut_score", "draws", "seed"),
     *("persons", "fit", "ability", "bootstrap", "sample", "group", "group_file", "group_sheet", "scale", "anchors"),
@@ -47,23 +49,23 @@ class OrderedJob:
     categories: Categories
     output: Path | None
     parquet: bool
-    notes: list[Any] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
     too_long: dict[str, int] = field(default_factory=dict)
     times: str = ""
     parts: Parts | None = None
     begun: float = field(default_factory=time.perf_counter)
-    seen: OrderedResponses | None = None  # what was read to see whether the answers are ordered
+    seen: Responses | None = None  # what was read to see whether the answers are ordered
 
     def check(self) -> None:
         """Refuse at once what could only fail after the work, and what would do nothing."""
         from spectral_irt.analysis.ordered_analysis import TABLES
         from spectral_irt.analysis.ordered_files import ordered_places
-        from spectral_irt.workbook import is_workbook
+        from spectral_irt.xlsx import is_workbook
 
-        groups = ((self.reading, READ), (self.fitting, FITTED), (self.wanted, COMPUTED))
-        foreign = [name for group, known in groups for name in changed(group) if name not in (*known, *MEMORY)]
+        foreign = [name for name in changed(self.reading) if name in RIGHT_OR_WRONG]
+        for group, known in ((self.fitting, FITTED), (self.wanted, COMPUTED)):
+            foreign += [name for name in changed(group) if name not in known]
         said = [f"--{name.replace('_', '-')}" for name in foreign]
         if said:
             verb = "is" if len(said) == 1 else "are"
@@ -92,8 +94,8 @@ class OrderedJob:
                 "--design adaptive needs marginal maximum likelihood, which the rating scale model does not have here; "
                 "say --model pcm."
             )
-        if self.wanted.anchors is not None or self.fitting.checkpoint is not None:
-            raise OptionError("--anchors and --checkpoint are for a fixed design; leave out --design adaptive.")
+        if self.wanted.anchors is not None:
+            raise OptionError("--anchors is for a fixed design; leave out --design adaptive.")
 
     def estimator(self) -> Any:
         """The estimator, that of the design."""
@@ -132,14 +134,12 @@ class OrderedJob:
 
         return standard_paths(self.wanted.plots, NAMES)
 
-    def read(self, progress: Progress) -> OrderedResponses:
+    def read(self, progress: Progress) -> Responses:
         if self.seen is not None:
             seen, self.seen = self.seen, None
             return seen
-        how: dict[str, Any] = {"unused": self.categories.unused or ("keep" if self.model == "rsm" else "collapse")}
-        if self.wanted.group and self.wanted.group_file is None:
-            how["ignore"] = [*self.reading.ignore, *self.wanted.group]
-        return read_categories(self.files, self.reading, self.categories, progress, **how)
+        people = self.wanted.group if self.wanted.group_file is None else None
+        return self.reading.read(self.files, progress, people=people or (), **self.categories.how())
 
     @property
     def model(self) -> str:
@@ -150,7 +150,7 @@ class OrderedJob:
         self.check()
         estimator = self.estimator()
         with Progress() as progress:
-            groups = self.read_groups()
+            groups_of = self.read_groups()
             responses = self.read(progress)
             read = time.perf_counter()
             design: dict[str, Any] = {"design": "adaptive"} if self.fitting.design == "adaptive" else {}
@@ -158,12 +158,10 @@ class OrderedJob:
                 from spectral_irt.bank.ordered_anchoring import anchored_to
 
                 responses, design["anchors"] = anchored_to(responses, self.wanted.anchors)
-            estimator.fit(responses, progress=progress.say, checkpoint=self.fitting.checkpoint, **design)
+            estimator.fit(responses, progress=progress.say, **design)
             fitted = time.perf_counter()
             study: Any = estimator.analyse(responses, ability=self.wanted.ability, progress=progress.say)
-            if self.notes:
-                study.calibration = study.calibration.replace(findings=(*self.notes, *study.calibration.findings))
-            self.parts = parts = self.wanted_parts(study, {one.column: one.of(responses) for one in groups})
+            self.parts = parts = self.wanted_parts(study, {} if groups_of is None else groups_of(responses))
             scale = self.wanted.mean_and_sd()
             study = study if scale is None else study.rescale(*scale)
             study.findings(parts)  # computed before anything is shown or written
@@ -175,16 +173,14 @@ class OrderedJob:
         self.times = f"Read in {reading:.2f} s, fitted in {fitted - read:.2f} s, analyzed in {end - fitted:.2f} s."
         return study
 
-    def read_groups(self) -> list[Groups]:
+    def read_groups(self) -> GroupsOf | None:
         """The groups of people that are to be compared."""
         wanted = self.wanted
         if not wanted.group and wanted.group_file is None and wanted.group_sheet is None:
-            return []
+            return None
         from spectral_irt.cli.groups import read_groups
 
-        return read_groups(
-            wanted.group or [], wanted.group_file, self.files, self.reading, group_sheet=wanted.group_sheet
-        )
+        return read_groups(wanted.group or [], wanted.group_file, self.reading, group_sheet=wanted.group_sheet)
 
     def wanted_parts(self, study: OrderedAnalysis, of: dict[str, list[Any]]) -> Parts:
         """Which parts of the analysis were asked for, or go without saying."""
@@ -208,12 +204,13 @@ class OrderedJob:
     def said(self) -> dict[str, Any]:
         """The options of reading that differ from their defaults."""
         mine = {name: getattr(self.categories, name) for name in changed(self.categories) if name != "model"}
-        return {**self.reading.said(), **mine}
+        people = {"people": self.wanted.group} if self.wanted.group and self.wanted.group_file is None else {}
+        return {**self.reading.said(), **mine, **people}
 
     def record(self, study: OrderedAnalysis) -> dict[str, Any]:
         """The record of the analysis, and what only the command knows."""
         from spectral_irt.analysis.record import file_digests
-        from spectral_irt.workbook import is_workbook
+        from spectral_irt.xlsx import is_workbook
 
         files = {
             "files": list(self.files),
@@ -229,8 +226,8 @@ class OrderedJob:
         """Results and pictures where places were named: all of it, or nothing."""
         from spectral_irt.analysis.folder import may_be_parted
         from spectral_irt.analysis.ordered_files import Writers, ordered_files
-        from spectral_irt.workbook import is_workbook, too_long
-        from spectral_irt.writing import all_or_nothing, naming
+        from spectral_irt.files import all_or_nothing, naming
+        from spectral_irt.xlsx import is_workbook, too_long
 
         writers: Writers = {}
         stale: list[Path] = []
@@ -309,10 +306,10 @@ class OrderedJob:
         study = self.run()
         saying.end(lambda: self.show(study), lambda: self.record(study), study.findings())
 
-    def look(self) -> tuple[OrderedResponses, list[Finding]]:
+    def look(self) -> tuple[Responses, list[Finding]]:
         """The answers, and what is odd in their design; nothing is fitted."""
         from spectral_irt.inference.ordered_hausman import rough_hausman
-        from spectral_irt.responses.step_design import examine_ordered
+        from spectral_irt.responses.design import examine
 
         self.check()
         self.estimator()
@@ -323,7 +320,7 @@ class OrderedJob:
                 progress.say("conditional against marginal likelihood")
                 test = rough_hausman(responses)
         found = [] if test is None else test.findings
-        return responses, [*self.notes, *responses.notes, *examine_ordered(responses).findings, *found]
+        return responses, [*responses.notes, *examine(responses).findings, *found]
 
     def show(self, study: OrderedAnalysis) -> None:
         """The summary, and where the results are."""
@@ -382,38 +379,6 @@ def either(binary: Callable[[], None], job: OrderedJob, ordered: Callable[[], No
     if not job.categories.said:
         try:
             return binary()
-        except ResponseValueError:
-            if not seen_as_ordered(job):
-                raise
+        except OrderedAnswers as found:
+            job.seen = found.responses
     return ordered()
-
-
-def seen_as_ordered(job: OrderedJob) -> bool:
-    """Whether answers that are not 0 and 1 are ordered categories, although nobody said so; then it is noted."""
-    from spectral_irt.errors import SpectralIrtError
-    from spectral_irt.responses import Finding
-    from spectral_irt.responses.read_ordered import looks_ordered
-
-    if set(changed(job.reading)) - {*READ, *MEMORY} or job.categories.model is not None:
-        return False
-    try:
-        with Progress() as progress:
-            found = job.read(progress)
-    except SpectralIrtError:
-        return False
-    if not looks_ordered(found):
-        return False
-    job.seen = found
-    job.notes.append(
-        Finding(
-            "partial_credit",
-            "note",
-            f"The answers are in up to {found.steps.widest + 1} ordered categories, so a partial credit model was "
-            "fitted.",
-            Words(
-                "Fit a rating scale for items that share their categories, or say threshold= for right and wrong.",
-                "Say --model rsm for items that share their categories, or --threshold for right and wrong.",
-            ),
-        )
-    )
-    return True

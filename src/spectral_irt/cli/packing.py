@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
 from spectral_irt.cli.categories import Categories
-from spectral_irt.cli.fitting import Fitting
 from spectral_irt.cli.options import Files, Reading
-from spectral_irt.cli.ordered_job import OrderedJob, either
 from spectral_irt.cli.places import output_at
 from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
-from spectral_irt.cli.wanted import Wanted
 from spectral_irt.errors import OptionError
 
 if TYPE_CHECKING:
@@ -32,40 +31,42 @@ def pack(
         output_at("FILE.packed", "The packed file."),
     ],
     files: Files = [],  # noqa: B006  # or a query
+    group: Annotated[
+        list[str],
+        typer.Option(metavar="COLUMN", help="A column about people to be kept, for groups, clusters or weights."),
+    ] = [],  # noqa: B006
 ) -> None:
     """Read and score answers once, and keep them in a file that every command opens at once, whatever its size.
 
-    The file holds the answers, four bytes each, labels, and what reading had to say;
-    it is mapped, not loaded. How answers are read and scored is said here, and not
-    again.
+    The file holds the answers, four bytes each, labels, columns about people that
+    --group names, and what reading had to say; it is mapped, not loaded. How answers
+    are read and scored is said here, and not again.
 
     \b
     Examples
       spectral-irt pack log/*.parquet -o answers.packed
       spectral-irt fit answers.packed -o results
+      spectral-irt pack answers.csv --group sex -o answers.packed
     """
+    from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.responses.packed import write_packed
-    from spectral_irt.writing import all_or_nothing, naming
 
     saying.begin()
     if output.suffix.lower() != ENDING:
         raise OptionError(f"-o names {str(output)!r}; a packed file ends in {ENDING}, so that commands know it.")
-    ordered = OrderedJob(files, reading, Fitting(), Wanted(), categories, None, False)
-    found: list[Responses] = []
+    categories.check()
     with all_or_nothing([output], inputs=reading.inputs(files)) as (draft,), Progress() as progress:
-        either(
-            lambda: found.append(reading.read(files, progress)), ordered, lambda: found.append(ordered.read(progress))
-        )
+        found = reading.read(files, progress, people=group, **categories.how())
         with naming(output):
-            write_packed(found[0], draft, progress.reading)
-    saying.end(lambda: _show(found[0], output), lambda: _record(found[0], output), found[0].notes)
+            write_packed(found, draft, progress.reading)
+    saying.end(lambda: _show(found, output), lambda: _record(found, output), found.notes)
 
 
 def _show(responses: Responses, output: Path) -> None:
     from rich.text import Text
 
     from spectral_irt.display import console, say, show_findings, show_source
-    from spectral_irt.engines.memory import said
+    from spectral_irt.engine.memory import format_bytes
     from spectral_irt.errors import printable
 
     out = console()
@@ -73,7 +74,7 @@ def _show(responses: Responses, output: Path) -> None:
     if responses.notes:
         show_findings(out, responses.notes)
         say(out)
-    size = said(output.stat().st_size)
+    size = format_bytes(output.stat().st_size)
     say(out, Text.assemble("Packed: ", (printable(output), "bold"), f", {size}. Every command takes it for the files."))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from spectral_irt.writing import reason_of
+from spectral_irt.files import reason_of
 
 
 def place(text: str | Path) -> Path:

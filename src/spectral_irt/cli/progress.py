@@ -1,7 +1,8 @@
 """What goes on, on a terminal, once it takes longer than a second; nothing on short work, nothing when piped.
 
-A program that runs a command can ask to be told: with SPECTRAL_IRT_PROGRESS=json in its environment, the command writes
-lines such as {"doing": "reading", "share": 0.5} to stderr.
+SPECTRAL_IRT_PROGRESS_DELAY in the environment is another number of seconds. A program that runs a command can ask to be
+told: with SPECTRAL_IRT_PROGRESS=json in its environment, the command writes lines such as
+{"doing": "reading", "share": 0.5} to stderr.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from spectral_irt.errors import printable
 if TYPE_CHECKING:
     from rich.progress import Progress as Display
 
-PATIENCE = 1.0  # seconds of silence
+DELAY = 1.0  # seconds of silence
 PAUSE = 0.1  # seconds between two lines for a program, unless something new is being done
 ALMOST = 0.999  # rich stops a task's clock and pulse for good when it is complete, and there is more to come
 
@@ -45,9 +46,13 @@ class Progress:
 
     def __enter__(self) -> Progress:
         if self.shown and sys.stderr.isatty():
-            self._timer = threading.Timer(PATIENCE, self._show)
+            delay = _delay()
+            self._timer = threading.Timer(delay, self._show)
             self._timer.daemon = True
-            self._timer.start()
+            if delay > 0:
+                self._timer.start()
+            else:
+                self._show()
         return self
 
     def __exit__(self, *error: object) -> None:
@@ -68,7 +73,7 @@ class Progress:
                 self._tell_program()
 
     def reading(self, share: float, text: str) -> None:
-        """`say`, as `read_responses` calls it."""
+        """`say`, as `read` calls it."""
         self.say(text, share)
 
     def _tell_program(self) -> None:
@@ -108,3 +113,10 @@ class Progress:
             total = None if self._share is None else 1.0  # None: a bar that only shows life
             self._display.tasks[0].total = total  # `update` takes None for "as before"
             self._display.update(self._task, description=self._text, completed=min(self._share or 0.0, ALMOST))
+
+
+def _delay() -> float:
+    try:
+        return float(os.environ.get("SPECTRAL_IRT_PROGRESS_DELAY", DELAY))
+    except ValueError:
+        return DELAY

@@ -37,9 +37,9 @@ def report(
       spectral-irt report results -o committee.html
     """
     from spectral_irt.errors import printable
+    from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.report.folder import of_folder
     from spectral_irt.report.page import check_place, page
-    from spectral_irt.writing import all_or_nothing, naming
 
     target = output or folder / NAME
     check_place(target)

@@ -8,8 +8,8 @@ import warnings
 from contextlib import suppress
 from typing import Any
 
-from spectral_irt.errors import ConvergenceWarning, ReadWarning, SpectralIrtError, listed, printable
-from spectral_irt.writing import reason_of, written
+from spectral_irt.errors import ConvergenceWarning, ReadWarning, SpectralIrtError, for_shell, listed, printable
+from spectral_irt.files import reason_of, written
 
 OK, INTERNAL, BAD_INPUT = 0, 1, 2
 WARNED = 3  # under --strict: done, and something is odd
@@ -31,7 +31,7 @@ def report(error: BaseException, *, debug: bool = False) -> int:
 
         traceback.print_exception(error)
     if isinstance(error, SpectralIrtError):
-        complain("error", error.for_shell())
+        complain("error", for_shell(str(error)))
         return BAD_INPUT
     if isinstance(error, KeyboardInterrupt):
         done = f"too late to stop anything; all of this had been written: {listed(map(str, written))}."
@@ -59,7 +59,7 @@ def quiet_warnings(*, debug: bool = False) -> None:
         if issubclass(category, UserWarning) or debug:
             complain(
                 "warning",
-                message.for_shell() if isinstance(message, ConvergenceWarning | ReadWarning) else str(message),
+                for_shell(str(message)) if isinstance(message, ConvergenceWarning | ReadWarning) else str(message),
                 33,
             )
 

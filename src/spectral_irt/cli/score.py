@@ -86,9 +86,9 @@ def score(
     from spectral_irt.analysis.folder import result_paths
     from spectral_irt.bank import Bank
     from spectral_irt.bank.scoring import score as scored
+    from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.tables import write_json
-    from spectral_irt.workbook import is_workbook, refuse_foreign, write_table
-    from spectral_irt.writing import all_or_nothing, naming
+    from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
 
     check_option("ability", ability, ABILITIES)
     check_draws(ability, draws, seed)
@@ -183,11 +183,10 @@ def show(
     from spectral_irt.analysis.summary import people
     from spectral_irt.display import console, person_table, say, show_findings, show_lines, show_source
     from spectral_irt.errors import printable
-    from spectral_irt.responses.ordered import OrderedResponses
 
     out = console()
     show_source(out, responses)
-    say(out, person_table(found.persons, out.width, whole=out.whole, points=isinstance(responses, OrderedResponses)))
+    say(out, person_table(found.persons, out.width, whole=out.whole, points=not responses.thresholds.binary))
     say(out)
     what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_users:,} people"
     lines = [("bank", what)]

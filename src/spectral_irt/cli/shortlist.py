@@ -56,10 +56,10 @@ def shortlist(
       spectral-irt score new_model/ --bank short
     """
     from spectral_irt.display import console, say, show_findings
+    from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.leaderboard.shortlist import ShortList
     from spectral_irt.leaderboard.source import read_source
     from spectral_irt.tables import write_csv, write_json
-    from spectral_irt.writing import all_or_nothing, naming
 
     targets = [] if output is None else [output / "shortlist.csv", output / SHORTLIST]
     with all_or_nothing(targets, inputs=files) as drafts:
@@ -101,11 +101,11 @@ def score_models(files: list[str], reading: Reading, path: Path, output: Path | 
 
     from spectral_irt.display import console, say, shortened
     from spectral_irt.errors import OptionError
+    from spectral_irt.eval_logs.collect import find_logs
+    from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.leaderboard.shortlist import ShortList
     from spectral_irt.leaderboard.source import read_source
-    from spectral_irt.responses.reading.harness.collecting import find_logs
     from spectral_irt.tables import write_csv
-    from spectral_irt.writing import all_or_nothing, naming
 
     if output is not None and output.suffix.lower() != ".csv":
         raise OptionError(f"{str(output)!r} does not end in .csv; scores on a short list are one table.")
@@ -116,7 +116,7 @@ def score_models(files: list[str], reading: Reading, path: Path, output: Path | 
                 metric = [] if reading.response is None else [reading.response]
                 answers = read_source(files, metric=metric, threshold=reading.threshold).answers
             else:
-                answers = reading.read_any(files, progress)
+                answers = reading.read_any(files, progress, ordered=False)
         columns = listed.score_columns(answers)
         for draft in drafts:
             with naming(draft):

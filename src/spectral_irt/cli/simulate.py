@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from spectral_irt.responses import Responses
-    from spectral_irt.simulate import Simulated, SimulatedOrdered
+    from spectral_irt.simulate import Simulated
 
 
 def _option(metavar: str, help: str, panel: str | None = None, **more: Any) -> Any:
@@ -57,7 +57,7 @@ def simulate(
         Path,
         output_at("FILE", "Where to write: .csv or .parquet."),
     ],
-    users: Annotated[int, _option("NUMBER", "How many people; 1000 by default.")] = 1000,
+    persons: Annotated[int, _option("NUMBER", "How many people; 1000 by default.")] = 1000,
     items: Annotated[int | None, _option("NUMBER", "How many items; the design 'linked' says it itself.")] = None,
     design: Annotated[
         str,
@@ -85,6 +85,7 @@ def simulate(
         ),
     ] = "rasch",
     categories: Annotated[int | None, _option("NUMBER", "pcm, rsm: categories of each item; 5.")] = None,
+    users: Annotated[int | None, typer.Option(hidden=True, help="Its name before --persons.")] = None,
     *,
     details: Details,
 ) -> None:
@@ -94,13 +95,13 @@ def simulate(
     Examples
       spectral-irt simulate -o answers.csv --items 40 --seed 1 --truth truth.csv
       spectral-irt simulate -o some.csv --items 200 --design sampled --p 0.1
-      spectral-irt simulate -o log.parquet --users 6000 --items 3900 \\
+      spectral-irt simulate -o log.parquet --persons 6000 --items 3900 \\
           --design popularity --responses 1000000
-      spectral-irt simulate -o forms.parquet --users 9000 --design linked
+      spectral-irt simulate -o forms.parquet --persons 9000 --design linked
       spectral-irt simulate -o survey.csv --items 12 --model rsm --categories 4
     """
     from spectral_irt import simulate as draw
-    from spectral_irt.writing import all_or_nothing, naming
+    from spectral_irt.files import all_or_nothing, naming
 
     check_option("model", model, MODELS)
     if model == "rasch" and categories is not None:
@@ -114,7 +115,7 @@ def simulate(
     with Progress() as progress, all_or_nothing(targets) as drafts:
         progress.say("drawing answers")
         data = make(
-            users,
+            persons if users is None else users,
             items,
             design=design,
             ability_mean=ability_mean,
@@ -133,7 +134,7 @@ def simulate(
     typer.echo(f"{counts}: {printable(' and '.join(map(str, targets)))}")
 
 
-def write_answers(data: Simulated | SimulatedOrdered, path: Path, suffix: str) -> None:
+def write_answers(data: Simulated, path: Path, suffix: str) -> None:
     """A row for each answer: user, item, response."""
     import polars as pl
 
@@ -145,17 +146,15 @@ def write_answers(data: Simulated | SimulatedOrdered, path: Path, suffix: str) -
             piece.write_csv(file, include_header=k == 0)
 
 
-def write_truth(data: Simulated | SimulatedOrdered, path: Path, suffix: str) -> None:
+def write_truth(data: Simulated, path: Path, suffix: str) -> None:
     """A row for each item: item, difficulty; or for each threshold: item, category, threshold."""
-    from spectral_irt.simulate import SimulatedOrdered
     from spectral_irt.tables import write_csv, write_parquet
 
-    items = data.responses.items
-    if isinstance(data, SimulatedOrdered):
-        steps = data.responses.steps
-        columns = {"item": items[steps.item], "category": steps.level, "threshold": data.thresholds}
-    else:
+    items, steps = data.responses.items, data.responses.thresholds
+    if steps.binary:
         columns = {"item": items, "difficulty": data.difficulty}
+    else:
+        columns = {"item": items[steps.item], "category": steps.level, "threshold": data.thresholds}
     (write_parquet if suffix == ".parquet" else write_csv)(path, columns)
 
 

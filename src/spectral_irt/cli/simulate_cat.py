@@ -41,8 +41,8 @@ def simulate_cat(
     from spectral_irt.bank.cat import cat_text
     from spectral_irt.bank.cat import simulate_cat as run
     from spectral_irt.display import console, say
+    from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.tables import write_csv
-    from spectral_irt.writing import all_or_nothing, naming
 
     known = Bank.load(bank)
     texts = {"catsim": catsim, "adaptivetesting": adaptivetesting, "jscat": jscat, "mirtcat": mirtcat}

@@ -76,7 +76,7 @@ def update(
     """
     from spectral_irt.bank import Bank
     from spectral_irt.cli.bank_places import refuse_bank_place, refuse_salt_place
-    from spectral_irt.writing import refuse_inputs, uninterrupted, written
+    from spectral_irt.files import refuse_inputs, uninterrupted, written
 
     saying.begin()
     check_option("method", method, ("stream", "refit"))

@@ -15,7 +15,6 @@ from rich.text import Text
 
 from spectral_irt.errors import for_shell, printable
 from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.ordered import OrderedResponses
 
 NARROWEST = 40  # columns; help is folded to no less either
 
@@ -56,8 +55,8 @@ def say(out: Console, *what: RenderableType) -> None:
 
 def show_source(out: Console, responses: Responses) -> None:
     """What was read, on a line."""
-    if isinstance(responses, OrderedResponses):
-        what = f"responses in up to {responses.steps.widest + 1} categories"
+    if not responses.thresholds.binary:
+        what = f"responses in up to {responses.thresholds.widest + 1} categories"
     else:
         what = f"responses, {100 * responses.item_scores.sum() / max(responses.n_responses, 1):.1f}% right"
     head = Text(printable(responses.source), style="bold")

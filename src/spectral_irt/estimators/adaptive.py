@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from spectral_irt.errors import Words, option
 from spectral_irt.responses import Finding
 
 if TYPE_CHECKING:
@@ -25,6 +24,7 @@ E = TypeVar("E", bound="RaschEstimator")
 FIXED, ADAPTIVE = "fixed", "adaptive"
 DESIGNS = (FIXED, ADAPTIVE)
 CODE = "adaptive_design"
+FREE_SHAPE = "takes abilities from a distribution of free shape"
 
 
 def fit_adaptive(estimator: E, data: Any, *, groups: Any = None, progress: Any = None) -> E:
@@ -62,16 +62,19 @@ def is_adaptive(calibration: Calibration) -> bool:
     return any(finding.code == CODE for finding in calibration.findings)
 
 
-def adaptive_finding(grouped: bool, things: str = "difficulties") -> Finding:
-    """What a calibration of an adaptive design says about itself."""
-    normal = "normal in each group" if grouped else "normal"
-    further = (
-        "" if grouped or things != "difficulties" else " Where the people come from several populations, say so with "
-    )
+def adaptive_finding(grouped: bool, better: float, things: str = "difficulties") -> Finding:
+    """What a calibration of an adaptive design says about itself; `better`: AIC of a free distribution below normal."""
+    if grouped:
+        shape = "takes abilities as normal in each group"
+    elif better > 0:
+        shape = f"{FREE_SHAPE} (AIC {better:.1f} below that of a normal one)"
+    else:
+        shape = "takes abilities as normal (a distribution of free shape fits no better, by AIC)"
+    alone = not grouped and things == "difficulties"
     return Finding(
         CODE,
         "note",
-        f"Items were chosen by the answers, as was said; {things} come from marginal maximum likelihood, which "
-        f"takes abilities as {normal} and allows for any such choice.",
-        further + ((Words("groups=", option("population_by").shell) + ".") if further else ""),
+        f"Items were chosen by the answers, as was said; {things} come from marginal maximum likelihood, which {shape} "
+        "and allows for any such choice.",
+        "Where people come from several populations, say `groups=`." if alone else "",
     )

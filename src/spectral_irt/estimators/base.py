@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -21,30 +22,21 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_irt import __version__
 from spectral_irt.calibration import LOGITS, SMALL, Calibration, Provenance, Scale
 from spectral_irt.chain.regularization import Regularization
-from spectral_irt.engines import LocalEngine, one_blas_thread
-from spectral_irt.errors import (
-    MORE_ITERATIONS,
-    ConvergenceWarning,
-    NotFittedError,
-    OptionError,
-    listed,
-    option,
-    stopped,
-)
-from spectral_irt.estimators.checkpointing import Folder, checkpointed
+from spectral_irt.engine import LocalEngine, one_blas_thread
+from spectral_irt.errors import ConvergenceWarning, NotFittedError, OptionError, listed, stopped
 from spectral_irt.estimators.logged import LoggedFit
 from spectral_irt.numerics import fixed
 from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.design import check_usable
 from spectral_irt.responses.responses import Labels
-from spectral_irt.responses.usable import check_usable
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis
 
 Tell = Callable[[str], None]
-WEAK_LINKS = "Raise " + option("max_iter") + ", or look for weak links between groups of items."
+WEAK_LINKS = "Raise `max_iter`, or look for weak links between groups of items."
 
 SMALL_ALGEBRA = 1_000  # items up to which one thread does a fit's matrices sooner than several have woken up
 KEEP_COVARIANCE = 2_000  # items up to which a fit keeps its covariance matrix (32 MB)
@@ -103,7 +95,7 @@ def convergence(
     reached: float,
     asked: float,
     *,
-    remedy: str = MORE_ITERATIONS,
+    remedy: str = "Raise `max_iter`.",
     warn: bool = True,
 ) -> list[Finding]:
     """Nothing where an iteration reached its tolerance; else the finding that it did not, and a warning.
@@ -173,34 +165,33 @@ class RaschEstimator:
 
     # ------------------------------------------------------------------------------- fit
 
-    def fit(self, data: Any, y: object = None, *, progress: Tell | None = None, checkpoint: Folder = None) -> Self:
+    def fit(self, data: Any, y: object = None, *, progress: Tell | None = None) -> Self:
         """Calibrate the items.
 
         Parameters
         ----------
         data : Responses, 2-D array, scipy sparse matrix, or any dataframe
             One row per person, one column per item; 1 right, 0 wrong, NaN or None not answered. A dataframe may also
-            be long, or have a column of labels: it is read as `responses_from_frame` reads it, and `findings_` tells
+            be long, or have a column of labels: it is read as `read` reads it, and `findings_` tells
             which columns were taken for items. What must be said about it (user=, missing=, key=, ...) is said there.
         y : ignored
             Present because scikit-learn's pipelines pass it.
         progress : callable, optional
             Told in a few words what is going on.
-        checkpoint : folder, optional
-            Where sums over people are written down as the fit goes on. If the process is killed, the same call takes
-            them from there and ends at the same numbers. The folder is removed when the fit is complete.
         """
-        return self._fitted(data, progress, checkpoint=checkpoint)
+        return self._fitted(data, progress)
 
-    def _fitted(self, data: Any, progress: Tell | None, *, checkpoint: Folder = None, **design: Any) -> Self:
+    def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Self:
         """`fit`, and what only some methods are told about the design, which goes to their `_estimate`."""
+        self._check_numbers()
         responses = self._threaded(as_responses(data, threshold=self.threshold))
+        responses.right_and_wrong_only()
         check_usable(responses)
-        responses.engine.reserve(responses.n_users, responses.n_items)
+        responses.engine.reserve(responses.n_users, responses.n_items, responses.n_responses)
         logged = LoggedFit(progress)
         small = one_blas_thread() if responses.n_items <= SMALL_ALGEBRA else nullcontext()
-        with small, checkpointed(checkpoint, self, responses, design) as kept:
-            found = self._estimate(kept, logged.tell, **design)
+        with small:
+            found = self._estimate(responses, logged.tell, **design)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)  # nothing of an earlier fit survives
         self.calibration_ = self._calibration(responses, found)
@@ -209,8 +200,28 @@ class RaschEstimator:
         logged.done(responses, self.calibration_)
         return self
 
+    def _check_numbers(self) -> None:
+        """Refuse an option that is no number where its default is one, before anything is computed with it."""
+        defaults = inspect.signature(type(self).__init__).parameters
+        for name, value in self.get_params().items():
+            usual = {"threads": 1, "regularization": 0.0}.get(name, defaults[name].default)
+            if isinstance(usual, bool) or not isinstance(usual, int | float) or value is defaults[name].default:
+                continue
+            if name == "regularization" and isinstance(value, str):
+                continue  # checked by the fit, which knows the words
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            whole = isinstance(usual, int)
+            if not number or (whole and value % 1 != 0) or (name == "random_state" and value < 0):
+                what = "a whole number" if whole else "'auto' or a number" if name == "regularization" else "a number"
+                more = ", zero or more" if name == "random_state" else ""
+                raise OptionError(f"`{name}` is {value!r}; it must be {what}{more}.")
+
     def _threaded(self, responses: Responses) -> Responses:
-        return responses if self.threads is None else responses.using(LocalEngine(self.threads))
+        if self.threads is None:
+            return responses
+        if responses.engine.remote:
+            raise OptionError("`threads` is for answers in this process, and these are on a cluster; leave it out.")
+        return responses.using(LocalEngine(self.threads))
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         raise NotImplementedError

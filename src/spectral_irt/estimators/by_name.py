@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.errors import OptionError, check_option, join, option
+from spectral_irt.errors import OptionError, check_option
 
 if TYPE_CHECKING:
     from spectral_irt.estimators.base import RaschEstimator
@@ -31,8 +31,8 @@ class Method:
         """The estimator with these parameters; an error that lists what it takes when one does not fit it."""
         foreign = [parameter for parameter in parameters if parameter not in self.takes.split()]
         if foreign:
-            said, takes = (join(map(option, some), ", ") for some in (foreign, self.takes.split()))
-            raise OptionError(f"the estimator {name!r} has no ", said, "; it takes ", takes, ".")
+            said, takes = (", ".join(f"`{one}`" for one in some) for some in (foreign, self.takes.split()))
+            raise OptionError(f"the estimator {name!r} has no {said}; it takes {takes}.")
         module, _, maker = self.where.partition(":")
         found: Any = import_module(f"spectral_irt.estimators.{module}")
         for part in maker.split("."):
@@ -65,7 +65,7 @@ ORDERED = {
         "mml": Method("marginal_ordered:MarginalPartialCredit", "max_iter threads unused"),
     },
     "rsm": {
-        "spectral": Method("rating_scale:SpectralRatingScale", "weighting refine max_iter threads unused"),
+        "spectral": Method("rating_scale:SpectralRatingScale", "max_iter threads unused"),
         "cml": Method("rating_scale:ConditionalRatingScale", "max_iter threads unused"),
     },
 }

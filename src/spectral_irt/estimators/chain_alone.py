@@ -1,4 +1,4 @@
-"""The chain alone: its stationary distribution and its own sandwich; and what every spectral fit returns."""
+"""The chain alone: its stationary distribution and its own sandwich; and what every fit of right and wrong returns."""
 
 from __future__ import annotations
 
@@ -8,16 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.chain.covariance import ONE_PASS_ITEMS, choose_method, covariance, standard_errors
-from spectral_irt.chain.links import weak_links
+from spectral_irt.chain.errors import DENSE_ITEMS, ONE_PASS_ITEMS, choose_method, covariance, one_pass
 from spectral_irt.chain.regularization import Regularization, met_items
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.stationary import Stationary
+from spectral_irt.chain.weak_links import weak_links
+from spectral_irt.errors import check_option
 from spectral_irt.estimators.base import WEAK_LINKS, convergence
+from spectral_irt.estimators.ordered_base import StepEstimate, centered, location_errors, spread, spread_matrix
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import Design, Mask, estimable
 
+CHAIN_ERRORS = ("auto", "dense", "one-pass", "none")  # ways to standard errors of the chain alone
 SLOW = 0.5  # contraction above which weak links between groups of items are looked for
 
 
@@ -43,38 +46,64 @@ class SpectralFit:
     kept: Any
 
 
-def chain_difficulty(
+def chain_difficulty(design: Design, plan: Regularization, **options: Any) -> SpectralFit:
+    """Difficulties of right and wrong answers as the chain itself has them; options as for `chain_thresholds`."""
+    found, information = chain_thresholds(design, plan, **options)
+    kept = found.extra["kept"]
+    assert found.contraction is not None
+    assert found.regularization is not None
+    return SpectralFit(
+        found.thresholds,
+        found.se,
+        found.status,
+        found.n_iter,
+        found.residual,
+        found.contraction,
+        str(found.solver),
+        str(found.se_method),
+        found.regularization,
+        found.findings,
+        information,
+        None if found.covariance is None else found.covariance[np.ix_(kept, kept)],
+        kept,
+    )
+
+
+def chain_thresholds(
     design: Design,
     plan: Regularization,
     *,
     weighting: str,
-    nu_rule: str,
+    nu_rule: str = "differed",
     se: str,
     tol: float,
     max_passes: int,
-    seed: int,
     tell: Callable[[str], None],
-) -> SpectralFit:
-    """Difficulties as the chain itself has them."""
-    responses = design.responses
+) -> tuple[StepEstimate, Floats]:
+    """Thresholds as the chain itself has them, and what the answers tell about each."""
+    check_option("se", se, CHAIN_ERRORS)
+    responses = design.answers
     if plan.kind == "pairs":
         kept, findings = met_items(design, nu_rule), list(design.findings)
         rest = responses if kept.all() else responses.take_items(kept)
     else:
         rest, kept, findings = kept_items(design, plan)
+    thresholds, mask = rest.thresholds, kept[responses.thresholds.item]
     tell("solving the chain")
-    rounds = Rounds(rest, weighting, plan, design.information[kept], tol=tol, max_passes=max_passes, tell=tell)
+    rounds = Rounds(rest, weighting, plan, design.information[mask], tol=tol, max_passes=max_passes, tell=tell)
     found = rounds.solve()
     plan, balance = rounds.plan, rounds.balance()
 
-    contraction = found.contraction
-    method = chosen_method(se, rest, contraction, tell)
+    method = chosen_method(se, rest, found.contraction, tell, multipliers=False)
     matrix = covariance(balance) if method == "dense" else None
-    if matrix is not None:
-        errors = np.sqrt(np.maximum(np.diag(matrix), 0))
-    else:
-        errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(balance, method, seed)
+    beta = rounds.beta
+    if not thresholds.binary:
+        beta, matrix = centered(thresholds, beta, matrix)
+    errors, location = np.full(len(beta), np.nan), np.full(rest.n_items, np.nan)
+    if method == "one-pass":
+        errors, location = one_pass(balance)
     status = design.status()
+    alone = np.zeros(len(beta), dtype=bool)
     if not balance.in_information and method != "none":
         # The sandwich takes what flows out of an item for information, which it is under ability weights only: an item
         # that everybody got right would seem known to a few hundredths. What rests on the prior alone has the prior's
@@ -82,54 +111,63 @@ def chain_difficulty(
         if plan.kind == "pairs":
             alone, prior_se = status[kept] != "ok", np.nan
         else:
-            alone, prior_se = design.information[kept] == 0, plan.alpha**-0.5 if plan.alpha else np.nan
+            alone, prior_se = design.information[mask] == 0, plan.alpha**-0.5 if plan.alpha else np.nan
         errors[alone] = prior_se
         if matrix is not None:
             matrix[alone] = matrix[:, alone] = prior_se * 0
             matrix[alone, alone] = prior_se**2
+    if matrix is not None:
+        errors = np.sqrt(np.maximum(np.diag(matrix), 0))
+        location = errors if thresholds.binary else location_errors(thresholds, matrix)
+    elif alone.any():  # of an item with such a threshold: as if what is known of each were known by itself
+        own = np.sqrt(thresholds.mean(errors**2) / thresholds.max_score)
+        location = np.where(thresholds.mean(alone.astype(float)) > 0, own, location)
 
     findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
     findings += chain_convergence(found, tol)
-    findings += slow_mixing(design, rest, kept, contraction)
-    told = balance.through if balance.in_information else rounds.information()
-    difficulty, every_se, information = (np.full(responses.n_items, np.nan) for _ in range(3))
-    difficulty[kept], every_se[kept], information[kept] = rounds.beta, errors, told
-    return SpectralFit(
-        difficulty,
-        every_se,
+    findings += slow_mixing(design, rest, kept, found.contraction)
+    estimate = StepEstimate(
+        spread(beta, mask),
+        spread(errors, mask),
+        spread(location, kept),
         status,
         rounds.passes,
         found.residual,
-        contraction,
-        found.method,
-        method,
-        plan,
-        tuple(findings),
-        information,
-        matrix,
-        kept,
+        covariance=None if matrix is None else spread_matrix(matrix, mask),
+        findings=tuple(findings),
+        regularization=plan,
+        se_method=method,
+        solver=found.method,
+        contraction=found.contraction,
+        extra={"kept": kept},
     )
+    return estimate, spread(balance.through if balance.in_information else rounds.information(), mask)
 
 
 def kept_items(design: Design, plan: Regularization) -> tuple[Responses, Mask, list[Finding]]:
     """The items that take part, which they are, and the findings on the design: without a prior some are left out."""
-    responses, findings = design.responses, list(design.findings)
+    responses, findings = design.answers, list(design.findings)
     if plan.kind == "none" and not (design.connected and design.answered.all()):
         rest, kept, left_out = estimable(responses)
-        return rest, kept, [f for f in findings if f.code not in ("extreme_items", "uninformed_items")] + list(left_out)
-    kept = design.answered
+        said = ("extreme_items", "uninformed_items", "empty_categories")
+        return rest, kept, [f for f in findings if f.code not in said] + list(left_out)
+    kept = responses.item_counts > 0
     return responses if kept.all() else responses.take_items(kept), kept, findings
 
 
-def chosen_method(se: str, rest: Responses, contraction: float, tell: Callable[[str], None]) -> str:
+def chosen_method(
+    se: str, rest: Responses, contraction: float, tell: Callable[[str], None], *, multipliers: bool = True
+) -> str:
     """Which way to standard errors is taken."""
-    method = se
+    method, m = se, rest.thresholds.n_entries
     if se == "auto":
         if rest.engine.gathers:
             work = float((rest.counts.astype(float) ** 2).sum())
-            method = choose_method(rest.n_items, contraction, work)
+            method = choose_method(m, contraction, work)
+            if method == "multiplier" and not multipliers:
+                method = "dense" if m <= DENSE_ITEMS else "one-pass"
         else:
-            method = "dense" if rest.n_items < ONE_PASS_ITEMS and rest.engine.by_pairs else "one-pass"
+            method = "dense" if m < ONE_PASS_ITEMS else "one-pass"
     if method != "none":
         tell(f"standard errors ({method})")
     return method
@@ -144,12 +182,13 @@ def slow_mixing(design: Design, rest: Responses, kept: Mask, contraction: float)
             Finding(
                 "weak_links",
                 "warning",
-                f"The chain mixes slowly (contraction {contraction:.3f}): few people link some groups of items.",
+                "Few people link some groups of items: the chain mixes slowly.",
                 "Standard errors by one pass are too small for differences between such groups. A fit where the "
                 "answers are at hand names the groups and has the errors.",
             )
         ]
-    weak = weak_links(rest.take_items(design.component[kept] == 0))
+    outside = design.component[kept[design.answers.thresholds.item]] != 0
+    weak = weak_links(rest.take_items(rest.thresholds.sum(outside) == 0))
     return [weak] if weak else []
 
 

@@ -10,11 +10,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.engines import Prepared
-from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, option, stopped
-from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities, pattern_sums
-from spectral_irt.estimators.information import (
+from spectral_irt.conditional.given_score import conditional_probabilities, pattern_sums
+from spectral_irt.conditional.information import (
     DENSE_ITEMS,
     EXACT_WORK,
     Information,
@@ -23,16 +20,19 @@ from spectral_irt.estimators.information import (
     multiplier_variance,
     solve,
 )
-from spectral_irt.estimators.patterns import distinct, merge, split_in_parts
+from spectral_irt.conditional.patterns import padded, pattern_parts, step_codes
+from spectral_irt.engine import Prepared
+from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, stopped
+from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import keep_estimable, start_difficulty
 from spectral_irt.numerics import centered_inverse, gram
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats
+from spectral_irt.responses.same_items import distinct_rows
 
 ConditionalSe = Literal["information", "sandwich", "none"]
 STANDARD_ERRORS = get_args(ConditionalSe)
-ON_THE_EDGE = "Raise " + option("max_iter") + ", or look for items on the edge of having no finite estimate."
-CUTOFF = 50  # answers; beyond, the saddlepoint's probabilities are good to three digits
+ON_THE_EDGE = "Raise `max_iter`, or look for items on the edge of having no finite estimate."
 LONGEST_STEP = 2.0  # logits at once for one item: an item with few answers may point much too far
 SHORTEST_STEP = 2.0**-30  # of a halved step
 
@@ -73,8 +73,6 @@ def conditional_difficulty(
     responses: Responses,
     *,
     start: Floats | None = None,
-    exact: bool = True,
-    cutoff: int = CUTOFF,
     se: str = "information",
     tol: float = 1e-9,
     max_iter: int = 100,
@@ -97,17 +95,16 @@ def conditional_difficulty(
     The other parameters are those of `ConditionalRasch`.
     """
     check_option("se", se, STANDARD_ERRORS)
-    _check_numbers(cutoff, tol, max_iter)
+    _check_numbers(tol, max_iter)
     tell = progress or (lambda text: None)
-    limit = np.inf if exact else float(cutoff)
     m = responses.n_items
     tell("finding people who saw the same items")
-    patterns = merge(list(responses.map(distinct)))
-    parts = responses.engine.hold(split_in_parts(patterns, m))
+    patterns = distinct_rows(responses)
+    parts = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, responses.thresholds))
     right = responses.sum(_right, m)
     beta = start_difficulty(responses) if start is None else np.asarray(start, dtype=np.float64)
 
-    likelihood = _Likelihood(parts, right, limit)
+    likelihood = _Likelihood(parts, right)
     here, n_iter = _climb(likelihood, beta - beta.mean(), tol, max_iter, tell)
     size = float(np.max(np.abs(here.gradient)))
     converged = size <= max(tol, likelihood.rounding)
@@ -119,7 +116,7 @@ def conditional_difficulty(
         )
     if se != "none":
         tell("standard errors")
-    errors, covariance, method = _standard_errors(se, here, parts, responses, limit)
+    errors, covariance, method = _standard_errors(se, here, parts, responses)
     return ConditionalFit(
         here.beta,
         errors,
@@ -127,19 +124,17 @@ def conditional_difficulty(
         here.loglik,
         here.gradient,
         n_iter,
-        len(patterns.scores),
+        int(patterns.rows.informative.sum()),
         method,
         converged,
     )
 
 
-def _check_numbers(cutoff: int, tol: float, max_iter: int) -> None:
-    if cutoff < 1:
-        raise OptionError(f"cutoff is {cutoff}; it is a number of answers, at least 1.")
+def _check_numbers(tol: float, max_iter: int) -> None:
     if not tol > 0:
         raise OptionError(f"tol is {tol}; it must be above zero.")
     if max_iter < 1:
-        raise OptionError(option("max_iter"), f" is {max_iter}; it must be at least 1.")
+        raise OptionError(f"`max_iter` is {max_iter}; it must be at least 1.")
 
 
 def _right(block: Block, n_items: int) -> Floats:
@@ -163,13 +158,13 @@ class _Point:
 
 
 class _Likelihood:
-    def __init__(self, parts: Prepared, right: Floats, cutoff: float) -> None:
-        self.parts, self.right, self.cutoff = parts, right, cutoff
+    def __init__(self, parts: Prepared, right: Floats) -> None:
+        self.parts, self.right = parts, right
         # Sums of P over an item's people carry about this much rounding.
         self.rounding = float(16 * np.finfo(float).eps * right.max(initial=1.0))
 
     def at(self, beta: Floats) -> _Point:
-        pieces, (log_gamma, expected) = self.parts.advance(pattern_sums, beta, self.cutoff)
+        pieces, (log_gamma, expected) = self.parts.map_and_sum(pattern_sums, beta)
         loglik, gradient = -float(self.right @ beta) - log_gamma, expected - self.right
         return _Point(beta, loglik, gradient - gradient.mean(), Information(pieces, len(beta)))
 
@@ -202,17 +197,19 @@ def _climb(
 
 
 def _standard_errors(
-    kind: str, here: _Point, parts: Prepared, responses: Responses, cutoff: float
+    kind: str, here: _Point, parts: Prepared, responses: Responses
 ) -> tuple[Floats, Floats | None, str]:
     m = len(here.beta)
     if kind == "none":
         return np.full(m, np.nan), None, "none"
-    residuals = responses.prepare(_residuals, here.beta, cutoff) if kind == "sandwich" else None
+    residuals = responses.prepare(_residuals, here.beta) if kind == "sandwich" else None
     suffix = ", sandwich" if kind == "sandwich" else ""
     if m > DENSE_ITEMS:
         return np.sqrt(_large_variance(here.information, residuals)), None, "multiplier" + suffix
     if parts.sum(exact_work) <= EXACT_WORK:
-        inverse, method = centered_inverse(parts.sum(exact_information, here.beta)), "exact information"
+        steps = responses.thresholds
+        exact = parts.sum(exact_information, padded(steps, here.beta), step_codes(steps), m)
+        inverse, method = centered_inverse(exact), "exact information"
     else:
         inverse, method = centered_inverse(here.information.dense()), "matched information"
     if residuals is not None:
@@ -246,10 +243,9 @@ def _twice(matrix: sparse.csr_array, y: Floats) -> Floats:
     return matrix.T @ (matrix @ y)
 
 
-def _residuals(block: Block, beta: Floats, cutoff: float) -> sparse.csr_array:
+def _residuals(block: Block, beta: Floats) -> sparse.csr_array:
     """X - P(X = 1 | s), people x items."""
-    series_from = SERIES_FROM if np.isfinite(cutoff) else np.inf
-    values = block.right() - conditional_probabilities(block, beta, series_from=series_from)
+    values = block.right() - conditional_probabilities(block, beta)
     return sparse.csr_array((values, block.items, block.indptr.astype(np.int32)), shape=(block.n_users, len(beta)))
 
 
@@ -267,12 +263,6 @@ class ConditionalRasch(RaschEstimator):
 
     Parameters
     ----------
-    exact : bool
-        True (default): exact for every person. False: the saddlepoint form for people with more than `cutoff` answers,
-        in a third of the time.
-    cutoff : int
-        Answers beyond which the saddlepoint is used when `exact=False`; people with fewer than ten right or ten wrong
-        answers are exact even then. 50: probabilities are off by 4e-4 at most.
     se : "information", "sandwich" or "none"
         Standard errors from the information matrix (default); from the sandwich, which stays honest when the model
         does not quite hold; or none. `se_method_` says how they were computed.
@@ -316,16 +306,12 @@ class ConditionalRasch(RaschEstimator):
     def __init__(
         self,
         *,
-        exact: bool = True,
-        cutoff: int = CUTOFF,
         se: str = "information",
         tol: float = 1e-9,
         max_iter: int = 100,
         threads: int | None = None,
         threshold: float | None = None,
     ) -> None:
-        self.exact = exact
-        self.cutoff = cutoff
         self.se = se
         self.tol = tol
         self.max_iter = max_iter
@@ -336,8 +322,6 @@ class ConditionalRasch(RaschEstimator):
         kept = keep_estimable(responses)
         fit = conditional_difficulty(
             kept.responses,
-            exact=self.exact,
-            cutoff=self.cutoff,
             se=self.se,
             tol=self.tol,
             max_iter=self.max_iter,

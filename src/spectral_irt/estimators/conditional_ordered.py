@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, option, stopped
+from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood, OrderedPoint
+from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, stopped
 from spectral_irt.estimators.base import Tell, convergence
 from spectral_irt.estimators.conditional import LONGEST_STEP, ON_THE_EDGE, SHORTEST_STEP
 from spectral_irt.estimators.ordered_base import (
@@ -20,11 +21,11 @@ from spectral_irt.estimators.ordered_base import (
     spread,
     spread_matrix,
 )
-from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood, OrderedPoint
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.ordered import OrderedResponses, Steps
-from spectral_irt.responses.step_design import estimable_items, examine_ordered
+from spectral_irt.responses.design import estimable, examine
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.thresholds import Thresholds
 
 STANDARD_ERRORS = ("information", "none")
 MOST_STEPS = 3000  # thresholds: the information is a matrix
@@ -46,7 +47,7 @@ class OrderedFit:
 
 
 def conditional_thresholds(
-    responses: OrderedResponses,
+    responses: Responses,
     design: Floats | None = None,
     *,
     start: Floats | None = None,
@@ -64,8 +65,8 @@ def conditional_thresholds(
     if not tol > 0:
         raise OptionError(f"tol is {tol}; it must be above zero.")
     if max_iter < 1:
-        raise OptionError(option("max_iter"), f" is {max_iter}; it must be at least 1.")
-    n = responses.steps.n_steps
+        raise OptionError(f"`max_iter` is {max_iter}; it must be at least 1.")
+    n = responses.thresholds.n_entries
     if n > MOST_STEPS:
         raise OptionError(
             f"conditional maximum likelihood is for up to {MOST_STEPS:,} thresholds; there are {n:,}. "
@@ -104,7 +105,7 @@ def conditional_thresholds(
     if se != "none":
         tell("standard errors")
         matrix = a @ inverse(here.beta) @ a.T
-    thresholds, matrix = centered(responses.steps, here.beta, matrix)
+    thresholds, matrix = centered(responses.thresholds, here.beta, matrix)
     method = "none" if se == "none" else ("exact information" if exact else "matched information")
     return OrderedFit(
         thresholds, matrix, eta, here.loglik, a.T @ here.gradient, passes, likelihood.n_patterns, method, converged
@@ -125,7 +126,7 @@ def _uphill(
     return None, eta, passes
 
 
-def start_thresholds(responses: OrderedResponses) -> Floats:
+def start_thresholds(responses: Responses) -> Floats:
     """Where iterations start: what the chain gives, regularized as needed."""
     found = SpectralPartialCredit(weighting="persons", se="none", tol=1e-6).fit(responses).thresholds_
     return np.where(np.isfinite(found), found, 0.0)
@@ -182,17 +183,17 @@ class ConditionalPartialCredit(OrderedEstimator):
         self.max_iter = max_iter
         self.threads = threads
 
-    def _estimate_steps(self, responses: OrderedResponses, tell: Tell, **design: Any) -> StepEstimate:
-        rest, kept, findings = estimable_items(responses)
+    def _estimate_steps(self, responses: Responses, tell: Tell, **design: Any) -> StepEstimate:
+        rest, kept, findings = estimable(responses)
         fit = conditional_thresholds(rest, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell)
-        mask = kept[responses.steps.item]
-        found = examine_ordered(responses)
+        mask = kept[responses.thresholds.item]
+        found = examine(responses)
         silent = tuple(f for f in found.findings if f.code == "silent_users")
-        return conditional_estimate(fit, rest.steps, kept, mask, found.item_status(), findings + silent, self.tol)
+        return conditional_estimate(fit, rest.thresholds, kept, mask, found.status(), findings + silent, self.tol)
 
 
 def conditional_estimate(
-    fit: OrderedFit, steps: Steps, kept: Any, mask: Any, status: Any, findings: tuple[Any, ...], tol: float
+    fit: OrderedFit, steps: Thresholds, kept: Any, mask: Any, status: Any, findings: tuple[Any, ...], tol: float
 ) -> StepEstimate:
     """What a conditional fit of some of the items says about all."""
     size = float(np.max(np.abs(fit.gradient)))
@@ -202,7 +203,7 @@ def conditional_estimate(
             convergence(what, fit.n_iter, "passes", "a gradient of", size, tol, remedy=ON_THE_EDGE, warn=False)
         )
     if fit.covariance is None:
-        se, location = np.full(steps.n_steps, np.nan), np.full(steps.n_items, np.nan)
+        se, location = np.full(steps.n_entries, np.nan), np.full(steps.n_items, np.nan)
     else:
         se = np.sqrt(np.maximum(np.diag(fit.covariance), 0))
         location = location_errors(steps, fit.covariance)

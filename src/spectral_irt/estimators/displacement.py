@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectral_irt.conditional.rows import Rows
 from spectral_irt.estimators.landing import Landed
 from spectral_irt.estimators.landing_errors import Matrices
-from spectral_irt.estimators.rows import Rows
 from spectral_irt.responses.block import Floats
 
 STEPS, LONGEST = 40, 2.0  # Newton steps for all fixed items at once, and how far one may go
@@ -57,7 +57,7 @@ def displacements(landed: Landed, matrices: Matrices | None) -> tuple[Floats, Fl
     back, extra = (np.zeros(m), np.zeros(m)) if matrices is None else _following(landed, matrices, here)
     with np.errstate(divide="ignore", invalid="ignore"):
         secant = np.where(delta == 0, here.slope, here.missing / delta)
-        displacement = delta / _left(back, secant / here.slope)
+        displacement = np.clip(delta / _left(back, secant / here.slope), -FARTHEST, FARTHEST)
         noise = np.maximum(there.noise + extra, 0)
         se = np.sqrt(noise) / (there.slope * _left(back, there.slope / here.slope))
     measured = fixed & (np.abs(delta) < FARTHEST) & np.isfinite(displacement) & (there.slope > 0)

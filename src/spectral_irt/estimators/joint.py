@@ -8,8 +8,7 @@ from functools import partial
 import numpy as np
 
 from spectral_irt.chain.weights import prox_ability
-from spectral_irt.engines import Prepared
-from spectral_irt.errors import Words
+from spectral_irt.engine import Prepared
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, by_user, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
@@ -111,7 +110,7 @@ def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, 
     difficulties then take a Newton step, its linear system solved by conjugate gradients in passes over the answers.
     """
     beta = start - start.mean()
-    parts, (slope, own, loglik) = responses.prepare(Part.of, beta).advance(solve_abilities, beta)
+    parts, (slope, own, loglik) = responses.prepare(Part.of, beta).map_and_sum(solve_abilities, beta)
     step, n_iter = np.inf, 0
     while step > tol and n_iter < max_iter:
         n_iter += 1
@@ -119,7 +118,7 @@ def joint_difficulty(responses: Responses, *, start: Floats, tol: float = 1e-8, 
         direction = np.clip(conjugate_gradients(product, own, slope, tol=1e-4, most=500)[0], -2, 2)
         direction -= direction.mean()
         for _ in range(HALVINGS):
-            there, (new_slope, new_own, new_loglik) = parts.advance(solve_abilities, beta + direction)
+            there, (new_slope, new_own, new_loglik) = parts.map_and_sum(solve_abilities, beta + direction)
             if new_loglik >= loglik - 1e-12 * abs(loglik):
                 beta = beta + direction
                 parts, slope, own, loglik = there, new_slope, new_own, new_loglik
@@ -212,7 +211,7 @@ class JointRasch(RaschEstimator):
         factor = shrink_factor(parts) if self.correction else 1.0
         difficulty = factor * fit.difficulty
         if self.correction:
-            parts, _ = parts.advance(solve_abilities, difficulty)
+            parts, _ = parts.map_and_sum(solve_abilities, difficulty)
         ability, ability_se = _abilities(rest, parts)
         findings = list(kept.findings)
         findings += convergence("the joint likelihood", fit.n_iter, "steps", "a last step of", fit.residual, self.tol)
@@ -224,10 +223,7 @@ class JointRasch(RaschEstimator):
                     "warning",
                     f"Joint likelihood is inconsistent: with {n:.0f} answers per person, differences between "
                     f"difficulties are about {100 / (n - 1):.0f}% too large.",
-                    Words(
-                        "Use correction=True, or a consistent method: SpectralRasch, ConditionalRasch.",
-                        "Use a consistent method: --estimator spectral or cml.",
-                    ),
+                    "Use a consistent method: `SpectralRasch` or `ConditionalRasch`.",
                 )
             )
         return Estimate(

@@ -7,22 +7,22 @@ from dataclasses import replace
 
 import numpy as np
 
-from spectral_irt.chain.covariance import QUICK_ITEMS, SLUGGISH
+from spectral_irt.chain.errors import QUICK_ITEMS, SLUGGISH
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.prior import Prior, fading
-from spectral_irt.chain.regularization import Regularization, plan_prior
+from spectral_irt.chain.regularization import Regularization, acted, enough_is_known, plan_prior
 from spectral_irt.chain.rounds import Rounds
-from spectral_irt.errors import LARGEST_COMPONENT, listed, option
+from spectral_irt.errors import LARGEST_COMPONENT, listed
 from spectral_irt.estimators.base import WEAK_LINKS, convergence
 from spectral_irt.estimators.chain_alone import SpectralFit, chosen_method, kept_items, slow_mixing
-from spectral_irt.estimators.landing import CLOSE, LANDED, land
+from spectral_irt.estimators.landing import CLOSE, LANDED, Landed, land
 from spectral_irt.estimators.landing_errors import Matrices, standard_errors
 from spectral_irt.estimators.person_weights import weights_finding
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import Design, Mask
-from spectral_irt.responses.shared_sets import SharedSets
+from spectral_irt.responses.same_items import SharedSets
 
 MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single precision is worth having
 START = 1e-5  # residual of the chain from which the landing starts
@@ -41,7 +41,7 @@ def landed_difficulty(
     tell: Callable[[str], None],
 ) -> SpectralFit:
     """Difficulties on the penalized conditional likelihood, started from the ability-weighted chain."""
-    responses = design.responses
+    responses = design.answers
     plan = plan_prior(design, regularization)
     rest, kept, findings = kept_items(design, plan)
     whole = design.connected or plan.kind == "none"
@@ -65,13 +65,18 @@ def landed_difficulty(
 
     prior, parts = None, np.zeros(rest.n_items, dtype=np.int64)
     if plan.kind != "none":
-        neighbors = Neighbors(rest)
-        parts = parts if whole else with_scale_first(neighbors.parts(), design.component[kept] == 0)
-        fade = fading(design.information[kept], design.component[kept] == 0) if plan.estimated else np.ones(len(beta))
-        prior = Prior(neighbors, alpha, fade, plan.estimated)
+        tied, fade = design.component[kept] == 0, np.ones(len(beta))
+        fade = fading(design.information[kept], tied, alpha) if plan.estimated else fade
+        if fade.any():
+            neighbors = Neighbors(rest)
+            parts = parts if whole else with_scale_first(neighbors.parts(), tied)
+            prior = Prior(neighbors, alpha, fade, plan.estimated)
+        else:
+            plan = enough_is_known(design.information[kept])
     landed = land(rest, beta, prior=prior, parts=parts, weights=weights, shared=shared, tell=tell)
     if landed.prior:
         plan = replace(plan, alpha=landed.prior.alpha)
+        plan = prior_acted(plan, landed, rest, design.component[kept] == 0)
 
     method = chosen_method("dense" if shared is not None and se == "auto" else se, rest, found.contraction, tell)
     matrix = None
@@ -130,6 +135,17 @@ def with_scale_first(parts: Ints, scale: Mask) -> Ints:
     return np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
 
 
+def prior_acted(plan: Regularization, landed: Landed, rest: Responses, tied: Mask) -> Regularization:
+    """The plan with what the prior of right and wrong answers did."""
+    assert landed.prior is not None
+    pull, told = landed.prior @ landed.beta, landed.information
+    step = np.divide(pull, told, out=np.zeros(len(told)), where=told > 1e-9)
+    free = True if landed.fixed is None else ~landed.fixed
+    counts = (rest.item_counts - rest.item_scores).astype(float), rest.item_scores.astype(float)
+    acts, name = (landed.prior.fade > 0) & free, lambda k: f"item {listed([rest.items[k]])}"
+    return acted(plan, acts, tied & (told > 1e-9), step, counts, name)
+
+
 def regularization_finding(plan: Regularization) -> Finding:
     """What the prior was, and what it does to intervals."""
     sentence, remedy = f"Regularization: {plan}.", ""
@@ -166,5 +182,5 @@ def apart(rest: Responses, parts: Ints, equal_means: bool) -> Finding:
         sentence += ", for the groups were assumed to be equally hard on average."
     else:
         sentence += f"; the standard error of items outside the largest group is infinite: {listed(outside)}."
-        remedy += "; " + option("assume_equal_means", True) + " assumes that groups are equally hard on average"
+        remedy += "; `assume_equal_means=True` assumes that groups are equally hard on average"
     return Finding("disconnected", "warning", sentence, remedy + ".", tuple(outside.tolist()))

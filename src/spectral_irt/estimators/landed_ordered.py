@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from spectral_irt.chain.neighbors import Neighbors
-from spectral_irt.chain.prior import Prior
-from spectral_irt.chain.regularization import Regularization, plan_prior
-from spectral_irt.chain.step_prior import StepPrior, StepRegularization, step_fading
-from spectral_irt.chain.steps import StepRounds
+from spectral_irt.chain.prior import Prior, StepPrior, StepRegularization, step_fading
+from spectral_irt.chain.regularization import acted, enough_is_known, plan_prior
+from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.weights import PERSONS
+from spectral_irt.errors import listed
 from spectral_irt.estimators.base import WEAK_LINKS, convergence
+from spectral_irt.estimators.chain_alone import kept_items, slow_mixing
 from spectral_irt.estimators.landed import (
     START,
     apart,
@@ -25,12 +26,11 @@ from spectral_irt.estimators.landed import (
 from spectral_irt.estimators.landing import CLOSE, LANDED
 from spectral_irt.estimators.ordered_base import StepEstimate, location_errors, spread, spread_matrix
 from spectral_irt.estimators.step_errors import covariance, threshold_errors
-from spectral_irt.estimators.step_landing import land_steps
-from spectral_irt.responses import Finding
+from spectral_irt.estimators.step_landing import StepLanded, land_steps
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.design import Mask, examine
-from spectral_irt.responses.ordered import OrderedResponses, Steps
-from spectral_irt.responses.step_design import StepDesign, estimable_items, examine_ordered
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.thresholds import Thresholds
 
 QUICK_STEPS = 1000  # thresholds up to which the dense sandwich costs little
 MIXING = 0.5  # contraction up to which one pass is near the dense value: a per cent above it at 0.3 to 0.4, measured
@@ -39,7 +39,7 @@ WEAK_TIE = 0.1  # precision
 
 
 def landed_thresholds(
-    responses: OrderedResponses,
+    responses: Responses,
     regularization: str | float,
     *,
     equal_means: bool,
@@ -51,18 +51,18 @@ def landed_thresholds(
 ) -> StepEstimate:
     """Thresholds on the penalized conditional likelihood, started from the chain that counts every person once."""
     tell("looking at the design")
-    if responses.steps.binary:
+    if responses.thresholds.binary:
         return _right_and_wrong(responses, regularization, equal_means, se, tol, max_passes, seed, tell)
-    design = examine_ordered(responses)
+    design = examine(responses)
     plan = plan_prior(design, regularization, "threshold")
-    rest, kept, findings = kept_ordered(design, plan)
-    steps, mask = rest.steps, kept[responses.steps.item]
+    rest, kept, findings = kept_items(design, plan)
+    steps, mask = rest.thresholds, kept[responses.thresholds.item]
     information, tied = design.information[mask], design.component[mask] == 0
     # Where there is a prior, the chain has a weak tie to the mean of all thresholds, for a start that lies far out for
     # thresholds far out: steps that lead inwards are short of the mark, those that lead outwards go past it.
     tie = plan if plan.kind == "none" else replace(plan, kind="virtual item", alpha=WEAK_TIE, estimated=False)
     tell("solving the chain")
-    rounds = StepRounds(
+    rounds = Rounds(
         rest, PERSONS.name, tie, information, tol=max(tol, START), max_passes=max_passes, tell=tell, rough=True
     )
     found, beta, passes, alpha = rounds.solve(), rounds.beta, rounds.passes, plan.alpha
@@ -70,20 +70,23 @@ def landed_thresholds(
 
     prior, parts = None, np.zeros(rest.n_items, dtype=np.int64)
     if plan.kind != "none":
-        fades = step_fading(steps, information, tied)
-        if not plan.estimated:
-            fades = np.ones(rest.n_items), np.ones(steps.n_steps)
+        fades = np.ones(rest.n_items), np.ones(steps.n_entries)
+        fades = step_fading(steps, information, tied, beta) if plan.estimated else fades
         scale = np.bincount(steps.item, weights=tied, minlength=rest.n_items) > 0
         near: Prior | None = None
         if fades[0].any() or not scale.all():
-            neighbors = Neighbors.of_ordered(rest)
+            neighbors = Neighbors(rest)
             parts = parts if scale.all() else with_scale_first(neighbors.parts(), scale)
             near = Prior(neighbors, alpha, fades[0], plan.estimated)
-        prior = StepPrior(steps, near, alpha, fades[1], plan.estimated)
+        if near or fades[1].any():
+            prior = StepPrior(steps, near, alpha, fades[1], plan.estimated)
+        else:
+            plan = enough_is_known(information, "threshold")
     landed = land_steps(rest, beta, prior=prior, parts=parts, tell=tell)
     if landed.prior:
         last, near = landed.prior, landed.prior.location
         plan = StepRegularization(plan.kind, plan.reason, near.alpha if near else 0.0, plan.estimated, steps=last.alpha)
+        plan = steps_acted(plan, landed, rest, tied)
 
     method = se if se != "auto" else chosen_method(steps, found.contraction)
     if method != "none":
@@ -109,11 +112,12 @@ def landed_thresholds(
     findings += convergence(
         "the conditional likelihood", landed.evaluations, "steps", "a move of", landed.move, CLOSE, remedy=WEAK_LINKS
     )
+    findings += slow_mixing(design, rest, kept, found.contraction)
     return StepEstimate(
         spread(beta, mask),
         spread(errors, mask),
         spread(location, kept),
-        design.item_status(),
+        design.status(),
         passes + landed.evaluations,
         landed.move,
         covariance=None if matrix is None else spread_matrix(matrix, mask),
@@ -126,8 +130,24 @@ def landed_thresholds(
     )
 
 
+def steps_acted(plan: StepRegularization, landed: StepLanded, rest: Responses, tied: Mask) -> StepRegularization:
+    """The plan with what the prior of locations and steps did."""
+    prior, steps, answers = landed.prior, rest.thresholds, np.nan_to_num(rest.category_counts)
+    assert prior is not None
+    step = replace(landed, prior=None).roughly(prior @ landed.beta)
+    counts = answers[steps.item, steps.level - 1], answers[steps.item, steps.level]
+
+    def name(k: int) -> str:
+        which = f"item {listed([rest.items[steps.item[k]]])}"
+        return f"threshold {steps.level[k]} of {which}" if steps.max_score[steps.item[k]] > 1 else which
+
+    located = int((prior.location.fade > 0).sum()) if prior.location else 0
+    plan = replace(plan, steps_sd=float(prior.alpha**-0.5), located=located)
+    return acted(plan, prior.counts > 0, tied, step, counts, name)
+
+
 def _right_and_wrong(
-    responses: OrderedResponses,
+    responses: Responses,
     regularization: str | float,
     equal_means: bool,
     se: str,
@@ -165,35 +185,24 @@ def _right_and_wrong(
     )
 
 
-def chosen_method(steps: Steps, contraction: float) -> str:
+def chosen_method(steps: Thresholds, contraction: float) -> str:
     """Which way to standard errors "auto" takes."""
-    if steps.n_steps <= QUICK_STEPS:
+    if steps.n_entries <= QUICK_STEPS:
         return "dense"
-    return "one-pass" if contraction < MIXING and steps.n_steps >= FEW else "multiplier"
+    return "one-pass" if contraction < MIXING and steps.n_entries >= FEW else "multiplier"
 
 
 def centered_by_part(
-    steps: Steps, thresholds: Floats, covariance: Floats | None, parts: Ints
+    steps: Thresholds, thresholds: Floats, covariance: Floats | None, parts: Ints
 ) -> tuple[Floats, Floats | None]:
     """Thresholds whose items have the mean location zero within each part, and their covariance."""
     size = np.bincount(parts)[parts]
-    weight = 1 / (size * steps.counts)[steps.item]
+    weight = 1 / (size * steps.max_score)[steps.item]
     own = parts[steps.item]
     beta = thresholds - np.bincount(own, weights=weight * thresholds)[own]
     if covariance is None:
         return beta, None
-    mean = np.zeros((int(parts.max()) + 1, steps.n_steps))
-    mean[own, np.arange(steps.n_steps)] = weight
+    mean = np.zeros((int(parts.max()) + 1, steps.n_entries))
+    mean[own, np.arange(steps.n_entries)] = weight
     cross = (mean @ covariance)[own]
     return beta, covariance - cross - cross.T + (mean @ covariance @ mean.T)[np.ix_(own, own)]
-
-
-def kept_ordered(design: StepDesign, plan: Regularization) -> tuple[OrderedResponses, Mask, list[Finding]]:
-    """The items that take part, which they are, and the findings on the design."""
-    responses, findings = design.ordered, list(design.findings)
-    if plan.kind == "none" and not (design.connected and design.answered.all()):
-        rest, kept, left_out = estimable_items(responses)
-        said = ("extreme_items", "uninformed_items", "empty_categories")
-        return rest, kept, [f for f in findings if f.code not in said] + list(left_out)
-    kept = responses.item_counts > 0
-    return responses if kept.all() else responses.take_items(kept), kept, findings

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.prior import Prior
-from spectral_irt.engines import Prepared
-from spectral_irt.estimators.rows import answers_to_items, evaluate, linked, prepare_rows
-from spectral_irt.estimators.shared_rows import SharedRows
+from spectral_irt.conditional.rows import answers_to_items, evaluate, linked, prepare_rows
+from spectral_irt.conditional.shared_rows import SharedRows
+from spectral_irt.engine import Prepared
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.shared_sets import SharedSets
+from spectral_irt.responses.same_items import SharedSets
 
 LANDED = ", landed"  # what the solver's name ends with
 CLOSE = 0.04  # steps end when the next would move no item by more than this many standard errors
@@ -154,7 +154,7 @@ def land(
     beta = beta if fixed is not None else centered_within(beta, floating)
     step, last_move, decrement = np.zeros(m), np.inf, np.inf
     for k in range(1, MOST + 1):
-        rows, (score, degree, square) = rows.advance(evaluate, beta)
+        rows, (score, degree, square) = rows.map_and_sum(evaluate, beta)
         here = Landed(beta, rows, degree, square, prior, fixed, floating, k, 0.0)
         here, full, gain = _aimed(here, score, (right + score) / np.maximum(counts, 1))
         prior = here.prior

@@ -14,10 +14,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from spectral_irt.conditional.rows import Rows, link_gram, linked, score_gram, score_squares, score_twice
 from spectral_irt.estimators.landing import Landed
-from spectral_irt.estimators.rows import Rows, link_gram, linked, score_gram, score_squares, score_twice
 from spectral_irt.numerics import centered_inverse, sandwich, symmetric
+from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats
 
 PROBES = 100  # random right-hand sides: about 7% of the correction remains as noise
@@ -35,7 +37,7 @@ class Matrices:
 
     @classmethod
     def of(cls, landed: Landed, *, single: bool = False) -> Matrices:
-        """`single` precision will do where items mix well (see `chain.covariance.SLUGGISH`).
+        """`single` precision will do where items mix well (see `chain.errors.SLUGGISH`).
 
         What is added up for H are positive links between items, so each is good to its own 1e-6, and H is built of them
         with rows that add to zero. M is good to 1e-7 of its size, which its weakest direction feels.
@@ -60,6 +62,26 @@ class Matrices:
     def covariance(self, robust: bool = True) -> Floats:
         """The sandwich; centered within parts, or given the fixed items (zero for these). Else the inverse of H."""
         return sandwich(self.inverse, self.bread, self.meat, single=self.single) if robust else symmetric(self.inverse)
+
+
+def from_anchors(bread: Floats, inverse: Floats, fixed: NDArray[np.bool_], errors: Floats) -> Floats:
+    """The covariance that free thresholds have from the errors of the anchors, `errors` theirs in the order of `fixed`.
+
+    D errors D' with D = d beta_free / d beta_anchor = -H_ff^-1 H_fa: moving an anchor moves the free ones with it.
+    """
+    follow = -(inverse @ bread[:, fixed])  # the inverse is 0 outside the free ones
+    return follow @ errors @ follow.T
+
+
+def anchored_finding(n: int, errors: bool) -> Finding:
+    """What a calibration with anchors says of their errors."""
+    items = "1 item is anchored" if n == 1 else f"{n:,} items are anchored"
+    said = (
+        "the anchors' standard errors are passed on to the other items"
+        if errors
+        else "the anchors came without standard errors and count as exact"
+    )
+    return Finding("anchored", "note", f"{items}; {said}.")
 
 
 def too_regular(landed: Landed, omega: Floats) -> Floats:
@@ -116,6 +138,21 @@ def _variance(landed: Landed, probes: int, seed: int) -> Floats:
     rough = np.where(scale > 0, 1.0, 0.0)[:, None] * (scale[:, None] * b + shift @ b)
     surplus = np.mean(landed.solve(b, tol=CLOSE) ** 2 - rough**2, axis=1)
     return np.maximum(known + surplus, 0.05 * known)
+
+
+def variance_from_anchors(landed: Landed, variance: Floats, seed: int = 0) -> Floats:
+    """The diagonal of `from_anchors` without the matrices: by solves for random errors of these variances, independent.
+
+    That is where there are thousands of items, of whose anchors nothing is known but standard errors.
+    """
+    assert landed.fixed is not None
+    noise = np.random.default_rng(seed).standard_normal((len(variance), PROBES))
+    v = np.where(landed.fixed, np.sqrt(np.nan_to_num(variance)), 0.0)[:, None] * noise
+    b = landed.rows.sum(linked, v)
+    if landed.prior:
+        b -= landed.prior @ v
+    b[landed.fixed] = 0
+    return np.where(landed.fixed, 0.0, np.mean(landed.solve(b, tol=CLOSE) ** 2, axis=1))
 
 
 def _common_shift(landed: Landed, scale: Floats) -> Floats:

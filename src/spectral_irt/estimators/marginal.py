@@ -7,22 +7,16 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
-from spectral_irt.errors import (
-    DesignError,
-    OptionError,
-    Words,
-    check_option,
-    listed,
-)
+from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, adaptive_finding
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.checkpointing import Folder
 from spectral_irt.estimators.marginal_em import (
     FREE_STEP,
     NO_SPREAD,
     WIDE_SPREAD,
     MarginalFit,
     choose_prior,
+    free_population,
     marginal_difficulty,
 )
 from spectral_irt.estimators.marginal_groups import People, people_by_group, population_findings
@@ -34,7 +28,7 @@ from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import examine
 from spectral_irt.tables import Columns
 
-Prior = Literal["normal", "free", "validation"]
+Prior = Literal["auto", "normal", "free", "validation"]
 Quadrature = Literal["even", "hermite"]
 PRIORS, QUADRATURES = get_args(Prior), get_args(Quadrature)
 
@@ -58,9 +52,11 @@ class MarginalRasch(RaschEstimator):
 
     Parameters
     ----------
-    prior : "normal", "free" or "validation"
-        "normal": N(mu, sigma^2) with both estimated. "free": any distribution on the nodes. "validation": the
-        one of `priors` under which held-out people are likeliest (the paper's procedure), then all data with its sd.
+    prior : "auto", "normal", "free" or "validation"
+        "normal": N(mu, sigma^2) with both estimated. "free": a smooth distribution of any shape, its log density a
+        polynomial of degree 4 or 6, where Akaike's criterion prefers that to a normal one. "validation": the one of
+        `priors` under which held-out people are likeliest (the paper's procedure), then all data with its sd. "auto"
+        (default): "free" for adaptive designs, where a wrong shape does most harm, "normal" for others and for groups.
     sigma : float, optional
         A fixed standard deviation of ability for prior="normal"; `sigma=1` is the paper's MMLE on synthetic data. The
         mean needs no fixing: difficulties average zero, and mu is where people then lie.
@@ -99,8 +95,8 @@ class MarginalRasch(RaschEstimator):
 
     Notes
     -----
-    Standard errors invert the observed information (Louis 1982) of difficulties, means and log sigmas; with
-    prior="free" they take the distribution as known. Beyond 5,000 items each item's own information is used alone.
+    Standard errors invert the observed information (Louis 1982) of difficulties and of everything that describes the
+    populations. Beyond 5,000 items each item's own information is used alone.
 
     References
     ----------
@@ -122,7 +118,7 @@ class MarginalRasch(RaschEstimator):
     def __init__(
         self,
         *,
-        prior: str = "normal",
+        prior: str = "auto",
         sigma: float | None = None,
         priors: Sequence[tuple[float, float]] | None = None,
         validation: float = 0.1,
@@ -151,7 +147,7 @@ class MarginalRasch(RaschEstimator):
         check_option("quadrature", self.quadrature, QUADRATURES)
         if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma > 0):
             raise OptionError(f"sigma is {self.sigma!r}; it must be positive, or None to estimate it.")
-        if self.sigma is not None and self.prior != "normal":
+        if self.sigma is not None and self.prior not in ("auto", "normal"):
             raise OptionError(f"sigma is fixed at {self.sigma!r}, which goes with prior='normal', not {self.prior!r}.")
         if self.nodes is not None and self.nodes < 3:
             raise OptionError(f"nodes is {self.nodes!r}; it must be 3 or more, or None.")
@@ -166,9 +162,8 @@ class MarginalRasch(RaschEstimator):
         groups: Any = None,
         design: str = FIXED,
         progress: Tell | None = None,
-        checkpoint: Folder = None,
     ) -> Self:
-        """Calibrate the items; `data`, `y`, `progress` and `checkpoint` as in every estimator.
+        """Calibrate the items; `data`, `y` and `progress` as in every estimator.
 
         Parameters
         ----------
@@ -180,14 +175,14 @@ class MarginalRasch(RaschEstimator):
             nothing given the scores may be asked of such data.
         """
         check_option("design", design, DESIGNS)
-        return self._fitted(data, progress, checkpoint=checkpoint, groups=groups, design=design)
+        return self._fitted(data, progress, groups=groups, design=design)
 
     def _estimate(self, responses: Responses, tell: Tell, groups: Any = None, design: str = FIXED) -> Estimate:
         self._check()
         kept = _keep_mixed(responses)
         rest = kept.responses
         people = people_by_group(rest, groups)
-        if groups is not None and self.prior != "normal":
+        if groups is not None and self.prior not in ("auto", "normal"):
             raise OptionError(f"groups have normal populations; the prior cannot be {self.prior!r}.")
         start = start_difficulty(rest)
         options: dict[str, Any] = {"nodes": self.nodes, "quadrature": self.quadrature, "max_iter": self.max_iter}
@@ -200,13 +195,16 @@ class MarginalRasch(RaschEstimator):
             )
             extra |= {"prior": chosen, "validation_loglik": scores}
             sigma = chosen[1]
-        free = self.prior == "free"
-        fit = marginal_difficulty(people.answers, start=start, sigma=sigma, free=free, tol=self.tol, **options)
-        with_sigma = sigma is None and not free
+        fit = marginal_difficulty(people.answers, start=start, sigma=sigma, tol=self.tol, **options)
+        asked = self.prior == "auto" and design == ADAPTIVE and groups is None and sigma is None
+        if self.prior == "free" or asked:
+            fit = free_population(people.answers[0], fit, start, max_iter=self.max_iter)
+        free = fit.populations[0].basis is not None
+        with_sigma = sigma is None
         found = marginal_information(people.answers, fit.difficulty, fit.populations, with_sigma=with_sigma)
-        errors = marginal_errors(found)
+        errors = marginal_errors(found, fit.populations)
         n_users = int(np.sum(rest.counts > 0))
-        n_parameters = rest.n_items + (len(fit.population.nodes) - 2 if free else len(found.own))
+        n_parameters = rest.n_items + len(found.own) - free  # of a free population one parameter is its origin
         table = _population_columns(people, fit, errors, sigma)
         nodes, weights = _mixture(people, fit.populations)
         alone = len(people.answers) == 1
@@ -232,7 +230,7 @@ class MarginalRasch(RaschEstimator):
         findings = [*kept.findings, *people.findings]
         findings += _fit_findings(fit, np.asarray(table["sd"]), with_sigma, rest, self)
         findings += population_findings(table, with_sigma) if groups is not None else []
-        findings += [adaptive_finding(groups is not None)] if design == ADAPTIVE else []
+        findings += [adaptive_finding(groups is not None, fit.better)] if design == ADAPTIVE else []
         return Estimate(
             kept.spread(fit.difficulty),
             kept.spread(np.sqrt(np.maximum(errors.variance, 0))),
@@ -287,7 +285,7 @@ def _keep_mixed(responses: Responses) -> Kept:
     if mixed.sum() < 2:
         raise DesignError(
             f"{responses.source}: fewer than two items have both right and wrong answers; marginal likelihood needs "
-            "them. Use SpectralRasch or VariationalRasch, whose prior on difficulties makes up for it."
+            "them. Use `SpectralRasch` or `VariationalRasch`, whose prior on difficulties makes up for it."
         )
     shown = {"no_responses", "disconnected", "many_more_items_than_users"}
     findings = [finding for finding in design.findings if finding.code in shown]
@@ -300,9 +298,7 @@ def _keep_mixed(responses: Responses) -> Kept:
                 "warning",
                 f"{len(names):,} items answered right by everyone or by no one have no finite difficulty and are left "
                 f"out: {listed(names)}.",
-                "Use "
-                + Words("SpectralRasch or VariationalRasch", "--estimator spectral or vb")
-                + " for an estimate from a prior, or drop the items.",
+                "Use `SpectralRasch` or `VariationalRasch` for an estimate from a prior, or drop the items.",
                 tuple(names.tolist()),
             )
         )
@@ -313,7 +309,7 @@ def _keep_mixed(responses: Responses) -> Kept:
 def _fit_findings(
     fit: MarginalFit, sigmas: Floats, estimated: bool, responses: Responses, options: MarginalRasch
 ) -> list[Finding]:
-    asked = options.tol if options.prior != "free" else FREE_STEP
+    asked = options.tol if fit.populations[0].basis is None else FREE_STEP
     found = convergence("the marginal likelihood", fit.n_iter, "passes", "a last step of", fit.residual, asked)
     narrow, sigma = float(sigmas.min()), float(sigmas.max())
     if estimated and narrow <= 1.01 * NO_SPREAD:
@@ -342,7 +338,7 @@ def _fit_findings(
                 "note",
                 f"{MOST} nodes are the most used by default, and where people gave most answers posteriors are "
                 "narrower than these resolve.",
-                Words("Give nodes= a larger number to see whether it matters.", ""),
+                "More nodes show whether it matters.",
             )
         )
     if responses.n_items > DENSE_ITEMS:

@@ -8,61 +8,86 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.estimators.population import CELLS, Population, posterior, row_products, softplus_table
-from spectral_irt.estimators.support import DENSE_ITEMS, answered, user_slices
+from spectral_irt.estimators.population import (
+    CELLS,
+    Population,
+    answers_of,
+    expected_passes,
+    log_denominators,
+    passing,
+    posterior,
+)
+from spectral_irt.estimators.support import DENSE_ITEMS, user_slices
 from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.thresholds import Thresholds
 
 
 def information(
-    block: Block, difficulty: Floats, population: Population, order: int, dense: bool
+    block: Block, beta: Floats, population: Population, order: int, dense: bool, steps: Thresholds | None = None
 ) -> tuple[Floats, Floats, Floats]:
-    """The block's share of the observed information of (difficulty, mean, log sigma), by Louis' formula.
+    """The block's share of the observed information of thresholds and population, by Louis' formula.
 
-    Given theta the information is sum p (1 - p) on the diagonal, and with z = (theta - mu) / sigma it is 1 / sigma^2
-    for the mean, 2 z^2 for log sigma and 2 z / sigma between them. From it comes off, for every person, the posterior
-    covariance of the scores, which are functions of theta: p_i(theta), z / sigma, and z^2. They are projected on the
-    first `order` polynomials that are orthonormal under the person's posterior; what is left out falls with the
-    posterior variance to the power `order`.
+    Given theta the information of two thresholds of an item is P(X >= the higher) - P(X >= one) P(X >= the other),
+    p (1 - p) of a single one. With z = (theta - mu) / sigma it is 1 / sigma^2 for the mean, 2 z^2 for log sigma and
+    2 z / sigma between them; and the covariance of the statistics for the parameters of a free population. From it
+    comes off, for every person, the posterior covariance of the scores, which are functions of theta: P(X >= k), and
+    z / sigma and z^2 or the statistics. They are projected on the first `order` polynomials that are orthonormal under
+    the person's posterior; what is left out falls with the posterior variance to the power `order`.
 
-    Returns the items' block (m x m, or its diagonal if not dense), the cross terms (m x 2), and the 2 x 2 of the
-    population.
+    Returns the thresholds' block (or its diagonal if not dense), the cross terms, and that of the population.
     """
-    m, k = len(difficulty), len(population.nodes)
-    table = softplus_table(difficulty, population)
-    p = np.exp(population.nodes - difficulty[:, None] - table)
-    pq = p * (1 - p)
+    table, p = log_denominators(beta, population, steps), passing(beta, population, steps)
+    (n_items, k), size = table.shape, len(beta)
     scores = population_scores(population)
-    unit, z = 1 / population.sd, scores[:, 0] * population.sd
-    items = np.zeros((m, m)) if dense else np.zeros(m)
-    cross, own = np.zeros((m, 2)), np.zeros((2, 2))
+    counts, at_node = np.zeros((n_items, k)), np.zeros(k)
+    lost = np.zeros((size, size)) if dense else np.zeros(size)
+    cross, own = np.zeros((size, scores.shape[1])), np.zeros((scores.shape[1],) * 2)
     for start, stop in user_slices(block, CELLS // k):
-        post, _ = posterior(block, start, stop, difficulty, population, table)
+        post, _ = posterior(block, start, stop, beta, population, table, steps)
         post[block.counts[start:stop] == 0] = 0
-        each = np.einsum("ik,ik->i", answered(block, start, stop, m).T @ post, pq)
-        if dense:
-            items[np.diag_indices(m)] += each
-        else:
-            items += each
-        at_node = post.sum(axis=0)
-        between = 2 * unit * float(at_node @ z)
-        own += [[unit**2 * float(at_node.sum()), between], [between, 2 * float(at_node @ z**2)]]
+        counts += answers_of(block, start, stop, n_items, steps)[0].T @ post
+        at_node += post.sum(axis=0)
         for q in _polynomials(post, population.nodes, order):
-            c = answered(block, start, stop, m, row_products(block, start, stop, p, q))
+            c = expected_passes(block, start, stop, p, q, steps)
             t = q @ scores
-            if dense:
-                items -= gram(c)
-            else:
-                c2 = answered(block, start, stop, m, c.data**2)
-                items -= c2.T @ np.ones(stop - start)
+            lost += gram(c) if dense else np.bincount(c.indices, weights=c.data**2, minlength=size)
             cross -= c.T @ t
             own -= t.T @ t
-    return items, cross, own
+    return _given_ability(counts, p, dense, steps) - lost, cross, own + _of_population(at_node, population, scores)
+
+
+def _given_ability(counts: Floats, p: Floats, dense: bool, steps: Thresholds | None) -> Floats:
+    """The information of the thresholds, or its diagonal, if abilities were seen."""
+    if steps is None or not dense:
+        each = counts if steps is None else counts[steps.item]
+        alone = np.einsum("ik,ik->i", each, p * (1 - p))
+        return np.diag(alone) if dense else alone
+    weighted = counts[steps.item] * p
+    higher = np.maximum(np.arange(len(p))[:, None], np.arange(len(p)))
+    same = steps.item[:, None] == steps.item
+    return np.where(same, weighted.sum(axis=1)[higher] - weighted @ p.T, 0.0)
+
+
+def _of_population(at_node: Floats, population: Population, scores: Floats) -> Floats:
+    """The information of the population's parameters, if abilities were seen."""
+    if population.basis is not None:
+        weights = np.exp(population.log_weights)
+        away = scores - weights @ scores
+        return at_node.sum() * (away.T * weights) @ away
+    unit, z = 1 / population.sd, scores[:, 0] * population.sd
+    between = 2 * unit * float(at_node @ z)
+    return np.array([[unit**2 * float(at_node.sum()), between], [between, 2 * float(at_node @ z**2)]])
 
 
 def population_scores(population: Population) -> Floats:
-    """z / sigma and z^2 at every node: but for a constant, the scores of the mean and of log sigma given theta."""
+    """But for a constant the scores of the population's parameters at every node, given the ability.
+
+    z / sigma and z^2, of the mean and of log sigma; or the statistics of a free population.
+    """
+    if population.basis is not None:
+        return population.basis
     z = (population.nodes - population.mean) / population.sd
     return np.stack([z / population.sd, z**2], axis=1)
 
@@ -81,52 +106,71 @@ def _polynomials(post: Floats, nodes: Floats, order: int) -> list[Floats]:
 
 @dataclass(frozen=True, eq=False)
 class MarginalInformation:
-    """The observed information of the difficulties and of what describes the populations.
-
-    The mean of the first population is taken as fixed, which gives the scale its origin.
+    """The observed information of the thresholds and of what describes the populations.
 
     Attributes
     ----------
-    items : items x items
-        Or its diagonal, with more than 5,000 items.
-    cross, own : items x others, others x others
-        Of the others: the means of all groups but the first, then log sigma of every group if it was estimated.
+    items : thresholds x thresholds
+        Or its diagonal, with more than 5,000.
+    cross, own : thresholds x others, others x others
+        Of the others: the means of all groups but the first, which gives the scale its origin, then log sigma of every
+        group if it was estimated; or the parameters of a free population.
     there : bool array
         Which they are, of the means of all groups and the log sigmas of all groups.
+    weights : float array
+        Of the thresholds in the mean that is zero.
     """
 
     items: Floats
     cross: Floats
     own: Floats
     there: NDArray[np.bool_]
+    weights: Floats
 
     @property
     def dense(self) -> bool:
         return self.items.ndim == 2
 
     def whole(self) -> Floats:
-        """The matrix of difficulties and others together."""
-        return np.block([[self.items, self.cross], [self.cross.T, self.own]])
+        """The matrix of thresholds and others together, its origin fixed."""
+        found = np.block([[self.items, self.cross], [self.cross.T, self.own]])
+        if not self.there[0]:
+            return found
+        # Thresholds and a free population can be shifted together: the mean threshold is held.
+        found[: len(self.items), : len(self.items)] += np.trace(self.items) * np.outer(self.weights, self.weights)
+        return found
 
 
 def marginal_information(
-    groups: Sequence[Responses], difficulty: Floats, populations: Sequence[Population], *, with_sigma: bool
+    groups: Sequence[Responses],
+    beta: Floats,
+    populations: Sequence[Population],
+    *,
+    with_sigma: bool,
+    steps: Thresholds | None = None,
 ) -> MarginalInformation:
     """The information of all groups; an entry of the populations of which the data say nothing is left out."""
-    m, n_groups = len(difficulty), len(groups)
+    m, n_groups = len(beta), len(groups)
     answers, people = (sum(numbers) for numbers in zip(*map(_size, groups), strict=True))
     order = 3 if answers / max(people, 1) < 50 else 1  # with many answers posteriors are so narrow that all is straight
     dense = m <= DENSE_ITEMS
-    items: Floats = np.zeros((m, m) if dense else m)
+    weights = np.full(m, 1 / m) if steps is None else steps.averaging()
+    basis = populations[0].basis
+    if basis is not None:
+        (group,), (population,) = groups, populations
+        order = max(order, basis.shape[1])  # statistics of this degree are then projected without a rest
+        items, cross, own = group.sum(information, beta, population, order, dense, steps)
+        return MarginalInformation(items, cross, own, np.ones(len(own), dtype=bool), weights)
+    items = np.zeros((m, m) if dense else m)
     cross, own = np.zeros((m, 2 * n_groups)), np.zeros((2 * n_groups, 2 * n_groups))
     for g, (group, population) in enumerate(zip(groups, populations, strict=True)):
         pair = [g, n_groups + g]  # its mean and its log sigma
-        more, cross[:, pair], own[np.ix_(pair, pair)] = group.sum(information, difficulty, population, order, dense)
+        more, cross[:, pair], own[np.ix_(pair, pair)] = group.sum(information, beta, population, order, dense, steps)
         items = items + more
     there = np.diag(own) > 0
     there[0] = False
     there[n_groups:] &= with_sigma
-    return MarginalInformation(items, cross[:, there], own[np.ix_(there, there)], there)
+    return MarginalInformation(items, cross[:, there], own[np.ix_(there, there)], there, weights)
 
 
 def _size(group: Responses) -> tuple[int, int]:
@@ -140,8 +184,8 @@ class MarginalErrors:
     Attributes
     ----------
     variance : float array
-        Of each difficulty.
-    covariance : items x items, or None where items are too many
+        Of each threshold.
+    covariance : thresholds x thresholds, or None where they are too many
     mean_variance, log_sigma_variance : float arrays, one number a group
         NaN where it was not estimated, or where items are too many.
     """
@@ -152,22 +196,36 @@ class MarginalErrors:
     log_sigma_variance: Floats
 
 
-def marginal_errors(found: MarginalInformation) -> MarginalErrors:
+def marginal_errors(found: MarginalInformation, populations: Sequence[Population]) -> MarginalErrors:
     """Standard errors, squared, from the information."""
-    m, n_groups = len(found.items), len(found.there) // 2
+    m, n_groups = len(found.items), len(populations)
+    free = populations[0].basis is not None
     others = np.full(2 * n_groups, np.nan)
     if not found.dense:
-        others[found.there] = 1 / np.diag(found.own)
+        if not free:
+            others[found.there] = 1 / np.diag(found.own)
         others[:n_groups] = np.nan  # on the scale of the difficulties, whose covariances are not known
         return MarginalErrors(1 / np.maximum(found.items, 1e-300), None, others[:n_groups], others[n_groups:])
     cov = np.linalg.inv(found.whole())
-    to_mean = cov[:, :m].mean(axis=1)  # covariance of everything with the mean difficulty
-    middle = to_mean[:m].mean()
+    to_mean = cov[:, :m] @ found.weights  # covariance of everything with the mean difficulty
+    middle = found.weights @ to_mean[:m]
     covariance = cov[:m, :m] - to_mean[:m, None] - to_mean[:m] + middle
+    variance = np.diag(covariance).copy()
+    if free:
+        mean, log_sigma = (float(slope @ cov @ slope) for slope in _moment_slopes(populations[0], found.weights))
+        return MarginalErrors(variance, covariance, np.array([mean]), np.array([log_sigma]))
     others[found.there] = np.diag(cov)[m:]
     means = np.zeros(2 * n_groups)
     means[found.there] = -2 * to_mean[m:]
     others[0] = 0.0
-    return MarginalErrors(
-        np.diag(covariance).copy(), covariance, (others + means)[:n_groups] + middle, others[n_groups:].copy()
-    )
+    return MarginalErrors(variance, covariance, (others + means)[:n_groups] + middle, others[n_groups:].copy())
+
+
+def _moment_slopes(population: Population, weights: Floats) -> tuple[Floats, Floats]:
+    """How the mean of a free population, over the mean threshold, and log sigma move with all parameters."""
+    assert population.basis is not None
+    w, away = np.exp(population.log_weights), population.nodes - population.mean
+    basis = population.basis - w @ population.basis
+    mean = np.concatenate([-weights, (w * away) @ basis])
+    log_sigma = np.concatenate([np.zeros(len(weights)), (w * away**2) @ basis / (2 * population.sd**2)])
+    return mean, log_sigma

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.regularization import Regularization
-from spectral_irt.engines import one_blas_thread
-from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.engine import one_blas_thread
+from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE, SMALL_ALGEBRA, RaschEstimator, Tell
-from spectral_irt.estimators.checkpointing import Folder, checkpointed
 from spectral_irt.estimators.logged import LoggedFit
 from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses import Finding, Responses, as_responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.design import Mask
-from spectral_irt.responses.ordered import OrderedResponses, Steps
-from spectral_irt.responses.ordered_arrays import ordered_from_wide
+from spectral_irt.responses.design import Mask, check_usable
+from spectral_irt.responses.thresholds import Thresholds
 
 OUT_OF_ORDER = 1.96  # standard errors beyond which a threshold below the one before is more than chance
 
@@ -59,7 +57,7 @@ class StepEstimate:
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
-def centered(steps: Steps, thresholds: Floats, covariance: Floats | None) -> tuple[Floats, Floats | None]:
+def centered(steps: Thresholds, thresholds: Floats, covariance: Floats | None) -> tuple[Floats, Floats | None]:
     """Thresholds whose items have the mean location zero, and their covariance."""
     weight = steps.averaging()
     beta = thresholds - weight @ thresholds
@@ -69,10 +67,10 @@ def centered(steps: Steps, thresholds: Floats, covariance: Floats | None) -> tup
     return beta, covariance - cross[:, None] - cross[None, :] + weight @ cross
 
 
-def location_errors(steps: Steps, covariance: Floats) -> Floats:
+def location_errors(steps: Thresholds, covariance: Floats) -> Floats:
     """Standard error of the mean of each item's thresholds."""
     out = np.empty(steps.n_items)
-    for k, (first, count) in enumerate(zip(steps.first.tolist(), steps.counts.tolist(), strict=True)):
+    for k, (first, count) in enumerate(zip(steps.first.tolist(), steps.max_score.tolist(), strict=True)):
         out[k] = covariance[first : first + count, first : first + count].sum() / count**2
     return np.sqrt(np.maximum(out, 0))
 
@@ -92,35 +90,9 @@ def spread_matrix(matrix: Floats, mask: Mask) -> Floats:
     return full
 
 
-def as_ordered(data: Any, unused: str = "collapse") -> OrderedResponses:
+def as_ordered(data: Any, unused: str = "collapse", groups: Any = None) -> Responses:
     """What the `fit` of an estimator of ordered answers makes of its argument."""
-    if isinstance(data, OrderedResponses):
-        return data
-    if isinstance(data, Responses):  # right and wrong: one threshold for each item
-        counts = np.ones(data.n_items, dtype=np.int64)
-        return OrderedResponses(**{one.name: getattr(data, one.name) for one in fields(Responses)}, n_thresholds=counts)
-    return ordered_from_wide(data, unused=unused)
-
-
-def check_ordered(responses: OrderedResponses) -> None:
-    """Nothing when the responses can say which threshold is higher; otherwise an error that says why not."""
-    if responses.n_responses == 0:
-        raise DesignError(f"{responses.source}: there is no response at all, only missing ones.")
-    if responses.n_items == 1:
-        raise DesignError(
-            f"{responses.source}: there is a single item, {listed(responses.items)}, and nothing to compare it with. A "
-            "calibration needs two items or more."
-        )
-    if responses.n_users < 2:
-        raise DesignError(
-            f"{responses.source}: there is a single person, {listed(responses.users)}, and a calibration needs two or "
-            "more who answered differently."
-        )
-    if not responses.mixed.any():
-        raise DesignError(
-            f"{responses.source}: nobody answered two items with a score between the lowest and the highest, so no "
-            "threshold is higher than another. Check how the answers were scored."
-        )
+    return as_responses(data, ordered=True, unused=unused, groups=groups)
 
 
 class OrderedEstimator(RaschEstimator):
@@ -129,30 +101,28 @@ class OrderedEstimator(RaschEstimator):
     calibration_: OrderedCalibration
     unused: str
 
-    def fit(self, data: Any, y: object = None, *, progress: Tell | None = None, checkpoint: Folder = None) -> Self:
+    def fit(self, data: Any, y: object = None, *, progress: Tell | None = None) -> Self:
         """Calibrate the items.
 
         Parameters
         ----------
-        data : OrderedResponses, 2-D array, sparse matrix or dataframe
+        data : Responses, 2-D array, sparse matrix or dataframe
             One row per person, one column per item; whole numbers from 0, NaN or None not answered. Right and wrong
             answers (`Responses`) are items with one threshold.
         y : ignored
         progress : callable, optional
             Told in a few words what is going on.
-        checkpoint : folder, optional
-            What a killed fit needs to go on at the same numbers; removed when the fit is complete.
         """
-        return self._fitted(data, progress, checkpoint=checkpoint)
+        return self._fitted(data, progress)
 
-    def _fitted(self, data: Any, progress: Tell | None, *, checkpoint: Folder = None, **design: Any) -> Self:
+    def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Self:
+        self._check_numbers()
         responses = self._threaded(as_ordered(data, self.unused))
-        assert isinstance(responses, OrderedResponses)
-        check_ordered(responses)
+        check_usable(responses)
         logged = LoggedFit(progress)
-        small = one_blas_thread() if responses.steps.n_steps <= SMALL_ALGEBRA else nullcontext()
-        with small, checkpointed(checkpoint, self, responses, design) as kept:
-            found = self._estimate_steps(kept, logged.tell, **design)
+        small = one_blas_thread() if responses.thresholds.n_entries <= SMALL_ALGEBRA else nullcontext()
+        with small:
+            found = self._estimate_steps(responses, logged.tell, **design)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)
         self.calibration_ = self._ordered_calibration(responses, found)
@@ -164,10 +134,10 @@ class OrderedEstimator(RaschEstimator):
         logged.done(responses, self.calibration_)
         return self
 
-    def _estimate_steps(self, responses: OrderedResponses, tell: Tell, **design: Any) -> StepEstimate:
+    def _estimate_steps(self, responses: Responses, tell: Tell, **design: Any) -> StepEstimate:
         raise NotImplementedError
 
-    def _ordered_calibration(self, responses: OrderedResponses, found: StepEstimate) -> OrderedCalibration:
+    def _ordered_calibration(self, responses: Responses, found: StepEstimate) -> OrderedCalibration:
         with np.errstate(divide="ignore"):
             information = np.nan_to_num(1 / found.location_se**2, posinf=0.0)
         return OrderedCalibration(
@@ -175,7 +145,7 @@ class OrderedEstimator(RaschEstimator):
             thresholds=found.thresholds,
             threshold_se=found.se,
             location_se=found.location_se,
-            n_thresholds=responses.steps.counts,
+            n_thresholds=responses.thresholds.max_score,
             category_n=responses.category_counts,
             codes=responses.category_codes(),
             status=found.status,
@@ -224,9 +194,9 @@ class OrderedEstimator(RaschEstimator):
         return self.calibration_.expected_score(abilities, items)
 
 
-def out_of_order(responses: OrderedResponses, found: StepEstimate) -> tuple[Finding, ...]:
+def out_of_order(responses: Responses, found: StepEstimate) -> tuple[Finding, ...]:
     """The finding that a threshold lies below the one before it, if any does."""
-    steps, beta = responses.steps, found.thresholds
+    steps, beta = responses.thresholds, found.thresholds
     upper = np.flatnonzero(steps.below)
     step = beta[upper] - beta[upper - 1]
     disordered = step < 0

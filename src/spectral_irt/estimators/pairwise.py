@@ -8,10 +8,10 @@ from typing import Literal, get_args
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.pairs import PairChain, pair_counts
+from spectral_irt.chain.pair_chain import PairChain, pair_counts
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
-from spectral_irt.errors import Words, check_option, option
+from spectral_irt.errors import check_option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
@@ -254,7 +254,7 @@ class PairwiseRasch(RaschEstimator):
             "a last step of",
             fit.residual,
             self.tol,
-            remedy="Raise " + option("max_iter") + Words(", or use algorithm='chain'.", "."),
+            remedy="Raise `max_iter`.",
         )
         if rest.n_items > DENSE_ITEMS:
             findings.append(

@@ -4,35 +4,19 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
-
-from spectral_irt.chain.covariance import PROBES, SE_METHODS, covariance
-from spectral_irt.chain.regularization import Regularization, check_regularization, plan_regularization
-from spectral_irt.chain.steps import FEW_PROBES, StepBalance, StepRounds, step_errors
-from spectral_irt.chain.two_phase import two_phase
+from spectral_irt.chain.errors import SE_METHODS
+from spectral_irt.chain.regularization import check_regularization, plan_regularization
 from spectral_irt.chain.weights import weighting_named
-from spectral_irt.errors import OptionError, check_option, option
+from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, fit_ordered_adaptive
 from spectral_irt.estimators.base import Tell
-from spectral_irt.estimators.chain_alone import chain_convergence
-from spectral_irt.estimators.checkpointing import Folder
-from spectral_irt.estimators.landed_ordered import chosen_method, kept_ordered, landed_thresholds
+from spectral_irt.estimators.chain_alone import chain_thresholds
+from spectral_irt.estimators.landed_ordered import landed_thresholds
 from spectral_irt.estimators.ordered_anchors import Anchors, anchored_steps
-from spectral_irt.estimators.ordered_base import (
-    OrderedEstimator,
-    StepEstimate,
-    centered,
-    location_errors,
-    spread,
-    spread_matrix,
-)
+from spectral_irt.estimators.ordered_base import OrderedEstimator, StepEstimate
 from spectral_irt.estimators.spectral import lands
-from spectral_irt.responses import Finding
-from spectral_irt.responses.ordered import OrderedResponses
-from spectral_irt.responses.step_design import StepDesign, estimable_items, examine_ordered
-
-METHODS = ("joint", "two-phase")
-FAST = 0.6  # contraction below which the multipliers' correction is small
+from spectral_irt.responses.design import examine
+from spectral_irt.responses.responses import Responses
 
 
 class SpectralPartialCredit(OrderedEstimator):
@@ -50,15 +34,12 @@ class SpectralPartialCredit(OrderedEstimator):
         is 83 to 95% as efficient as conditional maximum likelihood. "persons": every person counts once. "pairs":
         every pair of answers does.
     regularization : "auto" or float
-        "auto" (default): nothing when all thresholds are connected and each carries information above 50; else a
-        normal prior on how far an item's location lies from the other items that its own people met, and on how far
-        its steps are from the mean steps, both of a precision that is chosen by empirical Bayes. They count in full
-        for locations and thresholds with information up to 25 and fade from there on. A number is the precision of
-        both, in full for all; 0 forbids it, and then items with a threshold that has no finite estimate are left out.
-        The chain alone has a prior around the mean of all thresholds.
-    method : "joint" or "two-phase"
-        One chain on all thresholds (default), or the published algorithm, a chain for each level and a shift between
-        levels; the latter has no standard errors, and is there for comparison.
+        "auto" (default): nothing when all thresholds are connected and well known; else a normal prior on how far an
+        item's location lies from the other items that its own people met, and on how far its steps are from the mean
+        steps, both of a precision that is chosen by empirical Bayes. They count in full for locations and thresholds
+        with information up to 3 and not at all from 6 on (25 and 50 where the typical item is not told from the
+        others). A number is the precision of both, in full for all; 0 forbids it, and then items with a threshold that
+        has no finite estimate are left out. The chain alone has a prior around the mean of all thresholds.
     refine : "auto", True or False
         Whether the chain is followed by the landing: "auto" (default) under ability weights; False leaves the chain's
         own estimate.
@@ -66,9 +47,9 @@ class SpectralPartialCredit(OrderedEstimator):
         As for `SpectralRasch`.
     se : "auto", "dense", "one-pass", "multiplier", "information" or "none"
         How standard errors are computed; `se_method_` says which was used. "information" is from the model alone, the
-        others are ways to the sandwich.
+        others are ways to the sandwich. The chain alone has "dense" and "one-pass".
     unused : "collapse", "error" or "keep"
-        What becomes of categories that nobody used, where `fit` is given a table; see `ordered_from_wide`.
+        What becomes of categories that nobody used, where `fit` is given a table; see `read`.
     tol, max_iter, threads, random_state
         As for `SpectralRasch`.
 
@@ -83,10 +64,11 @@ class SpectralPartialCredit(OrderedEstimator):
 
     References
     ----------
-    Nguyen & Zhang, ICML 2024 (two phases); docs/explanation/ordered.md has the joint chain.
+    docs/explanation/ordered.md. Nguyen & Zhang (ICML 2024) have a chain for each level, and shifts between levels.
 
     Examples
     --------
+    >>> import numpy as np
     >>> from spectral_irt import simulate
     >>> data = simulate.partial_credit(500, 6, categories=4, seed=1)
     >>> fit = SpectralPartialCredit().fit(data.responses)
@@ -99,7 +81,6 @@ class SpectralPartialCredit(OrderedEstimator):
         *,
         weighting: str = "ability",
         regularization: str | float = "auto",
-        method: str = "joint",
         refine: str | bool = "auto",
         assume_equal_means: bool = False,
         se: str = "auto",
@@ -111,7 +92,6 @@ class SpectralPartialCredit(OrderedEstimator):
     ) -> None:
         self.weighting = weighting
         self.regularization = regularization
-        self.method = method
         self.refine = refine
         self.assume_equal_means = assume_equal_means
         self.se = se
@@ -129,9 +109,8 @@ class SpectralPartialCredit(OrderedEstimator):
         anchors: Anchors | None = None,
         design: str = FIXED,
         progress: Tell | None = None,
-        checkpoint: Folder = None,
     ) -> Self:
-        """Calibrate the items; `data`, `y`, `progress` and `checkpoint` as for every estimator of ordered answers.
+        """Calibrate the items; `data`, `y` and `progress` as for every estimator of ordered answers.
 
         Parameters
         ----------
@@ -143,29 +122,26 @@ class SpectralPartialCredit(OrderedEstimator):
         """
         check_option("design", design, DESIGNS)
         if design == ADAPTIVE:
-            if anchors is not None or checkpoint is not None:
-                raise OptionError("anchors and ", option("checkpoint"), " are for a fixed design; leave them out.")
+            if anchors is not None:
+                raise OptionError("anchors are for a fixed design; leave them out.")
             return fit_ordered_adaptive(self, data, progress=progress)
-        return self._fitted(data, progress, checkpoint=checkpoint, anchors=anchors)
+        return self._fitted(data, progress, anchors=anchors)
 
     def _check(self) -> None:
         weighting_named(self.weighting)
-        check_option("method", self.method, METHODS)
         check_option("se", self.se, SE_METHODS)
         check_regularization(self.regularization, 0.0, "differed", self.weighting)
         if not 0 < self.tol < 1:
             raise OptionError(f"tol is {self.tol}; it must lie between 0 and 1.")
         if self.max_iter < 1:
-            raise OptionError(option("max_iter"), f" is {self.max_iter}; it must be at least 1.")
+            raise OptionError(f"`max_iter` is {self.max_iter}; it must be at least 1.")
 
     def _estimate_steps(
-        self, responses: OrderedResponses, tell: Tell, anchors: Anchors | None = None, **design: Any
+        self, responses: Responses, tell: Tell, anchors: Anchors | None = None, **design: Any
     ) -> StepEstimate:
         self._check()
-        landing = self.method == "joint" and lands(self.refine, self.weighting, 0.0)
+        landing = lands(self.refine, self.weighting, 0.0)
         if anchors is not None:
-            if self.method != "joint":
-                raise OptionError("anchors go with ", option("method", "joint"), ".")
             return anchored_steps(responses, anchors, self.weighting, self.tol, self.max_iter, tell, landing)
         if landing:
             return landed_thresholds(
@@ -178,75 +154,15 @@ class SpectralPartialCredit(OrderedEstimator):
                 seed=self.random_state,
                 tell=tell,
             )
-        if self.se == "information":
-            raise OptionError(
-                option("se", "information"), " is that of the landing; the chain alone has only its sandwich."
-            )
         tell("looking at the design")
-        found = examine_ordered(responses)
-        if self.method == "two-phase":
-            return self._two_phase(responses, found)
-        plan = plan_regularization(found, self.regularization, 0.0, "differed", self.weighting, "threshold")
-        rest, kept, findings = kept_ordered(found, plan)
-        mask = kept[responses.steps.item]
-        tell("solving the chain")
-        rounds = StepRounds(
-            rest,
-            self.weighting,
+        found, noun = examine(responses), "item" if responses.thresholds.binary else "threshold"
+        plan = plan_regularization(found, self.regularization, 0.0, "differed", self.weighting, noun)
+        return chain_thresholds(
+            found,
             plan,
-            found.information[mask],
+            weighting=self.weighting,
+            se=self.se,
             tol=self.tol,
             max_passes=self.max_iter,
             tell=tell,
-        )
-        solved = rounds.solve()
-        method = self.se if self.se != "auto" else chosen_method(rest.steps, solved.contraction)
-        if method != "none":
-            tell(f"standard errors ({method})")
-        balance = rounds.balance()
-        assert isinstance(balance, StepBalance)
-        matrix = covariance(balance) if method == "dense" else None
-        beta, matrix = centered(rest.steps, rounds.beta, matrix)
-        if matrix is not None:
-            se, location = np.sqrt(np.maximum(np.diag(matrix), 0)), location_errors(rest.steps, matrix)
-        elif method == "none":
-            se, location = np.full(len(beta), np.nan), np.full(rest.n_items, np.nan)
-        else:
-            probes = FEW_PROBES if solved.contraction < FAST else PROBES
-            se, location = step_errors(balance, method, self.random_state, probes)
-        findings.append(Finding("regularization", "note", f"Regularization: {rounds.plan}."))
-        findings += chain_convergence(solved, self.tol)
-        return StepEstimate(
-            spread(beta, mask),
-            spread(se, mask),
-            spread(location, kept),
-            found.item_status(),
-            rounds.passes,
-            solved.residual,
-            covariance=None if matrix is None else spread_matrix(matrix, mask),
-            findings=tuple(findings),
-            regularization=rounds.plan,
-            se_method=method,
-            solver=solved.method,
-            contraction=solved.contraction,
-            extra={"kept": kept},
-        )
-
-    def _two_phase(self, responses: OrderedResponses, found: StepDesign) -> StepEstimate:
-        rest, kept, findings = estimable_items(responses)
-        beta, passes = two_phase(rest, tol=self.tol, max_passes=self.max_iter)
-        beta, _ = centered(rest.steps, beta, None)
-        mask = kept[responses.steps.item]
-        nothing = np.full(responses.steps.n_steps, np.nan)
-        return StepEstimate(
-            spread(beta, mask),
-            nothing,
-            np.full(responses.n_items, np.nan),
-            found.item_status(),
-            passes,
-            0.0,
-            findings=tuple(findings),
-            regularization=Regularization("none", "the published algorithm has none"),
-            se_method="none",
-            extra={"kept": kept},
-        )
+        )[0]

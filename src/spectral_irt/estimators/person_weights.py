@@ -8,12 +8,15 @@ from numpy.typing import ArrayLike
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.labels import column_of
 
 WEIGHTED = "weights"
 
 
 def person_weights(responses: Responses, weights: ArrayLike) -> Floats:
     """One positive number for every person, with mean 1: estimates do not depend on the unit of weights."""
+    if isinstance(weights, str):
+        weights = [np.nan if value is None else value for value in column_of(responses, weights)]
     try:
         values = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
@@ -39,5 +42,6 @@ def weights_finding(weights: Floats) -> Finding:
         "note",
         f"People count by their weights, from {weights.min():.2g} to {weights.max():.2g} times the mean; together they "
         f"are worth {worth:,.0f} people of equal weight.",
-        "Difficulties and their standard errors allow for the weights; tables and tests of fit count everybody once.",
+        "Difficulties, their standard errors, and mean, sd and reliability of people and groups allow for the weights; "
+        "tables of single people or items and tests of fit count everybody once.",
     )

@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.tied_steps import solve_tied
 from spectral_irt.chain.weights import PERSONS
-from spectral_irt.errors import DesignError, OptionError, check_option, listed, option
+from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import Tell
 from spectral_irt.estimators.conditional_ordered import conditional_estimate, conditional_thresholds
 from spectral_irt.estimators.ordered_base import (
@@ -28,17 +27,17 @@ from spectral_irt.estimators.ordered_base import (
     spread_matrix,
 )
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
-from spectral_irt.estimators.spectral import lands
 from spectral_irt.estimators.tied_landing import land_tied
 from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.ordered import OrderedResponses, Steps
-from spectral_irt.responses.ordered_arrays import ordered_from_wide
-from spectral_irt.responses.step_design import examine_ordered
+from spectral_irt.responses.block import Block, Floats, Ints
+from spectral_irt.responses.design import examine
+from spectral_irt.responses.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.tables import Columns
 
 Groups = Mapping[Any, Any] | Sequence[Any] | None
-METHODS = ("tied", "least squares")
+EXTREME = ("all right", "all wrong")
+REPLACED = ("empty_categories", "disconnected", "extreme_items", "uninformed_items")  # findings with a prior in mind
+START = 1e-6  # residual of the chain from which Newton's steps start
 MOST_STEPS = 5000  # thresholds whose covariance is a matrix in memory
 
 
@@ -59,13 +58,13 @@ class ScaleDesign:
     group: Ints
     matrix: Floats
 
-    def tau(self, steps: Steps, thresholds: Floats, covariance: Floats | None) -> Columns:
+    def tau(self, steps: Thresholds, thresholds: Floats, covariance: Floats | None) -> Columns:
         """The common steps as columns `group, category, step, se`."""
         rows: dict[str, list[Any]] = {"group": [], "category": [], "step": [], "se": []}
         away = thresholds - steps.mean(thresholds)[steps.item]
         for g, label in enumerate(self.labels):
             one = int(np.flatnonzero(self.group == g)[0])  # any item of the group has them
-            mine = np.arange(steps.first[one], steps.first[one] + steps.counts[one])
+            mine = np.arange(steps.first[one], steps.first[one] + steps.max_score[one])
             se = np.full(len(mine), np.nan)
             if covariance is not None:
                 c = covariance[np.ix_(mine, mine)]
@@ -95,25 +94,24 @@ def group_codes(items: NDArray[Any], groups: Groups) -> tuple[list[Any], Ints]:
     return labels, np.array([labels.index(one) for one in each])
 
 
-def scale_design(steps: Steps, items: NDArray[Any], groups: Groups) -> ScaleDesign:
+def scale_design(steps: Thresholds, items: NDArray[Any], groups: Groups) -> ScaleDesign:
     """The design of the rating scale model; items of one group must have the same number of categories."""
     labels, group = group_codes(items, groups)
     m = steps.n_items
-    columns = [np.zeros((steps.n_steps, m))]
-    columns[0][np.arange(steps.n_steps), steps.item] = 1.0
+    columns = [np.zeros((steps.n_entries, m))]
+    columns[0][np.arange(steps.n_entries), steps.item] = 1.0
     for g, label in enumerate(labels):
-        counts = steps.counts[group == g]
+        counts = steps.max_score[group == g]
         most = int(counts.max())
         if np.any(counts != most):
             fewer = items[group == g][counts != most]
             raise OptionError(
                 f"the items of a rating scale have the same categories, but in group {label!r} {listed(fewer)} have "
-                f"fewer than {most + 1}. Give them a group of their own, keep categories that nobody used (",
-                option("unused", "keep"),
-                "), or fit a partial credit model.",
+                f"fewer than {most + 1}. Give them a group of their own, keep categories that nobody used "
+                "(`unused='keep'`), or fit a partial credit model."
             )
         mine = group[steps.item] == g
-        own = np.zeros((steps.n_steps, most - 1))
+        own = np.zeros((steps.n_entries, most - 1))
         for k in range(1, most):
             own[mine & (steps.level == k), k - 1] = 1.0
             own[mine & (steps.level == most), k - 1] = -1.0
@@ -129,10 +127,7 @@ class _RatingScale(OrderedEstimator):
 
     def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Any:
         if not isinstance(data, Responses):
-            if self.groups is None or self.unused != "keep":
-                data = as_ordered(data, self.unused)
-            else:
-                data = ordered_from_wide(data, unused="keep", groups=self.groups)
+            data = as_ordered(data, self.unused, self.groups if self.unused == "keep" else None)
         return super()._fitted(data, progress, **design)
 
     def step_columns(self) -> Columns:
@@ -145,24 +140,18 @@ class _RatingScale(OrderedEstimator):
 class SpectralRatingScale(_RatingScale):
     """The rating scale model by the spectral method: difficulties, and steps that all items share.
 
-    beta_ik = delta_i + tau_k = (A eta)_ik. "tied" (default) takes Newton's steps for eta on the conditional likelihood,
-    from the chain on thresholds; it needs no estimate of each threshold by itself, so that a category that some items
-    never saw does no harm. "least squares" summarizes the thresholds b of `SpectralPartialCredit` with their
-    covariance C, min (b - A eta)' C^-1 (b - A eta), and says how far they are from a rating scale.
+    beta_ik = delta_i + tau_k = (A eta)_ik. From the chain on thresholds Newton's steps for eta lead onto the
+    conditional likelihood. No threshold needs an estimate by itself, so that a category that some items never saw does
+    no harm.
 
     Parameters
     ----------
     groups : mapping from item to group, or a label for each item, optional
         Items with a rating scale of their own; one scale for all by default.
-    method : "tied" or "least squares"
-    weighting : "ability", "persons" or "pairs"
-        As for `SpectralPartialCredit`.
-    refine : "auto", True or False
-        As for `SpectralPartialCredit`; False solves the balance of flows for eta, A' g = 0, which is unbiased as g is.
     unused : "keep", "collapse" or "error"
         What becomes of categories that nobody used, where `fit` is given a table. "keep" (default): an item has the
         categories of its group.
-    tol, max_iter, threads
+    max_iter, threads
         As for `SpectralPartialCredit`.
 
     Attributes
@@ -172,9 +161,6 @@ class SpectralRatingScale(_RatingScale):
     steps_ : columns
         tau_k of every group: `group, category, step, se`.
     thresholds_, threshold_se_ : float arrays
-    chi2_, df_ : float, int
-        With "least squares": the squared distance of the partial credit thresholds from the rating scale, about
-        chi-square distributed with `df_` degrees of freedom where the items do share their steps.
 
     Examples
     --------
@@ -188,114 +174,119 @@ class SpectralRatingScale(_RatingScale):
         self,
         *,
         groups: Groups = None,
-        method: str = "tied",
-        weighting: str = "ability",
-        refine: str | bool = "auto",
         unused: str = "keep",
-        tol: float = 1e-10,
         max_iter: int = 10_000,
         threads: int | None = None,
     ) -> None:
         self.groups = groups
-        self.method = method
-        self.weighting = weighting
-        self.refine = refine
         self.unused = unused
-        self.tol = tol
         self.max_iter = max_iter
         self.threads = threads
 
-    def _estimate_steps(self, responses: OrderedResponses, tell: Tell, **options: Any) -> StepEstimate:
-        check_option("method", self.method, METHODS)
-        n = responses.steps.n_steps
+    def _estimate_steps(self, responses: Responses, tell: Tell, **options: Any) -> StepEstimate:
+        n = responses.thresholds.n_entries
         if n > MOST_STEPS:
             raise OptionError(
                 f"the rating scale is fitted with the covariance of all thresholds, up to {MOST_STEPS:,}; there are "
                 f"{n:,}. Fit SpectralPartialCredit, or fewer items."
             )
-        scale_design(responses.steps, responses.items, self.groups)  # errors before work
-        tied = self.method == "tied"
+        scale_design(responses.thresholds, responses.items, self.groups)  # errors before work
         kept, status, findings = scalable(responses)
         rest = responses if kept.all() else responses.take_items(kept)
-        design = scale_design(rest.steps, rest.items, kept_groups(responses.items, self.groups, kept))
-        own = SpectralPartialCredit(
-            weighting=PERSONS.name if tied else self.weighting,
-            refine=False if tied else self.refine,
-            regularization="auto" if tied else 0,
-            se="none" if tied else "dense",
-            tol=1e-6 if tied else self.tol,
-            max_iter=self.max_iter,
-        )
+        design = scale_design(rest.thresholds, rest.items, kept_groups(responses.items, self.groups, kept))
+        check_categories(rest, design)
+        own = SpectralPartialCredit(weighting=PERSONS.name, refine=False, se="none", tol=START, max_iter=self.max_iter)
         first = own._estimate_steps(rest, tell)
-        extra: dict[str, Any] = {"kept": kept}
-        if tied:
-            solve = land_tied if lands(self.refine, self.weighting, 0.0) else solve_tied
-            found = solve(rest, design.matrix, first.thresholds, self.weighting, tell)
-            beta, matrix = centered(rest.steps, found.thresholds, found.covariance)
-            passes, residual = first.n_iter + found.rounds, found.residual
-        else:
-            if not np.all(np.isfinite(first.thresholds)):
-                raise DesignError(
-                    f"{responses.source}: least squares need an estimate of every threshold, and some have none "
-                    f"({listed(rest.items[~np.isfinite(rest.steps.mean(first.thresholds))])}). Say ",
-                    option("method", "tied"),
-                    ".",
-                )
-            assert first.covariance is not None
-            beta, matrix, extra["chi2"], extra["df"] = least_squares(
-                rest.steps, first.thresholds, first.covariance, design.matrix
-            )
-            passes, residual = first.n_iter, first.residual
+        found = land_tied(rest, design.matrix, first.thresholds, tell)
+        beta, matrix = centered(rest.thresholds, found.thresholds, found.covariance)
         assert matrix is not None
-        mask = kept[responses.steps.item]
+        mask = kept[responses.thresholds.item]
         return StepEstimate(
             spread(beta, mask),
             spread(np.sqrt(np.maximum(np.diag(matrix), 0)), mask),
-            spread(location_errors(rest.steps, matrix), kept),
+            spread(location_errors(rest.thresholds, matrix), kept),
             status,
-            passes,
-            residual,
+            first.n_iter + found.rounds,
+            found.residual,
             covariance=spread_matrix(matrix, mask),
             findings=findings,
             se_method="dense",
-            extra={**extra, "steps": design.tau(rest.steps, beta, matrix)},
+            extra={"kept": kept, "steps": design.tau(rest.thresholds, beta, matrix)},
         )
 
 
-def scalable(responses: OrderedResponses) -> tuple[NDArray[np.bool_], NDArray[Any], tuple[Finding, ...]]:
-    """Which items have a finite location on a rating scale, the status of all, and findings."""
-    found = examine_ordered(responses)
-    status = found.item_status()
-    kept = ~np.isin(status, ("no responses", "all right", "all wrong", "no information"))
-    if kept.sum() < 2:
-        raise DesignError(
-            f"{responses.source}: fewer than two items have answers in different categories by people who can tell "
-            "them apart, so there is nothing to compare."
+def scalable(responses: Responses) -> tuple[NDArray[np.bool_], NDArray[Any], tuple[Finding, ...]]:
+    """Which items have a finite location on a rating scale, the status of all, and findings.
+
+    An item whose people all chose the highest or all the lowest category has none, and the same holds where the others
+    say nothing because their score on the remaining items is the lowest or the highest.
+    """
+    found = examine(responses)
+    status = found.status()
+    kept = status != "no responses"
+    while True:
+        rest = responses.take_items(kept)
+        used = rest.entries.sum(_categories_used, rest.thresholds)
+        top = np.take_along_axis(used, rest.thresholds.max_score[:, None], axis=1)[:, 0]
+        n = used.sum(axis=1)
+        extreme = (used[:, 0] == n) | (top == n)
+        if not extreme.any():
+            break
+        kept[np.flatnonzero(kept)[extreme]] = False
+        if kept.sum() < 2:
+            raise DesignError(
+                f"{responses.source}: fewer than two items have answers in different categories by people who can tell "
+                "them apart, so there is nothing to compare."
+            )
+    status[~kept & ~np.isin(status, ("no responses", *EXTREME))] = "no information"
+    status[kept & (status == "empty category")] = "ok"  # the other items of the scale tell where its thresholds lie
+    findings = tuple(f for f in found.findings if f.code not in REPLACED)
+    names = responses.items[~kept & (responses.item_counts > 0)]
+    if len(names):
+        one = len(names) == 1
+        findings += (
+            Finding(
+                "items_left_out",
+                "warning",
+                f"{len(names):,} {'item is' if one else 'items are'} left out, answered in the highest or in the "
+                f"lowest category by everyone without an extreme score: {listed(names)}. A rating scale has no finite "
+                f"location for {'it' if one else 'them'}.",
+                "Drop the items or collect more answers; a partial credit model places them by its prior.",
+                tuple(names.tolist()),
+            ),
         )
-    status[status == "empty category"] = "ok"  # the other items of the scale tell where its thresholds lie
-    findings = tuple(f for f in found.findings if f.code not in ("empty_categories", "disconnected"))
     return kept, status, findings
+
+
+def _categories_used(block: Block, steps: Thresholds) -> Floats:
+    """Items x categories: answers of people with neither the lowest nor the highest score."""
+    indptr, items, category = answered_items(block, steps)
+    counts = np.repeat(rows_of(block, steps).informative, np.diff(indptr))
+    width = steps.widest + 1
+    cell = items[counts].astype(np.int64) * width + category[counts]
+    return np.bincount(cell, minlength=steps.n_items * width).reshape(-1, width).astype(float)
+
+
+def check_categories(rest: Responses, design: ScaleDesign) -> None:
+    """Every category of a scale must have been chosen, or its thresholds lie at infinity."""
+    used = rest.entries.sum(_categories_used, rest.thresholds)
+    for g, label in enumerate(design.labels):
+        mine = design.group == g
+        one = int(np.flatnonzero(mine)[0])
+        empty = np.flatnonzero(used[mine].sum(axis=0)[: rest.thresholds.max_score[one] + 1] == 0)
+        if len(empty):
+            where = f" of group {label!r}" if len(design.labels) > 1 else ""
+            codes = empty.tolist() if rest.codes is None else [f"{code:g}" for code in rest.codes[one][empty]]
+            raise DesignError(
+                f"{rest.source}: category {listed(codes)}{where} was chosen only for items that everybody answers "
+                "alike, or by people with the lowest or the highest score, so a rating scale has no finite threshold "
+                "for it. Join it with its neighbor (`recode=`), drop these items, or fit a partial credit model."
+            )
 
 
 def kept_groups(items: NDArray[Any], groups: Groups, kept: NDArray[np.bool_]) -> Groups:
     labels, group = group_codes(items, groups)
     return [labels[g] for g in group[kept]]
-
-
-def least_squares(
-    steps: Steps, thresholds: Floats, covariance: Floats, design: Floats
-) -> tuple[Floats, Floats, float, int]:
-    """The nearest thresholds of the form A eta, in the metric of the covariance; theirs, the distance and its df."""
-    weight = steps.averaging()
-    # The mean location is zero and has no variance; a variance along it changes nothing but makes a matrix to invert.
-    full = covariance + np.mean(np.diag(covariance)) * np.outer(weight, weight) / (weight @ weight)
-    metric = np.linalg.inv(full)
-    normal = design.T @ metric
-    back = design @ np.linalg.solve(normal @ design, normal)
-    beta, matrix = centered(steps, back @ thresholds, back @ covariance @ back.T)
-    assert matrix is not None
-    away = thresholds - beta
-    return beta, matrix, float(away @ metric @ away), len(thresholds) - design.shape[1]
 
 
 class ConditionalRatingScale(_RatingScale):
@@ -339,15 +330,16 @@ class ConditionalRatingScale(_RatingScale):
         self.max_iter = max_iter
         self.threads = threads
 
-    def _estimate_steps(self, responses: OrderedResponses, tell: Tell, **options: Any) -> StepEstimate:
-        scale_design(responses.steps, responses.items, self.groups)
+    def _estimate_steps(self, responses: Responses, tell: Tell, **options: Any) -> StepEstimate:
+        scale_design(responses.thresholds, responses.items, self.groups)
         kept, status, findings = scalable(responses)
         rest = responses if kept.all() else responses.take_items(kept)
-        design = scale_design(rest.steps, rest.items, kept_groups(responses.items, self.groups, kept))
+        design = scale_design(rest.thresholds, rest.items, kept_groups(responses.items, self.groups, kept))
+        check_categories(rest, design)
         fit = conditional_thresholds(
             rest, design.matrix, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell
         )
-        mask = kept[responses.steps.item]
-        estimate = conditional_estimate(fit, rest.steps, kept, mask, status, findings, self.tol)
-        steps = design.tau(rest.steps, fit.thresholds, fit.covariance)
+        mask = kept[responses.thresholds.item]
+        estimate = conditional_estimate(fit, rest.thresholds, kept, mask, status, findings, self.tol)
+        steps = design.tau(rest.thresholds, fit.thresholds, fit.covariance)
         return StepEstimate(**{**vars(estimate), "extra": {**estimate.extra, "steps": steps}})

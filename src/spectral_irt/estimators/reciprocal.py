@@ -12,14 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.chain.pairs import pair_counts
+from spectral_irt.chain.pair_chain import pair_counts
 from spectral_irt.errors import NAMED, DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.support import user_slices
 from spectral_irt.numerics import gram
 from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, csr
+from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import examine
+from spectral_irt.sparse_kernels import csr
 
 MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish
 USERS = 20_000  # people worked on at a time
@@ -172,7 +173,7 @@ def complete_counts(responses: Responses) -> Floats:
     m = responses.n_items
     if m > MOST_ITEMS:
         raise OptionError(
-            f"{m:,} items make {m * m:,} pairs; the reciprocal methods are for short tests. Use SpectralRasch."
+            f"{m:,} items make {m * m:,} pairs; the reciprocal methods are for short tests. Use `SpectralRasch`."
         )
     counts = np.asarray(pair_counts(responses, dense=True))
     empty = (counts == 0) & ~np.eye(m, dtype=bool)
@@ -184,8 +185,8 @@ def complete_counts(responses: Responses) -> Floats:
         raise DesignError(
             f"{responses.source}: {len(missing):,} of {m * (m - 1) // 2:,} pairs of items lack a person who answered "
             f"the first right and the second wrong, or the other way round: {shown}{more}. The reciprocal matrix is "
-            "defined only when none is missing. Use SpectralRasch or PairwiseRasch, which need no complete pairs, or "
-            "drop the items."
+            "defined only when none is missing. Use `SpectralRasch` or `PairwiseRasch`, which need no complete pairs, "
+            "or drop the items."
         )
     return counts
 

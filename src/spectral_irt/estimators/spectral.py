@@ -8,14 +8,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spectral_irt.chain.covariance import SE_METHODS
+from spectral_irt.chain.errors import SE_METHODS
 from spectral_irt.chain.regularization import check_regularization, plan_regularization
 from spectral_irt.chain.weights import weighting_named
-from spectral_irt.errors import OptionError, check_option, option
+from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, fit_adaptive
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.chain_alone import SpectralFit, chain_difficulty
-from spectral_irt.estimators.checkpointing import Folder
 from spectral_irt.estimators.landed import landed_difficulty
 from spectral_irt.estimators.person_weights import WEIGHTED, person_weights
 from spectral_irt.responses import Responses, as_responses
@@ -56,7 +55,7 @@ def spectral_difficulty(
     if not 0 < tol < 1:
         raise OptionError(f"tol is {tol}; it must lie between 0 and 1.")
     if max_passes < 1:
-        raise OptionError(option("max_iter"), f" is {max_passes}; it must be at least 1.")
+        raise OptionError(f"`max_iter` is {max_passes}; it must be at least 1.")
     tell = progress or (lambda text: None)
     tell("looking at the design")
     design = examine(responses)
@@ -75,11 +74,7 @@ def spectral_difficulty(
             tell=tell,
         )
     if each is not None:
-        raise OptionError("people have weights in the landing only; leave out ", option("refine", False), ".")
-    if se == "information":
-        raise OptionError(
-            option("se", "information"), " is that of the landing; the chain alone has only its sandwich."
-        )
+        raise OptionError("people have weights in the landing only; leave out `refine=False`.")
     plan = plan_regularization(design, regularization, nu, nu_rule, weighting)
     return chain_difficulty(
         design,
@@ -89,7 +84,6 @@ def spectral_difficulty(
         se=se,
         tol=tol,
         max_passes=max_passes,
-        seed=seed,
         tell=tell,
     )
 
@@ -102,10 +96,10 @@ def lands(refine: str | bool, weighting: str, nu: float) -> bool:
     if refine == "auto":
         return weighting_named(weighting).moving and nu == 0
     if refine not in (True, False):
-        raise OptionError(option("refine"), f" is {refine!r}; it is 'auto', True or False.")
+        raise OptionError(f"`refine` is {refine!r}; it is 'auto', True or False.")
     if refine and (nu > 0 or not weighting_named(weighting).moving):
-        ability = option("weighting", "ability")
-        raise OptionError(option("refine", True), " goes with ", ability, " and without ", option("nu"), ".")
+        ability = "`weighting='ability'`"
+        raise OptionError(f"`refine=True` goes with {ability} and without `nu`.")
     return bool(refine)
 
 
@@ -126,11 +120,12 @@ class SpectralRasch(RaschEstimator):
         "persons": every person counts once. "pairs": the paper's; long records count for much more than they tell.
         The last two are ways to study the chain, and are not followed by the landing.
     regularization : "auto" or float
-        "auto" (default): nothing when all items are connected and each carries information above 50; else a normal
-        prior on how far an item lies from the other items that its own people met, of a precision alpha that is chosen
-        by empirical Bayes. It counts in full for items with information up to 25 and fades from there on. A number
-        (1e-6 to 1e9) is that alpha, in full for all; 0 forbids it, and then items without a finite estimate are left
-        out and a design without a common scale is an error. The chain alone has a prior around the mean of all items.
+        "auto" (default): nothing when all items are connected and well known; else a normal prior on how far an item
+        lies from the other items that its own people met, of a precision alpha that is chosen by empirical Bayes. It
+        counts in full for items with information up to 3 and not at all from 6 on (25 and 50 where the typical item is
+        not told from the others). A number (1e-6 to 1e9) is that alpha, in full for all; 0 forbids it, and then items
+        without a finite estimate are left out and a design without a common scale is an error. The chain alone has a
+        prior around the mean of all items.
     nu, nu_rule : float, "differed" or "together"
         The paper's regularization, for reproduction: `nu` imaginary disagreements each way for every pair that
         differed in some person's answers (its program), or was seen together (its text). Needs weighting="pairs" or
@@ -143,7 +138,7 @@ class SpectralRasch(RaschEstimator):
         assumed, and items outside the largest group have an infinite standard error.
     se : "auto", "dense", "one-pass", "multiplier", "information" or "none"
         How standard errors are computed; `se_method_` says which was used. "dense", "one-pass" and "multiplier" are
-        three ways to the sandwich; "information" is from the model alone.
+        three ways to the sandwich (the chain alone has the first two); "information" is from the model alone.
     tol : float
         Relative l1 residual of the chain alone at which to stop; the landing ends when no item would move by a
         twentieth of its standard error, and on small data much later.
@@ -219,7 +214,17 @@ class SpectralRasch(RaschEstimator):
 
     @classmethod
     def paper(cls, *, nu: float = 1.0, nu_rule: str = "differed", **options: Any) -> SpectralRasch:
-        """The estimator of the paper's experiments: every pair counts once, nu = 1 on pairs that differed."""
+        """The estimator of the paper's experiments: every pair counts once, nu = 1 on pairs that differed.
+
+        It solves the chain of `spectral_irt.paper` by other means. What the paper has, as printed, there:
+
+        ===================================  ====================
+        Algorithm 1                          `paper.algorithm_1`
+        Algorithm 2, the accelerated one     `paper.algorithm_2`
+        Y (pairs that differed), B (met)     `paper.pair_counts`, `paper.seen_together`
+        nu, the regularization               `paper.regularize`
+        ===================================  ====================
+        """
         return cls(weighting="pairs", regularization=0, nu=nu, nu_rule=nu_rule, refine=False, **options)
 
     def fit(
@@ -231,9 +236,8 @@ class SpectralRasch(RaschEstimator):
         groups: Any = None,
         weights: ArrayLike | None = None,
         progress: Tell | None = None,
-        checkpoint: Folder = None,
     ) -> Self:
-        """Calibrate the items; `data`, `y`, `progress` and `checkpoint` as for every estimator.
+        """Calibrate the items; `data`, `y` and `progress` as for every estimator.
 
         Parameters
         ----------
@@ -244,18 +248,17 @@ class SpectralRasch(RaschEstimator):
             With an adaptive design, the population that each person is from.
         weights : numbers, optional
             How much each person counts, in the order of the people, as survey weights say: difficulties are those of
-            the population that was sampled from. Standard errors allow for them; tables of people do not need them.
+            the population that was sampled from. Standard errors allow for them, and so do mean, standard
+            deviation and reliability of the people.
         """
         check_option("design", design, DESIGNS)
         if design == ADAPTIVE and weights is not None:
             raise OptionError("weights are for a fixed design; marginal likelihood does not take them.")
-        if design == ADAPTIVE and checkpoint is not None:
-            raise OptionError(option("checkpoint"), " is for a fixed design; leave it out.")
         if design == ADAPTIVE:
             return fit_adaptive(self, data, groups=groups, progress=progress)
         if groups is not None:
-            raise OptionError("groups are for ", option("design", "adaptive"), "; here nothing depends on them.")
-        return self._fitted(data, progress, checkpoint=checkpoint, weights=weights)
+            raise OptionError("groups are for `design='adaptive'`; here nothing depends on them.")
+        return self._fitted(data, progress, weights=weights)
 
     def _solve(
         self, responses: Responses, se: str, tell: Tell | None = None, weights: ArrayLike | None = None
@@ -279,6 +282,7 @@ class SpectralRasch(RaschEstimator):
     def _estimate(self, responses: Responses, tell: Tell, weights: ArrayLike | None = None) -> Estimate:
         fit = self._solve(responses, self.se, tell, weights)
         small = fit.covariance is not None and len(fit.covariance) <= KEEP_COVARIANCE
+        weighted = None if weights is None else (responses.users, person_weights(responses, weights))
         return Estimate(
             fit.difficulty,
             fit.se,
@@ -292,7 +296,11 @@ class SpectralRasch(RaschEstimator):
             se_method=fit.se_method,
             solver=fit.solver,
             contraction=fit.contraction,
-            extra={"kept": fit.kept, "kept_covariance": fit.covariance if small else None},
+            extra={
+                "kept": fit.kept,
+                "kept_covariance": fit.covariance if small else None,
+                "weighted": weighted,  # people, and how much each counts: for means and reliability of these people
+            },
         )
 
     def covariance(self, data: Any = None) -> Floats:
@@ -308,9 +316,7 @@ class SpectralRasch(RaschEstimator):
         if data is not None:
             responses = as_responses(data, threshold=self.threshold)
             if any(finding.code == WEIGHTED for finding in self.findings_):
-                raise OptionError(
-                    "this fit had weights, which it does not keep; fit again with ", option("se", "dense"), "."
-                )
+                raise OptionError("this fit had weights, which it does not keep; fit again with `se='dense'`.")
             if not np.array_equal(responses.item_counts, self.item_counts_):
                 raise OptionError("these are not the responses that were fitted: the items' numbers of answers differ.")
             matrix = self._solve(responses, "dense").covariance

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.estimators.landing_errors import CLOSE, PROBES
+from spectral_irt.conditional.series_tables import StepTables
+from spectral_irt.conditional.step_rows import StepRows, times
+from spectral_irt.estimators.landing_errors import CLOSE, PROBES, from_anchors
 from spectral_irt.estimators.step_landing import StepLanded, by_blocks, from_levels, products
-from spectral_irt.estimators.step_rows import StepRows, times
-from spectral_irt.estimators.step_tables import StepTables
 from spectral_irt.numerics import centered_inverse, gram
-from spectral_irt.responses.block import Floats, csr
-from spectral_irt.responses.ordered import Steps
+from spectral_irt.responses.block import Floats
+from spectral_irt.responses.thresholds import Thresholds
+from spectral_irt.sparse_kernels import csr
 
 USED = 3  # terms of the series in sums of squares, which the others hardly change
 FEW_PROBES, FAST = 20, 0.6  # where the chain mixes faster than this, the correction is small, and noise in it smaller
@@ -46,7 +47,7 @@ def link_matrix(part: StepRows, tables: StepTables) -> sparse.csr_array:
     return _stack(
         [
             None if part.long is None else _of_long(part, tables, tables.linking, part.long.link),
-            None if exact is None else sparse.csr_array(exact[:, : part.steps.n_steps]),
+            None if exact is None else sparse.csr_array(exact[:, : part.steps.n_entries]),
         ]
     )
 
@@ -63,14 +64,16 @@ def _of_long(part: StepRows, tables: StepTables, terms: list[Floats], weight: Fl
     total: Any = 0.0
     for r, table in enumerate(terms):
         total = total + table[:, where] * np.repeat(weight[r], rows.counts)
-    counts = steps.counts[rows.items]
+    counts = steps.max_score[rows.items]
     inside = np.arange(steps.widest) < counts[:, None]
     columns = (steps.first[rows.items][:, None] + np.arange(steps.widest))[inside]
     indptr = np.concatenate([[0], np.cumsum(counts)])[rows.indptr]
-    return csr(indptr.astype(np.int32), columns.astype(np.int32), np.ascontiguousarray(total.T)[inside], steps.n_steps)
+    return csr(
+        indptr.astype(np.int32), columns.astype(np.int32), np.ascontiguousarray(total.T)[inside], steps.n_entries
+    )
 
 
-def _less(matrix: sparse.csr_array, passed: sparse.csr_array, steps: Steps) -> sparse.csr_array:
+def _less(matrix: sparse.csr_array, passed: sparse.csr_array, steps: Thresholds) -> sparse.csr_array:
     """The matrix less 1 at every threshold up to the one that was passed last."""
     matrix.sort_indices()
     n, m = matrix.shape
@@ -111,8 +114,11 @@ def bread_and_meat(landed: StepLanded, *, meat: bool = True) -> tuple[Floats, Fl
     return bread, squares
 
 
-def covariance(landed: StepLanded, robust: bool = True) -> Floats:
-    """The sandwich, or the inverse of H: centered within parts, or given the fixed thresholds (zero for these)."""
+def covariance(landed: StepLanded, robust: bool = True, anchors: Floats | None = None) -> Floats:
+    """The sandwich, or the inverse of H: centered within parts, or given the fixed thresholds (zero for these).
+
+    `anchors` is the covariance of the fixed thresholds; what the free ones have from it is added.
+    """
     bread, meat = bread_and_meat(landed)
     if landed.fixed is None:
         inverse = centered_inverse(bread, landed.floating)
@@ -122,6 +128,8 @@ def covariance(landed: StepLanded, robust: bool = True) -> Floats:
         if len(free):
             inverse[np.ix_(free, free)] = centered_inverse(bread[np.ix_(free, free)], landed.floating[free])
     result = inverse @ meat @ inverse if robust else inverse
+    if anchors is not None and landed.fixed is not None:
+        result = result + from_anchors(bread, inverse, landed.fixed, anchors)
     return (result + result.T) / 2
 
 
@@ -136,16 +144,16 @@ def too_regular(landed: StepLanded, omega: Floats) -> Floats:
 # ----------------------------------------------------------------------------- without the matrices
 
 
-def _up_to(steps: Steps, v: Floats) -> Floats:
+def _up_to(steps: Thresholds, v: Floats) -> Floats:
     """Sums of v over the thresholds of the item up to each."""
     total = np.cumsum(v, axis=0)
     before = np.concatenate([np.zeros((1, *v.shape[1:])), total])[steps.first]
     return total - before[steps.item]
 
 
-def _from(steps: Steps, v: Floats) -> Floats:
+def _from(steps: Thresholds, v: Floats) -> Floats:
     """Sums of v over the thresholds of the item from each on."""
-    return _up_to(steps, v)[(steps.first + steps.counts - 1)[steps.item]] - _up_to(steps, v) + v
+    return _up_to(steps, v)[(steps.first + steps.max_score - 1)[steps.item]] - _up_to(steps, v) + v
 
 
 def _scored(part: StepRows, v: Floats, up_to: Floats, cells: Floats) -> list[Floats]:
@@ -164,7 +172,7 @@ def _scored(part: StepRows, v: Floats, up_to: Floats, cells: Floats) -> list[Flo
 
 def _back(part: StepRows, scores: list[Floats], n_cells: int) -> tuple[Floats, Floats, Floats]:
     """The transpose: what was passed last, what is expected in cells, and what is expected exactly."""
-    n, columns = part.steps.n_steps, scores[0].shape[1] if scores else 0
+    n, columns = part.steps.n_entries, scores[0].shape[1] if scores else 0
     passed, cells, direct = np.zeros((n, columns)), np.zeros((USED, columns, n_cells)), np.zeros((n, columns))
     rest = list(scores)
     if part.long is not None:
@@ -207,13 +215,13 @@ def squares_times(landed: StepLanded, v: Floats) -> Floats:
 def _passed_cells(part: StepRows, n_grid: int) -> tuple[Floats, Floats, Floats]:
     """How often each threshold was passed last at each ability, by u_r; and blocks of the exact people's squares."""
     steps = part.steps
-    size = n_grid * steps.n_steps
+    size = n_grid * steps.n_entries
     seen, own = np.zeros((USED, size)), np.zeros((steps.n_items, steps.widest, steps.widest))
     collected = np.zeros((USED + 1, n_grid * steps.n_items))
     if part.long is not None:
         long = part.long
         counts = np.diff(long.passed.indptr)
-        where = np.repeat(long.at.astype(np.int64) * steps.n_steps, counts) + long.passed.indices
+        where = np.repeat(long.at.astype(np.int64) * steps.n_entries, counts) + long.passed.indices
         for r in range(USED):
             weight = None if r == 0 else np.repeat(long.u[r], counts)
             seen[r] = np.bincount(where, weights=weight, minlength=size)
@@ -223,7 +231,7 @@ def _passed_cells(part: StepRows, n_grid: int) -> tuple[Floats, Floats, Floats]:
     return seen, collected, own
 
 
-def _item_squares(scores: sparse.csr_array, steps: Steps) -> Floats:
+def _item_squares(scores: sparse.csr_array, steps: Thresholds) -> Floats:
     """Items x levels x levels: sums over people of the products of an item's scores."""
     own = np.zeros((steps.n_items, steps.widest, steps.widest))
     column = scores.indices
@@ -233,9 +241,9 @@ def _item_squares(scores: sparse.csr_array, steps: Steps) -> Floats:
         end = len(column) - apart
         same = np.flatnonzero((item[:end] == item[apart:]) & (row[:end] == row[apart:]))
         product = np.bincount(
-            column[same], weights=scores.data[same] * scores.data[same + apart], minlength=steps.n_steps
+            column[same], weights=scores.data[same] * scores.data[same + apart], minlength=steps.n_entries
         )
-        lower = steps.level + apart <= steps.counts[steps.item]
+        lower = steps.level + apart <= steps.max_score[steps.item]
         i, k = steps.item[lower], steps.level[lower] - 1
         own[i, k, k + apart] = own[i, k + apart, k] = product[lower]
     return own
@@ -247,7 +255,7 @@ def squared_blocks(landed: StepLanded) -> Floats:
     n_grid, width = len(tables.grid), steps.widest
     seen, few, own = landed.rows.sum(_passed_cells, n_grid)
     table = np.zeros((USED, width, n_grid, steps.n_items))
-    table[:, steps.level - 1, :, steps.item] = seen.reshape(USED, n_grid, steps.n_steps).transpose(2, 0, 1)
+    table[:, steps.level - 1, :, steps.item] = seen.reshape(USED, n_grid, steps.n_entries).transpose(2, 0, 1)
     from_level = np.cumsum(table[:, ::-1], axis=1)[:, ::-1]  # passed this one, whatever came after
     higher = np.maximum.outer(np.arange(width), np.arange(width))
     own = own + from_level[0].sum(axis=1).T[:, higher]
@@ -261,21 +269,21 @@ def threshold_errors(landed: StepLanded, method: str, contraction: float, seed: 
     """Standard errors of the thresholds and of the locations, whose mean over all free items is zero."""
     steps, inverse, prior = landed.steps, landed.inverse, landed.prior
     meat = squared_blocks(landed)
-    lacking = np.zeros(steps.n_steps)
+    lacking = np.zeros(steps.n_entries)
     if prior:
         lacking = np.sqrt(too_regular(landed, from_levels(steps, np.einsum("ikk->ik", meat))))
         each = steps.table(lacking, 0.0)
         meat = meat + prior.spread_within() + each[:, :, None] * landed.own * each[:, None, :]
     floats = landed.fixed is None
-    weight = steps.averaging() if floats else np.zeros(steps.n_steps)
+    weight = steps.averaging() if floats else np.zeros(steps.n_entries)
     shift = -by_blocks(steps, inverse, weight)
-    moved = squares_times(landed, shift[:, None])[:, 0] if floats else np.zeros(steps.n_steps)
+    moved = squares_times(landed, shift[:, None])[:, 0] if floats else np.zeros(steps.n_entries)
     if prior and floats:
         moved = moved + prior.spread(shift) + lacking * landed.told(lacking * shift)
     common, cross = shift @ moved, by_blocks(steps, inverse, moved)
     inner = inverse @ meat @ inverse
     variance = from_levels(steps, np.einsum("ikk->ik", inner)) + 2 * cross + common
-    location = inner.sum(axis=(1, 2)) / steps.counts**2 + 2 * steps.mean(cross) + common
+    location = inner.sum(axis=(1, 2)) / steps.max_score**2 + 2 * steps.mean(cross) + common
     if method == "multiplier":
         probes = FEW_PROBES if contraction < FAST else PROBES
         noise = np.random.default_rng(seed)

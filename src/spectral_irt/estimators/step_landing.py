@@ -14,8 +14,12 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.step_prior import StepPrior
-from spectral_irt.engines import Prepared
+from spectral_irt.chain.prior import StepPrior
+from spectral_irt.conditional.ordered_likelihood import _passed
+from spectral_irt.conditional.patterns import padded
+from spectral_irt.conditional.series_tables import StepTables
+from spectral_irt.conditional.step_rows import evaluate, linked, prepare_step_rows
+from spectral_irt.engine import Prepared
 from spectral_irt.estimators.landing import (
     ALLOWED,
     CLOSE,
@@ -31,12 +35,10 @@ from spectral_irt.estimators.landing import (
     STEADY_PRIOR,
     centered_within,
 )
-from spectral_irt.estimators.ordered_likelihood import _passed, padded
-from spectral_irt.estimators.step_rows import evaluate, linked, prepare_step_rows
-from spectral_irt.estimators.step_tables import StepTables
 from spectral_irt.numerics import conjugate_gradients
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.ordered import OrderedResponses, Steps
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.thresholds import Thresholds
 
 THIN_STEPS = 4  # of items with a prior by themselves
 
@@ -54,7 +56,7 @@ class StepLanded:
     """
 
     beta: Floats
-    steps: Steps
+    steps: Thresholds
     rows: Prepared
     tables: StepTables
     own: Floats
@@ -78,7 +80,7 @@ class StepLanded:
     @cached_property
     def inverse(self) -> Floats:
         """The inverses of the blocks; 0 for fixed thresholds and levels that an item does not have."""
-        mine = np.ones(self.steps.n_steps) if self.fixed is None else (~self.fixed).astype(np.float64)
+        mine = np.ones(self.steps.n_entries) if self.fixed is None else (~self.fixed).astype(np.float64)
         free = self.steps.table(mine, 0.0)
         both = free[:, :, None] * free[:, None, :]
         size = np.einsum("ikk->ik", self.blocks)
@@ -118,7 +120,7 @@ class StepLanded:
         return centered_within(step, self.floating)
 
 
-def by_blocks(steps: Steps, blocks: Floats, v: Floats) -> Floats:
+def by_blocks(steps: Thresholds, blocks: Floats, v: Floats) -> Floats:
     """A matrix with these blocks for the items, times v; one vector, or the columns of a matrix."""
     columns = v if v.ndim == 2 else v[:, None]
     levels = np.zeros((steps.n_items, steps.widest, columns.shape[1]))
@@ -126,18 +128,18 @@ def by_blocks(steps: Steps, blocks: Floats, v: Floats) -> Floats:
     return (blocks @ levels)[steps.item, steps.level - 1].reshape(v.shape)
 
 
-def from_levels(steps: Steps, values: Floats) -> Floats:
+def from_levels(steps: Thresholds, values: Floats) -> Floats:
     """Items x levels -> thresholds."""
     return values[steps.item, steps.level - 1]
 
 
-def passed_counts(responses: OrderedResponses) -> Floats:
+def passed_counts(responses: Responses) -> Floats:
     """How many informative people passed each threshold."""
-    return responses.thresholds.sum(_passed, responses.steps)
+    return responses.entries.sum(_passed, responses.thresholds)
 
 
 def land_steps(
-    responses: OrderedResponses,
+    responses: Responses,
     beta: Floats,
     *,
     prior: StepPrior | None = None,
@@ -149,8 +151,8 @@ def land_steps(
 
     `fixed` and `parts`, which say which items hang together, are as for `land`.
     """
-    steps = responses.steps
-    floating = np.zeros(steps.n_steps, dtype=np.int64) if parts is None else parts[steps.item]
+    steps = responses.thresholds
+    floating = np.zeros(steps.n_entries, dtype=np.int64) if parts is None else parts[steps.item]
     if fixed is not None:
         floating = np.where(np.isin(floating, floating[fixed]), -1, floating)
     few = responses.n_responses <= FEW
@@ -161,7 +163,7 @@ def land_steps(
     step, last_move, decrement = np.zeros(len(beta)), np.inf, np.inf
     for k in range(1, MOST + 1):
         tables = StepTables.at(steps, beta, tables.grid, tables.terms)
-        rows, sums = rows.advance(evaluate, tables, padded(steps, beta))
+        rows, sums = rows.map_and_sum(evaluate, tables, padded(steps, beta))
         expected, own, outer = information_of(tables, sums)
         here = StepLanded(beta, steps, rows, tables, own, outer, prior, fixed, floating, k, 0.0)
         here, full, gain = _aimed(here, expected - passed)
@@ -197,7 +199,7 @@ def information_of(tables: StepTables, sums: tuple[Floats, ...]) -> tuple[Floats
     outer = outer + tables.pairs(w, w, first) + mixed + mixed.transpose(0, 2, 1)
     around = around + tables.contract(tables.linking, collected[terms.around])
     # Rows of the whole must add to zero: what the series leaves goes to the diagonal.
-    left = around - by_blocks(steps, own + outer, np.ones(steps.n_steps))
+    left = around - by_blocks(steps, own + outer, np.ones(steps.n_entries))
     own[steps.item, steps.level - 1, steps.level - 1] += left
     return expected, own, outer
 
@@ -220,12 +222,12 @@ def _thin_items(here: StepLanded, beta: Floats, collected: Floats, expected: Flo
     steps, grid = here.steps, here.tables.grid
     thin = np.unique(steps.item[here.prior.counts > 0])
     own = steps.of_items(thin)
-    few = Steps(steps.counts[thin])
+    few = Thresholds(steps.max_score[thin])
     cells = collected.reshape(len(collected), len(grid), -1)[:, :, thin].reshape(len(collected), -1)
     # What people with exact sums expect stays as it is.
     others = expected[own] - here.tables.contract(here.tables.tails, collected)[own] - passed[own]
     penalty = here.prior.within()[thin][:, : few.widest, : few.widest]
-    inside = few.table(np.ones(few.n_steps), 0.0)
+    inside = few.table(np.ones(few.n_entries), 0.0)
     higher = np.maximum.outer(np.arange(few.widest), np.arange(few.widest))
     for _ in range(THIN_STEPS):
         tables = StepTables.at(few, beta[own], grid, here.tables.terms)

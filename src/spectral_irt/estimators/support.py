@@ -12,8 +12,9 @@ from scipy import sparse
 
 from spectral_irt.estimators.spectral import spectral_difficulty
 from spectral_irt.responses import Block, Finding, Responses
-from spectral_irt.responses.block import Floats, csr
+from spectral_irt.responses.block import Floats
 from spectral_irt.responses.design import Mask, estimable, examine
+from spectral_irt.sparse_kernels import csr
 
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
 # error comes from its own information alone.

@@ -6,38 +6,47 @@ As `step_landing`, with A' score and A' H A; H is formed, for there are few thre
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.chain.tied_steps import Tied
+from spectral_irt.conditional.patterns import padded
+from spectral_irt.conditional.series_tables import StepTables
+from spectral_irt.conditional.step_rows import evaluate, prepare_step_rows
 from spectral_irt.estimators.landing import FINER, LONGEST, MOST
-from spectral_irt.estimators.ordered_likelihood import padded
 from spectral_irt.estimators.step_errors import bread_and_meat
 from spectral_irt.estimators.step_landing import StepLanded, information_of, passed_counts
-from spectral_irt.estimators.step_rows import evaluate, prepare_step_rows
-from spectral_irt.estimators.step_tables import StepTables
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.ordered import OrderedResponses
+from spectral_irt.responses.responses import Responses
+
+
+@dataclass(frozen=True, eq=False)
+class Tied:
+    """The solution, and the covariance of the thresholds (up to a common shift)."""
+
+    thresholds: Floats
+    covariance: Floats
+    rounds: int
+    residual: float
 
 
 def land_tied(
-    responses: OrderedResponses,
+    responses: Responses,
     design: Floats,
     start: Floats,
-    weighting: str = "ability",
     tell: Callable[[str], None] = lambda text: None,
 ) -> Tied:
     """Newton steps from the thresholds `start`, and the sandwich where they end."""
-    steps = responses.steps
+    steps = responses.thresholds
     shift: Floats = np.linalg.lstsq(design, np.ones(len(design)), rcond=None)[0].astype(np.float64)
     eta: Floats = np.linalg.lstsq(design, start, rcond=None)[0].astype(np.float64)
     rows, tables = prepare_step_rows(responses, design @ eta, FINER)
     passed = passed_counts(responses)
-    floating = np.zeros(steps.n_steps, dtype=np.int64)
+    floating = np.zeros(steps.n_entries, dtype=np.int64)
     for k in range(1, MOST + 1):
         beta = design @ eta
         tables = StepTables.at(steps, beta, tables.grid, tables.terms)
-        rows, sums = rows.advance(evaluate, tables, padded(steps, beta))
+        rows, sums = rows.map_and_sum(evaluate, tables, padded(steps, beta))
         expected, own, outer = information_of(tables, sums)
         here = StepLanded(beta, steps, rows, tables, own, outer, None, None, floating, k, 0.0)
         bread, meat = bread_and_meat(here, meat=False)

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spectral_irt.engines import Prepared
-from spectral_irt.errors import Words
+from spectral_irt.engine import Prepared
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import by_item, by_user, start_difficulty
 from spectral_irt.numerics import Anderson
@@ -23,10 +22,7 @@ INTERVALS = Finding(
     "warning",
     "The intervals of variational Bayes are too narrow: it draws differences between items towards zero, on short "
     "tests by a tenth and more, and its standard errors say nothing of that.",
-    Words(
-        "For intervals to rely on use SpectralRasch or ConditionalRasch.",
-        "For intervals to rely on leave out --estimator vb, or say --estimator cml.",
-    ),
+    "For intervals to rely on use `SpectralRasch` or `ConditionalRasch`.",
 )
 ABILITY_ROUNDS = 2  # updates of abilities for every update of items: a third moves little
 
@@ -172,7 +168,7 @@ def variational_difficulty(
     passes, change = 0, np.inf
     while passes < max_iter:
         items = Items.unpack(x)
-        there, sums = parts.advance(bound_pass, items, shift)
+        there, sums = parts.map_and_sum(bound_pass, items, shift)
         passes += 1
         bound = float(sums[3][0]) + item_bound(items)
         if trace and bound < trace[-1]:

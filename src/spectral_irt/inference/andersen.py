@@ -14,7 +14,7 @@ from spectral_irt.inference.splits import divide
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups
 from spectral_irt.inference.tails import chi2_tail
 from spectral_irt.responses import as_responses
-from spectral_irt.responses.ordered import OrderedResponses
+from spectral_irt.responses.responses import Responses
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -57,9 +57,9 @@ def andersen(
         See `divide`. "median" (default): raw score up to the median, or above; `eRm::LRtest` has the same default and
         calls "scores" `all.r`. A score at the mean is in the upper group; eRm puts it in the lower on complete data.
     model : "rasch", "pcm" or "rsm", optional
-        What is tested; by default the partial credit model for `OrderedResponses`, else the Rasch model. Of ordered
-        answers only items are compared that have somebody in every category in every group, as in eRm; a rating scale
-        needs that of no single item.
+        What is tested; by default the partial credit model for answers in more than two categories, else the Rasch
+        model. Of ordered answers only items are compared that have somebody in every category in every group, as in
+        eRm; a rating scale needs that of no single item.
     threads : int, optional
 
     References
@@ -73,7 +73,7 @@ def andersen(
     <Andersen's test: LR = 0.168, df = 4, p = 0.997; raw score < mean (345 people) | raw score >= mean (655 people)>
     """
     check_option("model", model, (None, "rasch", "pcm", "rsm"))
-    model = model or ("pcm" if isinstance(responses, OrderedResponses) else "rasch")
+    model = model or ("pcm" if isinstance(responses, Responses) and not responses.thresholds.binary else "rasch")
     if model != "rasch":
         from spectral_irt.inference.ordered_tests import ordered_andersen
 

@@ -8,35 +8,47 @@ Two questions of the same sums (`conditional_pairs`), each with a known level in
   one half of the people, the first eigenvector of their z, is a direction fixed in advance for the other half, where
   its strength is a sum over people, compared with its own standard error. Either half may look for it: p is doubled.
 
+Steep items share more with steep ones than the Rasch model says, and less with flat ones, with one ability behind them
+all. Where either test alarms, both are therefore made again against what answers drawn from a model with a slope for
+every item share (`slope_model.py`); what that explains is called by its name.
+
 Some thousands of people and some hundreds of items suffice for what matters, so more are sampled: people at random,
 items by how often they were answered. Neither depends on how they were answered, so the level stays.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.engines import Prepared
-from spectral_irt.engines.blas import one_blas_thread
+from spectral_irt.engine import Prepared
+from spectral_irt.engine.threads import one_blas_thread
 from spectral_irt.errors import listed
 from spectral_irt.inference.conditional_pairs import PairSums, along, apart, both, pair_residuals, pair_sums
 from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.ordered_pairs import ordered_pair_sums
+from spectral_irt.inference.slope_model import slope_model
 from spectral_irt.inference.tails import quantile, upper
-from spectral_irt.persons.ordered_people import OrderedPeople
+from spectral_irt.persons.abilities import Persons
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.ordered import OrderedResponses
 
 PEOPLE, ITEMS = 4_000, 200  # 0.6 s of CPU at most: some products of people x items^2
 FEWEST_PEOPLE, FEWEST_ITEMS = 100, 4  # below, the sums are not normal; three items leave nothing to test
 IN_COMMON = 30  # people who answered both items of a pair
 POWER = 0.8
+FEWEST_DRAWN, MOST_DRAWN, WORK = 4, 16, 4e7  # tables from the model with slopes, by people x items^2: 3 s at most
+AGAIN = 0.05  # level of the tests against that model: what is asked there has already alarmed
+SLOPES_MEAN = (
+    "Here that means: the score counts answers to flat and steep items alike, so measures are less precise than they "
+    "could be, and the order of difficulty of such items differs between weak and able people. Review the flattest, or "
+    "keep the model where equal weights are wanted."
+)
+CORRELATION = 0.4  # a residual correlation of two items that should not escape
 FEW_LOADED = 4  # a contrast of fewer items than this is a dependent pair or three
 
 
@@ -67,6 +79,11 @@ class BeyondAbility:
     level : float
     sampled : bool
         Whether there are more people or items than were looked at.
+    equal_slopes : (float, int) or None
+        Of tests that alarmed: p of the contrast, and the dependent pairs, had all items one slope. The other numbers
+        allow for slopes.
+    slopes : (float, float) or None
+        The flattest and the steepest, in units of the mean one.
     """
 
     items: NDArray[Any]
@@ -82,6 +99,8 @@ class BeyondAbility:
     loadings: Floats = field(repr=False)
     level: float
     sampled: bool
+    equal_slopes: tuple[float, int] | None = None
+    slopes: tuple[float, float] | None = None
 
     @property
     def dependent(self) -> bool:
@@ -89,19 +108,36 @@ class BeyondAbility:
         return len(self.first) > 0
 
     @property
+    def contrast(self) -> bool:
+        """Whether there is a contrast, which unequal slopes do not explain."""
+        if self.equal_slopes is None:
+            return self.contrast_p < self.level
+        return self.equal_slopes[0] < self.level and self.contrast_p < AGAIN
+
+    @property
     def two_dimensions(self) -> bool:
-        """Whether a contrast runs through more items than some dependent pairs have."""
+        """Whether there is a contrast of more items than some dependent pairs have."""
         few = 1 / float((self.loadings**4).sum()) < FEW_LOADED
-        return self.contrast_p < self.level and not (few and self.dependent)
+        return self.contrast and not (few and self.dependent)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        return (*_dependent_items(self), *_second_dimension(self))
+        return (*_dependent_items(self), *_second_dimension(self), *_unequal_slopes(self))
+
+    @property
+    def by_slopes(self) -> bool:
+        """Whether a test alarmed, and does no longer with a slope for every item."""
+        if self.equal_slopes is None:
+            return False
+        p, pairs = self.equal_slopes
+        return (p < self.level and not self.contrast) or (pairs > 0 and not self.dependent)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as data."""
         names = ("n_people", "n_pairs", "pairs_p", "correlation", "detectable", "contrast_p", "strength", "level")
-        return {"n_items": len(self.items), "dependent_pairs": len(self.first)} | {k: getattr(self, k) for k in names}
+        found = {"n_items": len(self.items), "dependent_pairs": len(self.first)} | {k: getattr(self, k) for k in names}
+        p, pairs = self.equal_slopes or (self.contrast_p, len(self.first))
+        return found | {"contrast_p_equal_slopes": p, "dependent_pairs_equal_slopes": pairs}
 
 
 @one_blas_thread()  # the matrices are small
@@ -133,12 +169,54 @@ def beyond_ability(calibration: Calibration, responses: Responses, *, level: flo
     if answers.n_items < FEWEST_ITEMS or mixed.sum() < FEWEST_PEOPLE:
         return None
     half = np.random.default_rng(1).permutation(answers.n_users) % 2
-    if isinstance(answers, OrderedResponses):
-        parts, halves = ordered_pair_sums(OrderedPeople(answers, beta), half)
-    else:
-        beta = apart(beta)
-        parts = pair_residuals(answers, beta, half)
-        halves = pair_sums(parts, beta)
+    beta = apart(beta) if answers.thresholds.binary else beta
+    parts, halves = _sums(answers, beta, half)
+    found = _tested(answers, parts, halves, level, sampled)
+    if found is None or (found.contrast_p >= level and not found.dependent):
+        return found
+    model = slope_model(answers)
+    number = int(np.clip(WORK / (answers.n_users * answers.n_items**2), FEWEST_DRAWN, MOST_DRAWN))
+    seeds = np.random.SeedSequence([0, 3]).spawn(number)
+    drawn = [_sums(model.redraw(answers, seed), beta, half)[1] for seed in seeds]
+    first, second = (
+        replace(
+            own,
+            shared=own.shared - sum(each[k].shared for each in drawn) / number,
+            variance=own.variance * (1 + 1 / number),
+        )
+        for k, own in enumerate(halves)
+    )
+    again = _tested(answers, parts, (first, second), AGAIN, sampled, 1 + 1 / number)
+    assert again is not None
+    pairs = set(zip(found.first.tolist(), found.second.tolist(), strict=True))
+    kept = [k for k, pair in enumerate(zip(again.first.tolist(), again.second.tolist(), strict=True)) if pair in pairs]
+    return replace(
+        again,
+        first=again.first[kept],
+        second=again.second[kept],
+        level=level,
+        equal_slopes=(found.contrast_p, len(found.first)),
+        slopes=(float(model.slope.min()), float(model.slope.max())),
+    )
+
+
+def _sums(answers: Responses, beta: Floats, half: Ints) -> tuple[Prepared, tuple[PairSums, PairSums]]:
+    """Residuals of the people given their scores, and what pairs of items share in either half of them."""
+    if not answers.thresholds.binary:
+        return ordered_pair_sums(Persons(answers, beta), half)
+    parts = pair_residuals(answers, beta, half)
+    return parts, pair_sums(parts, beta)
+
+
+def _tested(
+    answers: Responses,
+    parts: Prepared,
+    halves: tuple[PairSums, PairSums],
+    level: float,
+    sampled: bool,
+    unsure: float = 1.0,
+) -> BeyondAbility | None:
+    """Both tests; None where no pair has enough people. `unsure`: by how much variances of the contrast are larger."""
     everyone = both(*halves)
     first, second = np.triu_indices(answers.n_items, 1)
     tested = (everyone.n >= IN_COMMON) & (everyone.variance > 0)
@@ -151,11 +229,11 @@ def beyond_ability(calibration: Calibration, responses: Responses, *, level: flo
     order = np.argsort(-z, kind="stable")
     flagged = order[p[order] < level]
     correlation = everyone.correlation()
-    contrasts = [_validated(parts, halves, k) for k in (0, 1)]
+    contrasts = [_validated(parts, halves, k, unsure) for k in (0, 1)]
     limit = float(quantile(1 - level / len(z)) + quantile(POWER))
     return BeyondAbility(
         answers.items,
-        int(mixed.sum()),
+        int(answers.mixed.sum()),
         len(z),
         first[flagged],
         second[flagged],
@@ -183,8 +261,8 @@ def _looked_at(calibration: Calibration, responses: Responses) -> tuple[Response
     sampled = len(informed) > PEOPLE or len(items) < len(known)
     if len(informed) > PEOPLE:
         answers = answers.in_one_block()
-    if isinstance(responses, OrderedResponses):
-        return answers, calibration.thresholds[responses.steps.of_items(items)], sampled
+    if not responses.thresholds.binary:
+        return answers, calibration.thresholds[responses.thresholds.of_items(items)], sampled
     return answers, calibration.difficulty[items], sampled
 
 
@@ -194,7 +272,7 @@ def _strongest(matrix: Floats) -> Floats:
     return np.asarray(vector * np.where((vector**3).sum() < 0, -1.0, 1.0))
 
 
-def _validated(parts: Prepared, halves: tuple[PairSums, PairSums], half: int) -> tuple[float, float]:
+def _validated(parts: Prepared, halves: tuple[PairSums, PairSums], half: int, unsure: float) -> tuple[float, float]:
     """The strongest contrast of one half of the people in the other: chance of so strong a one, and its strength.
 
     The strength is what an eigenvalue would be, 1 on average if there is no contrast: the eigenvalue of the half that
@@ -204,7 +282,7 @@ def _validated(parts: Prepared, halves: tuple[PairSums, PairSums], half: int) ->
     spread = np.sqrt(np.diag(found.scale))  # items that vary little must not count for less
     vector = _strongest(found.z())
     direction = vector * np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
-    squares = along(parts, direction, half)
+    squares = unsure * along(parts, direction, half)
     p = float(upper((direction @ tested.shared @ direction) / np.sqrt(squares))) if squares > 0 else 1.0
     return p, 1 + float(vector @ tested.correlation() @ vector)
 
@@ -220,18 +298,18 @@ def _dependent_items(found: BeyondAbility) -> tuple[Finding, ...]:
     told += f"; {len(groups) - 5:,} more" if len(groups) > 5 else ""
     pairs, n = len(found.first), len(groups)
     if n == pairs:
-        what = f"{n:,} pair{'' if n == 1 else 's'} of items share{'s' if n == 1 else ''}"
+        what = f"{n:,} pair{'' if n == 1 else 's'} of items"
     else:
-        what = f"{pairs:,} pairs of items, in {n:,} group{'' if n == 1 else 's'}, share"
+        what = f"{pairs:,} pairs of items, in {n:,} group{'' if n == 1 else 's'}"
     codes = np.unique(np.concatenate([found.first, found.second]))
     how_much = f"residual correlation{'' if pairs == 1 else 's up to'} {found.correlation:.2f}"
     return (
         Finding(
             "dependent_items",
             "warning",
-            f"{what} more than the ability ({how_much}): {told}.",
-            "Look for a common text, a clue from one to the other, or copying; score such items as one, or keep one "
-            "of them: counted as they are, they make measures look surer than they are.",
+            f"Local dependence in {what} ({how_much}): {told}.",
+            "Unequal slopes do not explain it. Look for a common text, a clue from one to the other, or copying; score "
+            "such items as one, or keep one of them: counted as they are, they make measures look surer than they are.",
             tuple(found.items[codes].tolist()),
         ),
     )
@@ -246,14 +324,42 @@ def _second_dimension(found: BeyondAbility) -> tuple[Finding, ...]:
         Finding(
             "second_dimension",
             "warning",
-            f"The items measure more than one thing: a contrast of the strength of {found.strength:.1f} items runs "
-            f"through the residuals (p {p_text(found.contrast_p)}), with {listed(found.items[high])} on one side and "
+            f"More than one dimension: a residual contrast of the strength of {found.strength:.1f} items, that unequal "
+            f"slopes do not explain (p {p_text(found.contrast_p)}), with {listed(found.items[high])} on one side and "
             f"{listed(found.items[low])} on the other.",
             "If both sides differ in what they ask, make a scale of each; one measure for both is an average that "
             "hides who is good at which.",
             tuple(found.items[np.sort(np.concatenate([high, low]))].tolist()),
         ),
     )
+
+
+def _unequal_slopes(found: BeyondAbility) -> tuple[Finding, ...]:
+    if not found.by_slopes or found.equal_slopes is None or found.slopes is None:
+        return ()
+    p, pairs = found.equal_slopes
+    shown = []
+    if p < found.level and not found.contrast:
+        shown.append(f"a contrast in the residuals (p {p_text(p)}; with slopes p {p_text(found.contrast_p)})")
+    if pairs and not found.dependent:
+        shown.append(f"residual correlations of {pairs:,} pair{'' if pairs == 1 else 's'} of items")
+    low, high = found.slopes
+    return (
+        Finding(
+            "unequal_slopes",
+            "warning",
+            f"Items differ in slope (from {low:.1f} to {high:.1f} times the mean slope), which explains "
+            f"{' and '.join(shown)}: no second dimension is needed. A model with slopes (2PL, generalized partial "
+            "credit) would fit better.",
+            SLOPES_MEAN,
+        ),
+    )
+
+
+def unseen_dependence(detectable: float) -> str:
+    """That no local dependence was seen, and how strong it would have to be where that is much."""
+    seen = f" (only residual correlations above {detectable:.1f} would be seen)" if detectable > CORRELATION else ""
+    return f"no local dependence seen{seen}"
 
 
 def clusters(n: int, first: Ints, second: Ints) -> list[Ints]:

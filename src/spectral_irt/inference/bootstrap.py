@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.errors import OptionError, Words, option
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.answer_kinds import kind_of
 from spectral_irt.inference.tails import student_two_sided
+from spectral_irt.numerics import generator
+from spectral_irt.persons.abilities import abilities
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
 
@@ -81,11 +83,11 @@ def bootstrap(
     _check(replicates, level, sample)
     refit = sample is None or sample >= responses.n_users
     if sample is not None and not refit:
-        chosen = np.random.default_rng([seed, 0]).choice(responses.n_users, sample, replace=False)
+        chosen = generator(seed, 0).choice(responses.n_users, sample, replace=False)
         responses = responses.take_users(np.sort(chosen))
     observed = statistic(responses, difficulty)
     kind = kind_of(responses)
-    known = kind.abilities(responses, difficulty, "eap")
+    known = abilities(responses, difficulty, "eap")
     drawn: dict[str, list[Floats]] = {name: [] for name in observed}
     for k in range(replicates):
         if progress:
@@ -104,12 +106,11 @@ def _check(replicates: int, level: float, sample: int | None) -> None:
     least = int(np.ceil(2 / level)) - 1
     if replicates < least:
         raise OptionError(
-            Words("replicates", "--bootstrap"),
-            f" is {replicates}; critical values at the level {level:g} need at least {least:,}, and are steadier with "
-            "more.",
+            f"`replicates` is {replicates}; critical values at the level {level:g} need at least {least:,}, and are "
+            "steadier with more."
         )
     if sample is not None and sample < 2:
-        raise OptionError(option("sample"), f" is {sample}; it is a number of people, at least 2.")
+        raise OptionError(f"`sample` is {sample}; it is a number of people, at least 2.")
 
 
 def band(observed: Floats, drawn: Floats, level: float) -> Band:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.prior import fading
-from spectral_irt.errors import OptionError, option
+from spectral_irt.errors import OptionError
 from spectral_irt.model import sigmoid
 from spectral_irt.persons.residuals import probabilities
 from spectral_irt.responses import Block, Responses
@@ -243,7 +243,7 @@ def error_over_floor(calibration: Calibration, responses: Responses, ability: Fl
     told = information(responses, calibration.difficulty, ability)
     if calibration.prior is not None:
         fades = calibration.prior.kind == "neighbors" and calibration.prior.estimated
-        told += calibration.prior.alpha * (fading(told, calibration.known) if fades else 1.0)
+        told += calibration.prior.alpha * (fading(told, calibration.known, calibration.prior.alpha) if fades else 1.0)
     known = np.isfinite(se) & (told > 0)
     if not known.any():
         return float("nan")
@@ -254,7 +254,7 @@ def _check(n_users: int, n_items: int, p: float, kappa: float = 0.0, gamma: floa
     if n_users < 1 or n_items < 2:
         raise OptionError(f"n_users is {n_users} and n_items is {n_items}; a bound needs a person and two items.")
     if not 0 < p <= 1:
-        raise OptionError(option("p"), f" is {p}; it must lie above 0 and be at most 1.")
+        raise OptionError(f"`p` is {p}; it must lie above 0 and be at most 1.")
     if not kappa >= 0:
         raise OptionError(f"kappa is {kappa}; the spread of the difficulties is zero or more.")
     if not 0 < gamma <= 0.25:

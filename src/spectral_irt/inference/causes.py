@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.given_score import conditional_probabilities
 from spectral_irt.errors import listed
-from spectral_irt.estimators.given_score import conditional_probabilities
+from spectral_irt.inference.beyond_ability import SLOPES_MEAN
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.persons.residuals import CERTAIN
 from spectral_irt.responses import Block, Finding, Responses
@@ -29,7 +30,6 @@ END = 0.2  # a right answer of less than this chance is a surprise, and a wrong 
 SURE, APART = 3.0, 4.0  # standard errors: of lucky answers above what is expected, and above those of slips
 MORE = 1.15  # times as many lucky answers as expected, at least; unequal slopes stay below
 SEVERAL, SHARE = 3, 0.1  # misfitting items that make a pattern: this many, and this share of all
-ALIKE = 0.7  # correlation of loadings and slopes
 LATE = 2.33  # standard errors of the mean position, the upper 1%
 MOSTLY = 0.75  # of the items in trouble stand in the last third
 
@@ -114,13 +114,6 @@ def cause_findings(
     return (*found, *_speed(calibration, set(troubled)))
 
 
-def steep_against_flat(trace: Traces, contrast: dict[object, float], labels: Iterable[object]) -> bool:
-    """Whether the loadings of a contrast between items go with their slopes, which alone can make such a contrast."""
-    slope = dict(zip(labels, trace.slope.tolist(), strict=True))
-    pairs = np.array([(load, slope[item]) for item, load in contrast.items() if np.isfinite(slope[item])])
-    return len(pairs) > SEVERAL and bool(abs(np.corrcoef(pairs.T)[0, 1]) > ALIKE)
-
-
 def _guessing(trace: Traces, columns: Columns, flat: Ints) -> Finding:
     answers, seen, expected, _ = trace.lucky
     return Finding(
@@ -144,9 +137,7 @@ def _slopes(trace: Traces, columns: Columns, steep: Ints, flat: Ints) -> Finding
         "note",
         f"Items differ in how sharply they tell people apart, {len(steep):,} more and {len(flat):,} less than the "
         f"model says{range_}: a two-parameter model (2PL) would fit better.",
-        "Here that means: the score counts answers to flat and steep items alike, so measures are less precise than "
-        "they could be, and the order of difficulty of such items differs between weak and able people. Review the "
-        "flattest, or keep the model where equal weights are wanted.",
+        SLOPES_MEAN,
         tuple(columns["item"][both].tolist()),
     )
 

@@ -22,19 +22,20 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.calibration import SMALL, Calibration
+from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities, pattern_sums
+from spectral_irt.conditional.information import EXACT_WORK, Information, exact_information, exact_work, solve
+from spectral_irt.conditional.patterns import padded, pattern_parts, step_codes
 from spectral_irt.errors import DesignError
+from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.estimators.base import KEEP_COVARIANCE
-from spectral_irt.estimators.conditional import CUTOFF
-from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities, pattern_sums
-from spectral_irt.estimators.information import EXACT_WORK, Information, exact_information, exact_work, solve
-from spectral_irt.estimators.marginal_em import marginal_difficulty
+from spectral_irt.estimators.marginal_em import free_population, marginal_difficulty
 from spectral_irt.estimators.marginal_groups import people_by_group
 from spectral_irt.estimators.marginal_information import marginal_information
 from spectral_irt.estimators.marginal_scores import marginal_scores
-from spectral_irt.estimators.patterns import distinct, merge, split_in_parts
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.grouping import by_label
+from spectral_irt.responses.labels import by_label
+from spectral_irt.responses.same_items import distinct_rows
 
 FEW = 20  # clusters; with fewer, cluster-robust standard errors are too small by a tenth and more
 COLUMNS = 100  # clusters solved for at a time, where items are many
@@ -98,7 +99,9 @@ def cluster_covariance(calibration: Calibration, responses: Responses, clusters:
     code = np.where(tells, np.searchsorted(occupied, code), 0)
     beta = calibration.difficulty[measured]
     marginal = calibration.provenance.estimator == "MarginalRasch"
-    errors = _marginal(some, beta, code, groups) if marginal else _conditional(some, beta, code)
+    errors = (
+        _marginal(some, beta, code, groups, is_adaptive(calibration)) if marginal else _conditional(some, beta, code)
+    )
     n = len(occupied)
     factor = n / (n - 1)
     # Items that rest on the prior take part in the mean that is zero, and what is not known of them shifts the others.
@@ -163,14 +166,17 @@ class _Errors:
 def _conditional(responses: Responses, beta: Floats, code: Ints) -> _Errors:
     m = len(beta)
     scores: Any = responses.sum(_conditional_scores, beta, int(code.max()) + 1, persons=(code,))
-    patterns = merge(list(responses.map(distinct)))
-    tiles = responses.engine.hold(split_in_parts(patterns, m))
-    pieces, _ = tiles.advance(pattern_sums, beta, CUTOFF)
+    patterns, steps = distinct_rows(responses), responses.thresholds
+    tiles = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, steps))
+    pieces, _ = tiles.map_and_sum(pattern_sums, beta)
     information = Information(pieces, m)
     if m > KEEP_COVARIANCE:
         return _Errors(_variance(information, scores), None)
-    exact = tiles.sum(exact_work) <= EXACT_WORK
-    return _sandwich(tiles.sum(exact_information, beta) if exact else information.dense(), scores.toarray(), m)
+    if tiles.sum(exact_work) <= EXACT_WORK:
+        matrix = tiles.sum(exact_information, padded(steps, beta), step_codes(steps), m)
+    else:
+        matrix = information.dense()
+    return _sandwich(matrix, scores.toarray(), m)
 
 
 def _variance(information: Information, scores: Any) -> Floats:
@@ -182,23 +188,25 @@ def _variance(information: Information, scores: Any) -> Floats:
     return total
 
 
-def _marginal(responses: Responses, beta: Floats, code: Ints, groups: Any) -> _Errors:
+def _marginal(responses: Responses, beta: Floats, code: Ints, groups: Any, adaptive: bool) -> _Errors:
     people = people_by_group(responses, groups)
     fit = marginal_difficulty(people.answers, start=beta, tol=1e-4, max_iter=100)
+    if adaptive and groups is None:  # the search begins at the estimate itself
+        fit = free_population(responses, fit, 2 * beta)
     found = marginal_information(people.answers, fit.difficulty, fit.populations, with_sigma=True)
     if not found.dense:
         raise DesignError(
             f"{responses.source}: cluster-robust standard errors of marginal likelihood need a matrix of all items, "
             f"and {len(beta):,} are too many. Use the spectral or the conditional estimator."
         )
-    n_groups, n = len(people.answers), int(code.max()) + 1
-    total = np.zeros((n, len(beta) + 2 * n_groups))
+    n_groups, n, m = len(people.answers), int(code.max()) + 1, len(beta)
+    total = np.zeros((n, m + len(found.there)))
     for g, (part, population) in enumerate(zip(people.answers, fit.populations, strict=True)):
         own = code[people.split.members(g)]
         items, of_population = part.sum(_marginal_scores, fit.difficulty, population, n, persons=(own,))
-        total[:, : len(beta)] += items.toarray()
-        total[:, [len(beta) + g, len(beta) + n_groups + g]] = of_population
-    return _sandwich(found.whole(), total[:, np.append(np.full(len(beta), True), found.there)], len(beta))
+        total[:, :m] += items.toarray()
+        total[:, slice(m, None) if population.basis is not None else [m + g, m + n_groups + g]] = of_population
+    return _sandwich(found.whole(), total[:, np.append(np.full(m, True), found.there)], m)
 
 
 def _sandwich(information: Floats, scores: Floats, m: int) -> _Errors:
@@ -221,7 +229,7 @@ def _marginal_scores(
     block: Block, code: Ints, beta: Floats, population: Any, n: int
 ) -> tuple[sparse.csr_array, Floats]:
     values, of_population = marginal_scores(block, beta, population)
-    sums = np.zeros((n, 2))
+    sums = np.zeros((n, of_population.shape[1]))
     np.add.at(sums, code, of_population)
     return _by_cluster(block, values, code, len(beta), n), sums
 

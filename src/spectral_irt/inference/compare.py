@@ -11,12 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.errors import OptionError, SpectralIrtError, Words, option
+from spectral_irt.errors import OptionError, SpectralIrtError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.holdout import TEN_PRIORS, evaluate, split_users
 from spectral_irt.inference.ordered_holdout import evaluate_ordered
 from spectral_irt.responses import Responses
-from spectral_irt.responses.ordered import OrderedResponses
 
 CML = ("cml", "pcm-cml")  # what distances are taken from, where it is among the methods
 VALIDATION = 0.1  # of the training people, to choose the prior of the predictions: the paper's share
@@ -61,7 +60,7 @@ def compare(
     prior of the predictions. A method that fails says why in its row; the others go on.
     """
     if not 0 < holdout < 1:
-        raise OptionError(option("holdout"), f" is {holdout}; it must lie between 0 and 1.")
+        raise OptionError(f"`holdout` is {holdout}; it must lie between 0 and 1.")
     train = 1 - holdout
     fit_on, validation, test = split_users(responses, [train * (1 - VALIDATION), train * VALIDATION, holdout], seed)
     rows: list[Comparison] = []
@@ -95,13 +94,11 @@ def _row(
             fit = make().fit(data)
     except (SpectralIrtError, MemoryError, ArithmeticError, np.linalg.LinAlgError) as error:
         seconds = time.perf_counter() - start
-        shell = error.for_shell() if isinstance(error, SpectralIrtError) else str(error)
-        said = Words(" ".join(str(error).split()), " ".join(shell.split()))
-        sentence = said or type(error).__name__
+        sentence = " ".join(str(error).split()) or type(error).__name__
         return Comparison(name, nan, nan, nan, nan, nan, 0, seconds, nan, sentence)
     seconds = time.perf_counter() - start
     peak = (peak_memory() - before) / 1e6
-    if isinstance(test, OrderedResponses) and isinstance(validation, OrderedResponses):
+    if not test.thresholds.binary:
         difficulties[name] = fit.calibration_.thresholds
         found = evaluate_ordered(difficulties[name], validation, test, priors)
     else:

@@ -25,16 +25,16 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.estimators.edgeworth import DOUBLE, SINGLE, Precision
-from spectral_irt.estimators.every_score import given_every_score
-from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities
+from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
+from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision
+from spectral_irt.conditional.tree import given_every_score
 from spectral_irt.estimators.landing import FEW
 from spectral_irt.inference.fit_statistics import CACHED
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.persons.residuals import CERTAIN, MeanSquares, standardized
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.shared_sets import SharedSet
+from spectral_irt.responses.same_items import SharedSet
 
 ROUNDING = 1e-6  # a standard error below this is one of rounding
 SIZES = 9  # sums that `_item_sums` makes for every item
@@ -72,8 +72,8 @@ def conditional_statistics(
     difficulty : float array
         Answers to items without a finite one are left out, of the score too.
     series_from : number, optional
-        People whose answers carry so much information have their probabilities from a series (`edgeworth`) instead of
-        the exact sum. By default nobody up to 100,000 answers in all, and beyond that people with 4 or more.
+        People whose answers carry so much information have their probabilities from a series (`series_binary`) instead
+        of the exact sum. By default nobody up to 100,000 answers in all, and beyond that people with 4 or more.
 
     References
     ----------
@@ -110,7 +110,7 @@ def conditional_statistics(
 def _sums_of_set(one: SharedSet, difficulty: Floats) -> Floats:
     """What `_item_sums` gives for people who share a set of items, from how many of each score were right."""
     right, people = one.right[one.mixed], one.people[one.mixed][:, None]
-    p = np.clip(given_every_score(difficulty), CERTAIN, 1 - CERTAIN)
+    p = np.clip(given_every_score(difficulty[None]).p[0].T, CERTAIN, 1 - CERTAIN)
     v = p * (1 - p)
     square = right * (1 - p) ** 2 + (people - right) * p**2
     every = np.broadcast_to(people, p.shape)

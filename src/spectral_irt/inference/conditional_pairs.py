@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from spectral_irt.engines import Prepared
-from spectral_irt.estimators.given_score import conditional_probabilities
+from spectral_irt.conditional.given_score import conditional_probabilities
+from spectral_irt.engine import Prepared
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
 
@@ -87,8 +87,11 @@ class PairSums:
         return np.divide(self.shared, np.sqrt(self.variance), out=np.zeros_like(self.shared), where=known)
 
     def correlation(self) -> Floats:
-        """S_ij as a correlation of residuals, about 0 under the model."""
-        return np.divide(self.shared, self.scale, out=np.zeros_like(self.shared), where=self.scale > 0)
+        """S_ij as a correlation of residuals, about 0 under the model.
+
+        The scale is what the model expects; far-off items can exceed it without bound, a correlation cannot.
+        """
+        return np.clip(np.divide(self.shared, self.scale, out=np.zeros_like(self.shared), where=self.scale > 0), -1, 1)
 
 
 def apart(beta: Floats, gap: float = GAP) -> Floats:

@@ -3,7 +3,7 @@
 Two questions about a decision (Lee 2010, Rudner 2005). Accuracy: the chance that somebody is put in the class that the
 true ability belongs to. Consistency: the chance that two tests of the same kind put somebody in the same class.
 
-People on a form (`persons/forms.py`) have a class for every raw score. With w the distribution of ability on the form,
+People on a form (`persons/test_form.py`) have a class for every raw score. With w the distribution of ability on it,
 
     accuracy = sum_c of w(theta in c) P(class c | theta),      consistency = sum_c of w(theta) P(class c | theta)^2,
 
@@ -24,25 +24,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from spectral_irt.calibration import Scale
-from spectral_irt.errors import OptionError, Words, option
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.tails import upper
-from spectral_irt.ordered_ability import posterior, score_moments
-from spectral_irt.persons.abilities import Abilities, abilities, answers_with_difficulty
-from spectral_irt.persons.forms import Forms
-from spectral_irt.persons.ordered_people import OrderedPeople
+from spectral_irt.persons.abilities import Abilities, abilities, checked, known_rows
 from spectral_irt.persons.posterior import log_spread, settle
-from spectral_irt.persons.residuals import probabilities
-from spectral_irt.persons.taken import Taken
+from spectral_irt.persons.test_form import Form, Forms
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.tables import Columns
+from spectral_irt.total_score import Cumulants, cached_runs, score_cumulants
 
 EQUAL = 1e-6  # logits: an ability that is the cut but for rounding is at the cut
 NODES, WIDE = 801, 6.0  # of the grid of abilities, over so many standard deviations either way
@@ -73,7 +68,7 @@ def class_of(ability: Floats, cuts: Floats) -> Ints:
     return np.searchsorted(cuts - EQUAL, ability, side="right")
 
 
-def scale_cuts(cuts: Sequence[float], test: Taken, scale: Scale) -> tuple[Floats, Floats]:
+def scale_cuts(cuts: Sequence[float], test: Form, scale: Scale) -> tuple[Floats, Floats]:
     """Cuts on the scale of report: in logits, and as given, increasing; an error where nobody could be on one side."""
     given = _increasing(cuts)
     at = (given - scale.mean) / scale.unit
@@ -90,7 +85,7 @@ def scale_cuts(cuts: Sequence[float], test: Taken, scale: Scale) -> tuple[Floats
     return at, given
 
 
-def raw_cuts(cuts: Sequence[float], test: Taken, forms: Forms, found: Abilities) -> tuple[Floats, Floats]:
+def raw_cuts(cuts: Sequence[float], test: Form, forms: Forms, found: Abilities) -> tuple[Floats, Floats]:
     """Cuts as raw scores on the whole test: the abilities these scores stand for, and the scores, increasing."""
     given = _increasing(cuts)
     lengths = [len(items) for items in forms.items]
@@ -99,21 +94,19 @@ def raw_cuts(cuts: Sequence[float], test: Taken, forms: Forms, found: Abilities)
         how = "did not answer the same items" if len(lengths) else "share no form"
         raise OptionError(
             f"a cut in raw scores is about one form, and these people {how} ({len(lengths):,} forms). Give the cut on "
-            "the scale of the abilities: ",
-            Words("leave out raw=True.", "--cut instead of --cut-score."),
+            "the scale of the abilities: `raw=False` instead of `raw=True`."
         )
     items = forms.items[whole[0]]
-    most = test.most(items)
+    most = test.take(items).most
     for cut in given.tolist():
         if cut != int(cut) or not 1 <= cut <= most:
             raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {most:,}, which the form has.")
-    table = test.of_scores(items, found.method, found.prior)[0]
+    table = test.take(items).abilities(found.method, found.prior)[0]
     at = table[given.astype(np.int64)]
     if not np.isfinite(at).all():
         raise OptionError(
-            f"the highest score ({most:,}) has no finite ability by maximum likelihood; choose a lower cut, or ",
-            option("ability", "wle"),
-            ".",
+            f"the highest score ({most:,}) has no finite ability by maximum likelihood; choose a lower cut, or "
+            "`ability='wle'`."
         )
     return at, given
 
@@ -126,7 +119,7 @@ def _increasing(cuts: Sequence[float]) -> Floats:
 
 
 def cut_columns(
-    test: Taken,
+    test: Form,
     others: Others,
     cuts: Floats,
     found: Abilities,
@@ -137,7 +130,8 @@ def cut_columns(
 
     Parameters
     ----------
-    test : Taken
+    test : Form
+        All items.
     others : Others
         People on no form, and the errors at the cuts.
     cuts : float array
@@ -175,7 +169,7 @@ def cut_columns(
 
 
 def decisions(
-    test: Taken,
+    test: Form,
     others: Others,
     ways: list[Floats],
     found: Abilities,
@@ -188,9 +182,9 @@ def decisions(
     parts: list[tuple[int, list[Decision]]] = []
     for k, items in enumerate(forms.items):
         scores = found.score[forms.form == k]
-        table = test.of_scores(items, found.method, found.prior)[0]
+        table = test.take(items).abilities(found.method, found.prior)[0]
         counts = np.bincount(scores, minlength=len(table))
-        parts.append((len(scores), _on_a_form(partial(test.chances, items), counts, table, ways, prior)))
+        parts.append((len(scores), _on_a_form(test.take(items).chances, counts, table, ways, prior)))
     alone = np.flatnonzero((forms.form < 0) & (found.n > 0))
     if len(alone):
         parts.append((len(alone), _of_others(others, ways, found, alone, prior)))
@@ -272,20 +266,31 @@ def _true_class(theta: Floats, cuts: Floats) -> Floats:
 # ------------------------------------------------------------------------------------------------- others
 
 
-class Others(Protocol):
+@dataclass(frozen=True, eq=False)
+class Others:
     """People on no form, and the errors of everybody at the cuts."""
+
+    responses: Responses
+    thresholds: Floats
 
     def posterior(self, people: Ints, prior: tuple[float, float]) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of these people."""
-        ...
+        theirs = self.responses.take_users(people)
+        found = abilities(theirs, self.thresholds, "eap", prior_mean=prior[0], prior_sd=prior[1])
+        return found.ability, found.se
 
     def again(self, people: Ints, ability: Floats, se: Floats, mine: Ints, cuts: Floats, found: Abilities) -> Floats:
         """The chance that another test of the same items puts each of them in the same class."""
-        ...
+        theirs, how = self.responses.take_users(people), (cuts, found.method, found.prior)
+        beta = checked(self.responses, self.thresholds)
+        with_each = {"persons": (ability, se, mine)}
+        return np.asarray(theirs.entries.gather(_same_class, beta, theirs.thresholds, *how, **with_each))
 
     def error_at(self, cuts: Floats) -> Floats:
         """Standard error of an ability at each cut: the root of the mean of 1 / information over all with answers."""
-        ...
+        beta = checked(self.responses, self.thresholds)
+        total, people = self.responses.entries.sum(_inverse_information, beta, self.responses.thresholds, cuts)
+        return np.sqrt(total / max(people, 1))
 
 
 def _of_others(
@@ -303,11 +308,8 @@ def _of_others(
     return made
 
 
-Moments = Callable[[Floats], tuple[Floats, Floats, Floats]]
-
-
 def same_class(
-    sums: Moments,
+    moments: Callable[[Floats], Cumulants],
     mean: Floats,
     sd: Floats,
     mine: Ints,
@@ -318,12 +320,12 @@ def same_class(
     """The chance that another test of the same items puts each person in the same class.
 
     An ability reaches the cut where the score reaches what the equation of the method asks for there (`ability.py`);
-    given the ability, scores are normal but for their steps. `sums` has mean, variance and third moment of the total
-    score of each person at these abilities.
+    given the ability, scores are normal but for their steps. `moments` has the cumulants of the total score of each
+    person at these abilities.
     """
     needed = []
     for cut in cuts.tolist():
-        expected, variance, lean = sums(np.full(len(mean), cut))
+        expected, variance, lean, _ = moments(np.full(len(mean), cut))
         if method == "wle":
             expected = expected - lean / (2 * variance)
         elif method == "eap" and prior is not None:
@@ -333,31 +335,10 @@ def same_class(
     low, high = (limits[mine + k, np.arange(len(mean))] for k in (0, 1))
     same = np.zeros(len(mean))
     for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NORMAL_NODES), strict=True):
-        expected, variance, _ = sums(mean + node * sd)
+        expected, variance, *_ = moments(mean + node * sd)
         spread = np.sqrt(variance)
         same += weight * (upper((low - 0.5 - expected) / spread) - upper((high - 0.5 - expected) / spread))
     return same / np.sqrt(2 * np.pi)
-
-
-@dataclass(frozen=True, eq=False)
-class RightOrWrongPeople:
-    """`Others` with right and wrong answers."""
-
-    responses: Responses
-    difficulty: Floats
-
-    def posterior(self, people: Ints, prior: tuple[float, float]) -> tuple[Floats, Floats]:
-        theirs = self.responses.take_users(people)
-        found = abilities(theirs, self.difficulty, "eap", prior_mean=prior[0], prior_sd=prior[1])
-        return found.ability, found.se
-
-    def again(self, people: Ints, ability: Floats, se: Floats, mine: Ints, cuts: Floats, found: Abilities) -> Floats:
-        theirs, how = self.responses.take_users(people), (cuts, found.method, found.prior)
-        return np.asarray(theirs.gather(_same_class, self.difficulty, *how, persons=(ability, se, mine)))
-
-    def error_at(self, cuts: Floats) -> Floats:
-        total, people = self.responses.sum(_inverse_information, self.difficulty, cuts)
-        return np.sqrt(total / max(people, 1))
 
 
 def _same_class(
@@ -365,61 +346,23 @@ def _same_class(
     mean: Floats,
     sd: Floats,
     mine: Ints,
-    difficulty: Floats,
+    beta: Floats,
+    steps: Thresholds,
     cuts: Floats,
     method: str,
     prior: tuple[float, float] | None,
 ) -> Floats:
-    block = answers_with_difficulty(block, difficulty)
-    users = np.flatnonzero(block.counts)
-    every = np.zeros(block.n_users)
-
-    def sums(theta: Floats) -> tuple[Floats, Floats, Floats]:
-        every[users] = theta
-        p = probabilities(block, difficulty, every)
-        v = p * (1 - p)
-        expected, variance, lean = (np.add.reduceat(x, block.indptr[users]) for x in (p, v, v * (1 - 2 * p)))
-        return expected, variance, lean
-
     out = np.full(block.n_users, np.nan)
-    out[users] = same_class(sums, mean[users], sd[users], mine[users], cuts, method, prior)
+    for users, answers in cached_runs(known_rows(block, beta, steps), steps):
+        moments = score_cumulants(answers, beta)
+        out[users] = same_class(moments, mean[users], sd[users], mine[users], cuts, method, prior)
     return out
 
 
-@dataclass(frozen=True, eq=False)
-class PeopleInCategories:
-    """`Others` with ordered answers."""
-
-    people: OrderedPeople
-
-    def posterior(self, people: Ints, prior: tuple[float, float]) -> tuple[Floats, Floats]:
-        patterns = self.people.patterns
-        ability, se = posterior(patterns.rows, self.people.steps, self.people.thresholds, *prior)
-        of = patterns.of_person[people]
-        return ability[of], se[of]
-
-    def again(self, people: Ints, ability: Floats, se: Floats, mine: Ints, cuts: Floats, found: Abilities) -> Floats:
-        patterns = self.people.patterns
-        rows = patterns.rows.take(patterns.of_person[people])
-        cumulated = self.people.steps.cumulated(self.people.thresholds)
-        sums = partial(score_moments, rows, cumulated=cumulated)
-        return same_class(sums, ability, se, mine, cuts, found.method, found.prior)
-
-    def error_at(self, cuts: Floats) -> Floats:
-        patterns = self.people.patterns
-        some = np.flatnonzero(patterns.rows.counts)
-        rows, people = patterns.rows.take(some), patterns.count[some]
-        cumulated = self.people.steps.cumulated(self.people.thresholds)
-        total = [people @ (1 / score_moments(rows, np.full(len(some), cut), cumulated)[1]) for cut in cuts.tolist()]
-        return np.sqrt(np.array(total) / max(int(people.sum()), 1))
-
-
-def _inverse_information(block: Block, difficulty: Floats, cuts: Floats) -> tuple[Floats, int]:
-    block = answers_with_difficulty(block, difficulty)
-    users: NDArray[np.int64] = np.flatnonzero(block.counts)
-    sums = np.zeros(len(cuts))
-    for k, cut in enumerate(cuts.tolist()):
-        p = probabilities(block, difficulty, np.full(block.n_users, cut))
-        if len(users):
-            sums[k] = np.sum(1 / np.add.reduceat(p * (1 - p), block.indptr[users]))
-    return sums, len(users)
+def _inverse_information(block: Block, beta: Floats, steps: Thresholds, cuts: Floats) -> tuple[Floats, int]:
+    sums, people = np.zeros(len(cuts)), 0
+    for users, answers in cached_runs(known_rows(block, beta, steps), steps):
+        moments = score_cumulants(answers, beta, False)
+        sums += [np.sum(1 / moments(np.full(len(users), cut))[1]) for cut in cuts.tolist()]
+        people += len(users)
+    return sums, people

@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.errors import DesignError, OptionError, listed, option
+from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.inference.answer_kinds import kind_of
 from spectral_irt.inference.bootstrap import bootstrap as run_bootstrap
 from spectral_irt.inference.residual_components import Components, residual_components
 from spectral_irt.inference.residual_pairs import ALL_PAIRS, Pairs, pairs_of
 from spectral_irt.inference.tails import two_sided
+from spectral_irt.numerics import generator
+from spectral_irt.persons.abilities import abilities
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import make_table
@@ -172,7 +174,7 @@ def local_dependence(
     everyone = answers = responses
     _check(top, min_users, n_components, sample)
     if sample is not None and sample < answers.n_users:  # the same people that the bootstrap takes
-        chosen = np.random.default_rng([seed, 0]).choice(answers.n_users, sample, replace=False)
+        chosen = generator(seed, 0).choice(answers.n_users, sample, replace=False)
         answers = answers.take_users(np.sort(chosen))
     beta = calibration.thresholds
     shown = TOP if top is None and answers.n_items > ALL_PAIRS else top
@@ -204,14 +206,14 @@ def _check(top: int | None, min_users: int, n_components: int, sample: int | Non
         raise OptionError(f"n_components is {n_components}; it must be at least 1.")
     if sample is not None and sample < min_users:
         least = f"at least min_users = {min_users}."
-        raise OptionError(option("sample"), f" is {sample}; it is a number of people, {least}")
+        raise OptionError(f"`sample` is {sample}; it is a number of people, {least}")
 
 
 def _look(
     answers: Responses, beta: Floats, min_users: int, top: int | None, n_components: int
 ) -> tuple[Pairs, Components]:
     kind = kind_of(answers)
-    theta = kind.abilities(answers, beta, "wle").ability
+    theta = abilities(answers, beta, "wle").ability
     raw = kind.residuals(answers, beta, theta, standardized=False)
     pairs = pairs_of(raw, answers.n_items, min_users=min_users, top=top)
     standard = kind.residuals(answers, beta, theta, standardized=True)

@@ -22,13 +22,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.errors import DesignError, OptionError, Words, listed, option
+from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.inference.agreement import agree
-from spectral_irt.inference.differential_words import differential_finding
-from spectral_irt.inference.mantel_haenszel import mantel_haenszel
+from spectral_irt.inference.differential_words import differential_findings, too_many_differ
+from spectral_irt.inference.mantel_haenszel import matched_on
 from spectral_irt.inference.nonuniform import nonuniform_columns, nonuniform_findings
 from spectral_irt.inference.ordered_differential import threshold_contrasts
 from spectral_irt.inference.ordered_groups import groups_like
+from spectral_irt.inference.slope_model import slope_shifts
 from spectral_irt.inference.splits import Split, by_label
 from spectral_irt.inference.subgroups import Subgroups
 from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, holm, two_sided
@@ -36,7 +37,6 @@ from spectral_irt.inference.wald import WaldTest, compare_groups, weighted_sprea
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.tables import make_table
 
 DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
@@ -46,8 +46,6 @@ MIN_USERS = 30  # informative people: with fewer, standard errors of half a logi
 MATCHED = 0.5  # share of people with a match below which Mantel and Haenszel's ratio is not given
 FEWEST_ANCHORS = 0.25  # of the items
 APART = 2.7  # standard errors beyond which an item is not an anchor: one too few costs less than one that differs
-MOST = 0.4  # share of items that may differ, for the others to say where zero is
-SINGLY = 50  # items that are not anchors, up to which each has a matching score of its own
 
 Columns = dict[str, NDArray[Any]]
 
@@ -91,7 +89,8 @@ class Differential:
 
         `contrast` (logits) is positive, `delta` negative when the item is harder for `group` than for `reference`; the
         p-values of Holm and of Benjamini and Hochberg take in all rows. The class goes by `p`, as it is defined;
-        `flagged` rows are class B or C with `p_bh` below the level as well. `mh_` is Mantel and Haenszel's statistic on
+        `flagged` rows are class B or C with `p_bh` below the level as well, beyond what the item's slope explains in
+        groups of unlike ability (`slope_model.slope_shifts`). `mh_` is Mantel and Haenszel's statistic on
         the delta scale, people matched on the anchors and the item itself, NaN where too few can be. `interaction` is
         the contrast among the more able minus that among the less able (logits), NaN where that cannot be told;
         `nonuniform` rows have an `interaction_p_bh` below the level.
@@ -192,14 +191,15 @@ def differential(
     contrasts = _contrasts(centered, focal, base, level)
     note = _add_mantel_haenszel(contrasts, centered, split, focal, base, chosen)
     items = _overall(centered, level)
-    findings += [*found.findings, *note, differential_finding(items, contrasts, centered, level)]
+    by_slope = _explained_by_slopes(contrasts, items, centered, split, focal, base, chosen, level)
+    findings += [*found.findings, *note, *differential_findings(items, contrasts, centered, by_slope, level)]
     if nonuniform:
         contrasts |= nonuniform_columns(calibration, responses, split, focal, base, found.items, min_users, level)
         findings += nonuniform_findings(contrasts)
     if isinstance(anchors, str):
-        findings += _too_many(items)
+        findings += too_many_differ(items)
     anchored, of_steps = found.items[chosen], {}
-    if isinstance(responses, OrderedResponses):
+    if not responses.thresholds.binary:
         uneven = threshold_contrasts(calibration, responses, split, focal, base, found.items, chosen, level)
         contrasts, of_steps = contrasts | uneven.items, uneven.steps
         findings += uneven.findings
@@ -236,15 +236,14 @@ def _large_enough(data: Responses, split: Split, min_users: int) -> tuple[Split,
     if (~small).sum() < 2:
         raise DesignError(
             f"{data.source}: {why} in {told}, which leaves {int((~small).sum())} of {split.n_groups} groups; two are "
-            "needed. Merge groups",
-            Words(", collect more answers, or lower min_users.", ", or collect more answers."),
+            "needed. Merge groups, or collect more answers."
         )
     findings.append(
         Finding(
             "small_groups",
             "warning",
             f"{int(small.sum())} of {split.n_groups} groups have {why} and were left out: {told}.",
-            "Merge them with others" + Words(", or lower min_users.", "."),
+            "Merge them with others.",
         )
     )
     return split.keep(~small), findings
@@ -265,7 +264,7 @@ def _focal_groups(split: Split, reference: Any) -> list[int]:
 def _anchor_mask(groups: Subgroups, anchors: str | Iterable[Any]) -> NDArray[np.bool_]:
     if isinstance(anchors, str):
         if anchors not in ("all", "purified"):
-            raise OptionError(option("anchors"), f" is {anchors!r}; it can be 'all', 'purified', or a list of items.")
+            raise OptionError(f"`anchors` is {anchors!r}; it can be 'all', 'purified', or a list of items.")
         return np.ones(len(groups.items), dtype=bool)
     named = list(anchors)
     place = positions(named, groups.items)
@@ -274,22 +273,6 @@ def _anchor_mask(groups: Subgroups, anchors: str | Iterable[Any]) -> NDArray[np.
         what = f"{listed(unknown)} not among the items compared" if unknown else "none named"
         raise OptionError(f"anchors: {what}; those are {listed(groups.items)}.")
     return np.isin(np.arange(len(groups.items)), place)
-
-
-def _too_many(items: Columns) -> list[Finding]:
-    """That so many items differ that the others may be the odd ones."""
-    differ = int(items["flagged"].sum())
-    if differ <= MOST * len(items["item"]):
-        return []
-    return [
-        Finding(
-            "too_many_differ",
-            "warning",
-            f"{differ:,} of {len(items['item']):,} items differ between the groups: with so many, nobody can tell from "
-            "the answers alone which ones are harder for one group and which are easier for the other.",
-            "Center on items known to be fair: in Python, name them as the anchors of study.dif.",
-        )
-    ]
 
 
 def _centered_on(groups: Subgroups, anchors: NDArray[np.bool_]) -> Subgroups:
@@ -379,7 +362,7 @@ def _add_mantel_haenszel(
     shares = []
     for k in focal:
         pair = (inside == k) | (inside == base)
-        log_odds, se, p, matched = _matched_on(groups.everyone.take_users(pair), inside[pair] == k, anchors)
+        log_odds, se, p, matched = matched_on(groups.everyone.take_users(pair), inside[pair] == k, anchors)
         shares.append(matched)
         enough = 1.0 if matched >= MATCHED else np.nan
         columns["mh_delta"].append(-DELTA * log_odds * enough)
@@ -399,26 +382,27 @@ def _add_mantel_haenszel(
     ]
 
 
-def _matched_on(
-    responses: Responses, focal: NDArray[np.bool_], anchors: NDArray[np.bool_]
-) -> tuple[Floats, Floats, Floats, float]:
-    """Log odds ratio, standard error and p of every item, people matched on their score on the anchors and the item.
-
-    Where more than 50 items are not anchors, those are matched on all items.
-    """
-    others = np.flatnonzero(~anchors)
-    sets = [anchors] if len(others) else [np.ones(len(anchors), dtype=bool)]
-    if len(others) > SINGLY:
-        sets.append(np.ones(len(anchors), dtype=bool))
-    else:
-        sets += [anchors | (np.arange(len(anchors)) == k) for k in others]
-    out, matched = np.full((3, len(anchors)), np.nan), 0.0
-    for k, chosen in enumerate(sets):
-        found = mantel_haenszel(responses if chosen.all() else responses.take_items(chosen), focal)
-        new = chosen if not k else chosen & ~anchors
-        out[:, new] = np.array([found.log_odds, found.se, found.p])[:, new[chosen]]
-        matched = matched if k else found.matched
-    return out[0], out[1], out[2], matched
+def _explained_by_slopes(
+    contrasts: Columns,
+    items: Columns,
+    groups: Subgroups,
+    split: Split,
+    focal: list[int],
+    base: int,
+    anchors: NDArray[np.bool_],
+    level: float,
+) -> NDArray[np.bool_]:
+    """Items that differ by no more than their slopes and the abilities of the groups explain: flagged no longer."""
+    before = items["flagged"] | contrasts["flagged"].reshape(len(focal), -1).any(axis=0)
+    if not before.any():
+        return before
+    inside = split.group[split.group >= 0]
+    shift, error = slope_shifts(groups.everyone, inside, base, split.n_groups)
+    shift -= shift[:, anchors].mean(axis=1, keepdims=True)
+    fair = replace(groups, difficulty=groups.difficulty - shift, se=np.hypot(groups.se, error))
+    for table, again in ((contrasts, _contrasts(fair, focal, base, level)), (items, _overall(fair, level))):
+        table["flagged"] &= again["flagged"]
+    return before & ~items["flagged"] & ~contrasts["flagged"].reshape(len(focal), -1).any(axis=0)
 
 
 def _overall(groups: Subgroups, level: float) -> Columns:

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.errors import NAMED, OptionError, listed, option
+from spectral_irt.errors import NAMED, OptionError, listed
 from spectral_irt.inference.item_analysis import FEWEST, Groups, ItemAnalysis, abler
 from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.rest import own_rest_ability, rest_shares, runs
@@ -64,10 +64,8 @@ def require_options(responses: Responses) -> tuple[str, ...]:
     """The texts of the options; an error without a key."""
     if responses.raw is None or not responses.raw.options:
         raise OptionError(
-            "there are no options to look at: the answers were not scored with an answer key. Read the raw answers and "
-            "say ",
-            option("key", ...),
-            ".",
+            "there are no options to look at: the answers were not scored with an answer key. Read the raw answers "
+            "and say `key=`."
         )
     return responses.raw.options
 

@@ -25,14 +25,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ability import score_abilities
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.ordered_esf import above
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.model import category_probabilities, sigmoid
-from spectral_irt.ordered_ability import form_rows, ordered_abilities
+from spectral_irt.persons.test_form import Form
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.ordered import Steps
 from spectral_irt.tables import Columns, make_table
 
 LONGEST = 2_000  # items of a form: beyond, errors of every score take too long
@@ -59,38 +55,6 @@ class OneWay:
     by_ability: Floats
 
 
-@dataclass(frozen=True, eq=False)
-class Form:
-    """The thresholds of a form, item after item; of right and wrong answers these are the difficulties."""
-
-    thresholds: Floats
-    steps: Steps
-
-    @classmethod
-    def of(cls, thresholds: Floats, counts: Ints | None = None) -> Form:
-        """Of items with so many thresholds each, by default one."""
-        return cls(thresholds, Steps(np.ones(len(thresholds), dtype=np.int64) if counts is None else counts))
-
-    def abilities(self) -> Floats:
-        """Maximum likelihood abilities of all total scores."""
-        if self.steps.binary:
-            return score_abilities(self.thresholds, warm=False)[0]
-        return ordered_abilities(form_rows(self.steps), self.steps, self.thresholds, warm=False)[0]
-
-    def passed(self, theta: Floats) -> tuple[Floats, Floats]:
-        """P(X >= k) of every threshold at these abilities, and its derivative: abilities x thresholds."""
-        steps = self.steps
-        if steps.binary:
-            p = sigmoid(theta[:, None] - self.thresholds)
-            return p, p * (1 - p)
-        cumulated = steps.cumulated(self.thresholds)
-        p = category_probabilities(np.repeat(theta[:, None], steps.n_items, axis=1), cumulated)
-        k = np.arange(p.shape[2], dtype=float)
-        tails, weighted = above(p), above(p * k)
-        place = (slice(None), steps.item, steps.level - 1)
-        return tails[place], weighted[place] - tails[place] * (p @ k)[:, steps.item]
-
-
 def equated(first: Floats | Form, second: Floats | Form, shift: float = 0.0, slope: float = 1.0) -> OneWay:
     """Every score on the first form, equated to the second, whose abilities are shift + slope * those of the first.
 
@@ -104,7 +68,7 @@ def equated(first: Floats | Form, second: Floats | Form, shift: float = 0.0, slo
             raise OptionError(
                 f"a form to be equated has 1 to {LONGEST:,} {what}; this one has {len(form.thresholds):,}."
             )
-    ability = one.abilities()
+    ability = one.abilities("ml")[0]
     inner = np.where(np.isfinite(ability), ability, 0.0)
     (_, v), (q, w) = one.passed(inner), other.passed(shift + slope * inner)
     score, by_ability = q.sum(axis=1), w.sum(axis=1)

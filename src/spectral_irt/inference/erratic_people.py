@@ -1,6 +1,6 @@
-"""How many people answer less predictably than the model says, beside how many would by chance.
+"""Person misfit: how many people answer less predictably than the model says, beside how many would by chance.
 
-A person is erratic when infit or outfit, standardized, is above 2. How many are by chance depends on the length of the
+A person misfits when infit or outfit, standardized, is above 2. How many are by chance depends on the length of the
 test, its targeting and the abilities, so it is simulated: the same people are shown the same items, answers are drawn
 from the model, and measured and counted in the same way.
 """
@@ -14,8 +14,7 @@ import numpy as np
 
 from spectral_irt.inference.answer_kinds import kind_of
 from spectral_irt.inference.levels import EACH
-from spectral_irt.inference.tails import upper
-from spectral_irt.persons.abilities import Abilities
+from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.residuals import ERRATIC as LIMIT
 from spectral_irt.persons.residuals import MeanSquares
 from spectral_irt.responses import Finding, Responses
@@ -36,7 +35,7 @@ class ErraticPeople:
     n_people : int
         Looked at: people with both right and wrong answers.
     share, chance : float
-        Erratic ones among them, and among as many for whom the model holds.
+        Those who misfit among them, and among as many for whom the model holds.
     p : float
         Chance of so large a share under the model.
     level : float
@@ -53,6 +52,11 @@ class ErraticPeople:
         return self.p < self.level
 
     @property
+    def sentence(self) -> str:
+        """Person misfit beside what is expected, and whether chance explains the difference."""
+        return misfit_sentence(self.share, self.chance, self.p)
+
+    @property
     def findings(self) -> tuple[Finding, ...]:
         if not self.too_many:
             return ()
@@ -61,8 +65,8 @@ class ErraticPeople:
                 "erratic_people",
                 "warning",
                 f"{self.share:.1%} of {self.n_people:,} people answer less predictably than the model says (infit or "
-                f"outfit z above {LIMIT:g}), where chance has {self.chance:.1%}.",
-                "persons.csv has infit and outfit of each person; look at the answers of the most erratic before "
+                f"outfit z above {LIMIT:g}); expected are {self.chance:.1%}.",
+                "persons.csv has infit and outfit of each person; look at the answers of those who misfit most before "
                 "their measures are used.",
             ),
         )
@@ -116,10 +120,28 @@ def erratic_people(
     if not total:
         return None
     chance = sum(part * number for part, number in drawn) / total
-    pooled = (share * n + chance * total) / (n + total)
-    error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / total))
-    p = float(upper((share - chance) / error)) if error > 0 else 1.0
-    return ErraticPeople(n, share, chance, p, level)
+    return ErraticPeople(n, share, chance, more_than(round(share * n), round(chance * total), n / (n + total)), level)
+
+
+def more_than(seen: int, drawn: int, weight: float) -> float:
+    """Chance of so many among all that were seen or drawn, by the binomial: rates of 2 in 100 are nothing like normal.
+
+    >>> round(more_than(2, 5, 0.2), 2), more_than(0, 3, 0.2)
+    (0.42, 1.0)
+    """
+    from scipy.special import bdtrc
+
+    return float(bdtrc(seen - 1, seen + drawn, weight)) if seen else 1.0
+
+
+def misfit_sentence(share: float, chance: float, p: float) -> str:
+    """Person misfit beside what is expected.
+
+    >>> misfit_sentence(0.02, 0.012, 0.4)
+    'person misfit 2.0%, expected 1.2% (no more than chance explains)'
+    """
+    same = " (no more than chance explains)" if p >= EACH and round(share, 3) > round(chance, 3) else ""
+    return f"person misfit {share:.1%}, expected {chance:.1%}{same}"
 
 
 def shrunken(measured: Abilities) -> Abilities:
@@ -142,7 +164,7 @@ def shrunken(measured: Abilities) -> Abilities:
 def measures(responses: Responses, difficulty: Floats) -> tuple[Abilities, MeanSquares]:
     """Warm's abilities, and how well people fit at these."""
     kind = kind_of(responses)
-    measured = kind.abilities(responses, difficulty, "wle")
+    measured = abilities(responses, difficulty, "wle")
     return measured, kind.person_fit(responses, difficulty, measured.ability)
 
 

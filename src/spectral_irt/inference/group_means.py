@@ -7,18 +7,20 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.answer_kinds import kind_of
 from spectral_irt.inference.marginal_reliability import sample_of_people
-from spectral_irt.persons.abilities import COLLAPSED, Abilities
+from spectral_irt.inference.reliability import mean_and_sd
+from spectral_irt.persons.abilities import COLLAPSED, Abilities, abilities
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.grouping import by_label
+from spectral_irt.responses.labels import by_label
 from spectral_irt.tables import Columns
 
 NO_LABEL = "(no label)"  # people without a group have a row of their own
 
 
-def group_columns(responses: Responses, difficulty: Floats, found: Abilities, labels: Any, name: str) -> Columns:
+def group_columns(
+    responses: Responses, difficulty: Floats, found: Abilities, labels: Any, name: str, weights: Floats | None = None
+) -> Columns:
     """`grouping, group, n, mean, se, sd, latent_mean, latent_se, latent_sd`, a row for each group.
 
     Parameters
@@ -29,6 +31,8 @@ def group_columns(responses: Responses, difficulty: Floats, found: Abilities, la
         A label for each person, in their order, or a mapping from person to label.
     name : str
         What the grouping is called.
+    weights : float array, optional
+        How much each person counts.
 
     Notes
     -----
@@ -46,7 +50,7 @@ def group_columns(responses: Responses, difficulty: Floats, found: Abilities, la
     without = split.group < 0
     if (without & known).any():
         rows.append((NO_LABEL, without))
-    table = [_row(responses, difficulty, found.ability, members & known) for _, members in rows]
+    table = [_row(responses, difficulty, found.ability, members & known, weights) for _, members in rows]
     heads = ("mean", "se", "sd", "latent_mean", "latent_se", "latent_sd")
     return {
         "grouping": np.full(len(rows), name, dtype=object),
@@ -56,23 +60,26 @@ def group_columns(responses: Responses, difficulty: Floats, found: Abilities, la
     }
 
 
-def _row(responses: Responses, difficulty: Floats, ability: Floats, members: Any) -> tuple[float, ...]:
+def _row(
+    responses: Responses, difficulty: Floats, ability: Floats, members: Any, weights: Floats | None
+) -> tuple[float, ...]:
     n = int(members.sum())
     if not n:
         return (np.nan,) * 6
-    theirs = ability[members]
-    sd = float(theirs.std(ddof=1)) if n > 1 else np.nan
-    return (float(theirs.mean()), sd / np.sqrt(n), sd, *_latent(responses.take_users(members), difficulty))
+    theirs, own = ability[members], None if weights is None else weights[members]
+    mean, sd = mean_and_sd(theirs, own)
+    worth = n if own is None else float(own.sum() ** 2 / np.sum(own**2))  # people of equal weight
+    return (mean, sd / np.sqrt(worth), sd, *_latent(responses.take_users(members), difficulty, own, worth))
 
 
-def _latent(people: Responses, difficulty: Floats) -> tuple[float, float, float]:
+def _latent(people: Responses, difficulty: Floats, weights: Floats | None, worth: float) -> tuple[float, float, float]:
     """Mean of the population, its standard error, and the standard deviation."""
     try:
-        found = kind_of(people).abilities(sample_of_people(people), difficulty, "eap")
+        found = abilities(sample_of_people(people, weights), difficulty, "eap")
     except OptionError:  # too few people, who do not differ
         return np.nan, np.nan, np.nan
     answered = found.ability[found.n > 0]
     if found.prior is None or found.prior[1] <= COLLAPSED or len(answered) < 2:
         return np.nan, np.nan, np.nan
     mean, sd = found.prior
-    return mean, sd**2 / (np.sqrt(len(answered)) * float(answered.std())), sd
+    return mean, sd**2 / (np.sqrt(len(answered) if weights is None else worth) * float(answered.std())), sd

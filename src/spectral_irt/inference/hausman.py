@@ -23,29 +23,29 @@ Hausman (1978), Econometrica 46, 1251-1271. Neyman (1959), on C(alpha) tests.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.engines import one_blas_thread
-from spectral_irt.errors import DesignError, Words, option
-from spectral_irt.estimators.conditional import CUTOFF
-from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities, pattern_sums
-from spectral_irt.estimators.information import Information
+from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities, pattern_sums
+from spectral_irt.conditional.information import Information
+from spectral_irt.conditional.patterns import pattern_parts
+from spectral_irt.engine import one_blas_thread
+from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_em import marginal_difficulty
 from spectral_irt.estimators.marginal_groups import People, people_by_group
 from spectral_irt.estimators.marginal_information import marginal_information
 from spectral_irt.estimators.marginal_scores import marginal_scores
-from spectral_irt.estimators.patterns import distinct, merge, split_in_parts
 from spectral_irt.estimators.population import enough_nodes
 from spectral_irt.inference.result import Result
-from spectral_irt.inference.splits import ability_and_level
+from spectral_irt.inference.splits import ability_and_level, item_sets
 from spectral_irt.inference.tails import f_tail, two_sided
 from spectral_irt.responses import Block, Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.same_items import distinct_rows
 
 MOST_ITEMS = 500  # with more a sample of them is compared: the information of marginal likelihood is a dense matrix
 MOST_RESPONSES = 50_000  # with more a sample of the people: enough for power, half a second of work
@@ -53,6 +53,8 @@ LEAST_PEOPLE = 50  # with both right and wrong answers; with fewer nothing can b
 STEP, PASSES = 1e-3, 30  # of the marginal likelihood: what is missing to the maximum is accounted for
 WIDE = 3.0  # standard deviations to which the directions are cut: no single far item may decide
 CODE = "conditional_against_marginal"
+OF_FORM, MOST_FORMS, MOSTLY = 20, 50, 0.9  # people of a form; forms; share of people on them
+FOLLOW, ROUTED = 0.6, 0.97  # chance that one of a form scores above one of another on common items: abler; told apart
 LEVEL = 0.01  # of the finding: adaptive designs are told from others by ten standard errors and more
 # The finding is about what matters: root mean squares over the items, in logits and in standard errors.
 NOTABLE, OF_ERROR = 0.05, 0.5  # half a standard error off, an interval of 95% holds 92%
@@ -121,7 +123,7 @@ def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None,
     """`hausman` from any rough difficulties, NaN for items to be left out."""
     chosen, people, share = _sample(responses, np.flatnonzero(np.isfinite(start)), groups, seed)
     with one_blas_thread():  # small matrices, sooner done by one thread than several are woken
-        return _tested(responses, start[chosen], people, share, groups is not None)
+        return by_design(_tested(responses, start[chosen], people, share, groups is not None), responses)
 
 
 def _tested(responses: Responses, difficulty: Floats, people: People, share: float, grouped: bool) -> HausmanTest:
@@ -268,10 +270,12 @@ def directions(beta: Floats, levels: Floats, popularity: Floats) -> tuple[list[s
 
 def _conditional_information(parts: tuple[Responses, ...], beta: Floats, W: Floats) -> Floats:
     """H W for the information H of the conditional likelihood."""
-    patterns = merge([one for part in parts for one in part.map(distinct)])
-    tiles = parts[0].engine.hold(split_in_parts(patterns, len(beta)))
-    pieces, _ = tiles.advance(pattern_sums, beta, CUTOFF)
-    return Information(pieces, len(beta)) @ W
+    total = np.zeros_like(W)
+    for part in parts:
+        patterns = distinct_rows(part)
+        tiles = part.engine.hold(pattern_parts(patterns.rows, patterns.count, part.thresholds))
+        total += Information(tiles.map_and_sum(pattern_sums, beta)[0], len(beta)) @ W
+    return total
 
 
 def _contributions(
@@ -300,7 +304,7 @@ def _contribution(block: Block, beta: Floats, population: Any, W: Floats, B: Flo
 def _finding(grouped: bool) -> Callable[[float, float, float], Finding]:
     one = "abilities are not from one normal population, as when forms are for different people"
     population = "abilities in the groups are not normal" if grouped else one
-    where = " (with " + Words("groups=", "--population-by") + " where forms are for different people)"
+    where = " (with `groups=` where forms are for different people)"
     return partial(parted, "Difficulties", population, where)
 
 
@@ -311,12 +315,45 @@ def parted(things: str, population: str, where: str, p: float, size: float, stre
     return Finding(
         CODE,
         "warning",
-        f"{things} given the scores and those of a normal population disagree (p {said}; the former are {wider}). "
-        "Either items were chosen by the answers (adaptive test, routing, stopping rule), and then "
-        f"the former are wrong; or {population}, and then the latter are.",
-        "If the answers decided what came next, say "
-        + option("design", "adaptive")
-        + where
-        + f". If they did not, keep the {things.lower()} given the scores, those of the spectral and the conditional "
-        "estimator.",
+        f"{things} by conditional and by marginal maximum likelihood (CML, MML) disagree (p {said}; those of CML are "
+        f"{wider}). Either items were chosen by the answers (adaptive test, routing, stopping rule), and then CML is "
+        f"wrong; or {population}, and then MML is.",
+        f"If the answers decided what came next, say `design='adaptive'`{where}. If they did not, keep the "
+        f"{things.lower()} by CML, those of the spectral and the conditional estimator.",
     )
+
+
+def by_design(test: HausmanTest, responses: Responses) -> HausmanTest:
+    """The test with a note in place of the warning where people got forms for their level, which explains it."""
+    if not test.findings or not forms_follow_ability(responses):
+        return test
+    note = "Here forms are for people of different ability, and their answers did not choose them: CML holds."
+    findings = tuple(replace(one, severity="note", sentence=f"{one.sentence} {note}") for one in test.findings)
+    return replace(test, findings=findings)
+
+
+def forms_follow_ability(responses: Responses) -> bool:
+    """Whether a few forms were given to people of different ability beforehand, as on a vertical scale.
+
+    Not where answers chose the form: then people of two forms are told apart by their scores on the items of both
+    (routing), or one form is the beginning of the other (stopping), or nearly everybody has one of their own.
+    """
+    own = item_sets(responses)
+    number, sizes = np.arange(int(own.max(initial=0)) + 1), np.bincount(own)
+    number = number[sizes >= OF_FORM]
+    if not 2 <= len(number) <= MOST_FORMS or sizes[number].sum() < MOSTLY * len(own):
+        return False
+    forms = [responses.take_users(own == k) for k in number]
+    asked = np.array([form.item_counts > 0 for form in forms])
+    apart = 0.5
+    for a in range(len(forms)):
+        for b in range(a):
+            common = asked[a] & asked[b]
+            if (common == asked[a]).all() or (common == asked[b]).all():
+                return False
+            if common.any():
+                one, other = (np.sort(forms[k].take_items(common).scores) for k in (a, b))
+                below = np.searchsorted(other, one) + np.searchsorted(other, one, side="right")
+                ahead = float(below.mean()) / (2 * len(other))
+                apart = max(apart, ahead, 1 - ahead)
+    return FOLLOW < apart < ROUTED

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError
 from spectral_irt.model import sigmoid
+from spectral_irt.numerics import generator
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
 
@@ -52,7 +53,7 @@ def split_users(responses: Responses, shares: Sequence[float], seed: int) -> tup
     """Random groups of people with these shares, which add to 1; the same seed gives the same groups."""
     if any(share < 0 for share in shares) or abs(sum(shares) - 1) > 1e-9:
         raise OptionError(f"shares {list(shares)} must be positive and add to 1.")
-    order = np.random.default_rng(seed).permutation(responses.n_users)
+    order = generator(seed).permutation(responses.n_users)
     limits = np.round(np.cumsum([0.0, *shares]) * len(order)).astype(int)
     return tuple(responses.take_users(np.sort(order[a:b])) for a, b in itertools.pairwise(limits))
 

@@ -76,6 +76,11 @@ class JointErrors:
         plain = self.own + 2 * self.common
         return np.maximum(plain if self.matrix is None else plain + np.diag(self.matrix), 0.0)
 
+    def full(self) -> Floats:
+        """The covariance as a matrix."""
+        out = np.diag(self.own) + self.common[:, None] + self.common
+        return out if self.matrix is None else out + self.matrix
+
     def times(self, w: Floats) -> Floats:
         """The covariance of every error with their combination w' e."""
         out = self.own * w + self.common * w.sum() + self.common @ w

@@ -23,9 +23,9 @@ from spectral_irt.inference.splits import item_sets
 from spectral_irt.inference.tails import chi2_tail
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.ordered import OrderedResponses
 
 CELLS = 2_000_000  # strata x items at a time
+SINGLY = 50  # items that are not anchors, up to which each has a matching score of its own
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ def mantel_haenszel(responses: Responses, focal: NDArray[np.bool_]) -> MantelHae
     if not n_strata:
         nothing = np.full(m, np.nan)
         return MantelHaenszel(nothing, nothing, nothing, nothing, matched)
-    if isinstance(responses, OrderedResponses):
+    if not responses.thresholds.binary:
         away, variance = mantel_sums(responses, stratum, focal)
         with np.errstate(divide="ignore", invalid="ignore"):
             found = np.where(variance > 0, [away / variance, 1 / np.sqrt(variance), away**2 / variance], np.nan)
@@ -133,3 +133,25 @@ def _sums(a: Floats, b: Floats, c: Floats, d: Floats) -> Floats:
     expected = (a + b) * (a + c) / n
     variance = (a + b) * (c + d) * (a + c) * (b + d) / (n * n * (n - 1))
     return np.array([each.sum(axis=0) for each in (r, s, p * r, p * s + q * r, q * s, a, expected, variance)])
+
+
+def matched_on(
+    responses: Responses, focal: NDArray[np.bool_], anchors: NDArray[np.bool_]
+) -> tuple[Floats, Floats, Floats, float]:
+    """Log odds ratio, standard error and p of every item, people matched on their score on the anchors and the item.
+
+    Where more than 50 items are not anchors, those are matched on all items.
+    """
+    others = np.flatnonzero(~anchors)
+    sets = [anchors] if len(others) else [np.ones(len(anchors), dtype=bool)]
+    if len(others) > SINGLY:
+        sets.append(np.ones(len(anchors), dtype=bool))
+    else:
+        sets += [anchors | (np.arange(len(anchors)) == k) for k in others]
+    out, matched = np.full((3, len(anchors)), np.nan), 0.0
+    for k, chosen in enumerate(sets):
+        found = mantel_haenszel(responses if chosen.all() else responses.take_items(chosen), focal)
+        new = chosen if not k else chosen & ~anchors
+        out[:, new] = np.array([found.log_odds, found.se, found.p])[:, new[chosen]]
+        matched = matched if k else found.matched
+    return out[0], out[1], out[2], matched

@@ -29,14 +29,14 @@ from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, two_side
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.ordered import OrderedResponses
+from spectral_irt.responses.responses import Responses
 from spectral_irt.tables import Columns
 
 NAMED = 5
 DIGITS = 1e-9
 
 
-def mantel_sums(responses: OrderedResponses, stratum: Ints, focal: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+def mantel_sums(responses: Responses, stratum: Ints, focal: NDArray[np.bool_]) -> tuple[Floats, Floats]:
     """E - F and V of every item, summed over strata (-1: a person in none)."""
     person, item, category = responses.answers()
     inside = stratum[person] >= 0
@@ -80,7 +80,7 @@ class ThresholdContrasts:
 
 def threshold_contrasts(
     calibration: Calibration,
-    responses: OrderedResponses,
+    responses: Responses,
     split: Split,
     focal: list[int],
     base: int,
@@ -99,7 +99,7 @@ def threshold_contrasts(
     uneven, df, p = np.full((len(focal), m), np.nan), np.zeros((len(focal), m)), np.full((len(focal), m), np.nan)
     parts: list[Columns] = []
     groups = None
-    if tied_like(calibration) is None and responses.steps.widest > 1:
+    if tied_like(calibration) is None and responses.thresholds.widest > 1:
         try:
             groups = calibrate_step_groups(_of(responses, items), split)
         except DesignError:  # too few items have all their categories in each group
@@ -128,7 +128,7 @@ def threshold_contrasts(
     return ThresholdContrasts(steps, columns, _findings(steps, columns, np.tile(items, len(focal)), level))
 
 
-def _of(responses: OrderedResponses, items: NDArray[Any]) -> OrderedResponses:
+def _of(responses: Responses, items: NDArray[Any]) -> Responses:
     kept = positions(responses.items, items) >= 0
     return responses if kept.all() else responses.take_items(kept)
 
@@ -137,7 +137,7 @@ def _weights(groups: StepGroups, anchors: NDArray[np.bool_]) -> Floats:
     """Weights of the thresholds in the mean location of the anchors; of all items where none is left."""
     chosen = anchors if anchors.any() else np.ones(len(anchors), dtype=bool)
     steps = groups.steps
-    return chosen[steps.item] / (chosen.sum() * steps.counts[steps.item])
+    return chosen[steps.item] / (chosen.sum() * steps.max_score[steps.item])
 
 
 def _apart(groups: StepGroups, k: int, base: int, weight: Floats) -> tuple[Floats, Floats]:
@@ -157,8 +157,8 @@ def _rows(groups: StepGroups, k: int, base: int, contrast: Floats, covariance: F
     return {
         "item": groups.everyone.items[steps.item],
         "category": steps.level,
-        "group": np.repeat(names[[k]], steps.n_steps),
-        "reference": np.repeat(names[[base]], steps.n_steps),
+        "group": np.repeat(names[[k]], steps.n_entries),
+        "reference": np.repeat(names[[base]], steps.n_entries),
         "threshold": groups.thresholds[k],
         "threshold_reference": groups.thresholds[base],
         "contrast": contrast,
@@ -172,13 +172,13 @@ def _unevenness(groups: StepGroups, contrast: Floats, covariance: Floats) -> tup
     """Of every item: how far the contrasts of its thresholds are from their mean, and the degrees of freedom."""
     steps = groups.steps
     found, df = np.full(steps.n_items, np.nan), np.zeros(steps.n_items)
-    for i in np.flatnonzero(steps.counts > 1):
-        mine = slice(steps.first[i], steps.first[i] + steps.counts[i])
+    for i in np.flatnonzero(steps.max_score > 1):
+        mine = slice(steps.first[i], steps.first[i] + steps.max_score[i])
         inverse = np.linalg.pinv(covariance[mine, mine], rcond=DIGITS, hermitian=True)
         one = inverse.sum(axis=1)
         d = contrast[mine]
         found[i] = float(d @ inverse @ d - (one @ d) ** 2 / one.sum())
-        df[i] = steps.counts[i] - 1
+        df[i] = steps.max_score[i] - 1
     return found, df
 
 

@@ -22,20 +22,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.estimators.ordered_esf import above
-from spectral_irt.estimators.ordered_likelihood import (
-    OrderedLikelihood,
-    PatternPart,
-    padded,
-    part_given,
-    pattern_parts,
-    step_codes,
-)
-from spectral_irt.model import category_probabilities
-from spectral_irt.persons.ordered_people import OrderedPeople
+from spectral_irt.conditional.given_score import categories_given
+from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, step_codes
+from spectral_irt.model import above, category_probabilities
+from spectral_irt.persons.abilities import Persons
 from spectral_irt.persons.residuals import MeanSquares, standardized
 from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.ordered import OrderedResponses, Rows, Steps, answered_items
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.thresholds import Rows, Thresholds, answered_items
 
 LEAST = 1e-12  # of a variance: nothing is more certain
 CELLS = 500_000
@@ -69,7 +64,7 @@ def _moments(p: Floats) -> tuple[Floats, Floats, Floats, Floats]:
     return mean, second.sum(axis=-1), (second * away).sum(axis=-1), (second * square).sum(axis=-1)
 
 
-def moments_at(people: OrderedPeople, ability: Floats) -> AnswerMoments:
+def moments_at(people: Persons, ability: Floats) -> AnswerMoments:
     """At these abilities, one for each pattern."""
     rows = by_item(people.patterns.rows)
     cumulated = people.steps.cumulated(people.thresholds)
@@ -84,14 +79,13 @@ def moments_at(people: OrderedPeople, ability: Floats) -> AnswerMoments:
     return AnswerMoments(rows.indptr, *found)
 
 
-def moments_given_score(people: OrderedPeople) -> AnswerMoments:
+def moments_given_score(people: Persons) -> AnswerMoments:
     """Given the total score; nothing for people at the ends of the scale."""
     rows = by_item(people.patterns.rows)
     steps = people.steps
     cumulated = padded(steps, people.thresholds)
     found = [np.zeros(len(rows.items)) for _ in range(4)]
-    # The place of a pattern goes through `pattern_parts` in the place of its number of people.
-    parts = people.responses.engine.hold(pattern_parts(rows, np.arange(len(rows.counts)), steps))
+    parts = people.responses.engine.hold(pattern_parts(rows, np.ones(len(rows.counts), dtype=np.int64), steps))
     for places, counts, *each in parts.map(_part_moments, cumulated):
         inside = np.arange(each[0].shape[1]) < counts[:, None]
         where = (rows.indptr[places][:, None] + np.arange(each[0].shape[1]))[inside]
@@ -101,11 +95,11 @@ def moments_given_score(people: OrderedPeople) -> AnswerMoments:
 
 
 def _part_moments(part: PatternPart, cumulated: Floats) -> tuple[Ints, Ints, Floats, Floats, Floats, Floats]:
-    return part.people.astype(np.int64), part.counts, *_moments(part_given(part, cumulated).p)
+    return part.which, part.counts, *_moments(categories_given(part, cumulated))
 
 
 def answers_with_moments(
-    block: Block, pattern: Ints, used: Floats, moments: AnswerMoments, steps: Steps
+    block: Block, pattern: Ints, used: Floats, moments: AnswerMoments, steps: Thresholds
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], Ints]:
     """Of every answer of the people used: whose it is, to which item, its category, and where its moments are."""
     indptr, item, category = answered_items(block, steps)
@@ -118,7 +112,7 @@ def answers_with_moments(
 
 
 def _terms(
-    block: Block, pattern: Ints, used: Floats, moments: AnswerMoments, steps: Steps
+    block: Block, pattern: Ints, used: Floats, moments: AnswerMoments, steps: Thresholds
 ) -> tuple[NDArray[Any], NDArray[Any], list[Floats]]:
     """Of every answer of the people used: whose it is, to which item, and what it adds to the mean squares."""
     person, item, category, where = answers_with_moments(block, pattern, used, moments, steps)
@@ -128,12 +122,14 @@ def _terms(
     return person, item, [np.ones(len(v)), square / v, square, v, fourth / v**2, fourth - v**2]
 
 
-def _item_sums(block: Block, pattern: Ints, used: Floats, moments: AnswerMoments, steps: Steps) -> Floats:
+def _item_sums(block: Block, pattern: Ints, used: Floats, moments: AnswerMoments, steps: Thresholds) -> Floats:
     _, item, terms = _terms(block, pattern, used, moments, steps)
     return np.array([np.bincount(item, weights=term, minlength=steps.n_items) for term in terms], dtype=np.float64)
 
 
-def _person_sums(block: Block, pattern: Ints, used: Floats, moments: AnswerMoments, steps: Steps) -> tuple[Floats, ...]:
+def _person_sums(
+    block: Block, pattern: Ints, used: Floats, moments: AnswerMoments, steps: Thresholds
+) -> tuple[Floats, ...]:
     person, _, terms = _terms(block, pattern, used, moments, steps)
     return tuple(np.bincount(person, weights=term, minlength=block.n_users).astype(np.float64) for term in terms)
 
@@ -148,15 +144,15 @@ def _mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, q_out: Float
     return MeanSquares(n, *(np.where(nothing, np.nan, values) for values in columns[1:]))
 
 
-def item_mean_squares(people: OrderedPeople, moments: AnswerMoments) -> MeanSquares:
+def item_mean_squares(people: Persons, moments: AnswerMoments) -> MeanSquares:
     """Infit and outfit of every item, over the people who are not at the ends of the scale."""
     used = informative(people)
     return _mean_squares(
-        *people.responses.thresholds.sum(_item_sums, moments, people.steps, persons=(people.patterns.of_person, used))
+        *people.responses.entries.sum(_item_sums, moments, people.steps, persons=(people.patterns.of_person, used))
     )
 
 
-def conditional_item_mean_squares(people: OrderedPeople, given: AnswerMoments) -> tuple[MeanSquares, Floats]:
+def conditional_item_mean_squares(people: Persons, given: AnswerMoments) -> tuple[MeanSquares, Floats]:
     """Infit and outfit of every item given the total scores, and the standard error of the infit.
 
     Standardized forms and errors allow for the thresholds of the item, which were estimated.
@@ -170,8 +166,8 @@ def conditional_item_mean_squares(people: OrderedPeople, given: AnswerMoments) -
     n, v, var_in, var_out = moments
     z_in, z_out, infit_se = (np.full(steps.n_items, np.nan) for _ in range(3))
     for i in range(steps.n_items):
-        mine = slice(steps.first[i], steps.first[i] + steps.counts[i])
-        k = int(steps.counts[i])
+        mine = slice(steps.first[i], steps.first[i] + steps.max_score[i])
+        k = int(steps.max_score[i])
         if not n[i]:
             continue
         for z, which, variance, size, square in (
@@ -191,10 +187,10 @@ def conditional_item_mean_squares(people: OrderedPeople, given: AnswerMoments) -
 
 
 def _directions(
-    part: PatternPart, cumulated: Floats, codes: Ints, steps: Steps
+    part: PatternPart, cumulated: Floats, codes: Ints, steps: Thresholds
 ) -> tuple[Floats, Floats, Floats, Floats]:
     """Per item: n, sum V and the sums of Var f; per threshold r of both kinds; S of each item; and expected passes."""
-    p = part_given(part, cumulated).p
+    p = categories_given(part, cumulated)
     mean, v, _, fourth = _moments(p)
     k = np.arange(p.shape[2], dtype=float)
     there = part.items < steps.n_items
@@ -208,7 +204,7 @@ def _directions(
     sums = np.array([np.bincount(item, weights=(weight * one).ravel(), minlength=size)[:-1] for one in terms])
     code = codes[part.items].ravel()
     of_step = [weight[..., None] * one for one in (tilted, tilted / v[..., None], passed)]
-    each = [np.bincount(code, weights=one.ravel(), minlength=steps.n_steps + 1)[:-1] for one in of_step]
+    each = [np.bincount(code, weights=one.ravel(), minlength=steps.n_entries + 1)[:-1] for one in of_step]
     s = np.zeros((size, steps.widest, steps.widest))
     for a in range(steps.widest):
         for b in range(steps.widest):
@@ -217,13 +213,11 @@ def _directions(
     return sums, np.array(each[:2], dtype=np.float64), s[:-1], each[2].astype(np.float64)
 
 
-def person_mean_squares(people: OrderedPeople, moments: AnswerMoments) -> MeanSquares:
+def person_mean_squares(people: Persons, moments: AnswerMoments) -> MeanSquares:
     """Infit and outfit of every person; NaN for those at the ends of the scale."""
     used = informative(people)
     return _mean_squares(
-        *people.responses.thresholds.gather(
-            _person_sums, moments, people.steps, persons=(people.patterns.of_person, used)
-        )
+        *people.responses.entries.gather(_person_sums, moments, people.steps, persons=(people.patterns.of_person, used))
     )
 
 
@@ -239,12 +233,12 @@ def spread_squares(found: MeanSquares, known: NDArray[np.bool_]) -> MeanSquares:
     return MeanSquares(*columns)
 
 
-def informative(people: OrderedPeople) -> Floats:
+def informative(people: Persons) -> Floats:
     """1 for people whose total score is neither the lowest nor the highest, on two items at least."""
     return people.patterns.rows.informative[people.patterns.of_person].astype(float)
 
 
-def cronbach_alpha(responses: OrderedResponses) -> float | None:
+def cronbach_alpha(responses: Responses) -> float | None:
     """alpha = k / (k - 1) (1 - sum of the items' variances / variance of the total), for people who answered all.
 
     For right and wrong answers it is KR-20. None for fewer than two items or people, or equal scores.
@@ -254,13 +248,13 @@ def cronbach_alpha(responses: OrderedResponses) -> float | None:
     n = int(complete.sum())
     if m < 2 or n < 2:
         return None
-    first, second = responses.thresholds.sum(_category_sums, responses.steps, persons=(complete.astype(float),))
+    first, second = responses.entries.sum(_category_sums, responses.thresholds, persons=(complete.astype(float),))
     items = float(np.sum(second - first**2 / n)) / (n - 1)
     total = float(np.var(responses.scores[complete], ddof=1))
     return m / (m - 1) * (1 - items / total) if total > 0 else None
 
 
-def _category_sums(block: Block, used: Floats, steps: Steps) -> tuple[Floats, Floats]:
+def _category_sums(block: Block, used: Floats, steps: Thresholds) -> tuple[Floats, Floats]:
     indptr, item, category = answered_items(block, steps)
     weight = np.repeat(used, np.diff(indptr))
     return (

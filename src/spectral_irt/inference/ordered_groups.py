@@ -15,17 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.conditional_ordered import conditional_thresholds
-from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood
 from spectral_irt.estimators.rating_scale import Groups, scalable, scale_design
 from spectral_irt.inference.splits import Split
 from spectral_irt.inference.subgroups import Subgroups, calibrate_groups, estimator_like
 from spectral_irt.numerics import centered_inverse
+from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.ordered import OrderedResponses, Steps
-from spectral_irt.responses.step_design import estimable_items
+from spectral_irt.responses.design import estimable
+from spectral_irt.responses.thresholds import Thresholds
 
 METHOD = "conditional maximum likelihood, information"
 NEWTON_STEPS = 60
@@ -55,11 +56,11 @@ def tied_like(calibration: Calibration) -> Tied | None:
     return Tied.of(made.settings.get("groups"), calibration.labels)
 
 
-def design_matrix(responses: OrderedResponses, tied: Tied | None) -> Floats:
+def design_matrix(responses: Responses, tied: Tied | None) -> Floats:
     """A of thresholds = A eta; the identity for partial credit."""
     if tied is None:
-        return np.eye(responses.steps.n_steps)
-    return scale_design(responses.steps, responses.items, tied.groups).matrix
+        return np.eye(responses.thresholds.n_entries)
+    return scale_design(responses.thresholds, responses.items, tied.groups).matrix
 
 
 # ------------------------------------------------------------------------------------------- locations alone
@@ -71,7 +72,7 @@ def groups_like(calibration: Calibration, responses: Responses, split: Split) ->
     Locations come with the distances of an item's thresholds held where the calibration has them, so that a category
     that a group did not use does no harm: one number for each item and group.
     """
-    if not isinstance(responses, OrderedResponses):
+    if not isinstance(calibration, OrderedCalibration):
         return calibrate_groups(responses, split, estimator_like(calibration))
     if split.n_groups < 2:
         raise DesignError(f"{responses.source}: two groups of people are needed to compare.")
@@ -79,7 +80,7 @@ def groups_like(calibration: Calibration, responses: Responses, split: Split) ->
     kept = calibration.known.copy()
     parts = groups if kept.all() else [group.take_items(kept) for group in groups]
     kept[kept] = _common_items(parts, split.names, Tied())
-    shape = calibration.thresholds[responses.steps.of_items(np.flatnonzero(kept))]
+    shape = calibration.thresholds[responses.thresholds.of_items(np.flatnonzero(kept))]
     everyone = _only(responses.take_users(split.group >= 0))
     if not kept.all():
         groups, everyone = [group.take_items(kept) for group in groups], everyone.take_items(kept)
@@ -100,12 +101,12 @@ def groups_like(calibration: Calibration, responses: Responses, split: Split) ->
     )
 
 
-def locations(responses: OrderedResponses, shape: Floats, name: str = "") -> tuple[Floats, Floats]:
+def locations(responses: Responses, shape: Floats, name: str = "") -> tuple[Floats, Floats]:
     """Locations of the items, mean zero, and their covariance, by conditional maximum likelihood.
 
     The thresholds of an item keep the distances that they have in `shape`.
     """
-    steps = responses.steps
+    steps = responses.thresholds
     likelihood = OrderedLikelihood(responses)
     exact = likelihood.exact_is_affordable()
     shift = np.zeros(steps.n_items)
@@ -144,7 +145,7 @@ class StepGroups:
         Conditional log-likelihoods.
     n_parameters : int
         Free ones in each group.
-    everyone : OrderedResponses
+    everyone : Responses
         The people of all groups together, and only the items compared.
     left_out : labels
     tied : bool
@@ -158,19 +159,19 @@ class StepGroups:
     covariances: tuple[Floats, ...]
     loglik: tuple[float, ...]
     n_parameters: int
-    everyone: OrderedResponses
+    everyone: Responses
     left_out: NDArray[Any]
     tied: bool
 
     @property
-    def steps(self) -> Steps:
-        return self.everyone.steps
+    def steps(self) -> Thresholds:
+        return self.everyone.thresholds
 
     def locations(self) -> Subgroups:
         """The locations of the items in each group, with their covariances."""
         steps = self.steps
-        mean = np.zeros((steps.n_items, steps.n_steps))
-        mean[steps.item, np.arange(steps.n_steps)] = 1 / steps.counts[steps.item]
+        mean = np.zeros((steps.n_items, steps.n_entries))
+        mean[steps.item, np.arange(steps.n_entries)] = 1 / steps.max_score[steps.item]
         covariances = tuple(mean @ c @ mean.T for c in self.covariances)
         return Subgroups(
             self.names,
@@ -187,7 +188,7 @@ class StepGroups:
         )
 
 
-def calibrate_step_groups(responses: OrderedResponses, split: Split, tied: Tied | None = None) -> StepGroups:
+def calibrate_step_groups(responses: Responses, split: Split, tied: Tied | None = None) -> StepGroups:
     """Fit every group on its own, on the items that can be estimated in all of them."""
     if split.n_groups < 2:
         what = f"a single one, {split.names[0]!r}" if split.names else "none"
@@ -213,12 +214,12 @@ def calibrate_step_groups(responses: OrderedResponses, split: Split, tied: Tied 
     )
 
 
-def _only(responses: Any) -> OrderedResponses:
-    assert isinstance(responses, OrderedResponses)
+def _only(responses: Any) -> Responses:
+    assert isinstance(responses, Responses)
     return responses
 
 
-def _common_items(groups: list[OrderedResponses], names: tuple[str, ...], tied: Tied | None) -> NDArray[np.bool_]:
+def _common_items(groups: list[Responses], names: tuple[str, ...], tied: Tied | None) -> NDArray[np.bool_]:
     kept = np.ones(groups[0].n_items, dtype=bool)
     while True:
         before = kept.copy()
@@ -235,12 +236,12 @@ def _common_items(groups: list[OrderedResponses], names: tuple[str, ...], tied: 
             return kept
 
 
-def _estimable_here(group: OrderedResponses, name: str, tied: Tied | None) -> NDArray[np.bool_]:
+def _estimable_here(group: Responses, name: str, tied: Tied | None) -> NDArray[np.bool_]:
     if tied is not None:
         return scalable(group)[0]
     try:
-        return estimable_items(group)[1]
+        return estimable(group)[1]
     except DisconnectedDesignError as error:
-        raise DisconnectedDesignError(f"in the group {name!r} of ", error.args[0]) from None
+        raise DisconnectedDesignError(f"in the group {name!r} of {error.args[0]}") from None
     except DesignError:
         return np.zeros(group.n_items, dtype=bool)

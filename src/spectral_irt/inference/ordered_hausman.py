@@ -18,32 +18,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spectral_irt.engines import one_blas_thread
+from spectral_irt.conditional.given_score import passed_given
+from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, step_codes
+from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
-from spectral_irt.estimators.marginal_ordered import Quadrature, marginal_thresholds, posterior
-from spectral_irt.estimators.ordered_esf import above
-from spectral_irt.estimators.ordered_likelihood import (
-    OrderedLikelihood,
-    PatternPart,
-    padded,
-    part_given,
-    pattern_parts,
-    step_codes,
-)
+from spectral_irt.estimators.marginal_em import marginal_difficulty
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
-from spectral_irt.inference.hausman import LEAST_PEOPLE, PASSES, STEP, Compared, HausmanTest, directions, parted
-from spectral_irt.model import category_probabilities
+from spectral_irt.estimators.population import Population, log_denominators, normal_population
+from spectral_irt.inference.hausman import (
+    LEAST_PEOPLE,
+    PASSES,
+    STEP,
+    Compared,
+    HausmanTest,
+    by_design,
+    directions,
+    parted,
+)
+from spectral_irt.model import above, category_probabilities
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.ordered import OrderedResponses, Rows, Steps, answered_items
-from spectral_irt.responses.ordered_patterns import Patterns, distinct_rows
-from spectral_irt.responses.step_design import estimable_items
+from spectral_irt.responses.design import estimable
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.same_items import Patterns, distinct_rows
+from spectral_irt.responses.thresholds import Rows, Thresholds, answered_items
+from spectral_irt.sparse_kernels import csr
 
 MOST_ITEMS = 100  # with more a sample of them is compared: the information is a matrix over thresholds, node by node
 MOST_RESPONSES = 30_000  # with more a sample of the people
+NODES = 61  # a step of 0.2 standard deviations
 
 
-def ordered_hausman(calibration: OrderedCalibration, responses: OrderedResponses, *, seed: int = 0) -> HausmanTest:
+def ordered_hausman(calibration: OrderedCalibration, responses: Responses, *, seed: int = 0) -> HausmanTest:
     """Test conditional against marginal thresholds.
 
     Parameters
@@ -60,11 +67,11 @@ def ordered_hausman(calibration: OrderedCalibration, responses: OrderedResponses
     >>> ordered_hausman(SpectralPartialCredit().fit(answers).calibration_, answers).p < 0.001
     True
     """
-    start = np.where(np.repeat(calibration.measured, calibration.steps.counts), calibration.thresholds, np.nan)
+    start = np.where(np.repeat(calibration.measured, calibration.steps.max_score), calibration.thresholds, np.nan)
     return compare_ordered(responses, start, seed)
 
 
-def quick_ordered_hausman(responses: OrderedResponses, start: Floats) -> HausmanTest | None:
+def quick_ordered_hausman(responses: Responses, start: Floats) -> HausmanTest | None:
     """`compare_ordered` where the data allow it; None otherwise."""
     try:
         return compare_ordered(responses, start)
@@ -72,7 +79,7 @@ def quick_ordered_hausman(responses: OrderedResponses, start: Floats) -> Hausman
         return None
 
 
-def rough_hausman(responses: OrderedResponses) -> HausmanTest | None:
+def rough_hausman(responses: Responses) -> HausmanTest | None:
     """`quick_ordered_hausman` from the thresholds of the chain alone."""
     chain = SpectralPartialCredit(weighting="persons", refine=False, se="none", tol=1e-6, unused="keep")
     try:
@@ -81,9 +88,9 @@ def rough_hausman(responses: OrderedResponses) -> HausmanTest | None:
         return None
 
 
-def compare_ordered(responses: OrderedResponses, start: Floats, seed: int = 0) -> HausmanTest:
+def compare_ordered(responses: Responses, start: Floats, seed: int = 0) -> HausmanTest:
     """`ordered_hausman` from any rough thresholds, NaN for items to be left out."""
-    steps = responses.steps
+    steps = responses.thresholds
     chosen = np.flatnonzero(np.logical_and.reduceat(np.isfinite(start), steps.first))
     rng = np.random.default_rng(seed)
     if len(chosen) > MOST_ITEMS:
@@ -92,7 +99,7 @@ def compare_ordered(responses: OrderedResponses, start: Floats, seed: int = 0) -
     share = min(1.0, MOST_RESPONSES / max(rest.n_responses, 1))
     if share < 1:
         rest = rest.take_users(rng.random(rest.n_users) < share)
-    rest, kept, _ = estimable_items(rest)
+    rest, kept, _ = estimable(rest)
     chosen = chosen[kept]
     patterns = distinct_rows(rest)
     n = int(patterns.count[patterns.rows.informative].sum())
@@ -103,21 +110,21 @@ def compare_ordered(responses: OrderedResponses, start: Floats, seed: int = 0) -
             f"{LEAST_PEOPLE} and 3 items."
         )
     with one_blas_thread():
-        return _tested(rest, patterns, start[steps.of_items(chosen)], n, share)
+        return by_design(_tested(rest, patterns, start[steps.of_items(chosen)], n, share), responses)
 
 
-def _tested(rest: OrderedResponses, patterns: Patterns, start: Floats, n: int, share: float) -> HausmanTest:
-    steps = rest.steps
+def _tested(rest: Responses, patterns: Patterns, start: Floats, n: int, share: float) -> HausmanTest:
+    steps = rest.thresholds
     begun = start - float(steps.averaging() @ start)
-    x = marginal_thresholds(rest, begun, STEP, PASSES).x
-    beta, sigma = x[:-1], float(np.exp(x[-1]))
+    fit = marginal_difficulty(rest.entries, start=begun, nodes=NODES, tol=STEP, max_iter=PASSES, steps=steps)
+    beta, sigma = fit.difficulty - fit.population.mean, fit.population.sd
     names, W = _step_directions(rest, patterns, beta)
     likelihood = OrderedLikelihood(rest)
     HW = likelihood.information(beta, exact=likelihood.exact_is_affordable()) @ W
     inverse: Any = np.linalg.inv(marginal_step_information(patterns, steps, beta, sigma))
     B = inverse[:, :-1] @ HW
     r = _contributions(rest, patterns, beta, sigma, W, B)
-    to_items = np.where(np.arange(steps.n_items)[:, None] == steps.item, 1 / steps.counts[:, None], 0.0)
+    to_items = np.where(np.arange(steps.n_items)[:, None] == steps.item, 1 / steps.max_score[:, None], 0.0)
     variance = np.einsum("is,st,it->i", to_items, inverse[:-1, :-1], to_items)
     what = f"conditional against marginal thresholds of {steps.n_items:,} items, {n:,} people"
     population = "abilities are not from one normal population, as when forms are for different people"
@@ -128,10 +135,10 @@ def _tested(rest: OrderedResponses, patterns: Patterns, start: Floats, n: int, s
     return found.concluded(r)
 
 
-def _step_directions(rest: OrderedResponses, patterns: Patterns, beta: Floats) -> tuple[list[str], Floats]:
+def _step_directions(rest: Responses, patterns: Patterns, beta: Floats) -> tuple[list[str], Floats]:
     """Those of the items' locations, for all thresholds of an item alike; and the thresholds' distances from them."""
-    steps, rows = rest.steps, patterns.rows
-    location = np.add.reduceat(beta, steps.first) / steps.counts
+    steps, rows = rest.thresholds, patterns.rows
+    location = np.add.reduceat(beta, steps.first) / steps.max_score
     person = np.repeat(np.arange(len(rows.counts)), rows.counts)
     mean = np.bincount(person, weights=location[rows.items], minlength=len(rows.counts)) / np.maximum(rows.counts, 1)
     people = patterns.count[person].astype(float)
@@ -145,15 +152,15 @@ def _step_directions(rest: OrderedResponses, patterns: Patterns, beta: Floats) -
     return names, W
 
 
-def marginal_step_information(patterns: Patterns, steps: Steps, beta: Floats, sigma: float) -> Floats:
+def marginal_step_information(patterns: Patterns, steps: Thresholds, beta: Floats, sigma: float) -> Floats:
     """The observed information of the marginal likelihood, of all thresholds and of log sigma."""
-    grid = Quadrature.normal()
-    theta = sigma * grid.nodes
-    at = _at_nodes(patterns.rows, steps, beta, theta, grid.log_weight)
+    grid = normal_population(sigma, NODES)
+    theta = grid.nodes
+    at = _at_nodes(patterns.rows, steps, beta, grid)
     answered, people = at.answered.toarray(), patterns.count.astype(float)
     w = at.weight * people[:, None]
     n = answered.T @ w  # items x nodes
-    size = steps.n_steps
+    size = steps.n_entries
     same = steps.item[:, None] == steps.item
     higher = np.maximum(np.arange(size)[:, None], np.arange(size))  # of two thresholds of one item
     found = np.zeros((size + 1, size + 1))
@@ -186,9 +193,19 @@ class AtNodes(NamedTuple):
     variance: Floats
 
 
-def _at_nodes(rows: Rows, steps: Steps, beta: Floats, theta: Floats, log_weight: Floats) -> AtNodes:
-    cumulated = steps.cumulated(beta)
-    weight, _, answered = posterior(rows, steps, cumulated, theta, log_weight)
+def posterior(rows: Rows, steps: Thresholds, beta: Floats, grid: Population) -> tuple[Floats, Floats, Any]:
+    """Posterior of each row on the nodes, its log-likelihood but for its own thresholds, and who answered what."""
+    answered = csr(rows.indptr.astype(np.int32), rows.items, np.ones(len(rows.items)), steps.n_items)
+    log = rows.scores[:, None] * grid.nodes - answered @ log_denominators(beta, grid, steps) + grid.log_weights
+    most = log.max(axis=1, keepdims=True)
+    weight = np.exp(log - most)
+    total = weight.sum(axis=1, keepdims=True)
+    return weight / total, (most + np.log(total)).ravel(), answered
+
+
+def _at_nodes(rows: Rows, steps: Thresholds, beta: Floats, grid: Population) -> AtNodes:
+    theta, cumulated = grid.nodes, steps.cumulated(beta)
+    weight, _, answered = posterior(rows, steps, beta, grid)
     p = category_probabilities(np.broadcast_to(theta, (steps.n_items, len(theta))), cumulated[:, None, :])
     k = np.arange(p.shape[2], dtype=float)
     mean = p @ k
@@ -199,44 +216,41 @@ def _at_nodes(rows: Rows, steps: Steps, beta: Floats, theta: Floats, log_weight:
     return AtNodes(weight, answered, passed, slope, away, answered @ (p @ k**2 - mean**2))
 
 
-def _contributions(
-    rest: OrderedResponses, patterns: Patterns, beta: Floats, sigma: float, W: Floats, B: Floats
-) -> Floats:
+def _contributions(rest: Responses, patterns: Patterns, beta: Floats, sigma: float, W: Floats, B: Floats) -> Floats:
     """W' r_l of every person."""
-    steps, rows, grid = rest.steps, patterns.rows, Quadrature.normal()
-    theta = sigma * grid.nodes
-    at = _at_nodes(rows, steps, beta, theta, grid.log_weight)
+    steps, rows, grid = rest.thresholds, patterns.rows, normal_population(sigma, NODES)
+    theta = grid.nodes
+    at = _at_nodes(rows, steps, beta, grid)
     of_item = np.zeros((steps.n_items, len(theta), W.shape[1]))
     np.add.at(of_item, steps.item, at.above[:, :, None] * B[:-1][:, None, :])
     total = [(at.weight * (at.answered @ of_item[:, :, k])).sum(axis=1) for k in range(W.shape[1])]
     slope = (at.weight * theta * at.away).sum(axis=1)
     found = -np.stack(total, axis=1) - slope[:, None] * B[-1]
-    # The place of a pattern goes through `pattern_parts` in the place of its number of people.
-    parts = rest.engine.hold(pattern_parts(rows, np.arange(len(rows.counts)), steps))
+    parts = rest.engine.hold(pattern_parts(rows, np.ones(len(rows.counts), dtype=np.int64), steps))
     codes, expanded = step_codes(steps), np.concatenate([W, np.zeros((1, W.shape[1]))])
     for places, given in parts.map(_given_score, padded(steps, beta), codes, expanded):
         found[places] += given
     ends = ~rows.informative  # whatever they answered, they had no choice
     signed = np.where(ends[:, None], 0.0, 1.0)
-    observed = rest.thresholds.gather(_observed, steps, _cumulated(steps, W), _cumulated(steps, B[:-1]))
+    observed = rest.entries.gather(_observed, steps, _cumulated(steps, W), _cumulated(steps, B[:-1]))
     of_w, of_b = observed[:, : W.shape[1]], observed[:, W.shape[1] :]
     return found[patterns.of_person] - signed[patterns.of_person] * of_w + of_b
 
 
 def _given_score(part: PatternPart, cumulated: Floats, codes: Ints, W: Floats) -> tuple[Ints, Floats]:
     """sum over thresholds of P(X >= k | s) times W, of every pattern."""
-    passed = part_given(part, cumulated).passed()
-    return part.people.astype(np.int64), np.einsum("rik,rikd->rd", passed, W[codes[part.items]])
+    passed = passed_given(part, cumulated)
+    return part.which, np.einsum("rik,rikd->rd", passed, W[codes[part.items]])
 
 
-def _cumulated(steps: Steps, W: Floats) -> Floats:
+def _cumulated(steps: Thresholds, W: Floats) -> Floats:
     """Sums of W over the thresholds up to each category: items x categories x directions."""
     found = np.zeros((steps.n_items, steps.widest + 1, W.shape[1]))
     found[steps.item, steps.level] = W
     return np.cumsum(found, axis=1)
 
 
-def _observed(block: Block, steps: Steps, of_w: Floats, of_b: Floats) -> Floats:
+def _observed(block: Block, steps: Thresholds, of_w: Floats, of_b: Floats) -> Floats:
     """The same of the categories answered, of every person."""
     indptr, item, category = answered_items(block, steps)
     person = np.repeat(np.arange(block.n_users), np.diff(indptr))

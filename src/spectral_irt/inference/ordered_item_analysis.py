@@ -15,13 +15,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.errors import Words, listed
+from spectral_irt.errors import listed
 from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.tails import holm, two_sided
 from spectral_irt.model import prox
 from spectral_irt.responses import Finding
 from spectral_irt.responses.block import Block, Floats
-from spectral_irt.responses.ordered import OrderedResponses, Steps, answered_items, rows_of
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.tables import Columns
 
 FEWEST = 10  # people from whom a correlation is judged
@@ -58,18 +59,18 @@ class OrderedItemAnalysis:
         return holm(np.where(enough, np.where(z < 0, half, 1 - half), np.nan))
 
 
-def ordered_item_analysis(responses: OrderedResponses, thresholds: Floats) -> OrderedItemAnalysis:
+def ordered_item_analysis(responses: Responses, thresholds: Floats) -> OrderedItemAnalysis:
     """The classical statistics of every item; thresholds only tell how able other answers make a person."""
-    steps = responses.steps
+    steps = responses.thresholds
     place = np.nan_to_num(steps.mean(thresholds))
-    sums = responses.thresholds.sum(_sums, steps, place)
+    sums = responses.entries.sum(_sums, steps, place)
     n, x, xx, r, rr, xr, t, tt, xt = sums
     return OrderedItemAnalysis(
         n, _correlation(n, x, xx, r, rr, xr), _correlation(n, x, xx, t, tt, xt), _alphas(responses)
     )
 
 
-def _sums(block: Block, steps: Steps, place: Floats) -> Floats:
+def _sums(block: Block, steps: Thresholds, place: Floats) -> Floats:
     """Over the answers to each item: 1, x, x^2, r, r^2, x r, ability by the others, its square, x times it."""
     rows = rows_of(block, steps)
     _, item, category = answered_items(block, steps)
@@ -77,7 +78,7 @@ def _sums(block: Block, steps: Steps, place: Floats) -> Floats:
     kept = rows.counts[person] > 1
     person, item, x = person[kept], item[kept], category[kept].astype(float)
     others = rows.counts[person] - 1
-    points, most = rows.scores[person] - x, (rows.most[person] - steps.counts[item]).astype(float)
+    points, most = rows.scores[person] - x, (rows.most[person] - steps.max_score[item]).astype(float)
     total, squares = rows.sums(place[rows.items]), rows.sums(place[rows.items] ** 2)
     mean = (total[person] - place[item]) / others
     spread = np.maximum((squares[person] - place[item] ** 2) / others - mean**2, 0.0)
@@ -93,7 +94,7 @@ def _correlation(n: Floats, x: Floats, xx: Floats, y: Floats, yy: Floats, xy: Fl
         return np.where(spread > 1e-9 * np.maximum(n, 1), (n * xy - x * y) / spread, np.nan)
 
 
-def _alphas(responses: OrderedResponses) -> Floats:
+def _alphas(responses: Responses) -> Floats:
     """k / (k - 1) (1 - sum of the other items' variances / variance of the rest score)."""
     alpha = np.full(responses.n_items, np.nan)
     m, someone = responses.n_items, responses.counts > 0
@@ -101,7 +102,7 @@ def _alphas(responses: OrderedResponses) -> Floats:
     if m < 3 or n < 2 or responses.n_responses != m * n:
         return alpha
     scores = responses.scores.astype(float)
-    first, square, cross = responses.thresholds.sum(_with_score, responses.steps, persons=(scores,))
+    first, square, cross = responses.entries.sum(_with_score, responses.thresholds, persons=(scores,))
     own = square / n - (first / n) ** 2
     total = scores[someone]
     rest = total.var() + own - 2 * (cross / n - first / n * total.mean())
@@ -111,14 +112,14 @@ def _alphas(responses: OrderedResponses) -> Floats:
     return np.where(np.isfinite(found), found, np.nan)
 
 
-def _with_score(block: Block, scores: Floats, steps: Steps) -> Floats:
+def _with_score(block: Block, scores: Floats, steps: Thresholds) -> Floats:
     rows = rows_of(block, steps)
     _, item, category = answered_items(block, steps)
     x, s = category.astype(float), np.repeat(scores, rows.counts)
     return np.array([np.bincount(item, weights=w, minlength=steps.n_items) for w in (x, x * x, x * s)], dtype=float)
 
 
-def ordered_item_columns(calibration: Calibration, responses: OrderedResponses, found: OrderedItemAnalysis) -> Columns:
+def ordered_item_columns(calibration: Calibration, responses: Responses, found: OrderedItemAnalysis) -> Columns:
     """`item, n, mean_score, most, item_rest, alpha_if_deleted`, then `share_0, share_1, ...`: how many chose each."""
     counts = responses.category_counts
     n = responses.item_counts
@@ -128,7 +129,7 @@ def ordered_item_columns(calibration: Calibration, responses: OrderedResponses, 
         "item": calibration.labels,
         "n": n,
         "mean_score": mean,
-        "most": responses.steps.counts,
+        "most": responses.thresholds.max_score,
         "item_rest": found.item_rest,
         "alpha_if_deleted": found.alpha_if_deleted,
         **{f"share_{k}": shares[:, k] for k in range(shares.shape[1])},
@@ -150,9 +151,8 @@ def turned_findings(calibration: Calibration, found: OrderedItemAnalysis) -> tup
             "reversed_items",
             "warning",
             f"Abler people answer {many} lower: {listed(names)} {worst}.",
-            "A statement that is worded the other way round has its categories turned: name it in "
-            + Words("reverse=", "--reverse")
-            + " and calibrate again.",
+            "A statement that is worded the other way round has its categories turned: name it in `reverse=` and "
+            "calibrate again.",
             tuple(names.tolist()),
         ),
     )

@@ -1,7 +1,7 @@
 """What two items with ordered answers share given the total score; `conditional_pairs.py` for more than two categories.
 
 The covariance of two answers given the score is exact here too: with g_i(z) the generating function of item i at the
-tilting ability (`ordered_esf.py`), E(X_i X_j | s) is a mean over points of the circle of h_i(z) h_j(z), where
+tilting ability (`contour.py`), E(X_i X_j | s) is a mean over points of the circle of h_i(z) h_j(z), where
 h_i(z) = sum_k k p_ik z^k / g_i(z). Where there are too many sets of items and scores for that, a covariance of rank one
 whose rows have the right sums takes its place: with many items it is small beside the variances.
 """
@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from spectral_irt.engines import Prepared
-from spectral_irt.estimators.ordered_esf import n_points
-from spectral_irt.estimators.ordered_likelihood import PatternPart, padded, part_given, pattern_parts
+from spectral_irt.conditional.contour import n_points
+from spectral_irt.conditional.information import contours
+from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts
+from spectral_irt.engine import Prepared
 from spectral_irt.inference.conditional_pairs import PairSums, Residuals, centered, finished, pair_products, rank_one
 from spectral_irt.inference.ordered_fit import (
     LEAST,
@@ -21,18 +22,18 @@ from spectral_irt.inference.ordered_fit import (
     informative,
     moments_given_score,
 )
-from spectral_irt.persons.ordered_people import OrderedPeople
+from spectral_irt.persons.abilities import Persons
 from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.ordered import Steps
+from spectral_irt.responses.thresholds import Thresholds
 
 EXACT_WORK = 3e9  # multiplications that exact covariances may cost: a few seconds
 
 
-def ordered_pair_sums(people: OrderedPeople, half: Ints) -> tuple[Prepared, tuple[PairSums, PairSums]]:
+def ordered_pair_sums(people: Persons, half: Ints) -> tuple[Prepared, tuple[PairSums, PairSums]]:
     """Residuals of the people given their scores, dense; and what pairs of items share in either half of them."""
     used = informative(people)
     pattern = people.patterns.of_person
-    parts = people.responses.thresholds.prepare(
+    parts = people.responses.entries.prepare(
         _residuals, moments_given_score(people), people.steps, persons=(pattern, used, half)
     )
     parts = centered(parts)
@@ -43,7 +44,9 @@ def ordered_pair_sums(people: OrderedPeople, half: Ints) -> tuple[Prepared, tupl
     return parts, (first, second)
 
 
-def _residuals(block: Block, pattern: Ints, used: Floats, half: Ints, given: AnswerMoments, steps: Steps) -> Residuals:
+def _residuals(
+    block: Block, pattern: Ints, used: Floats, half: Ints, given: AnswerMoments, steps: Thresholds
+) -> Residuals:
     person, item, category, where = answers_with_moments(block, pattern, used, given, steps)
     kept = np.flatnonzero(used > 0)
     row = np.zeros(block.n_users, dtype=np.int64)
@@ -57,7 +60,7 @@ def _residuals(block: Block, pattern: Ints, used: Floats, half: Ints, given: Ans
     return Residuals(e, v, lean, p, seen, half[kept])
 
 
-def _expected(people: OrderedPeople, parts: Prepared, pattern: Ints, half: int) -> Floats:
+def _expected(people: Persons, parts: Prepared, pattern: Ints, half: int) -> Floats:
     """Sums of the covariances given the score over the people of a half, who have these patterns."""
     rows, steps = people.patterns.rows, people.steps
     number = np.bincount(pattern, minlength=len(rows.counts))
@@ -71,7 +74,7 @@ def _expected(people: OrderedPeople, parts: Prepared, pattern: Ints, half: int) 
 
 
 def _work(part: PatternPart, widest: int) -> float:
-    points = n_points(part.most * widest / 4.0, widest, part.scores, part.most) / 2
+    points = n_points(part.most * widest / 4.0, widest, part.scores, part.most)[1].max()
     return float(np.sum(part.counts.astype(float) ** 2) * points)
 
 
@@ -82,15 +85,13 @@ def _by_rank_one(part: Residuals, half: int) -> Floats:
 
 
 def _covariances(part: PatternPart, cumulated: Floats, n_items: int) -> Floats:
-    found = part_given(part, cumulated)
-    k = np.arange(found.p.shape[2], dtype=float)
-    h = np.einsum("rik,kz->riz", found.tilted * k, found.z) / found.points
-    h *= np.sqrt(found.weight)[:, None, :]
-    real, imaginary = h.real, h.imag
-    mean = found.p @ k
-    together = real @ real.transpose(0, 2, 1) - imaginary @ imaginary.transpose(0, 2, 1)
-    together -= mean[:, :, None] * mean[:, None, :]
-    together *= part.people[:, None, None]
     total = np.zeros((n_items + 1, n_items + 1))
-    np.add.at(total, (part.items[:, :, None], part.items[:, None, :]), together)
+    for some, sums in contours(part, cumulated):
+        real, imaginary = (factor.sum(axis=2) for factor in sums.pair_factors())  # X is how many thresholds it passed
+        mean = sums.given.passed.sum(axis=0).T
+        together = real @ real.transpose(0, 2, 1) - imaginary @ imaginary.transpose(0, 2, 1)
+        together -= mean[:, :, None] * mean[:, None, :]
+        together *= part.people[some, None, None]
+        items = part.items[some]
+        np.add.at(total, (items[:, :, None], items[:, None, :]), together)
     return total[:-1, :-1]

@@ -12,14 +12,14 @@ import numpy as np
 from spectral_irt.calibration import Z95
 from spectral_irt.inference.ordered_fit import AnswerMoments, answers_with_moments, informative
 from spectral_irt.inference.strata import STRATA, cell_edges, joined_cells
-from spectral_irt.persons.ordered_people import OrderedPeople
+from spectral_irt.persons.abilities import Persons
 from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.ordered import Steps
+from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.tables import Columns
 
 
 def ordered_strata(
-    people: OrderedPeople, ability: Floats, given: AnswerMoments, items: Ints, strata: int = STRATA
+    people: Persons, ability: Floats, given: AnswerMoments, items: Ints, strata: int = STRATA
 ) -> Columns:
     """Rows of `item` (its position), `stratum, n, ability, observed, ci_low, ci_high, expected`, item after item.
 
@@ -28,7 +28,7 @@ def ordered_strata(
 
     Parameters
     ----------
-    people : OrderedPeople
+    people : Persons
     ability : float array
         Of every person, by items and score alone ("wle" or "eap").
     given : AnswerMoments
@@ -43,7 +43,7 @@ def ordered_strata(
     place = np.full(people.steps.n_items, -1)
     place[items] = np.arange(len(items))
     persons = (people.patterns.of_person, used, ability)
-    sums = people.responses.thresholds.sum(_grid_sums, given, people.steps, place, edges, persons=persons)
+    sums = people.responses.entries.sum(_grid_sums, given, people.steps, place, edges, persons=persons)
     rows = [joined_cells(one, strata) for one in np.moveaxis(sums, 1, 0)]
     n, total, expected, variance, theta = np.concatenate(rows, axis=1)
     lengths = [row.shape[1] for row in rows]
@@ -55,7 +55,7 @@ def ordered_strata(
         "ability": theta / n,
         "observed": total / n,
         "ci_low": np.maximum(total / n - half, 0.0),
-        "ci_high": np.minimum(total / n + half, np.repeat(people.steps.counts[items], lengths)),
+        "ci_high": np.minimum(total / n + half, np.repeat(people.steps.max_score[items], lengths)),
         "expected": expected / n,
     }
 
@@ -66,7 +66,7 @@ def _grid_sums(
     used: Floats,
     ability: Floats,
     given: AnswerMoments,
-    steps: Steps,
+    steps: Thresholds,
     place: Ints,
     edges: Floats,
 ) -> Floats:

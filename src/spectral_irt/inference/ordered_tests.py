@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.engines.blas import one_blas_thread
+from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.engine.threads import one_blas_thread
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.conditional_ordered import conditional_thresholds
 from spectral_irt.estimators.ordered_base import as_ordered
-from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood
 from spectral_irt.inference.andersen import AndersenTest
 from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.ordered_groups import (
@@ -31,7 +31,7 @@ from spectral_irt.inference.splits import divide
 from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, holm, two_sided
 from spectral_irt.inference.wald import WaldTest, weighted_spread
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.ordered import OrderedResponses
+from spectral_irt.responses.responses import Responses
 from spectral_irt.tables import Columns, make_table
 
 
@@ -51,7 +51,7 @@ class StepWaldTest(WaldTest):
         return make_table(self.of_steps, self.frame_kind)
 
 
-def ordered_score_split(calibration: Calibration, responses: OrderedResponses, split: Any = "ability") -> StepWaldTest:
+def ordered_score_split(calibration: Calibration, responses: Responses, split: Any = "ability") -> StepWaldTest:
     """Do thresholds lie alike for people of high and of low score? Wald's test, of all at once and one by one.
 
     Parameters
@@ -66,10 +66,10 @@ def ordered_score_split(calibration: Calibration, responses: OrderedResponses, s
     return compare_step_groups(calibrate_step_groups(answers, groups, tied_like(calibration)))
 
 
-def measured_part(calibration: Calibration, responses: OrderedResponses) -> tuple[OrderedResponses, Floats]:
+def measured_part(calibration: Calibration, responses: Responses) -> tuple[Responses, Floats]:
     """The answers to items that were properly estimated, and the thresholds of these."""
     chosen = calibration.measured
-    place = responses.steps.of_items(np.flatnonzero(chosen))
+    place = responses.thresholds.of_items(np.flatnonzero(chosen))
     return responses if chosen.all() else responses.take_items(chosen), calibration.thresholds[place]
 
 
@@ -80,11 +80,11 @@ def compare_step_groups(groups: StepGroups) -> StepWaldTest:
         each = np.full(steps.n_items, n_groups - 1)
         item_statistic = weighted_spread(where.difficulty, where.se**2)
     else:
-        each = (n_groups - 1) * steps.counts
-        mine = [np.arange(first, first + count) for first, count in zip(steps.first, steps.counts, strict=True)]
+        each = (n_groups - 1) * steps.max_score
+        mine = [np.arange(first, first + count) for first, count in zip(steps.first, steps.max_score, strict=True)]
         item_statistic = np.array([_spread(groups, chosen) for chosen in mine])
     item_p = chi2_tail(item_statistic, each)
-    statistic = _spread(groups, np.arange(steps.n_steps))
+    statistic = _spread(groups, np.arange(steps.n_entries))
     df = (n_groups - 1) * groups.n_parameters
     variance = np.array([np.diag(c) for c in groups.covariances])
     columns: Columns = {"item": where.items}
@@ -97,7 +97,7 @@ def compare_step_groups(groups: StepGroups) -> StepWaldTest:
         apart, error = groups.thresholds[1] - groups.thresholds[0], np.sqrt(variance.sum(axis=0))
         by_step |= {"contrast": apart, "se": error, "z": apart / error, "p": two_sided(apart / error)}
     else:
-        spread = np.array([_spread(groups, np.array([k])) for k in range(steps.n_steps)])
+        spread = np.array([_spread(groups, np.array([k])) for k in range(steps.n_entries)])
         by_step |= {"statistic": spread, "p": chi2_tail(spread, n_groups - 1)}
     columns |= {"statistic": item_statistic, "df": each, "p": item_p}
     return StepWaldTest(
@@ -151,7 +151,7 @@ def ordered_andersen(data: Any, split: Any = "median", *, model: str = "pcm", it
         p=float(chi2_tail(max(statistic, 0.0), df)),
         compared=str(where),
         columns={
-            "group": np.repeat(np.array(groups.names, dtype=object), steps.n_steps),
+            "group": np.repeat(np.array(groups.names, dtype=object), steps.n_entries),
             "item": np.tile(rest.items[steps.item], len(groups.names)),
             "category": np.tile(steps.level, len(groups.names)),
             "threshold": groups.thresholds.ravel(),
@@ -164,7 +164,7 @@ def ordered_andersen(data: Any, split: Any = "median", *, model: str = "pcm", it
     )
 
 
-def _tying(responses: OrderedResponses, tied: Tied | None) -> Floats | None:
+def _tying(responses: Responses, tied: Tied | None) -> Floats | None:
     return None if tied is None else design_matrix(responses, tied)
 
 
@@ -172,7 +172,7 @@ def _tying(responses: OrderedResponses, tied: Tied | None) -> Floats | None:
 
 
 @one_blas_thread()  # the matrices are small
-def ordered_halves(calibration: Calibration, responses: OrderedResponses, *, level: float = EACH) -> RaoTest:
+def ordered_halves(calibration: Calibration, responses: Responses, *, level: float = EACH) -> RaoTest:
     """Rao's score test between the less and the more able half; see `rao.py`. Nothing is estimated in the halves.
 
     The joint statistic is about all thresholds; `z` of an item about its total: above 0 if the less able half has
@@ -184,14 +184,14 @@ def ordered_halves(calibration: Calibration, responses: OrderedResponses, *, lev
     )
     if answers.n_items < 2:
         raise few
-    steps = answers.steps
+    steps = answers.thresholds
     split = divide(answers, "ability", difficulty=thresholds)
     matrix = design_matrix(answers, tied_like(calibration))
     halves = [answers.take_users(split.members(k)) for k in (0, 1)]
     sizes = np.array([int(half.mixed.sum()) for half in halves])
     if not sizes.all():
         raise few
-    found = [OrderedLikelihood(half) for half in halves]  # type: ignore[arg-type]
+    found = [OrderedLikelihood(half) for half in halves]
     exact = all(one.exact_is_affordable() for one in found)
     score = [one.at(thresholds).gradient for one in found]
     information = [one.information(thresholds, exact=exact) for one in found]
@@ -229,7 +229,7 @@ def ordered_halves(calibration: Calibration, responses: OrderedResponses, *, lev
 def _totals(steps: Any, matrix: Floats) -> Floats:
     """Items x parameters: what moves all thresholds of an item, in terms of the parameters."""
     if matrix.shape[0] == matrix.shape[1]:
-        out = np.zeros((steps.n_items, steps.n_steps))
-        out[steps.item, np.arange(steps.n_steps)] = 1.0
+        out = np.zeros((steps.n_items, steps.n_entries))
+        out[steps.item, np.arange(steps.n_entries)] = 1.0
         return out
     return np.eye(steps.n_items, matrix.shape[1])  # the first columns of a rating scale are the locations

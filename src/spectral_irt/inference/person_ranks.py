@@ -8,6 +8,7 @@ from spectral_irt.calibration import Z95
 from spectral_irt.inference.simultaneous import simultaneous_ranks
 from spectral_irt.inference.spread import LEAST_SE
 from spectral_irt.model import ALIKE
+from spectral_irt.numerics import generator
 from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
@@ -29,7 +30,5 @@ def person_ranks(ability: Floats, se: Floats, *, seed: int = 0) -> Columns:
         there = ability[known]
         equal = -np.round(there, ALIKE)
         rank[known] = 1 + np.searchsorted(np.sort(equal), equal, side="left")
-        low[known], high[known] = simultaneous_ranks(
-            there, np.maximum(se[known], LEAST_SE), rng=np.random.default_rng(seed)
-        )
+        low[known], high[known] = simultaneous_ranks(there, np.maximum(se[known], LEAST_SE), rng=generator(seed))
     return {"ci_low": ability - half, "ci_high": ability + half, "rank": rank, "rank_low": low, "rank_high": high}

@@ -36,6 +36,7 @@ from spectral_irt.inference.simultaneous import (
 from spectral_irt.inference.splits import divide
 from spectral_irt.inference.subgroups import calibrate_groups, estimator_like
 from spectral_irt.inference.tails import two_sided
+from spectral_irt.numerics import generator
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
@@ -139,7 +140,7 @@ def compare_ranks(
 ) -> RankTest:
     """The test from difficulties and standard errors, 2 x items, and covariances of independent groups."""
     m = len(items)
-    rng = np.random.default_rng(seed)
+    rng = generator(seed)
     largest = np.maximum(*[largest_errors(s, covariance=v, rng=rng) for s, v in zip(se, covariances, strict=True)])
     critical = float(np.quantile(largest, 1 - 2 * (1 - level), method="higher"))
     statistic = apart_until(difficulty, se, covariances)

@@ -12,15 +12,16 @@ from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.inference.simultaneous import LEVEL, simultaneous_ranks, square_root
 from spectral_irt.inference.spread import LEAST_SE, Likely, likely
+from spectral_irt.numerics import generator
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
 ORDERS = ("difficulty", "lower")
 DENSE_ITEMS = KEEP_COVARIANCE  # items up to which the covariance of all is used
 DRAWS = 4000  # probabilities are then right to 0.008 (one standard deviation) or better
-LEAST_DRAWS = 400  # where items are very many: each end of an interval still has ten draws beyond it
+LEAST_DRAWS = 200  # where items are very many: each end of an interval still has five draws beyond it
 RANKED = 20_000_000  # random numbers drawn, and sorted, in all: a few seconds
-CELLS = 4_000_000  # random numbers held at a time
+CELLS = 20_000_000  # random numbers held at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +141,7 @@ def rank_items(
     low, high, p_top = np.ones((2, m), dtype=np.int64), np.full((2, m), m, dtype=np.int64), np.full(m, np.nan)
     among = covariance_among(covariance, known)
     if known.any():
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
         ranks = drawn_ranks(likely(calibration), covariance=among, rng=rng)
         p_top[known] = np.mean(ranks <= top, axis=0)
         low[0, known], high[0, known] = middle(ranks)
@@ -162,7 +163,7 @@ def _or_least(values: Floats) -> Floats:
     return np.where(np.isfinite(values), values, -np.inf)
 
 
-def drawn_ranks(items: Likely, *, covariance: Floats | None = None, rng: np.random.Generator) -> Ints:
+def drawn_ranks(items: Likely, *, covariance: Floats | None = None, rng: np.random.Generator) -> NDArray[np.int32]:
     """Ranks (1 = largest; draws x items) in draws of the difficulties; those of items that err together go together."""
     m = len(items.center)
     draws, step = int(np.clip(RANKED // m, LEAST_DRAWS, DRAWS)), max(1, CELLS // m)
@@ -170,17 +171,19 @@ def drawn_ranks(items: Likely, *, covariance: Floats | None = None, rng: np.rand
     if covariance is not None:
         se = np.sqrt(np.diag(covariance))
         root = square_root(covariance / np.outer(se, se))
-    ranks = np.empty((draws, m), dtype=np.int64)
+    ranks, places = np.empty((draws, m), dtype=np.int32), np.arange(1, m + 1, dtype=np.int32)
     for start in range(0, draws, step):
         rows = slice(start, min(start + step, draws))
         z = rng.standard_normal((rows.stop - rows.start, m))
         x = items.draws(z if root is None else z @ root.T)
-        np.put_along_axis(ranks[rows], np.argsort(-x, axis=1), np.arange(1, m + 1)[None], axis=1)
+        for row, one in enumerate(np.negative(x, out=x), start=start):
+            ranks[row, np.argsort(one)] = places
     return ranks
 
 
-def middle(ranks: Ints, level: float = LEVEL) -> tuple[Ints, Ints]:
+def middle(ranks: NDArray[np.int32], level: float = LEVEL) -> tuple[Ints, Ints]:
     """The middle `level` of the ranks that each item has."""
-    tail = (1 - level) / 2
-    low = np.quantile(ranks, tail, axis=0, method="lower")
-    return low.astype(np.int64), np.quantile(ranks, 1 - tail, axis=0, method="higher").astype(np.int64)
+    tail, last = (1 - level) / 2, len(ranks) - 1
+    ends = [int(np.floor(last * tail)), int(np.ceil(last * (1 - tail)))]
+    low, high = np.partition(ranks, ends, axis=0)[ends].astype(np.int64)
+    return low, high

@@ -18,9 +18,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.engines.blas import one_blas_thread
+from spectral_irt.conditional.given_score import conditional_probabilities
+from spectral_irt.engine.threads import one_blas_thread
 from spectral_irt.errors import DesignError, listed
-from spectral_irt.estimators.given_score import conditional_probabilities
 from spectral_irt.inference.beyond_ability import p_text
 from spectral_irt.inference.conditional_pairs import apart
 from spectral_irt.inference.levels import EACH

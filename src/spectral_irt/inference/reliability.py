@@ -6,15 +6,15 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.inference.answer_kinds import people_with
 from spectral_irt.inference.marginal_reliability import Marginal
 from spectral_irt.inference.ordered_fit import cronbach_alpha
-from spectral_irt.persons.abilities import Abilities
+from spectral_irt.ordered_calibration import OrderedCalibration
+from spectral_irt.persons.abilities import Abilities, Persons
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.ordered import OrderedResponses
 
 SAME = 1e-9  # logits: people whose items differ by less met the same
 TARGETED, FEW = 0.3, 30  # a correlation that is said, and people from whom it is worth saying
@@ -52,8 +52,8 @@ class Separation:
     reliability: float
 
 
-def separation(measure: Floats, se: Floats) -> Separation:
-    """Separation of measures with these standard errors; those that are not finite are left out.
+def separation(measure: Floats, se: Floats, weights: Floats | None = None) -> Separation:
+    """Separation of measures with these standard errors, and perhaps weights; those that are not finite are left out.
 
     With maximum likelihood abilities of people without extreme scores, `reliability` is eRm's `SepRel`.
 
@@ -61,16 +61,18 @@ def separation(measure: Floats, se: Floats) -> Separation:
     0.75
     """
     known = np.isfinite(measure) & np.isfinite(se)
+    weights = None if weights is None else weights[known]
     measure, se = measure[known], se[known]
     if len(measure) < 2:
         return Separation(len(measure), *(float("nan") for _ in range(7)))
-    variance, error = float(measure.var(ddof=1)), float(np.mean(se**2))
+    mean, sd = mean_and_sd(measure, weights)
+    variance, error = sd**2, float(np.average(se**2, weights=weights))
     true_sd = max(variance - error, 0.0) ** 0.5
     ratio = true_sd / error**0.5 if error > 0 else float("inf")
     return Separation(
         n=len(measure),
-        mean=float(measure.mean()),
-        sd=variance**0.5,
+        mean=mean,
+        sd=sd,
         rmse=error**0.5,
         true_sd=true_sd,
         separation=ratio,
@@ -139,6 +141,19 @@ class Reliability:
         return asdict(self)
 
     @property
+    def within_forms(self) -> float | None:
+        """About the EAP reliability among people who met equally hard items: the spread that goes with these taken off.
+
+        With v the variance of abilities, and e = v (1 - reliability) / reliability that of errors, it is w / (w + e)
+        for w = v - r^2 variance of the measures, r their correlation with the difficulty of the items met.
+        """
+        r, rho, sd = self.form_correlation, self.eap_reliability, self.population_sd
+        if r is None or rho is None or sd is None or not 0 < rho < 1:
+            return None
+        rest = max(sd**2 - r**2 * self.persons_with_extremes.sd**2, 0.0)
+        return rest / (rest + sd**2 * (1 - rho) / rho)
+
+    @property
     def _quoted(self) -> list[tuple[str, float]]:
         named = (("EAP reliability", self.eap_reliability), ("KR-20", self.kr20), ("alpha", self.alpha))
         return [(name, value) for name, value in named if value is not None]
@@ -154,9 +169,9 @@ class Reliability:
             )
         r = self.form_correlation
         if r is not None and r > TARGETED and self.n_persons >= FEW:
-            parts.append(
-                f"abler people met harder items (r = {r:.2f}), and among people with the same items it is lower"
-            )
+            within = self.within_forms
+            about = "" if within is None else f": about {within:.2f} among people with the same items"
+            parts.append(f"abler people met harder items (r = {r:.2f}){about}")
         return "; ".join(part for part in parts if part)
 
     def __repr__(self) -> str:
@@ -187,6 +202,7 @@ def reliability(
     eap: Marginal | None,
     person_infit: Floats,
     item_infit: Floats,
+    weights: Floats | None = None,
 ) -> Reliability:
     """EAP reliability, KR-20, separation of persons and items, and targeting.
 
@@ -202,6 +218,8 @@ def reliability(
         What `marginal_reliability` found.
     person_infit, item_infit : float arrays
         Mean squares at `found` and at `ml`.
+    weights : float array, optional
+        How much each person counts.
 
     Notes
     -----
@@ -236,21 +254,25 @@ def reliability(
     beta, se, ok = calibration.difficulty, calibration.se, calibration.measured
     mixed = (found.n > 0) & ~found.extreme
     answered = found.n > 0
-    persons = separation(found.ability[mixed], found.se[mixed])
+
+    def of(measured: Floats, se: Floats, some: NDArray[np.bool_]) -> Separation:
+        return separation(measured[some], se[some], None if weights is None else weights[some])
+
+    persons = of(found.ability, found.se, mixed)
     real, real_items = found.se * np.sqrt(np.fmax(person_infit, 1)), se * np.sqrt(np.fmax(item_infit, 1))
     return Reliability(
         eap_reliability=None if eap is None else eap.reliability,
         eap_people=0 if eap is None else eap.n,
         population_mean=None if eap is None else eap.mean,
         population_sd=None if eap is None else eap.sd,
-        kr20=None if isinstance(responses, OrderedResponses) else kr20(responses),
-        alpha=cronbach_alpha(responses) if isinstance(responses, OrderedResponses) else None,
+        kr20=None if isinstance(calibration, OrderedCalibration) else kr20(responses, weights),
+        alpha=cronbach_alpha(responses) if isinstance(calibration, OrderedCalibration) else None,
         persons=persons,
-        persons_real=separation(found.ability[mixed], real[mixed]),
-        persons_with_extremes=separation(found.ability[answered], found.se[answered]),
+        persons_real=of(found.ability, real, mixed),
+        persons_with_extremes=of(found.ability, found.se, answered),
         items=separation(beta[ok], se[ok]),
         items_real=separation(beta[ok], real_items[ok]),
-        sep_rel=separation(ml.ability[mixed], ml.se[mixed]).reliability,
+        sep_rel=of(ml.ability, ml.se, mixed).reliability,
         n_persons=int(answered.sum()),
         n_lowest=int(np.sum(found.extreme & (found.score == 0))),
         n_highest=int(np.sum(found.extreme & (found.score > 0))),
@@ -262,8 +284,8 @@ def reliability(
 
 def form_correlation(responses: Responses, difficulty: Floats, ability: Floats) -> float | None:
     """Correlation of ability with the mean difficulty of the items met; None where that is the same for all."""
-    if isinstance(responses, OrderedResponses):
-        met = np.where(responses.counts > 0, people_with(responses, difficulty).levels(), np.nan)
+    if not responses.thresholds.binary:
+        met = np.where(responses.counts > 0, Persons.of(responses, difficulty).levels(), np.nan)
     else:
         met = responses.gather(_mean_difficulty, difficulty)
     known = np.isfinite(met) & np.isfinite(ability)
@@ -281,7 +303,23 @@ def _mean_difficulty(block: Block, difficulty: Floats) -> Floats:
         return (right @ beta + wrong @ beta) / (right @ one + wrong @ one)
 
 
-def kr20(responses: Responses) -> float | None:
+def mean_and_sd(values: Floats, weights: Floats | None = None) -> tuple[float, float]:
+    """Mean and standard deviation (with n - 1), each value counting by its weight.
+
+    >>> mean_and_sd(np.array([0.0, 0.0, 3.0]), np.array([1.0, 1.0, 2.0]))
+    (1.5, 1.837...)
+    """
+    mean = float(np.average(values, weights=weights))
+    n = len(values)
+    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights) * n / (n - 1))) if n > 1 else np.nan
+
+
+def _weighted_right(block: Block, weights: Floats, n_items: int) -> Floats:
+    weight = weights[block.user_of_response()] * block.right()
+    return np.bincount(block.items, weights=weight, minlength=n_items).astype(np.float64)
+
+
+def kr20(responses: Responses, weights: Floats | None = None) -> float | None:
     """Kuder-Richardson 20 where everybody with answers answered every item; None otherwise.
 
     m / (m - 1) (1 - sum p (1 - p) / variance of the scores)
@@ -290,8 +328,14 @@ def kr20(responses: Responses) -> float | None:
     m, n = int(asked.sum()), int(np.sum(responses.counts > 0))
     if m < 2 or n < 2 or responses.n_responses != m * n:
         return None
-    share = responses.item_scores[asked] / n
-    variance = float(responses.scores[responses.counts > 0].var())
+    there = responses.counts > 0
+    own = None if weights is None else weights[there]
+    if weights is None:
+        share = responses.item_scores[asked] / n
+    else:
+        share = responses.sum(_weighted_right, responses.n_items, persons=(weights,))[asked] / weights[there].sum()
+    scores = responses.scores[there].astype(np.float64)
+    variance = float(np.average((scores - np.average(scores, weights=own)) ** 2, weights=own))
     if variance == 0:
         return None
     return float(m / (m - 1) * (1 - np.sum(share * (1 - share)) / variance))

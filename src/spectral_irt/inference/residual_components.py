@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from spectral_irt.engines import Prepared
+from spectral_irt.engine import Prepared
 from spectral_irt.inference.residual_pairs import ALL_PAIRS, pair_correlations
 from spectral_irt.responses.block import Floats
 

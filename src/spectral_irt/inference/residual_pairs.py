@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.engines import Prepared
+from spectral_irt.engine import Prepared
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.persons.residuals import CERTAIN, probabilities
 from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, Ints, csr
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.sparse_kernels import csr
 
 ALL_PAIRS = 1_000  # items up to which all pairs are kept: six matrices of 8 MB on the way
 CELLS = 4_000_000  # of a dense piece on the way

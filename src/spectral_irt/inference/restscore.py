@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.errors import OptionError, option
-from spectral_irt.estimators.given_score import conditional_probabilities
+from spectral_irt.conditional.given_score import conditional_probabilities
+from spectral_irt.errors import OptionError
 from spectral_irt.inference.rest import rest_ability, with_rest
 from spectral_irt.inference.tails import two_sided
+from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
@@ -66,16 +67,12 @@ def restscore_columns(
     Goodman & Kruskal (1963), JASA 58; Kreiner (2011), Applied Psychological Measurement 35, 557-561.
     """
     if sample is not None and sample < responses.n_users:
-        chosen = np.random.default_rng(seed).choice(responses.n_users, sample, replace=False)
+        chosen = generator(seed).choice(responses.n_users, sample, replace=False)
         responses = responses.take_users(np.sort(chosen))
     if responses.n_responses > MOST_RESPONSES:
         raise OptionError(
             f"item_restscore sorts all answers of an item at once and takes up to {MOST_RESPONSES:,} responses; there "
-            f"are {responses.n_responses:,}. Say ",
-            option("sample", ...),
-            ", for example ",
-            option("sample", 10_000),
-            " people.",
+            f"are {responses.n_responses:,}. Say `sample=`, for example `sample=10000` people."
         )
     found = rest_score(responses, calibration.difficulty)
     with np.errstate(divide="ignore", invalid="ignore"):

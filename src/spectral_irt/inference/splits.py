@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import OptionError
 from spectral_irt.model import prox
-from spectral_irt.persons.ordered_people import OrderedPeople
+from spectral_irt.persons.abilities import Persons, abilities
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.grouping import Split as Split
-from spectral_irt.responses.grouping import by_label as by_label
-from spectral_irt.responses.ordered import OrderedResponses, Steps, rows_of
+from spectral_irt.responses.labels import Split as Split
+from spectral_irt.responses.labels import by_label as by_label
+from spectral_irt.responses.same_items import row_keys
+from spectral_irt.responses.thresholds import Thresholds, rows_of
 
 SPLITS = ("median", "mean", "ability", "scores")
 FORMS = 0.1  # share of the variance of abilities from which forms count as made for people of some ability
@@ -47,7 +48,7 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
     >>> divide(answers, "mean")
     Split(names=('raw score < mean', 'raw score >= mean'), group=array([0, 0, 1, 1]))
     """
-    if not isinstance(split, str):
+    if not isinstance(split, str) or (responses.people is not None and split in responses.people):
         return by_label(responses, split)
     if split in ("median", "mean"):
         return _by_typical_score(responses, split)
@@ -87,42 +88,23 @@ def _by_score(responses: Responses) -> Split:
 
 
 def item_sets(responses: Responses) -> Ints:
-    """A number for the set of items each person answered: equal numbers, equal sets.
-
-    Every item has two random 64-bit numbers, and a set their sums: unequal sets do not meet.
-    """
-    code = np.random.default_rng(0).integers(2**64, size=(responses.n_items, 2), dtype=np.uint64)
-    if isinstance(responses, OrderedResponses):
-        keys = responses.thresholds.gather(_item_sums, responses.steps, code)
-    else:
-        keys = responses.gather(_sums, code)
-    return np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    """A number for the set of items each person answered: equal numbers, equal sets."""
+    keys = responses.entries.gather(_keys, responses.thresholds)
+    return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _sums(block: Block, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    return _sums_of(block.indptr, block.items, code)
-
-
-def _item_sums(block: Block, steps: Steps, code: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _keys(block: Block, steps: Thresholds) -> NDArray[np.uint64]:
     rows = rows_of(block, steps)
-    return _sums_of(rows.indptr, rows.items, code)
-
-
-def _sums_of(indptr: Ints, items: NDArray[np.int32], code: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    before = np.zeros((len(items) + 1, 2), dtype=np.uint64)
-    np.cumsum(code[items], axis=0, out=before[1:])  # modulo 2^64, like the differences
-    return before[indptr[1:]] - before[indptr[:-1]]
+    return row_keys(rows, steps, rows.counts)
 
 
 # -------------------------------------------------------------------------------------- by ability
 
 
 def _by_ability(responses: Responses, difficulty: Floats) -> Split:
-    if isinstance(responses, OrderedResponses):
-        known = np.isfinite(responses.steps.mean(difficulty))
-        rest = responses if known.all() else responses.take_items(known)
-        people = OrderedPeople(rest, difficulty[responses.steps.of_items(np.flatnonzero(known))])
-        ability, level = np.nan_to_num(people.abilities("wle").ability), people.levels()
+    if not responses.thresholds.binary:
+        ability = np.nan_to_num(abilities(responses, difficulty).ability)
+        level = Persons.of(responses, difficulty).levels()
     else:
         ability, level = responses.gather(ability_and_level, difficulty)
     counts, informed = responses.counts, responses.mixed

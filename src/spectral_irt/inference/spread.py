@@ -4,8 +4,7 @@ The items that come first by their estimates are not as far out as they seem (th
 on how difficulties are spread. A normal spread is right for some tests and wrong for others: where the hardest items
 crowd together it makes an item's place among the top too sure, where they have a long tail too unsure. So the spread is
 learned: a mixture of narrow normals on a grid, by a few steps of EM from the normal that fits best. That spread is
-smooth. Items may also come in groups of nearly equal ones, which a smooth spread takes for farther apart than they are;
-narrower normals and many steps make the spread a *gathered* one, which takes them for closer.
+smooth: items that come in groups of nearly equal ones are taken for farther apart than they are.
 
 References
 ----------
@@ -24,17 +23,15 @@ from spectral_irt.chain.prior import fading
 from spectral_irt.responses.block import Floats
 
 STEPS = 10  # of EM; few keep the spread smooth
-GATHERED_STEPS = 300  # many gather it where the items are: at single points, were the normals not narrow but sharp
 NORMAL_STEPS = 200  # for the mean and variance of the normal that is the start
 NARROW = 0.5  # width of the narrow normals: this times sd times items^-0.2, half of the usual rule for densities
-SHARP = 0.3  # the same for a gathered spread, at most: this times the standard error of an item
-MOST_PLACES = 1_000  # of the grid of a gathered spread
 GRID_STEP = 0.5  # of that width
 LEAST_SPREAD = 1e-3  # logits; items closer than this are equally hard for every purpose
 LEAST_SE = 1e-6  # logits; anchored items do not err at all, and this keeps the arithmetic finite
 LEAST_SHARE = 1e-3  # of an item's precision that is its answers' at least, where a prior says the rest
 REACH, STEP = 8.0, 0.1  # places considered for an item: standard deviations either side, and how far apart
 CHUNK = 5_000  # items looked at together
+LEARNED_FROM = 20_000  # items from which the spread is learned; of more, so many from the easiest to the hardest
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +56,16 @@ class Likely:
         out = np.empty_like(z)
         for i in range(z.shape[1]):
             out[:, i] = np.interp(z[:, i], self.score[i], places)
-        return self.center + self.sd * out
+        out *= self.sd
+        out += self.center
+        return out
 
 
-def likely(calibration: Calibration, *, gathered: bool = False) -> Likely:
+def likely(calibration: Calibration) -> Likely:
     """The distribution of each item with a standard error, given its estimate and the spread of all."""
     known = np.isfinite(calibration.difficulty - calibration.se)
     precision, pull = data_alone(calibration)
-    return likely_places(precision[known], pull[known], gathered=gathered)
+    return likely_places(precision[known], pull[known])
 
 
 def data_alone(calibration: Calibration) -> tuple[Floats, Floats]:
@@ -81,17 +80,19 @@ def data_alone(calibration: Calibration) -> tuple[Floats, Floats]:
     alpha: float | Floats
     alpha, mean = (0.0, 0.0) if prior is None else (prior.alpha, prior.mean)
     if prior is not None and prior.kind == "neighbors" and prior.estimated:
-        alpha = alpha * fading(calibration.item_information, calibration.known)
+        alpha = alpha * fading(calibration.item_information, calibration.known, prior.alpha)
     precision = np.maximum(total - alpha, LEAST_SHARE * total)
     return precision, calibration.difficulty * total - (total - precision) * mean
 
 
-def likely_places(precision: Floats, pull: Floats, *, gathered: bool = False) -> Likely:
+def likely_places(precision: Floats, pull: Floats) -> Likely:
     """`likely` for likelihoods exp(pull b - precision b^2 / 2)."""
     from scipy.special import ndtri
 
     mean, variance = _best_normal(precision, pull)
-    grid, log_spread = _spread(precision, pull, mean, variance, gathered)
+    every = -(-len(pull) // LEARNED_FROM)
+    some = slice(None) if every == 1 else np.argsort(pull / precision, kind="stable")[every // 2 :: every]
+    grid, log_spread = _spread(precision[some], pull[some], mean, variance)
     center = (pull + mean / variance) / (precision + 1 / variance)
     sd = 1 / np.sqrt(precision + 1 / variance)
     places = _places()
@@ -123,15 +124,12 @@ def _best_normal(precision: Floats, pull: Floats) -> tuple[float, float]:
     return mean, variance
 
 
-def _spread(precision: Floats, pull: Floats, mean: float, variance: float, gathered: bool) -> tuple[Floats, Floats]:
+def _spread(precision: Floats, pull: Floats, mean: float, variance: float) -> tuple[Floats, Floats]:
     """The logarithm of the density of difficulties on a grid."""
     sd = np.sqrt(variance)
     width = NARROW * sd * len(precision) ** -0.2
     center = (pull + mean / variance) / (precision + 1 / variance)
     low, high = min(center.min(), mean - 4 * sd) - sd, max(center.max(), mean + 4 * sd) + sd
-    if gathered:
-        sharp = SHARP / np.sqrt(np.median(precision))
-        width = min(width, max(sharp, (high - low) / (GRID_STEP * MOST_PLACES)))
     grid = np.linspace(low, high, int(np.ceil((high - low) / (GRID_STEP * width))) + 1)
     share = np.exp(-((grid - mean) ** 2) / (2 * (variance - width**2)))
     share /= share.sum()
@@ -142,7 +140,7 @@ def _spread(precision: Floats, pull: Floats, mean: float, variance: float, gathe
         rows = slice(start, start + CHUNK)
         log_part = (pull[rows, None] * grid - precision[rows, None] * grid**2 / 2) / wide[rows, None]
         parts.append(np.exp(log_part - log_part.max(axis=1, keepdims=True)))
-    for _ in range(GATHERED_STEPS if gathered else STEPS):
+    for _ in range(STEPS):
         share = share * sum(part.T @ (1 / (part @ share)) for part in parts) / len(precision)
     kernel = np.exp(-((grid[:, None] - grid) ** 2) / (2 * width**2))
     return grid, np.log(kernel @ share + np.finfo(float).tiny)

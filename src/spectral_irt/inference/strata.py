@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Z95, Calibration
-from spectral_irt.estimators.given_score import SERIES_FROM, conditional_probabilities
+from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
 from spectral_irt.persons.abilities import Abilities, answers_with_difficulty
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints

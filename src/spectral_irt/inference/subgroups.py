@@ -171,9 +171,8 @@ def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.boo
             estimable(group)
         except DisconnectedDesignError as error:
             raise DisconnectedDesignError(
-                f"in the group {name!r} ({_people(group.n_users)}) of ",
-                error.args[0],
-                " Or use fewer or larger groups: the items must be connected within each.",
+                f"in the group {name!r} ({_people(group.n_users)}) of {error.args[0]} Or use fewer or larger groups: "
+                "the items must be connected within each."
             ) from None
     if kept.sum() < 2:
         gone = n_items - group.n_items

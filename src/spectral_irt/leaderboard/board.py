@@ -11,30 +11,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Z95, Calibration
-from spectral_irt.errors import DesignError, OptionError, listed, option
+from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.clusters import clustered
-from spectral_irt.inference.ranking import covariance_among, drawn_ranks
-from spectral_irt.inference.ranks_together import order_p, ranks_together, sure_ranks
+from spectral_irt.inference.ranking import covariance_among
+from spectral_irt.inference.simultaneous import order_p, sure_ranks
 from spectral_irt.inference.slopes import Slopes, slopes
-from spectral_irt.inference.spread import LEAST_SE, likely
+from spectral_irt.inference.spread import LEAST_SE
 from spectral_irt.leaderboard.contrasts import Contrasts, compare_pairs, contrast_columns, tiers
+from spectral_irt.leaderboard.equal import answer_marks, made_equal, numbered
 from spectral_irt.leaderboard.prompts import alike_prompts, model_families, prompt_columns, prompt_findings
 from spectral_irt.leaderboard.remarks import of_models, of_the_fit
 from spectral_irt.leaderboard.source import BENCHMARK, Source, read_source
 from spectral_irt.leaderboard.subjects import subject_columns
+from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
+from spectral_irt.reading.unpacking import unpacking_within
 from spectral_irt.responses import Finding, Responses, as_responses
+from spectral_irt.responses.arrays import turned
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.turning import turned
 from spectral_irt.tables import Columns, make_table
 
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.plot import RankPlot
 
 Tell = Callable[[str], None]
-FEW, MORE_DRAWS = 100, 5  # of so few models, so many times the usual draws: the ends of intervals are far out
 
 
 class Leaderboard:
@@ -99,15 +101,17 @@ class Leaderboard:
         by: str | None = None,
         seed: int = 0,
         progress: Callable[[float, str], None] | None = None,
+        max_unpacked: str | int | None = None,
         **options: Any,
     ) -> Leaderboard:
         """A leaderboard from logs of a harness, from folders of them, or from a table of models and prompts.
 
         The options are those of `leaderboard.source.read_source`: `metric`, `threshold`, `duplicates`, `prompts` and
-        more.
+        more. A packed log may unpack to `max_unpacked`, 4 GB by default.
         """
         wanted = [name for name in dict.fromkeys((clustered_by, by)) if name is not None]
-        source = read_source(paths, wanted=wanted, progress=progress, **options)
+        with unpacking_within(max_unpacked):
+            source = read_source(paths, wanted=wanted, progress=progress, **options)
         tell = None if progress is None else (lambda text: progress(0.0, text))
         return cls(source, clustered_by=clustered_by, by=by, seed=seed, progress=tell)
 
@@ -119,8 +123,8 @@ class Leaderboard:
         labels = np.array(list(given), dtype=object)
         if len(labels) != self.answers.n_items:
             raise OptionError(
-                option(name),
-                f" has {len(labels):,} labels, and there are {self.answers.n_items:,} prompts; give one for each.",
+                f"`{name}` has {len(labels):,} labels, and there are {self.answers.n_items:,} prompts; give one for "
+                "each."
             )
         return labels
 
@@ -136,6 +140,19 @@ class Leaderboard:
         return turned(self.answers)
 
     @cached_property
+    def _same(self) -> tuple[Ints, Ints]:
+        """Two numbers for each model, shared by those right equally often on the same prompts, and by copies."""
+        answered, right = self.answers.gather(answer_marks, self.answers.n_items)
+        return numbered(answered, self.answers.scores), numbered(answered, right)
+
+    @cached_property
+    def copies(self) -> list[list[int]]:
+        """Groups of models with the same answers to the same prompts."""
+        same = self._same[1]
+        several = np.flatnonzero(np.bincount(same) > 1)
+        return [np.flatnonzero(same == k).tolist() for k in several if self.answers.counts[same == k][0]]
+
+    @cached_property
     def _fitted(self) -> tuple[Calibration, Floats | None]:
         self.tell("abilities of the models")
         if self.by_prompt.counts.max(initial=0) < 2:
@@ -145,7 +162,7 @@ class Leaderboard:
             )
         dense = self.answers.n_users <= KEEP_COVARIANCE
         fit = _fit(self.by_prompt, "dense" if dense else "auto")
-        made, covariance = fit.calibration_, fit.covariance() if dense else None
+        made, covariance = made_equal(fit.calibration_, *self._same), fit.covariance() if dense else None
         labels = self._clusters
         name = f"clusters ({self.cluster_word})"
         if labels is None and self.source.repeated:
@@ -185,36 +202,15 @@ class Leaderboard:
         """All pairs of models: differences in ability with p adjusted for all, and exact McNemar."""
         self.tell("pairs of models")
         m, known = len(self.ability), self._known
-        z, p = np.zeros((m, m)), np.ones((m, m))
+        se, z, p = np.full((m, m), np.nan), np.zeros((m, m)), np.ones((m, m))
         if known.any():
-            rng = np.random.default_rng([1, self.seed])
+            rng = generator(1, self.seed)
             among = covariance_among(self._fitted[1], known)
-            some = order_p(self.ability[known], np.maximum(self.se[known], LEAST_SE), covariance=among, rng=rng)
-            z[np.ix_(known, known)], p[np.ix_(known, known)] = some
-        return compare_pairs(z, p, self.by_prompt)
-
-    @cached_property
-    def _ranks(self) -> tuple[Ints, Ints, Ints, Ints]:
-        """Intervals of the ranks: learned, and sure."""
-        m, known = len(self.ability), self._known
-        unknown = m - int(known.sum())  # they may be anywhere
-        low, high = np.ones((2, m), dtype=np.int64), np.full((2, m), m, dtype=np.int64)
-        if known.any():
-            rng = np.random.default_rng([2, self.seed])
-            among, rounds = covariance_among(self._fitted[1], known), MORE_DRAWS if m <= FEW else 1
-            ends = []
-            for gathered in (False, True):  # nobody knows whether models come in groups: what either says
-                places = likely(self.calibration, gathered=gathered)
-                drawn = np.concatenate([drawn_ranks(places, covariance=among, rng=rng) for _ in range(rounds)])
-                ends.append(ranks_together(m - unknown + 1 - drawn))
-            low[0, known] = np.minimum(ends[0][0], ends[1][0])
-            high[0, known] = np.maximum(ends[0][1], ends[1][1])
-            found = self.contrasts_found
             some = np.ix_(known, known)
-            low[1, known], high[1, known] = sure_ranks(found.z[some], found.p[some])
-            low[0], high[0] = np.maximum(low[0], low[1]), np.minimum(high[0], high[1])  # what is sure is sure
-            high[:, known] += unknown
-        return low[0], high[0], low[1], high[1]
+            se[some], z[some], p[some] = order_p(
+                self.ability[known], np.maximum(self.se[known], LEAST_SE), covariance=among, rng=rng
+            )
+        return compare_pairs(np.where(np.isinf(se), 0.0, se), z, p, self.by_prompt)
 
     @cached_property
     def tier(self) -> Ints:
@@ -239,7 +235,7 @@ class Leaderboard:
         order = self.order
         n, right = self.answers.counts, self.answers.scores
         accuracy = np.divide(right, n, out=np.full(len(n), np.nan), where=n > 0)
-        low, high, sure_low, sure_high = self._ranks
+        low, high = sure_ranks(self.contrasts_found.sure)
         columns = {
             "model": self.answers.users,
             "ability": self.ability,
@@ -248,8 +244,6 @@ class Leaderboard:
             "ci_high": self.ability + Z95 * self.se,
             "rank_low": low,
             "rank_high": high,
-            "rank_low_sure": sure_low,
-            "rank_high_sure": sure_high,
             "tier": self.tier,
             "n": n,
             "right": right,
@@ -308,7 +302,7 @@ class Leaderboard:
         """What is odd, in the logs, the models and the prompts."""
         return (
             *self.answers.notes,
-            *of_the_fit(self.calibration.findings),
+            *of_the_fit(one for one in self.calibration.findings if one not in self.answers.notes),
             *of_models(self),
             *prompt_findings(self._prompt_columns),
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.chain.pairs import pair_counts
+from spectral_irt.chain.pair_chain import pair_counts
 from spectral_irt.inference.mcnemar import holm, mcnemar
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
@@ -26,7 +26,7 @@ class Contrasts:
 
     Attributes
     ----------
-    z, p : models x models
+    se, z, p : models x models
         Of the difference in ability, row minus column; p adjusted for all pairs.
     wins : models x models
         Prompts that the row has right and the column wrong.
@@ -34,6 +34,7 @@ class Contrasts:
         Exact, adjusted by Holm.
     """
 
+    se: Floats
     z: Floats
     p: Floats
     wins: Floats
@@ -62,14 +63,14 @@ class Contrasts:
         )
 
 
-def compare_pairs(z: Floats, p: Floats, by_prompt: Responses) -> Contrasts:
+def compare_pairs(se: Floats, z: Floats, p: Floats, by_prompt: Responses) -> Contrasts:
     """Contrasts from the differences in ability and the answers (prompts as people, models as items)."""
     wins = differing(by_prompt)
     first, second = np.triu_indices(len(wins), 1)
     adjusted = np.ones_like(wins)
     adjusted[first, second] = holm(mcnemar(wins[first, second], wins[second, first]))
     adjusted[second, first] = adjusted[first, second]
-    return Contrasts(z, p, wins, adjusted)
+    return Contrasts(se, z, p, wins, adjusted)
 
 
 def differing(by_prompt: Responses) -> Floats:
@@ -113,12 +114,13 @@ def contrast_columns(
     difference = ability[a] - ability[b]
     from scipy.special import ndtr
 
-    more = prompts_needed(z, critical, n_prompts) - n_prompts
+    needed = prompts_needed(z, critical, n_prompts)
+    more = np.where(np.isfinite(needed), np.maximum(needed - n_prompts, 0), np.nan)  # none shows that equals differ
     return {
         "model": labels[a],
         "other": labels[b],
         "difference": difference,
-        "se": np.divide(difference, z, out=np.full(len(z), np.nan), where=z != 0),
+        "se": found.se[a, b],
         "z": z,
         "p": 2 * ndtr(-np.abs(z)),
         "p_adjusted": found.p[a, b],
@@ -126,7 +128,7 @@ def contrast_columns(
         "other_only": found.wins[b, a].astype(np.int64),
         "mcnemar_p": mcnemar(found.wins[a, b], found.wins[b, a]),
         "mcnemar_p_holm": found.p_mcnemar[a, b],
-        "more_prompts": np.maximum(more, 0),
+        "more_prompts": more,
     }
 
 

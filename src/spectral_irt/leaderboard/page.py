@@ -10,13 +10,13 @@ import numpy as np
 
 from spectral_irt import __version__
 from spectral_irt.errors import for_shell, printable
+from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.leaderboard.prompts import ABOUT_PROMPTS
 from spectral_irt.leaderboard.words import headline_text, how_to_read
 from spectral_irt.report.blocks import MOST, Column, DataTable, FindingList, How, Lines, Section, Text, short
 from spectral_irt.report.page import check_place, rendered
 from spectral_irt.report.pictures import picture
 from spectral_irt.tables import Columns
-from spectral_irt.writing import all_or_nothing, naming
 
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard
@@ -37,8 +37,6 @@ MODELS = (
     Column("n", "prompts", 0),
     Column("ci_low", "95% from", 2, closed=True),
     Column("ci_high", "95% to", 2, closed=True),
-    Column("rank_low_sure", "surely from rank", 0, closed=True),
-    Column("rank_high_sure", "surely to rank", 0, closed=True),
     Column("status", "status", closed=True),
 )
 CONTRASTS = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, GRAY, INK, SKY, SMALL, dress, note, rows_height, whole_ticks
+from spectral_irt.plots.look import BLUE, GRAY, INK, SMALL, dress, note, rows_height, whole_ticks
 from spectral_irt.plots.names import name_rows
 from spectral_irt.tables import Columns
 
@@ -22,7 +22,7 @@ MOST = 60  # models in the picture
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class RankPlot(Display):
-    """The first models of a leaderboard, each with the two intervals of its rank."""
+    """The first models of a leaderboard, each with the interval of its rank."""
 
     table: Columns
 
@@ -43,12 +43,11 @@ class RankPlot(Display):
         y = np.arange(rows)
         which = f"The first {rows} of {m:,} models" if rows < m else f"{m:,} models"
         dress(ax, f"{which}: ranks that hold for all at once, 95%", "rank, 1 = best", "", grid="x")
-        ax.hlines(y, one["rank_low_sure"], one["rank_high_sure"], color=SKY, linewidth=5.5, alpha=0.5)
         ax.hlines(y, one["rank_low"], one["rank_high"], color=BLUE, linewidth=2.2)
         ax.plot(one["rank"], y, "o", color=INK, markersize=3.2)
         for k in np.flatnonzero(np.diff(one["tier"])).tolist():
             ax.axhline(k + 0.5, color=GRAY, linewidth=0.8, linestyle=(0, (3, 3)))
-        right = float(np.max(one["rank_high_sure"]))
+        right = float(np.max(one["rank_high"]))
         ax.set_xlim(0.3, right + 0.7)
         whole_ticks(ax, "x")
         name_rows(ax, one["model"].tolist())
@@ -57,8 +56,4 @@ class RankPlot(Display):
             ax.text(
                 1.02, k, text, transform=ax.get_yaxis_transform(), ha="left", va="center", fontsize=SMALL, color=INK
             )
-        note(
-            ax,
-            "dark: spread of abilities learned; light: whatever the abilities are; dashed: tiers; at the right: "
-            "accuracy",
-        )
+        note(ax, "dashed: tiers; at the right: accuracy")

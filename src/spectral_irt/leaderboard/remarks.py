@@ -55,8 +55,8 @@ def _extreme(found: Finding) -> Finding:
 
 
 def of_models(board: Leaderboard) -> list[Finding]:
-    """Unequal prompts, families, McNemar's test, slopes."""
-    return [*_unequal(board), *_families(board), *_mcnemar(board), *_slopes(board)]
+    """Unequal prompts, copies, families, McNemar's test, slopes."""
+    return [*_unequal(board), *_copies(board), *_families(board), *_mcnemar(board), *_slopes(board)]
 
 
 def _unequal(board: Leaderboard) -> list[Finding]:
@@ -73,6 +73,23 @@ def _unequal(board: Leaderboard) -> list[Finding]:
             "accuracies are not comparable; their abilities are, since prompts have their own difficulties.",
             "Compare abilities, not accuracies.",
             tuple(board.answers.users[some].tolist()),
+        )
+    ]
+
+
+def _copies(board: Leaderboard) -> list[Finding]:
+    groups = board.copies
+    if not groups:
+        return []
+    first = "; ".join(listed(board.answers.users[group].tolist()) for group in groups[:3])
+    return [
+        Finding(
+            "same_answers",
+            "note",
+            f"{sum(map(len, groups)):,} models have the same answers as another, right and wrong on the same prompts: "
+            f"{first}{' ...' if len(groups) > 3 else ''}. Their abilities are equal.",
+            "See whether one model was entered under several names.",
+            tuple(board.answers.users[k] for group in groups for k in group),
         )
     ]
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from spectral_irt.errors import OptionError
+from spectral_irt.eval_logs.every_eval_ever import lines_of
+from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.leaderboard.source import BENCHMARK, Source
-from spectral_irt.responses.reading.harness.every_eval_ever import lines_of
-from spectral_irt.writing import all_or_nothing, naming
 
 ENDING = "_samples.jsonl"
 

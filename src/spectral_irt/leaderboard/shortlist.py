@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import BankError, DesignError, OptionError, check_option, listed, option
+from spectral_irt.errors import BankError, DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.leaderboard.choosing import choose, spread_out
 from spectral_irt.leaderboard.source import Source
 from spectral_irt.model import sigmoid
+from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.responses import Finding, Responses
 from spectral_irt.responses.block import Floats, Ints
@@ -165,12 +166,11 @@ class ShortList:
         answers = source.answers
         if isinstance(items, bool) or items != int(items) or not 2 <= items < answers.n_items:
             raise OptionError(
-                option("n_items"),
-                f" is {items!r}; it is a number from 2 to {answers.n_items - 1:,}, all prompts but one.",
+                f"`n_items` is {items!r}; it is a number from 2 to {answers.n_items - 1:,}, all prompts but one."
             )
         table = complete_models(answers)
         subject = None if by is None else source.attribute(by)
-        rng = np.random.default_rng(seed)
+        rng = generator(seed)
 
         names = METHODS[1:] if method == "auto" else (method,)
         choosers: dict[str, Chooser] = {

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import OptionError, ReadError, listed, option
-from spectral_irt.responses import Responses, read_responses
+from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.reading import read
+from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Ints
 from spectral_irt.responses.labels import positions
 from spectral_irt.responses.pack import Duplicates
@@ -96,11 +97,11 @@ def read_source(
     prompts : path, optional
         A table with a row for each prompt, matched by label: where the rest of what is wanted is found.
     metric, prompts_by, perturbed
-        Of logs; see `responses.reading.harness.collecting.collect`.
+        Of logs; see `eval_logs.collect.collect`.
     reading
-        Of tables; options of `read_responses`.
+        Of tables; options of `read`.
     """
-    from spectral_irt.responses.reading.harness.collecting import collect, find_logs
+    from spectral_irt.eval_logs.collect import collect, find_logs
 
     given = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     files = find_logs(given)
@@ -108,9 +109,7 @@ def read_source(
     rest = [name for name in wanted if name not in of_file]
     if files is not None:
         if reading:
-            raise OptionError(
-                option(next(iter(reading)), ...), " is for tables, and these files are logs of a harness."
-            )
+            raise OptionError(f"`{next(iter(reading))}=` is for tables, and these files are logs of a harness.")
         found = collect(
             files,
             metric=metric,
@@ -124,12 +123,10 @@ def read_source(
         source = Source(found.responses, found.prompt, dict(found.attributes), found.metrics)
     else:
         if metric:
-            raise OptionError(
-                option("metric", ...), " is for logs of a harness; of a table, say ", option("response", ...), "."
-            )
+            raise OptionError("`metric=` is for logs of a harness; of a table, say `response=`.")
         known = _columns_of_table(given, rest, reading) if rest else {}
         reading["ignore"] = [*reading.get("ignore", ()), *known]
-        answers = read_responses(given, threshold=threshold, duplicates=duplicates, progress=progress, **reading)
+        answers = read(given, ordered=False, threshold=threshold, duplicates=duplicates, progress=progress, **reading)
         source = Source.of(answers, known)
     for name, values in of_file.items():
         source.attributes[name] = labels_of(source.answers, name, values)  # type: ignore[index]
@@ -157,18 +154,15 @@ def _columns_of_table(
     paths: Sequence[Any], names: Sequence[str], reading: Mapping[str, Any]
 ) -> dict[str, dict[Any, Any]]:
     """Columns of a long table of answers: what stands beside each prompt, where it first appears."""
-    from spectral_irt.responses.reading.layout import ITEM_NAMES, plain
+    from spectral_irt.reading.columns import ITEM_NAMES, plain
 
     frame = _frame(paths)
     item = reading.get("item") or next((name for name in frame.columns if plain(name) in ITEM_NAMES), None)
     missing = [name for name in names if name not in frame.columns]
     if missing or item is None:
         raise OptionError(
-            f"the table has no column {listed(missing or ['item'])}; its columns are {listed(frame.columns)}. What "
-            "is known of "
-            "the prompts can also be in a table of its own: ",
-            option("prompts", ...),
-            ".",
+            f"the table has no column {listed(missing or ['item'])}; its columns are {listed(frame.columns)}. What is "
+            "known of the prompts can also be in a table of its own: `prompts=`."
         )
     first = frame.unique(item, keep="first", maintain_order=True)
     return {name: dict(zip(first[item].to_list(), first[name].to_list(), strict=True)) for name in names}
@@ -178,7 +172,7 @@ def _frame(paths: Sequence[Any]) -> Any:
     """Whole tables in memory, by their kind."""
     import polars as pl
 
-    from spectral_irt.responses.reading.files import find_files, open_table
+    from spectral_irt.reading.formats import find_files, open_table
 
     frames = []
     for file in find_files(paths):

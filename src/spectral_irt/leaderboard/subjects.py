@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.errors import SpectralIrtError
 from spectral_irt.estimators.spectral import SpectralRasch
+from spectral_irt.model import ALIKE
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
@@ -55,8 +56,6 @@ def _abilities(some: Responses) -> tuple[Floats, Floats]:
 
 
 def _places(values: Floats) -> Ints:
-    """1 for the largest; those without a number last."""
-    order = np.argsort(-np.where(np.isfinite(values), values, -np.inf), kind="stable")
-    out = np.empty(len(values), dtype=np.int64)
-    out[order] = np.arange(1, len(values) + 1)
-    return out
+    """1 for the largest, the same for equals; those without a number last."""
+    down = -np.round(np.where(np.isfinite(values), values, -np.inf), ALIKE)
+    return 1 + np.searchsorted(np.sort(down), down, side="left")

@@ -84,11 +84,11 @@ def how_to_read(board: Leaderboard) -> list[str]:
         over = "prompts, with all runs of a prompt together"
     return [
         f"Ability is in logits, with mean zero; its errors are over the sampling of {over}.",
-        "Ranks (all at once): in 95% of leaderboards like this one, every model's true rank is in its interval. The "
-        "spread of abilities is learned from these models; `rank_low_sure` and `rank_high_sure` hold whatever it is.",
-        "Tier: down the table, a new tier begins with a model surely worse than the first of the current one (all "
-        "pairs "
-        "compared, chance of any false difference at most 5%). Two models of neighboring tiers need not differ.",
+        "Ranks (all at once): in at least 95% of leaderboards every model's true rank is in its interval, whatever the "
+        "abilities are. A model ranks below those that are surely better than it, and above those surely worse (all "
+        "pairs compared, chance of any false difference at most 5%).",
+        "Tier: down the table, a new tier begins with a model surely worse than the first of the current one, by the "
+        "same comparisons. Two models of neighboring tiers need not differ.",
     ]
 
 

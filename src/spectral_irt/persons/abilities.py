@@ -1,19 +1,23 @@
-"""How able every person is, from given difficulties: one number with its standard error, one pass over the blocks."""
+"""How able every person is, from given difficulties or thresholds: one number with its standard error, one pass over
+the blocks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ability import Answers, cached_runs, likelihoods, score_abilities, solve
-from spectral_irt.errors import OptionError, check_option, option
+from spectral_irt.ability import likelihoods, score_abilities, solve
+from spectral_irt.errors import OptionError, check_option
 from spectral_irt.persons.posterior import NARROWEST, fit_prior, posterior_moments
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.shared_sets import SharedSets
+from spectral_irt.responses.same_items import Patterns, SharedSets, distinct_rows, same_rows
+from spectral_irt.responses.thresholds import Rows, Thresholds, rows_of
+from spectral_irt.total_score import Answers, cached_runs
 
 METHODS = ("wle", "ml", "eap")
 REPORTS = (*METHODS, "pv")  # how people are reported: plausible values beside the posterior mean
@@ -31,9 +35,9 @@ class Abilities:
     ability, se : float arrays
         On the scale of the difficulties. NaN for a person without answers, except under a prior.
     extreme : bool array
-        Everything right or everything wrong: the likelihood has no maximum, and the number rests on the method.
+        The lowest or the highest score: the likelihood has no maximum, and the number rests on the method.
     n, score : int arrays
-        Answers to items with a difficulty, and how many of them right.
+        Answers to items with a difficulty, and their total score: how many are right.
     method : str
     prior_mean, prior_sd : float or None
         Of the normal population, given or estimated; for "eap" only.
@@ -69,7 +73,8 @@ def abilities(
     responses : Responses
         Item codes are positions in `difficulty`; see `align`.
     difficulty : float array
-        Larger = harder. Answers to items without a finite one are left out.
+        Larger = harder. Of ordered answers the thresholds, item after item. Answers to items without finite ones are
+        left out.
     method : "wle", "ml" or "eap"
         Warm's weighted likelihood (default): almost unbiased, and finite for every score. Maximum likelihood: the
         expected score is the observed one; infinite for extreme scores. Posterior mean under a normal prior: least
@@ -79,7 +84,7 @@ def abilities(
 
     Notes
     -----
-    Standard errors are 1 / sqrt(sum p q) at the estimate for "wle" and "ml", the posterior standard deviation for
+    Standard errors are 1 / sqrt(information) at the estimate for "wle" and "ml", the posterior standard deviation for
     "eap". The uncertainty of the difficulties is not in them.
 
     References
@@ -95,33 +100,48 @@ def abilities(
     check_option("method", method, METHODS)
     if method != "eap" and (prior_mean is not None or prior_sd is not None):
         raise OptionError(
-            option("method"),
-            f" is {method!r}, which has no prior; leave out prior_mean and prior_sd, or say 'eap'.",
+            f"`method` is {method!r}, which has no prior; leave out prior_mean and prior_sd, or say 'eap'."
         )
     if prior_sd is not None and not prior_sd > 0:
         raise OptionError(f"prior_sd is {prior_sd}; it must be above zero.")
-    beta = np.asarray(difficulty, dtype=np.float64)
-    if beta.shape != (responses.n_items,):
-        raise OptionError(
-            f"difficulty has shape {beta.shape}; there must be one number for each of the {responses.n_items:,} items."
-        )
+    beta = checked(responses, difficulty)
     if method == "eap":
         prior_mean, prior_sd = population(responses, beta, prior_mean, prior_sd)
-        ability, se, n, score = responses.gather(_posterior, beta, prior_mean, prior_sd)
+        found = responses.entries.gather(_posterior, beta, responses.thresholds, prior_mean, prior_sd)
     elif responses.n_responses > FEW_ANSWERS:
         return both_likelihoods(responses, beta)[method]
     else:
-        ability, se, n, score = responses.gather(_likelihood, beta, method == "wle")
-    return _abilities(ability, se, n, score, method, prior_mean, prior_sd)
+        found = responses.entries.gather(_likelihood, beta, responses.thresholds, method == "wle")
+    ability, se, extreme, n, score = found
+    return Abilities(ability, se, extreme, n, score, method, prior_mean, prior_sd)
+
+
+def checked(responses: Responses, difficulty: Floats) -> Floats:
+    """A number for each threshold; NaN for those of an item that is not known in full."""
+    beta, steps = np.asarray(difficulty, dtype=np.float64), responses.thresholds
+    if beta.shape != (steps.n_entries,):
+        if beta.shape == (steps.n_items,):
+            responses.right_and_wrong_only()
+        what = "items" if steps.binary else "thresholds"
+        raise OptionError(
+            f"difficulty has shape {beta.shape}; there must be one number for each of the {steps.n_entries:,} {what}."
+        )
+    if steps.binary or np.isfinite(beta).all():
+        return beta
+    return np.where(np.isfinite(steps.mean(beta))[steps.item], beta, np.nan)
 
 
 def both_likelihoods(responses: Responses, beta: Floats) -> dict[str, Abilities]:
     """Warm's and maximum likelihood from one sweep, which costs a third of two."""
-    shared = responses.shared if np.isfinite(beta).all() else None
+    beta = checked(responses, beta)
+    shared = responses.shared if responses.thresholds.binary and np.isfinite(beta).all() else None
     if shared is not None and shared.rest is None:
         return {method: _by_score(responses, shared, beta, method) for method in ("wle", "ml")}
-    ml, ml_se, wle, wle_se, n, score = responses.gather(_likelihoods, beta)
-    return {"wle": _abilities(wle, wle_se, n, score, "wle"), "ml": _abilities(ml, ml_se, n, score, "ml")}
+    ml, ml_se, wle, wle_se, extreme, n, score = responses.entries.gather(_likelihoods, beta, responses.thresholds)
+    return {
+        "wle": Abilities(wle, wle_se, extreme, n, score, "wle"),
+        "ml": Abilities(ml, ml_se, extreme, n, score, "ml"),
+    }
 
 
 def _by_score(responses: Responses, shared: SharedSets, beta: Floats, method: str) -> Abilities:
@@ -131,20 +151,8 @@ def _by_score(responses: Responses, shared: SharedSets, beta: Floats, method: st
         mine = np.flatnonzero(shared.code == number)
         every = score_abilities(beta[one.items], warm=method == "wle")
         ability[mine], se[mine] = (values[responses.scores[mine]] for values in every)
-    return _abilities(ability, se, responses.counts, responses.scores, method)
-
-
-def _abilities(
-    ability: Floats,
-    se: Floats,
-    n: Ints,
-    score: Ints,
-    method: str,
-    prior_mean: float | None = None,
-    prior_sd: float | None = None,
-) -> Abilities:
-    extreme = ((score == 0) | (score == n)) & (n > 0)
-    return Abilities(ability, se, extreme, n, score, method, prior_mean, prior_sd)
+    n, score = responses.counts, responses.scores
+    return Abilities(ability, se, ((score == 0) | (score == n)) & (n > 0), n, score, method)
 
 
 def answers_with_difficulty(block: Block, beta: Floats) -> Block:
@@ -155,58 +163,79 @@ def answers_with_difficulty(block: Block, beta: Floats) -> Block:
     return block.keep_items(np.where(known, np.arange(len(beta)), -1).astype(np.int32))
 
 
-def one_for_each_score(block: Block, beta: Floats) -> tuple[Block, Any]:
-    """Where everybody answered all items: somebody for each score, and where in them everybody is.
+def known_rows(block: Block, beta: Floats, steps: Thresholds) -> Rows:
+    """The answers of a block to items that have a difficulty."""
+    return rows_of(answers_with_difficulty(block, beta), steps)
 
-    Ability depends on nothing else, and so people of the same score have the same one to the last bit.
+
+def _distinct(rows: Rows, beta: Floats, steps: Thresholds) -> tuple[Rows, Any]:
+    """Somebody for each set of items and score that people have, and where in them everybody is.
+
+    Ability depends on nothing else, and so people of the same score have the same one to the last bit. Right and wrong
+    answers are so cheap that it pays where everybody answered all items only.
     """
+    if not steps.binary:
+        found = same_rows(rows, steps)
+        return found.rows, found.of_person
     known = np.flatnonzero(np.isfinite(beta)).astype(np.int32)
-    if not block.n_users or not np.all(block.counts == len(known)):
-        return block, slice(None)
-    scores, who = np.unique(block.scores, return_inverse=True)
-    indptr = np.arange(len(scores) + 1) * len(known)
-    return Block(indptr=indptr, split=indptr[:-1] + scores, items=np.tile(known, len(scores))), who
+    if not rows.n_users or not np.all(rows.counts == len(known)):
+        return rows, slice(None)
+    scores, who = np.unique(rows.scores, return_inverse=True)
+    n = np.full(len(scores), len(known))
+    return Rows(np.arange(len(scores) + 1) * len(known), np.tile(known, len(scores)), n, scores, n), who
 
 
-def _likelihood(block: Block, beta: Floats, warm: bool) -> tuple[Floats, Floats, Ints, Ints]:
-    block = answers_with_difficulty(block, beta)
-    some, who = one_for_each_score(block, beta)
+def _about(rows: Rows) -> tuple[NDArray[np.bool_], Ints, Ints]:
+    """Whose score is extreme, the number of answers, and the score."""
+    return ((rows.scores == 0) | (rows.scores == rows.most)) & (rows.counts > 0), rows.counts, rows.scores
+
+
+Found = tuple[Floats, Floats, NDArray[np.bool_], Ints, Ints]  # ability, se, and what `_about` tells
+
+
+def _likelihood(block: Block, beta: Floats, steps: Thresholds, warm: bool) -> Found:
+    rows = known_rows(block, beta, steps)
+    some, who = _distinct(rows, beta, steps)
     ability, se = np.full(some.n_users, np.nan), np.full(some.n_users, np.nan)
-    for users, answers in cached_runs(some.indptr, some.items, some.scores):
+    for users, answers in cached_runs(some, steps):
         ability[users], information = solve(answers, beta, warm=warm)
         with np.errstate(divide="ignore"):
             se[users] = 1 / np.sqrt(information)
-    return ability[who], se[who], block.counts, block.scores
+    return ability[who], se[who], *_about(rows)
 
 
-def _likelihoods(block: Block, beta: Floats) -> tuple[Floats, Floats, Floats, Floats, Ints, Ints]:
-    block = answers_with_difficulty(block, beta)
-    some, who = one_for_each_score(block, beta)
+def _likelihoods(
+    block: Block, beta: Floats, steps: Thresholds
+) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_], Ints, Ints]:
+    rows = known_rows(block, beta, steps)
+    some, who = _distinct(rows, beta, steps)
     found = np.full((4, some.n_users), np.nan)
-    there = np.flatnonzero(some.counts)
-    if len(there):
+    if not steps.binary:
+        for users, answers in cached_runs(some, steps):
+            found[:, users] = likelihoods(answers, beta)
+    elif len(there := np.flatnonzero(some.counts)):
         bounds = np.append(some.indptr[there], some.indptr[-1]).astype(np.int32)
-        found[:, there] = likelihoods(Answers(bounds, np.asarray(some.items), some.scores[there]), beta)
+        found[:, there] = likelihoods(Answers(bounds, some.items, some.scores[there]), beta)
     with np.errstate(divide="ignore"):
         errors = 1 / np.sqrt(found[1::2])
     ml, ml_se, wle, wle_se = (values[who] for values in (found[0], errors[0], found[2], errors[1]))
-    return ml, ml_se, wle, wle_se, block.counts, block.scores
+    return ml, ml_se, wle, wle_se, *_about(rows)
 
 
-def _posterior(block: Block, beta: Floats, mean: float, sd: float) -> tuple[Floats, Floats, Ints, Ints]:
-    block = answers_with_difficulty(block, beta)
-    some, who = one_for_each_score(block, beta)
+def _posterior(block: Block, beta: Floats, steps: Thresholds, mean: float, sd: float) -> Found:
+    rows = known_rows(block, beta, steps)
+    some, who = _distinct(rows, beta, steps)
     ability, se = np.full(some.n_users, float(mean)), np.full(some.n_users, float(sd))
-    for users, answers in cached_runs(some.indptr, some.items, some.scores):
+    for users, answers in cached_runs(some, steps):
         ability[users], se[users] = posterior_moments(answers, beta, mean, sd)
-    return ability[who], se[who], block.counts, block.scores
+    return ability[who], se[who], *_about(rows)
 
 
 def population(responses: Responses, beta: Floats, mean: float | None, sd: float | None) -> tuple[float, float]:
     """The prior: as given, or fitted to the people who answered something."""
 
     def moments(mean: float, sd: float) -> tuple[Floats, Floats]:
-        ability, error, n, _ = responses.gather(_posterior, beta, mean, sd)
+        ability, error, _, n, _ = responses.entries.gather(_posterior, beta, responses.thresholds, mean, sd)
         return ability[n > 0], error[n > 0]
 
     found = fit_prior(moments, mean, sd)
@@ -218,3 +247,41 @@ def population(responses: Responses, beta: Floats, mean: float | None, sd: float
             "standard deviation (prior_mean and prior_sd), or take 'wle', which needs none."
         )
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Persons:
+    """Responses to items that have thresholds, and who has the same items and score: what depends on these alone is
+    computed once.
+
+    Attributes
+    ----------
+    responses : Responses
+        To the items with an estimate only.
+    thresholds : float array
+    """
+
+    responses: Responses
+    thresholds: Floats
+
+    @classmethod
+    def of(cls, responses: Responses, thresholds: Floats) -> Persons:
+        """The people, with their answers to the items that have thresholds."""
+        known = np.isfinite(responses.thresholds.mean(thresholds))
+        if known.all():
+            return cls(responses, thresholds)
+        return cls(responses.take_items(known), thresholds[responses.thresholds.of_items(np.flatnonzero(known))])
+
+    @property
+    def steps(self) -> Thresholds:
+        return self.responses.thresholds
+
+    @cached_property
+    def patterns(self) -> Patterns:
+        return distinct_rows(self.responses)
+
+    def levels(self) -> Floats:
+        """The mean location of the items that each person answered; 0 without answers."""
+        rows = self.patterns.rows
+        total = rows.sums(self.steps.mean(self.thresholds)[rows.items])
+        return (total / np.maximum(rows.counts, 1))[self.patterns.of_person]

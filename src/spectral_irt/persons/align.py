@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spectral_irt.errors import OptionError, listed, option
+from spectral_irt.errors import OptionError, ResponseValueError, listed
+from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.responses import Block, Responses
+from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
+from spectral_irt.responses.thresholds import Thresholds
 
 
 def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Responses:
@@ -28,25 +33,29 @@ def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Re
     [[0.0, 1.0, nan]]
     """
     labels = np.asarray(labels)
-    mine, theirs = responses.items.tolist(), labels.tolist()
-    if mine == theirs:
+    if responses.items.tolist() == labels.tolist():
         return responses
-    new = positions(responses.items, labels).astype(np.int32)
-    unknown = [label for label, k in zip(mine, new, strict=True) if k < 0]
-    if unknown and not ignore_unknown:
+    place = _places(labels, responses, ignore_unknown)
+    return responses.transform(_recode, place.astype(np.int32), items=labels)
+
+
+def _places(labels: NDArray[Any], responses: Responses, ignore_unknown: bool) -> Ints:
+    """Where each item of the responses is among these; -1 for those that are left out."""
+    place = positions(responses.items, labels)
+    mine, unknown = responses.items, responses.items[place < 0]
+    if len(unknown) and not ignore_unknown:
         verb = "item is" if len(unknown) == 1 else "items are"
         raise OptionError(
-            f"{responses.source}: {len(unknown):,} {verb} not in the calibration: {listed(unknown)}. "
-            f"It has {listed(theirs)}. Check the labels, or say ",
-            option("ignore_unknown", True),
-            " to leave the answers to these items out.",
+            f"{responses.source}: {len(unknown):,} {verb} not in the calibration: {listed(unknown)}. It has "
+            f"{listed(labels)}. Check the labels, or say `ignore_unknown=True` to leave the answers to these items "
+            "out."
         )
     if len(unknown) == len(mine):
         raise OptionError(
             f"{responses.source}: none of its {len(mine):,} items ({listed(mine)}) is in the calibration, which has "
-            f"{listed(theirs)}; there is nothing to score. Check the labels."
+            f"{listed(labels)}; there is nothing to score. Check the labels."
         )
-    return responses.transform(_recode, new, items=labels)
+    return place
 
 
 def _recode(block: Block, new: np.ndarray[Any, Any]) -> Block:
@@ -62,3 +71,77 @@ def _recode(block: Block, new: np.ndarray[Any, Any]) -> Block:
         return Block(kept.indptr, kept.split, kept.items[order], kept.options[order])
     slot.sort()
     return Block(kept.indptr, kept.split, (slot & 0xFFFFFFFF).astype(np.int32))
+
+
+# ------------------------------------------------------------------------------------- ordered categories
+
+
+@dataclass(frozen=True, eq=False)
+class Coded:
+    """Items, how many thresholds each has, and what stands for their categories in data."""
+
+    labels: NDArray[Any]
+    counts: Ints
+    codes: Floats
+
+    @classmethod
+    def of(cls, calibration: OrderedCalibration) -> Coded:
+        """Those of a calibration."""
+        return cls(calibration.labels, calibration.steps.max_score, calibration.codes)
+
+
+def align_categories(known: Coded, responses: Responses, ignore_unknown: bool = False) -> Responses:
+    """The responses with the items and categories of a calibration; both are matched by what they are called."""
+    mine = responses.category_codes()
+    if responses.items.tolist() == known.labels.tolist() and np.array_equal(mine, known.codes, equal_nan=True):
+        return responses
+    return _matched(responses, known, _places(known.labels, responses, ignore_unknown))
+
+
+def _matched(responses: Responses, known: Coded, place: Ints) -> Responses:
+    """The answers in known categories; `place` is that of each item of the data, or -1 to leave it out."""
+    mine, theirs = responses.category_codes(), known.codes
+    # For every item and category of the data, the category of the calibration with the same code.
+    there = np.where(place >= 0, place, 0)
+    same = mine[:, :, None] == theirs[there][:, None, :]
+    new = np.where(same.any(axis=2), same.argmax(axis=2), -1)
+    person, item, category = responses.answers()
+    kept = place[item] >= 0
+    person, item, given = person[kept], item[kept], category[kept]
+    category = new[item, given.astype(np.int64)]
+    if (category < 0).any():
+        bad = np.unique(item[category < 0])
+        first = int(np.flatnonzero(category < 0)[0])
+        value, own = mine[item[first], int(given[first])], theirs[place[item[first]]]
+        raise ResponseValueError(
+            f"{responses.source}: {len(bad):,} item{' has' if len(bad) == 1 else 's have'} answers in a category that "
+            f"nobody used at calibration: {listed(responses.items[bad])} ({listed([responses.users[person[first]]])} "
+            f"answered {listed([responses.items[item[first]]])} with {value:g}; it has "
+            f"{', '.join(f'{code:g}' for code in own[np.isfinite(own)])}). Leave these answers out, or calibrate again."
+        )
+    return Responses.from_codes(
+        person,
+        place[item],
+        category,
+        thresholds=Thresholds(known.counts),
+        users=responses.users,
+        items=known.labels,
+        source=responses.source,
+        frame_kind=responses.frame_kind,
+        codes=theirs,
+    ).using(responses.engine)
+
+
+def in_categories_of(known: Coded, responses: Responses) -> Responses:
+    """The responses with the categories that known items have there; other items keep their own."""
+    mine, theirs = responses.category_codes(), known.codes
+    place = positions(responses.items, known.labels)
+    shared = np.flatnonzero(place >= 0)
+    counts = responses.thresholds.max_score.copy()
+    counts[shared] = known.counts[place[shared]]
+    codes = np.full((len(place), int(counts.max(initial=1)) + 1), np.nan)
+    own = np.flatnonzero(place < 0)
+    codes[own, : mine.shape[1]] = mine[own][:, : codes.shape[1]]
+    codes[shared, : theirs.shape[1]] = theirs[place[shared]][:, : codes.shape[1]]
+    wanted = Coded(responses.items, counts, codes)
+    return _matched(responses, wanted, np.arange(len(place)))

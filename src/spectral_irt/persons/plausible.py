@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spectral_irt.ability import Answers, cached_runs, solve
-from spectral_irt.errors import OptionError, option
-from spectral_irt.persons.abilities import answers_with_difficulty, population
+from spectral_irt.errors import OptionError
+from spectral_irt.numerics import generator
+from spectral_irt.persons.abilities import checked, known_rows, population
 from spectral_irt.persons.posterior import (
     MOST_NODES,
-    WIDEST,
     log_posterior,
     log_spread,
+    mode_and_step,
     posterior_moments,
     settle,
 )
 from spectral_irt.responses import Block, Responses
 from spectral_irt.responses.block import Floats
+from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.tables import Columns
+from spectral_irt.total_score import Answers, cached_runs
 
 # The density is computed at nodes 0.4 standard deviations apart until it has fallen by exp(-20), its logarithm is
 # interpolated by cubics to cells a quarter as wide, and a value is drawn from the cells: their width adds 0.1^2 / 12 =
 # 0.0008 of the posterior variance.
 STEP, CELLS, FALL = 0.4, 4, 20.0
-BOTH = "plausible values have a given population, or one that depends on what is given; not both."
 Seed = int | tuple[int, ...]  # as numpy's generators take it
 ROWS = 256  # people whose cells are laid out at a time: they fit a core's cache
 
@@ -97,56 +97,36 @@ def plausible_values(
     >>> plausible_values(answers, np.array([-1.0, 0.0, 1.0]), draws=2, prior=(0.0, 1.0)).values.shape
     (4, 2)
     """
-    check_draws(draws)
-    beta = np.asarray(difficulty, dtype=np.float64)
+    if draws < 1:
+        raise OptionError(f"`draws` is {draws}; it is a whole number, 1 or more.")
+    beta = checked(responses, difficulty)
     if given is None:
         mean, sd = population(responses, beta, *(prior or (None, None)))
         means = np.full(responses.n_users, mean)
     elif prior is not None:
-        raise OptionError(BOTH)
+        raise OptionError("plausible values have a given population, or one that depends on what is given; not both.")
     else:
         means, sd = latent_regression(responses, beta, background(given, responses.n_users))
-    chance = chances(responses.n_users, draws, seed)
-    values = responses.gather(_draw, beta, sd, persons=(means, chance))
+    rng = generator(seed)
+    chance = np.stack([rng.random(responses.n_users) for _ in range(draws)], axis=1)
+    values = responses.entries.gather(_draw, beta, responses.thresholds, sd, persons=(means, chance))
     return PlausibleValues(values, means, sd, seed)
 
 
-def chances(n: int, draws: int, seed: Seed) -> Floats:
-    """Numbers between 0 and 1, people x draws: the same first columns, however many."""
-    rng = np.random.default_rng(seed)
-    return np.stack([rng.random(n) for _ in range(draws)], axis=1)
-
-
-def check_draws(draws: int) -> None:
-    """An error where there would be no value."""
-    if draws < 1:
-        raise OptionError(option("draws"), f" is {draws}; it is a whole number, 1 or more.")
-
-
-def without_answers(mean: Floats, sd: float, chance: Floats) -> Floats:
-    """Values of people about whom nothing is known but their population."""
+def _draw(block: Block, mean: Floats, chance: Floats, beta: Floats, steps: Thresholds, sd: float) -> Floats:
     from scipy.special import ndtri
 
-    return np.asarray(mean[:, None] + sd * ndtri(np.maximum(chance, np.finfo(float).tiny)))
-
-
-def _draw(block: Block, mean: Floats, chance: Floats, beta: Floats, sd: float) -> Floats:
-    block = answers_with_difficulty(block, beta)
-    values = without_answers(mean, sd, chance)
-    for users, answers in cached_runs(block.indptr, block.items, block.scores):
+    # Of people about whom nothing is known but their population.
+    values = np.asarray(mean[:, None] + sd * ndtri(np.maximum(chance, np.finfo(float).tiny)))
+    for users, answers in cached_runs(known_rows(block, beta, steps), steps):
         values[users] = posterior_draws(answers, beta, mean[users], sd, chance[users])
     return values
 
 
 def posterior_draws(answers: Answers, beta: Floats, mean: Floats, sd: float, chance: Floats) -> Floats:
     """Abilities at these points of each person's posterior distribution (0 to 1), people x draws."""
-    mode, information = solve(answers, beta, mean=mean, precision=sd**-2)
-    width = np.minimum(STEP / np.sqrt(information + sd**-2), WIDEST)
-    return drawn(log_posterior(answers, beta, mean, sd), mode, width, chance)
-
-
-def drawn(log_density: Callable[[Floats], Floats], mode: Floats, width: Floats, chance: Floats) -> Floats:
-    """Where distributions reach these chances: the densities are looked at in steps of a width from their modes."""
+    mode, width = mode_and_step(answers, beta, mean, sd, STEP)
+    log_density = log_posterior(answers, beta, mean, sd)
     top = log_density(mode)
     sides: dict[int, list[Floats]] = {-1: [], 1: []}
     for side, heights in sides.items():
@@ -199,25 +179,14 @@ def quantiles(nodes: Floats, chance: Floats, first: int = 0) -> Floats:
 
 def latent_regression(responses: Responses, beta: Floats, x: Floats) -> tuple[Floats, float]:
     """Every person's mean, linear in `x` (people x variables), and the sd around it, by marginal maximum likelihood."""
-
-    def moments(mean: Floats, sd: float) -> tuple[Floats, Floats]:
-        ability, error = responses.gather(_moments, beta, sd, persons=(mean,))
-        return ability, error
-
-    return regression(moments, np.asarray(responses.counts) > 0, x)
-
-
-def regression(
-    moments: Callable[[Floats, float], tuple[Floats, Floats]], someone: NDArray[np.bool_], x: Floats
-) -> tuple[Floats, float]:
-    """The same from `moments(mean, sd)`, posterior means and standard deviations of everybody; `someone` answered."""
+    someone = np.asarray(responses.counts) > 0
     project = np.linalg.pinv(x[someone])
 
     def image(here: Floats) -> Floats | None:
-        mean = x @ here[:-1]
-        ability, error = moments(mean, float(np.exp(here[-1])))
         if not someone.any():
             return None
+        mean, sd = x @ here[:-1], float(np.exp(here[-1]))
+        ability, error = responses.entries.gather(_moments, beta, responses.thresholds, sd, persons=(mean,))
         ability, error = ability[someone], error[someone]
         slopes = project @ ability
         return np.append(slopes, log_spread(ability - x[someone] @ slopes, error))
@@ -226,10 +195,9 @@ def regression(
     return x @ here[:-1], float(np.exp(here[-1]))
 
 
-def _moments(block: Block, mean: Floats, beta: Floats, sd: float) -> tuple[Floats, Floats]:
-    block = answers_with_difficulty(block, beta)
+def _moments(block: Block, mean: Floats, beta: Floats, steps: Thresholds, sd: float) -> tuple[Floats, Floats]:
     ability, error = mean.copy(), np.full(block.n_users, sd)
-    for users, answers in cached_runs(block.indptr, block.items, block.scores):
+    for users, answers in cached_runs(known_rows(block, beta, steps), steps):
         ability[users], error[users] = posterior_moments(answers, beta, mean[users], sd)
     return ability, error
 

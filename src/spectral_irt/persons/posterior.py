@@ -6,13 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spectral_irt.ability import Answers, solve
+from spectral_irt.ability import solve
 from spectral_irt.numerics import Anderson
 from spectral_irt.responses.block import Floats
+from spectral_irt.total_score import Answers, log_likelihood
 
 # Trapezoidal rule in steps of 0.8 standard deviations at the mode: exact to 2 exp(-2 pi^2 / 0.8^2) = 1e-13 for a normal
 # posterior. Under a wide prior a step is at most 0.6 logits: the logistic function itself has poles pi from the real
-# line. The rule goes on until the density has fallen by exp(-32), so that skewed posteriors are covered too.
+# line, and an answer in categories 0 to K has them at least pi / K from it. The rule goes on until the density has
+# fallen by exp(-32), so that skewed posteriors are covered too.
 STEP, WIDEST, FALL = 0.8, 0.6, 32.0
 MOST_NODES = 2000  # each way, a bound that no posterior needs
 
@@ -25,8 +27,7 @@ def posterior_moments(answers: Answers, beta: Floats, mean: float | Floats, sd: 
 
     `mean` may have a number for each of them.
     """
-    mode, information = solve(answers, beta, mean=mean, precision=sd**-2)
-    width = np.minimum(STEP / np.sqrt(information + sd**-2), WIDEST)
+    mode, width = mode_and_step(answers, beta, mean, sd, STEP)
     log_density = log_posterior(answers, beta, mean, sd)
     top = log_density(mode)
     mass, first, second = np.ones(len(mode)), np.zeros(len(mode)), np.zeros(len(mode))
@@ -44,19 +45,19 @@ def posterior_moments(answers: Answers, beta: Floats, mean: float | Floats, sd: 
     return mode + width * first, width * np.sqrt(np.maximum(second - first**2, 0))
 
 
+def mode_and_step(
+    answers: Answers, beta: Floats, mean: float | Floats, sd: float, step: float
+) -> tuple[Floats, Floats]:
+    """Where each posterior is highest, and a step for looking at it that is `step` of its standard deviation there."""
+    mode, information = solve(answers, beta, mean=mean, precision=sd**-2)
+    widest = WIDEST if answers.ordered is None else WIDEST / answers.ordered.widest
+    return mode, np.minimum(step / np.sqrt(information + sd**-2), widest)
+
+
 def log_posterior(answers: Answers, beta: Floats, mean: float | Floats, sd: float) -> Callable[[Floats], Floats]:
     """Logarithm of the posterior density of each person's ability, but for a constant, as a function of abilities."""
-    ease = np.exp(-beta)
-    odds = np.empty(len(answers.items))
-
-    def log_density(theta: Floats) -> Floats:
-        with np.errstate(over="ignore"):
-            answers.fill(np.exp(theta), ease, odds)
-        np.add(odds, 1, out=odds)
-        np.log(odds, out=odds)
-        return answers.scores * theta - answers.sums(odds) - ((theta - mean) / sd) ** 2 / 2
-
-    return log_density
+    likelihood = log_likelihood(answers, beta)
+    return lambda theta: likelihood(theta) - ((theta - mean) / sd) ** 2 / 2
 
 
 def fit_prior(

@@ -8,7 +8,10 @@ both are 1 on average when P is right. Their variances follow from those of sing
 
     q_out^2 = sum (1 / V - 4) / n^2,        q_in^2 = sum V (1 - 4 V) / (sum V)^2,
 
-and z = 3 (cbrt(mean square) - 1) / q + q / 3 is about standard normal (Wilson & Hilferty), as in eRm and Winsteps.
+and z = 3 (cbrt(mean square) - 1) / q + q / 3 is about standard normal (Wilson & Hilferty), as in eRm and Winsteps. That
+takes a mean square for a chi-square of 2 / q^2 degrees of freedom. One item many logits away makes q as large as one
+likes, and a chi-square of next to no degrees of freedom has its median near 0: anybody whose answers are as expected
+would be above 2. Beyond q = 2, therefore, the scale stays that of q = 2, and the median moves back to 1.
 """
 
 from __future__ import annotations
@@ -19,16 +22,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.ordered_ability import answer_moments
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, Ints, fill_scaled
-from spectral_irt.responses.ordered import OrderedResponses
+from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.pack import CACHED, user_chunks
+from spectral_irt.sparse_kernels import fill_scaled
 from spectral_irt.tables import Columns
+from spectral_irt.total_score import answer_moments
 
 ERRATIC = 2.0  # standardized infit or outfit above which a person answers less predictably than the model says
 FARTHEST = 300.0  # logits of a person or an item from 0: two such are still finitely far apart
+REACH = 2.0  # of q: half a degree of freedom; beyond, a mean square is a rare surprise or none, nothing like chi-square
 CERTAIN = 1e-15  # nothing is more certain: V stays above zero, and one such surprise is still a finite number
 
 
@@ -68,7 +72,7 @@ def mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, v2: Floats, i
 
 def standardized(mean_square: Floats, q: Floats) -> Floats:
     """Wilson & Hilferty's normal form; NaN where the mean square cannot vary (all V = 1/4)."""
-    z = (np.cbrt(mean_square) - 1) * 3 / q + q / 3
+    z = (np.cbrt(mean_square) - 1) * 3 / np.minimum(q, REACH) + np.minimum(q, REACH**2 / q) / 3
     return np.where(q > 0, z, np.nan)
 
 
@@ -126,10 +130,10 @@ def residuals(responses: Responses, difficulty: Floats, ability: Floats) -> Resi
     Of ordered answers `difficulty` has the thresholds.
     """
     person, item, right = responses.answers()
-    if isinstance(responses, OrderedResponses):
-        known = np.isfinite(responses.steps.mean(difficulty))[item] & np.isfinite(ability)[person]
-        cumulated = responses.steps.cumulated(np.nan_to_num(difficulty))
-        mean, variance, _ = answer_moments(np.where(known, ability[person], 0.0), item, cumulated)
+    if not responses.thresholds.binary:
+        known = np.isfinite(responses.thresholds.mean(difficulty))[item] & np.isfinite(ability)[person]
+        cumulated = responses.thresholds.cumulated(np.nan_to_num(difficulty))
+        mean, variance = answer_moments(np.where(known, ability[person], 0.0), item, cumulated)
         mean = np.where(known, mean, np.nan)
         z = (right - mean) / np.sqrt(np.maximum(variance, CERTAIN))
         return Residuals(person, item.astype(np.int64), right, mean, z)

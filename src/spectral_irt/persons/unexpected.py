@@ -13,7 +13,6 @@ from spectral_irt.persons.residuals import ERRATIC, MeanSquares, residuals
 from spectral_irt.responses import Responses
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.ordered import OrderedResponses
 from spectral_irt.tables import Columns
 
 EACH = 3  # answers of a person
@@ -63,7 +62,7 @@ def unexpected_columns(
     if people is None:
         people = np.flatnonzero(worst > ERRATIC)
         people = people[np.argsort(-worst[people], kind="stable")][:limit]
-    where = responses.steps.mean(difficulty) if isinstance(responses, OrderedResponses) else difficulty
+    where = responses.thresholds.mean(difficulty) if not responses.thresholds.binary else difficulty
     some = np.unique(people)
     ability = np.where(np.isfinite(found.ability[some]), found.ability[some], np.nan)
     every = residuals(responses.take_users(some), difficulty, ability)

@@ -154,7 +154,7 @@ def category_curves(study: OrderedAnalysis, items: Sequence[Any]) -> list[Catego
         CategoryCurves(
             label=calibration.labels[k],
             thresholds=thresholds_of(calibration, k),
-            codes=calibration.codes[k, : calibration.steps.counts[k] + 1],
+            codes=calibration.codes[k, : calibration.steps.max_score[k] + 1],
             scale=calibration.scale,
             frame_kind=study.responses.frame_kind,
         )

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.errors import OptionError
+from spectral_irt.files import write_each
 from spectral_irt.inference.strata import STRATA
-from spectral_irt.ordered_ability import ordered_information
 from spectral_irt.plots.asking import known_abilities, on_scale
 from spectral_irt.plots.categories import CategoryCurves, category_curves
 from spectral_irt.plots.expected import ExpectedScore, expected_scores
@@ -22,8 +22,8 @@ from spectral_irt.plots.scores import ScoreDistribution
 from spectral_irt.plots.standard import Pictures, standard_paths, worth_a_look
 from spectral_irt.plots.wright import WrightMap
 from spectral_irt.responses.block import Floats
-from spectral_irt.responses.ordered import Steps
-from spectral_irt.writing import write_each
+from spectral_irt.responses.thresholds import Thresholds
+from spectral_irt.total_score import form_information
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -92,7 +92,7 @@ class OrderedPlots:
         place = on_scale(calibration)
         return OrderedInformation(
             difficulty=calibration.difficulty[place],
-            steps=Steps(calibration.steps.counts[place]),
+            steps=Thresholds(calibration.steps.max_score[place]),
             thresholds=calibration.thresholds[calibration.steps.of_items(place)],
             ability=found[np.isfinite(found)],
             scale=calibration.scale,
@@ -119,14 +119,14 @@ class OrderedPlots:
 class OrderedInformation(TestInformation):
     """I(theta) = the variance of the total score, and 1 / sqrt(I), the standard error of an ability there."""
 
-    steps: Steps
+    steps: Thresholds
     thresholds: Floats
 
     def places(self) -> Floats:
         return self.thresholds
 
     def informs(self, at: Floats) -> Floats:
-        return ordered_information(self.steps, self.thresholds, at)
+        return form_information(self.steps, self.thresholds, at)
 
 
 def ordered_pictures(study: OrderedAnalysis) -> Pictures:

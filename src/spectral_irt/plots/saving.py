@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import OptionError, OutputError, listed
-from spectral_irt.writing import all_or_nothing, naming
+from spectral_irt.files import all_or_nothing, naming
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.errors import OptionError
+from spectral_irt.errors import OptionError, for_shell
+from spectral_irt.files import write_each
 from spectral_irt.inference.distractors import has_options
 from spectral_irt.plots.distractors import distractor_sheet
 from spectral_irt.plots.fit_map import FitMap
@@ -18,7 +19,6 @@ from spectral_irt.plots.items import ItemIntervals
 from spectral_irt.plots.saving import refuse_foreign, write_figure
 from spectral_irt.plots.scores import ScoreDistribution
 from spectral_irt.plots.wright import WrightMap
-from spectral_irt.writing import write_each
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,7 +72,7 @@ class Pictures:
             try:
                 figures[name] = draw()
             except OptionError as error:
-                left_out[name] = error.for_shell()
+                left_out[name] = for_shell(str(error))
         if not figures:
             raise OptionError(next(iter(left_out.values())))
         return cls(figures, left_out)

@@ -10,8 +10,7 @@ import numpy as np
 
 from spectral_irt.errors import printable
 from spectral_irt.report.words import number
-from spectral_irt.spreadsheet import guarded
-from spectral_irt.tables import Columns
+from spectral_irt.tables import Columns, guarded
 
 FIRST = 50  # rows that are there without JavaScript
 MOST = 20_000  # rows of a table; more would make the page slow, and the files have them all

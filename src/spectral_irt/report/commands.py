@@ -74,7 +74,8 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     said = within(record, "input") or {}
     files = [PurePath(file).name for file in said.get("files") or [ANSWERS]]
     options = {**(said.get("reading") or {})}
-    read = "read_ordered" if in_categories(record) else "read"
+    if in_categories(record):
+        options["ordered"] = True
     if "reverse" in options:
         options["reverse"] = [name for names in options["reverse"] for name in str(names).split(",")]
     largest = ".largest_component()" if options.pop("largest_component", False) else ""
@@ -83,9 +84,16 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     rest = "".join(f", {name}={value!r}" for name, value in options.items())
     columns = {"groups": [one.get("column") for one in groupings(record)]}
     columns |= {name: [said[column]] for name, column in IN_PYTHON.items() if said.get(column) is not None}
-    filled = [f"{name} = ...  # a value for each person: {column!r}" for name in columns for column in columns[name]]
+    read_along = options.get("people", [])
+    filled = [
+        f"{name} = ...  # a value for each person: {column!r}"
+        for name in columns
+        for column in columns[name]
+        if column not in read_along
+    ]
+    called = {name: repr(each[0]) if each and each[0] in read_along else name for name, each in columns.items()}
     how = {"weights": "weights", "populations": "groups"}
-    given = [f"{parameter}={name}" for name, parameter in how.items() if name in columns]
+    given = [f"{parameter}={called[name]}" for name, parameter in how.items() if name in columns]
     given += ["design='adaptive'"] if record.get("design") == "adaptive" else []
     if within(record, "counts", "items_anchored") and in_categories(record):
         filled.append("anchors = ...  # a list of thresholds for each item of BANK")
@@ -93,12 +101,12 @@ def python_lines(record: Mapping[str, Any]) -> tuple[str, ...]:
     ability = within(record, "persons", "ability")
     analysed = "answers" if ability in (None, "wle") else f"answers, ability={ability!r}"
     scale = scale_option(record)
-    both = ", populations" if "populations" in columns else ""
-    after = f".clustered(clusters{both})" if "clusters" in columns else ""
+    both = f", {called['populations']}" if "populations" in columns else ""
+    after = f".clustered({called['clusters']}{both})" if "clusters" in columns else ""
     after += f".rescale({scale.replace(',', ', ')})" if scale else ""
     return (
         "import spectral_irt as si",
-        f"answers = si.{read}({files if len(files) > 1 else files[0]!r}{rest}){largest}",
+        f"answers = si.read({files if len(files) > 1 else files[0]!r}{rest}){largest}",
         *filled,
         f"fit = {_maker(record)}.fit({', '.join(['answers', *given])})",
         f"study = fit.analyse({analysed}){after}",
@@ -116,10 +124,7 @@ def _maker(record: Mapping[str, Any]) -> str:
 def reading(record: Mapping[str, Any]) -> dict[str, Any]:
     """The options of reading; columns that are groups of people are named by options of their own."""
     options = dict(within(record, "input", "reading") or {})
-    others = {str(one.get("column")) for one in groupings(record)}
-    others |= {str(within(record, "input", name)) for name in FROM_COLUMNS}
-    ignored = [column for column in options.get("ignore", []) if column not in others]
-    return {name: value for name, value in {**options, "ignore": ignored}.items() if value not in ([], None)}
+    return {name: value for name, value in options.items() if name != "people" and value not in ([], None)}
 
 
 def groupings(record: Mapping[str, Any]) -> list[Mapping[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.inference.beyond_ability import unseen_dependence
 from spectral_irt.plots.fit_map import FitMap
 from spectral_irt.report.blocks import How, Missing, Section, Table, Text, short
 from spectral_irt.report.commands import fit_command, how
@@ -58,14 +59,14 @@ def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     test = record.get("model_test")
     if test:
         rows.append(
-            ("Items as hard for the less as for the more able", f"χ²({test['df']}) = {number(test['statistic'], 1)}",
+            ("Items harder for the less or the more able", f"χ²({test['df']}) = {number(test['statistic'], 1)}",
              chance(test.get("p")))
         )  # fmt: skip
     shared = within(record, "fit_checks", "shared")
     if shared:
         pairs = shared.get("dependent_pairs") or 0
         rows.append(
-            ("Pairs of items that share more than the ability",
+            ("Local dependence of pairs of items",
              f"{pairs:,} of {count(shared.get('n_pairs') or 0, 'pair')}", chance(shared.get("pairs_p")))
         )  # fmt: skip
         rows.append(
@@ -75,8 +76,8 @@ def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     people = within(record, "fit_checks", "erratic_people")
     if people:
         rows.append(
-            ("People who answer erratically",
-             f"{100 * people['share']:.1f}%, where chance has {100 * people['chance']:.1f}%", chance(people.get("p")))
+            ("Person misfit", f"{100 * people['share']:.1f}%, expected {100 * people['chance']:.1f}%",
+             chance(people.get("p")))
         )  # fmt: skip
     test = record.get("conditional_against_marginal")
     if test:
@@ -121,7 +122,7 @@ def dimensions(material: Material) -> Section | Missing:
     if found:
         said = " ".join(f"{one.get('sentence', '')} {one.get('remedy') or ''}".strip() for one in found)
     else:
-        said = "One ability explains the answers as far as can be seen: no second dimension, and no dependent items."
+        said = f"No second dimension seen; {unseen_dependence(shared['detectable'])}."
     rows = (
         ("People and items looked at", f"{number(shared.get('n_people'), 0)} and {number(shared.get('n_items'), 0)}"),
         ("Strength of the first contrast, in items", number(shared.get("strength"))),

@@ -12,10 +12,9 @@ from spectral_irt import __version__
 from spectral_irt.analysis.folder import ORDERED, PROGRAM, RECORD, TABLES
 from spectral_irt.analysis.parted import read_parts
 from spectral_irt.errors import ReadError, listed
+from spectral_irt.files import reason_of
 from spectral_irt.report.material import FROM_FOLDER, Material
-from spectral_irt.spreadsheet import unguarded
-from spectral_irt.tables import Columns
-from spectral_irt.writing import reason_of
+from spectral_irt.tables import Columns, unguarded
 
 # Columns that hold words even where these look like numbers, and columns of true and false.
 WORDS = ("item", "person", "status", "misfit", "grouping", "group", "reference", "class", "option", "form")

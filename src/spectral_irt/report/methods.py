@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from spectral_irt.estimators.adaptive import CODE as ADAPTIVE_CODE
+from spectral_irt.estimators.adaptive import FREE_SHAPE
 from spectral_irt.report.blocks import Lines, Section, Text
 from spectral_irt.report.commands import cli_name, groupings, in_categories, made
 from spectral_irt.report.material import Material
@@ -76,24 +78,44 @@ def paragraph(record: Mapping[str, Any]) -> tuple[list[str], set[str]]:
     cited = {origin, *cites}
     people, items = count(counts.get("users") or 0, "person", "people"), count(counts.get("items") or 0, "item")
     first = f"Answers of {people} to {items} were calibrated under the {model}. {what} were estimated {how}"
-    if str(record.get("solver") or "").endswith("landed"):
-        first += " and taken to the maximum of the conditional likelihood (Andersen, 1972)"
+    if record.get("estimator") == "SpectralRatingScale" or str(record.get("solver") or "").endswith("landed"):
+        penalized = "penalized " if _prior(record) else ""
+        first += f" and taken to the maximum of the {penalized}conditional likelihood (Andersen, 1972)"
         cited.add("andersen")
+    first += _prior(record)
     anchored = counts.get("items_anchored")
     first += f", with {count(anchored, 'item')} anchored at known difficulties" if anchored else ""
     sentences = [first + "."]
     if record.get("design") == "adaptive":
+        said = " ".join(one["sentence"] for one in record["findings"] if one.get("code") == ADAPTIVE_CODE)
+        shape = "came from a distribution of free shape" if FREE_SHAPE in said else "were taken as normal"
+        shape += " in each group" if "in each group" in said else ""
         sentences.append(
             "Marginal likelihood was chosen because earlier answers decided which items came next (Eggen & Verhelst, "
-            "2011)."
+            f"2011); abilities {shape}."
         )
         cited.add("eggen")
+    if any(one.get("code") == "weights" for one in record["findings"]):
+        sentences.append("People counted by survey weights.")
     sentences += _errors(record, cited)
     sentences += _people(record, cited)
     sentences += _fit(record, cited)
     sentences += _groups(record, cited)
     sentences.append(f"The computations were done with spectral-irt {record['versions'].get('spectral_irt', '')}.")
     return sentences, cited
+
+
+def _prior(record: Mapping[str, Any]) -> str:
+    """The prior that acted on the difficulties, "" if none did."""
+    used = record.get("regularization") or {}
+    if used.get("kind") not in ("neighbors", "virtual item"):
+        return ""
+    how = "chosen by empirical Bayes" if used.get("estimated") else "set by hand"
+    sds = [sd for sd in (used.get("sd"), used.get("steps_sd")) if sd]
+    sd = " and ".join(number(sd) for sd in sds or [used["alpha"] ** -0.5])
+    which = "normal priors (sd of locations and of steps" if len(sds) > 1 else "normal prior (sd"
+    on = f" on {used['items']:,} of {count(used['of'], 'threshold' if 'steps' in used else 'item')}" if sds else ""
+    return f", {which} {sd} logits) {how}{on}"
 
 
 def _errors(record: Mapping[str, Any], cited: set[str]) -> list[str]:

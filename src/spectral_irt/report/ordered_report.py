@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spectral_irt.files import write_each
 from spectral_irt.report.material import Material
 from spectral_irt.report.page import check_place, page
 from spectral_irt.tables import plain
-from spectral_irt.writing import write_each
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.ordered_analysis import OrderedAnalysis

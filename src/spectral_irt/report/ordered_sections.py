@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.ability import score_abilities
 from spectral_irt.errors import OptionError
-from spectral_irt.ordered_ability import form_rows, ordered_abilities
 from spectral_irt.plots.categories import CategoryCurves
 from spectral_irt.plots.expected import ExpectedScore
 from spectral_irt.plots.fit_map import FitMap
@@ -27,7 +27,7 @@ from spectral_irt.report.pictures import figure_picture, picture
 from spectral_irt.report.words import count, number
 from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.responses.labels import positions
-from spectral_irt.responses.ordered import Steps
+from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.tables import Columns
 
 MODELS = {
@@ -71,11 +71,11 @@ THRESHOLDS: tuple[Column, ...] = (
 # ------------------------------------------------------------------------------------------ what the tables say
 
 
-def steps_of(material: Material) -> Steps:
+def steps_of(material: Material) -> Thresholds:
     """How many thresholds every item has."""
     items, thresholds = material.tables["items"], material.tables["thresholds"]
     place = positions(thresholds["item"].tolist(), items["item"])
-    return Steps(np.bincount(place, minlength=len(items["item"])).astype(np.int64))
+    return Thresholds(np.bincount(place, minlength=len(items["item"])).astype(np.int64))
 
 
 def on_the_scale(material: Material) -> Ints:
@@ -84,10 +84,10 @@ def on_the_scale(material: Material) -> Ints:
     return np.flatnonzero(np.isfinite(items["difficulty"]) & (items["status"] != "apart"))
 
 
-def form_of(material: Material, items: Ints) -> tuple[Steps, Floats]:
+def form_of(material: Material, items: Ints) -> tuple[Thresholds, Floats]:
     """The thresholds of these items."""
     steps = steps_of(material)
-    return Steps(steps.counts[items]), material.tables["thresholds"]["threshold"][steps.of_items(items)]
+    return Thresholds(steps.max_score[items]), material.tables["thresholds"]["threshold"][steps.of_items(items)]
 
 
 # --------------------------------------------------------------------------------------------------- sections
@@ -133,7 +133,7 @@ def wright(material: Material) -> Section | Missing:
     if not len(known) or not len(place):
         return Missing(title, "It takes people with an ability, and items with thresholds on a common scale.")
     steps, beta = form_of(material, place)
-    labels = np.empty(steps.n_steps, dtype=object)
+    labels = np.empty(steps.n_entries, dtype=object)
     named = zip(items["item"][place[steps.item]].tolist(), steps.level.tolist(), strict=True)
     labels[:] = [f"{label} ({level})" for label, level in named]
     display = WrightMap(
@@ -307,11 +307,10 @@ def scores(material: Material) -> Section | Missing:
         return scores_of_forms(material)
     title, place = "From score to ability", on_the_scale(material)
     steps, beta = form_of(material, place)
-    if not len(place) or steps.n_steps > LONGEST_FORM:
+    if not len(place) or steps.n_entries > LONGEST_FORM:
         return Missing(title, f"A table of total scores is for tests with a highest score of at most {LONGEST_FORM:,}.")
-    rows = form_rows(steps)
-    ability, se = ordered_abilities(rows, steps, beta)
-    values: Columns = {"score": rows.scores, "ability": ability, "se": se}
+    ability, se = score_abilities(beta, steps)
+    values: Columns = {"score": np.arange(len(ability)), "ability": ability, "se": se}
     if not material.scale.is_logits:
         values |= {"measure": material.scale.measure(ability), "measure_se": material.scale.width(se)}
     source = How(fit_command(material.record), "study.score_table()")

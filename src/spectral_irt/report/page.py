@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import OptionError, OutputError, printable
+from spectral_irt.files import all_or_nothing, naming
 from spectral_irt.report.blocks import DataTable, Section
 from spectral_irt.report.material import Material, of_study
 from spectral_irt.report.sections import sections_of
 from spectral_irt.report.words import within
-from spectral_irt.writing import all_or_nothing, naming
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis

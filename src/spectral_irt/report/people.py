@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.ability import score_abilities
+from spectral_irt.inference.erratic_people import misfit_sentence
 from spectral_irt.plots.scores import ScoreDistribution
 from spectral_irt.report.blocks import MOST, Column, DataTable, How, Missing, Section, Table, Text, short
 from spectral_irt.report.commands import fit_command, how
@@ -87,25 +88,22 @@ def _sentence(material: Material) -> str:
     if without:
         text += f" {count(without, 'person', 'people')} without answers."
     if erratic:
-        text += (
-            f" {100 * erratic['share']:.1f}% answer erratically (outfit above {erratic['limit']:g}), where chance has "
-            f"{100 * erratic['chance']:.1f}%."
-        )
+        said = misfit_sentence(erratic["share"], erratic["chance"], erratic["p"])
+        text += f" P{said[1:]}: infit or outfit z above {erratic['limit']:g}."
     return text
 
 
 def _abilities(material: Material, persons: Columns) -> Table:
     ability = persons["ability"][np.isfinite(persons["ability"])]
     scale = material.scale
-    rows = [("mean", ability.mean()), ("standard deviation", None)] if len(ability) else []
     cells = []
-    for name, value in rows:
-        if value is None:
-            spread = ability.std(ddof=1) if len(ability) > 1 else np.nan
-            cells.append((name, number(spread), number(scale.width(spread), 1)))
-        else:
-            cells.append((name, number(value), number(scale.measure(value), 1)))
     if len(ability):
+        said = within(material.record, "persons") or {}  # by the weights of people, where they have any
+        mean, sd = said.get("mean", ability.mean()), said.get("sd") or np.nan
+        cells = [("mean", number(mean), number(scale.measure(mean), 1))]
+        cells += [("standard deviation", number(sd), number(scale.width(sd), 1))]
+    weighted = any(one.get("code") == "weights" for one in material.record["findings"])
+    if len(ability) and not weighted:  # the shares of people below a number are not known from persons.csv alone
         for share, name in QUANTILES:
             value = np.quantile(ability, share)
             cells.append((name, number(value), number(scale.measure(value), 1)))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import warnings
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,14 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, listed
-from spectral_irt.responses.block import BLOCK_RESPONSES, Block
-from spectral_irt.responses.gatherer import Gatherer, Piece, refuse_blanks
-from spectral_irt.responses.labels import Labels, check_people, label_array, positions
-from spectral_irt.responses.missing import is_missing
+from spectral_irt.responses.block import BLOCK_RESPONSES
+from spectral_irt.responses.gatherer import Gatherer, Piece, Place, refuse_blanks
+from spectral_irt.responses.labels import Labels, check_people, is_missing, label_array, positions
 from spectral_irt.responses.pack import Duplicates
 from spectral_irt.responses.responses import Responses
 from spectral_irt.responses.scorer import Scoring
-from spectral_irt.responses.survey import Place
 
 SOURCE = "the data"
 
@@ -35,15 +35,18 @@ def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, ori
         matrix = matrix.T
     labels = _item_labels(items, matrix.shape[1])
     gatherer = Gatherer(scoring, SOURCE, wide=False)
-    blocks: list[Block] = []
     for piece, users in _of_sparse(matrix, labels, scoring) if sparse.issparse(matrix) else _of_dense(matrix, labels):
         gatherer.add(piece)
-        blocks.extend(gatherer.pack(users, labels).blocks)
+        gatherer.whole_people(users, labels)
+    return _finished(gatherer, np.arange(matrix.shape[0]), labels)
+
+
+def _finished(gatherer: Gatherer, users: Labels, items: Labels) -> Responses:
     gatherer.survey.check(SOURCE)
-    responses = Responses(tuple(blocks), labels, np.arange(matrix.shape[0]))
+    responses = gatherer.responses(users, items)
     gatherer.survey.check_scored(responses)
-    raw, notes = gatherer.raw(labels)
-    return replace(responses, raw=raw, notes=notes)
+    raw, notes = gatherer.raw(items)
+    return replace(responses, raw=raw, notes=(*responses.notes, *notes))
 
 
 def from_columns(
@@ -67,11 +70,7 @@ def from_columns(
     where = np.flatnonzero(rows)
     gatherer = Gatherer(scoring, SOURCE, wide=False, duplicates=duplicates)
     gatherer.add(Piece(user, item, values[where], lambda k: Place(SOURCE, "responses", int(where[k]))))
-    gatherer.survey.check(SOURCE)
-    packed = gatherer.pack(user_labels, item_labels)
-    gatherer.survey.check_scored(packed)
-    raw, notes = gatherer.raw(packed.items)
-    return replace(packed, raw=raw, notes=notes)
+    return _finished(gatherer, user_labels, item_labels)
 
 
 def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, Labels]]:
@@ -92,7 +91,7 @@ def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[
     refuse_blanks(scoring, "a sparse matrix holds answers only")
     stored = sparse.coo_array(matrix)  # keeps stored zeros: they are wrong answers
     row, column = stored.row, stored.col
-    if scoring.expects_01 and len(stored.data) and np.all(stored.data == 1):
+    if (scoring.expects_01 or scoring.undecided) and len(stored.data) and np.all(stored.data == 1):
         raise ResponseValueError(
             "every stored response of the sparse matrix is 1: its zeros, the wrong answers, were dropped on the way. "
             "Store them explicitly (for instance with Responses.from_long), or pass a dense array."
@@ -108,11 +107,21 @@ def _item_labels(items: Sequence[Any] | None, n_items: int) -> Labels:
     labels = label_array(np.arange(n_items) if items is None else items)
     if len(labels) != n_items:
         raise OptionError(f"items has {len(labels)} labels; the table has {n_items} columns.")
-    if len(set(labels.tolist())) < n_items:
+    if len(_different(labels.tolist(), "items")) < n_items:
         seen: set[Any] = set()
         twice = [x for x in labels.tolist() if x in seen or seen.add(x)]  # type: ignore[func-returns-value]
         raise ReadError(f"item labels must differ; repeated: {listed(twice)}.")
     return labels
+
+
+def _different(labels: list[Any], name: str) -> set[Any]:
+    try:
+        return set(labels)
+    except TypeError:
+        wrong = next(label for label in labels if not isinstance(label, Hashable))
+        raise ReadError(
+            f"labels of {name} are numbers or texts, and one is {wrong!r} ({type(wrong).__name__})."
+        ) from None
 
 
 def _as_matrix(table: Any) -> NDArray[Any]:
@@ -141,7 +150,7 @@ def _plain_values(values: NDArray[Any]) -> Any:
     """Numbers as an array, and anything else as a polars Series."""
     if values.dtype.kind in "biuf":
         return values
-    from spectral_irt.responses.reading.values import series_of
+    from spectral_irt.reading.frame import series_of
 
     return series_of(values.tolist())
 
@@ -175,9 +184,90 @@ def _coded(column: NDArray[Any], name: str) -> tuple[Labels, NDArray[np.int64]]:
     if missing:
         raise ReadError(f"{missing:,} answers have no label in {name}; leave them out or say whose they are.")
     plain = column.tolist()
-    known = set(plain)
+    known = _different(plain, name)
     try:
         ordered = sorted(known)
     except TypeError:  # of several kinds
         ordered = sorted(known, key=lambda label: (type(label).__name__, str(label)))
     return label_array(ordered), positions(plain, ordered)
+
+
+def open_responses(path: str | os.PathLike[str]) -> Responses:
+    """The responses of a packed file, made by `Responses.save` or `spectral-irt pack`.
+
+    Answers are mapped from the file, not read into memory; checksums are compared. Ordered responses come back as such.
+
+    Raises
+    ------
+    ReadError
+        Where the file is damaged, cut off, or from a newer version.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.packed")
+    >>> Responses.from_wide([[1, 0], [0, 1]]).save(file)
+    >>> open_responses(file).to_dense().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    from spectral_irt.responses.packed import open_packed
+
+    return open_packed(path)
+
+
+def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:
+    """What an estimator's `fit` makes of its argument: Responses as they are; a dataframe, long or wide, or an array as
+    `read` takes it."""
+    from spectral_irt.reading import names_files, options_going_to, read
+
+    if isinstance(data, Responses):
+        return data
+    if names_files(data):
+        raise ReadError(
+            f"fit takes responses, an array or a dataframe, not the text {data!r}; "
+            "read a file with spectral_irt.read(path) first."
+        )
+    with options_going_to("spectral_irt.read, and what it returns to fit"):
+        return read(data, ordered=ordered, **how)
+
+
+def ordered_from_wide(table: Any, *, users: Sequence[Any] | None = None, **options: Any) -> Responses:
+    """Ordered answers in a wide table by `read`, under an older name.
+
+    >>> ordered_from_wide([[1, 3], [2, 5], [1, 5]]).to_dense().tolist()
+    [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+    """
+    older("ordered_from_wide", "read, with ordered=True where the answers do not say so")
+    found = Responses.from_wide(table, **({"ordered": True} | options))
+    if users is not None and len(users) != found.n_users:
+        raise OptionError(f"users has {len(users)} labels; the table has {found.n_users} rows.")
+    return found if users is None else replace(found, users=np.asarray(users))
+
+
+def ordered_from_long(users: ArrayLike, items: ArrayLike, responses: ArrayLike, **options: Any) -> Responses:
+    """Ordered answers in three columns by `Responses.from_long`, under an older name.
+
+    >>> ordered_from_long(["ann", "ann", "bob", "bob"], ["a", "b", "a", "b"], [2, 0, 1, 1], unused="keep")
+    Responses(2 persons x 2 items, 4 responses in up to 3 categories)
+    """
+    older("ordered_from_long", "Responses.from_long, with ordered=True where the answers do not say so")
+    return Responses.from_long(users, items, responses, **({"ordered": True} | options))
+
+
+def older(name: str, new: str) -> None:
+    """Warn of a name that goes."""
+    warnings.warn(f"{name} goes with the next release; use spectral_irt.{new}.", DeprecationWarning, stacklevel=3)
+
+
+def turned(responses: Responses) -> Responses:
+    """The same answers with people and items exchanged.
+
+    >>> answers = Responses.from_wide([[1, 0, None], [1, 1, 0]])
+    >>> turned(answers)
+    Responses(3 persons x 2 items, 5 responses, 60.0% right)
+    """
+    responses.right_and_wrong_only()
+    person, item, right = responses.answers()
+    made = Responses.from_codes(item, person, right, users=responses.items, items=responses.users)
+    known = {"source": responses.source, "frame_kind": responses.frame_kind, "notes": responses.notes}
+    return replace(made, **known, raw=responses.raw, engine=responses.engine, words=responses.words[::-1])  # type: ignore[arg-type]

@@ -6,16 +6,19 @@ The items that person `l` answered are `items[indptr[l]:indptr[l + 1]]`; those b
 
 from __future__ import annotations
 
-from copy import copy
+import hashlib
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.sparse import _sparsetools
 
-from spectral_irt.engines.memory import budget
+from spectral_irt.engine.memory import budget
+from spectral_irt.sparse_kernels import csr, shared_ones
+
+if TYPE_CHECKING:
+    from spectral_irt.responses.responses import Responses
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -23,67 +26,6 @@ Floats = NDArray[np.float64]
 # Responses in a block: small enough that its temporary arrays stay in the cache of one core, large enough that the
 # per-item sums it returns cost little beside it, and that a few blocks keep every thread busy.
 BLOCK_RESPONSES = 500_000
-
-_ones = np.ones(0)  # values of every 0/1 pattern, shared by all blocks: the pattern is in the indices alone
-
-
-def shared_ones(size: int) -> Floats:
-    """So many ones, for reading only: the values of a 0/1 pattern."""
-    global _ones
-    ones = _ones  # read once: another thread may put a shorter array there in the meantime
-    if len(ones) < size:
-        ones = np.ones(size)
-        ones.setflags(write=False)
-        _ones = ones
-    return ones[:size]
-
-
-_bare = sparse.csr_array((1, 1), dtype=np.float64)
-
-
-def csr(indptr: NDArray[np.int32], items: NDArray[np.int32], values: Floats, n_items: int) -> sparse.csr_array:
-    """A csr matrix of these very arrays: the public constructor would look through them, and may copy them."""
-    matrix = copy(_bare)
-    matrix._shape = (len(indptr) - 1, n_items)
-    matrix.indptr, matrix.indices, matrix.data = indptr, items, values
-    return matrix
-
-
-Cells = tuple[int, NDArray[np.int32], NDArray[np.int32]]  # how many people, where their answers begin, their items
-
-
-def row_sums(cells: Cells, values: Floats, v: Floats) -> Floats:
-    """sum_i a_li v_i of every person, a the values of the cells (l, i)."""
-    people, indptr, items = cells
-    total = np.zeros(people)
-    _sparsetools.csr_matvec(people, len(v), indptr, items, values, v, total)
-    return total
-
-
-def add_columns(cells: Cells, values: Floats, w: Floats, total: Floats) -> None:
-    """Add sum_l a_li w_l to the total of every item."""
-    people, indptr, items = cells
-    _sparsetools.csc_matvec(len(total), people, indptr, items, values, w, total)
-
-
-def onto_items(matrix: sparse.csr_array, values: Floats) -> Floats:
-    """matrix.T @ values, for people x items: on a small block, to make the transpose takes as long as the product."""
-    if values.ndim > 1:
-        return matrix.T @ values
-    people, items = matrix.shape
-    sums = np.zeros(items, dtype=np.result_type(matrix.data, values))
-    add_columns((people, matrix.indptr, matrix.indices), matrix.data, values, sums)
-    return sums
-
-
-def fill_scaled(
-    indptr: NDArray[np.int32], items: NDArray[np.int32], rows: Floats, columns: Floats, out: Floats
-) -> None:
-    """Write rows[l] * columns[i] for every stored cell (l, i), in order, by the loops that scipy itself uses."""
-    out.fill(1)
-    cells = (len(rows), len(columns), indptr, items, out)
-    _sparsetools.csr_scale_columns(*cells, columns)
-    _sparsetools.csr_scale_rows(*cells, rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,3 +160,76 @@ class Block:
 
 
 EMPTY = Block(np.zeros(1, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32))  # nobody
+
+
+# ------------------------------------------------- what `Responses` asks every block
+
+
+def identity(block: Block) -> Block:
+    return block
+
+
+def n_persons(block: Block) -> int:
+    return block.n_users
+
+
+def n_responses(block: Block) -> int:
+    return block.n_responses
+
+
+def counts_of(block: Block) -> Ints:
+    return block.counts
+
+
+def scores_of(block: Block) -> Ints:
+    return block.scores
+
+
+def item_counts(block: Block, n_items: int) -> tuple[Ints, Ints]:
+    """Answers to each item, and how many of them right."""
+    return (
+        np.bincount(block.items, minlength=n_items),
+        np.bincount(block.items[block.right()], minlength=n_items),
+    )
+
+
+def item_bytes(block: Block) -> bytes:
+    return np.ascontiguousarray(block.items).tobytes()
+
+
+def answer_hash(block: Block, person: Ints) -> NDArray[np.uint64]:
+    """Sums, over answers, of two numbers that depend on person, item and answer without pattern; they wrap around."""
+    at = np.repeat(person.astype(np.uint64), block.counts) << np.uint64(32)
+    at += 2 * block.items.astype(np.uint64) + block.right()
+    sums = []
+    for odd in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03):  # the multipliers of splitmix64 and of a variant
+        number = (at + np.uint64(1)) * np.uint64(odd)
+        number = (number ^ (number >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        number = (number ^ (number >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        sums.append(np.sum(number ^ (number >> np.uint64(31)), dtype=np.uint64))
+    return np.array(sums)
+
+
+# ------------------------------------------------- the same data give the same fingerprint, however they were read
+
+FETCHED = 250_000_000  # answers on a cluster whose codes are fetched for a digest: a gigabyte
+
+
+def fingerprint_of(responses: Responses) -> str:
+    """Of labels, answers, counts and scores; see `Responses.digest`."""
+    fingerprint = hashlib.blake2b(digest_size=16)
+    for labels in (responses.items, responses.users):
+        fingerprint.update(f"{len(labels)} labels:".encode())
+        if labels.dtype == object:  # each with its length, so that no label can imitate two others
+            texts = (f"{len(text)}:{text}" for text in map(str, labels))
+            fingerprint.update("".join(texts).encode("utf-8", "surrogatepass"))
+        else:
+            fingerprint.update(np.ascontiguousarray(labels).tobytes())
+    if responses.engine.remote and responses.n_responses > FETCHED:
+        fingerprint.update(responses.sum(answer_hash, persons=(np.arange(responses.n_users),)).tobytes())
+    else:
+        for items in responses.map(item_bytes):
+            fingerprint.update(items)
+    fingerprint.update(responses.counts.tobytes())
+    fingerprint.update(responses.scores.tobytes())
+    return fingerprint.hexdigest()

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import listed, option
+from spectral_irt.errors import listed
 from spectral_irt.responses.findings import Finding
-from spectral_irt.responses.missing import SUSPECTS
+from spectral_irt.responses.labels import SUSPECTS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -86,38 +86,28 @@ class OptionCoder:
             texts += [""] * (OTHER - len(texts)) + [OTHER_TEXT]
         return tuple(texts)
 
-    def findings(self, key: Mapping[Any, str]) -> tuple[Finding, ...]:
-        """Options that count as wrong and were perhaps not meant to be."""
-        right = set(key.values())
+    def findings(self, scored: Iterable[str]) -> tuple[Finding, ...]:
+        """Options that count as wrong and were perhaps not meant to be; `scored` are those of the key."""
+        right = set(scored)
         folded = {text.casefold(): text for text in right}
         foreign = [text for text in self._code if text not in right]
         alike = [text for text in foreign if text.casefold() in folded]
         codes = [text for text in foreign if text in SUSPECTS and text not in alike]
         found = []
         if alike:
-            n = int(sum(self._counts[self._code[text]] for text in alike))
-            found.append(
-                Finding(
-                    "spelled_unlike_key",
-                    "warning",
-                    f"{_answers(n)} not in the key but for capitals: {listed(alike)} instead of "
-                    f"{listed([folded[text.casefold()] for text in alike])}. That counts as wrong.",
-                    "If these are the same options, write them alike, in the answers or in the key.",
-                )
-            )
+            meant = listed([folded[text.casefold()] for text in alike])
+            said = f"{self._answers(alike)} not in the key but for capitals: {listed(alike)} instead of {meant}."
+            remedy = "If these are the same options, write them alike, in the answers or in the key."
+            found.append(Finding("spelled_unlike_key", "warning", f"{said} That counts as wrong.", remedy))
         if codes:
-            n = int(sum(self._counts[self._code[text]] for text in codes))
-            found.append(
-                Finding(
-                    "options_like_codes",
-                    "warning",
-                    f"{_answers(n)} {listed(codes)}, which is right for no item. That counts as wrong.",
-                    "If it means 'not answered', say "
-                    + option("missing", codes[0] if len(codes) == 1 else codes)
-                    + ".",
-                )
-            )
+            said = f"{self._answers(codes)} {listed(codes)}, which is right for no item. That counts as wrong."
+            remedy = f"If it means 'not answered', say `missing={codes[0] if len(codes) == 1 else codes!r}`."
+            found.append(Finding("options_like_codes", "warning", said, remedy))
         return tuple(found)
+
+    def _answers(self, texts: list[str]) -> str:
+        n = int(sum(self._counts[self._code[text]] for text in texts))
+        return "1 answer is" if n == 1 else f"{n:,} answers are"
 
 
 def _counted(answered: Ints, width: int) -> Ints:
@@ -128,10 +118,6 @@ def _counted(answered: Ints, width: int) -> Ints:
     ends = np.bincount(last, minlength=width)
     before = np.cumsum(ends) - ends
     return np.array([np.full(width, len(last)), len(last) - before - np.bincount(column, minlength=width), before])
-
-
-def _answers(n: int) -> str:
-    return "1 answer is" if n == 1 else f"{n:,} answers are"
 
 
 class BlankCounter:
@@ -198,16 +184,13 @@ class BlankCounter:
         said = f"Cells that count as wrong, as asked: {' and '.join(parts)} ({share:.1%} of all)."
         found = [Finding("blanks_count_as_wrong", "note", said)]
         if mostly:
-            found.append(
-                Finding(
-                    "mostly_blank_items",
-                    "warning",
-                    f"{len(mostly):,} item{'s are' if len(mostly) > 1 else ' is'} blank for more than half of the "
-                    f"people, and that counts as wrong: {listed(mostly)}.",
-                    "If these items were not on everybody's form, say what stands for that with "
-                    + option("not_presented", ...)
-                    + ', "" for the empty cell, or give a file for each form.',
-                    tuple(mostly),
-                )
+            said = (
+                f"{len(mostly):,} item{'s are' if len(mostly) > 1 else ' is'} blank for more than half of the people, "
+                f"and that counts as wrong: {listed(mostly)}."
             )
+            remedy = (
+                "If these items were not on everybody's form, say what stands for that with `not_presented=`, "
+                '"" for the empty cell, or give a file for each form.'
+            )
+            found.append(Finding("mostly_blank_items", "warning", said, remedy, tuple(mostly)))
         return tuple(found)

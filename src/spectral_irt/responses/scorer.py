@@ -1,8 +1,10 @@
-"""Raw answers -> right or wrong: an answer key, the right values, a threshold, or the person's own mean.
+"""Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, the person's own mean, or as they
+are, perhaps under labels.
 
 Scoring is done in two steps, because a person's mean is known only when all ratings were seen. `Scoring.clean` turns
-raw values into answers, without the missing ones; `Scoring.right` marks the answers. Both work on values of any number,
-so files are scored piece by piece: a polars Series of any type, or an array of numbers, for which polars is not needed.
+raw values into answers, without the missing ones; `Scoring.category` says in which category each is, 1 for right and 0
+for wrong. Both work on values of any number, so files are scored piece by piece: a polars Series of any type, or an
+array of numbers, for which polars is not needed.
 """
 
 from __future__ import annotations
@@ -15,9 +17,17 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import OptionError, check_option, join, option
-from spectral_irt.responses.labels import positions
-from spectral_irt.responses.missing import CELL_ERRORS, NOT_ANSWERED
+from spectral_irt.errors import OptionError, check_option, listed
+from spectral_irt.responses.categories import HIGHEST, UNUSED, recoding, score_of
+from spectral_irt.responses.labels import (
+    CELL_ERRORS,
+    NOT_ANSWERED,
+    as_series,
+    as_text,
+    one_spelling,
+    positions,
+    spellings,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,8 +44,6 @@ Blank = Literal["wrong", "missing"]
 # ratings is not always their exact multiple, and the order of summation must not decide.
 SLACK = 1e-9
 
-EXACT = 2.0**53  # whole numbers below this are exact in a float
-
 
 class Answers(NamedTuple):
     """The answers among raw values, which of the values they are, and which are neither answer nor missing."""
@@ -49,34 +57,36 @@ class Answers(NamedTuple):
         return each if self.answered is None else each.take(self.answered)
 
 
-_HOW_TO_SCORE = (
-    " Say what counts as right with "
-    + join([option("key"), option("correct"), option("threshold")], ", ")
-    + " or "
-    + option("above_mean")
-    + "."
-)
-_HOW_TO_LEAVE_OUT = (
-    " Say "
-    + option("missing", ...)
-    + " if it means 'not answered', or "
-    + option("correct", ...)
-    + " if the answers are not numbers."
-)
+class Keys(NamedTuple):
+    """The key of every item: one option and its score after the other, null where an item has no more of them."""
+
+    options: list[pl.Series]
+    scores: list[NDArray[np.uint8]]
+    best: NDArray[np.uint8]  # the highest score
 
 
 @dataclass(frozen=True)
 class Scoring:
-    """How raw values become right, wrong or missing. Make one with `scoring`, which checks the options."""
+    """How raw values become categories, or missing. Make one with `scoring`, which checks the options.
+
+    What is missing is decided by the raw value, whatever it would stand for.
+    """
 
     missing: tuple[str, ...] = ()
-    key: Mapping[Any, str] | None = None
+    key: Mapping[Any, Mapping[str, int]] | None = None  # scores of an item's options; others have 0
     correct: tuple[str, ...] | None = None
     threshold: float | None = None
     above_mean: Polarity | None = None
     omitted: Blank = "missing"
     not_reached: Blank = "missing"
     not_presented: tuple[str, ...] = ()
+    ordered: bool = False  # values are categories, whole numbers from 0 to HIGHEST
+    undecided: bool = False  # so they are read, and if none is above 1 they are right and wrong
+    recode: Mapping[str, int] | None = None  # labels of categories
+    reverse: tuple[Any, ...] = ()  # items whose highest category is the lowest
+    span: tuple[int, int] | None = None  # the lowest and the highest category that there are, for `reverse`
+    unused: str = "collapse"
+    groups: Any = None
 
     @property
     def counts_blanks(self) -> bool:
@@ -90,19 +100,47 @@ class Scoring:
 
     @property
     def expects_01(self) -> bool:
-        return not self.compares_text and self.threshold is None and self.above_mean is None
+        return not (self.ordered or self.compares_text or self.threshold is not None or self.above_mean is not None)
+
+    @property
+    def highest(self) -> int:
+        """The highest category that an answer can have."""
+        if self.key is not None:
+            return max((score for one in self.key.values() for score in one.values()), default=1)
+        return HIGHEST if self.ordered else 1
+
+    @property
+    def graded(self) -> bool:
+        """Whether there may be more than right and wrong: what categories an item has is known when all were seen."""
+        return self.highest > 1
+
+    @property
+    def bits(self) -> int:
+        """How many hold a category."""
+        return self.highest.bit_length()
 
     @property
     def expected(self) -> str:
         """What an odd value is, in words."""
         if self.compares_text:
             return "an error of the spreadsheet, not an answer"
+        if self.recode is not None:
+            return f"not among the labels of the categories, {listed(self.recode)}"
+        if self.ordered:
+            return f"not a category: these are whole numbers from 0 to {HIGHEST}"
         return "neither 0/1 nor missing" if self.expects_01 else "not a finite number"
 
     @property
     def how_to(self) -> str:
         """What to do about odd values that are not codes for missing ones."""
-        return _HOW_TO_SCORE if self.expects_01 else _HOW_TO_LEAVE_OUT
+        if self.recode is not None:
+            return " Add it to `recode`, or say `missing=` if it means 'not answered'."
+        if self.ordered:
+            how = " Number the categories 0, 1, 2, ..., or name them with `recode=`;"
+            return f"{how} for right and wrong, say `threshold=`."
+        if self.expects_01:
+            return " Say what counts as right with `key`, `correct`, `threshold` or `above_mean`."
+        return " Say `missing=` if it means 'not answered', or `correct=` if the answers are not numbers."
 
     def clean(self, values: Values) -> Answers:
         """The answers, without the missing ones."""
@@ -112,26 +150,31 @@ class Scoring:
             failed = text.is_in(CELL_ERRORS).fill_null(False) & given
             odd = failed.to_numpy() if failed.any() else None
             return Answers(text.filter(given), _unless_all(given.to_numpy()), odd)
-        if self.expects_01 and (whole := _zeros_and_ones(values)) is not None:
+        codes = _as_numbers(self.missing) if self.recode is None else []  # else labels were compared as they are
+        bounded = self.expects_01 or self.ordered
+        if bounded and self.recode is None and (whole := _whole_numbers(values, self.highest, codes)) is not None:
             return Answers(whole, None, None)
         numbers, no_number = self._numbers(values)
-        if self.expects_01:
-            answered = (numbers == 0) | (numbers == 1)
-            if not self.missing and no_number is None and answered.all():
-                return Answers(numbers, None, None)
-            known = answered | np.isnan(numbers)
-        else:
-            known = ~np.isinf(numbers)
-            answered = known & ~np.isnan(numbers)
-        for code in self._missing_numbers():
-            known |= numbers == code
-            answered &= numbers != code
-        odd = ~known if no_number is None else ~known | no_number
+        answered = self._fits(numbers)
+        if not codes and no_number is None and answered.all():
+            return Answers(numbers, None, None)
+        absent = np.isnan(numbers)
+        for code in codes:
+            absent |= numbers == code
+        answered &= ~absent
+        odd = ~(answered | absent)
+        if no_number is not None:
+            odd |= no_number
         where = _unless_all(answered)
         return Answers(numbers if where is None else numbers.take(where), where, odd if odd.any() else None)
 
-    def _missing_numbers(self) -> list[float]:
-        return _as_numbers(self.missing)
+    def _fits(self, numbers: Floats) -> Bools:
+        """Which numbers can be answers."""
+        if self.expects_01:
+            return (numbers == 0) | (numbers == 1)
+        if self.ordered:
+            return (numbers >= 0) & (numbers <= HIGHEST) & (numbers == np.floor(numbers))
+        return np.isfinite(numbers)
 
     def presented(self, values: Values) -> Bools | None:
         """Which of the values do not say that the item was not on the person's form; None: no value does."""
@@ -147,52 +190,74 @@ class Scoring:
         return ~mask.to_numpy()
 
     def _numbers(self, values: Values) -> tuple[Floats, Bools | None]:
-        """Numbers, NaN where there is none, and a mask of text that is none. With 0/1, "true" is 1 and "false" 0."""
-        if isinstance(values, np.ndarray):
-            return values.astype(np.float64, copy=False), None
+        """Numbers, NaN where there is none, and a mask of text that is none. Of categories, "true" is 1, "false" 0."""
         import polars as pl
 
-        if values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null):
+        known: Mapping[str, float] = {"true": 1, "false": 0}
+        if self.recode is not None:
+            known, text = self.recode, one_spelling(as_series(values))
+            numbers = pl.repeat(None, len(text), dtype=pl.Float64, eager=True)
+        elif isinstance(values, np.ndarray):
+            return values.astype(np.float64, copy=False), None
+        elif values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null):
             return values.cast(pl.Float64).to_numpy(), None
-        text = as_text(values).str.strip_chars()
-        numbers = text.cast(pl.Float64, strict=False)
+        else:
+            text = as_text(values).str.strip_chars()
+            numbers = text.cast(pl.Float64, strict=False)
         odd = numbers.is_null() & ~text.is_in([*NOT_ANSWERED, *self.missing]).fill_null(True)
-        if self.expects_01 and odd.any():
-            known = {"true": 1.0, "false": 0.0}
-            said = text.str.to_lowercase().replace_strict(known, default=None, return_dtype=pl.Float64)
+        if (self.expects_01 or self.ordered) and odd.any():
+            text = text if self.recode is not None else text.str.to_lowercase()
+            said = pl.select(pl.when(odd).then(text)).to_series()
+            said = said.replace_strict(dict(known), default=None, return_dtype=pl.Float64)
             numbers = numbers.fill_null(said)
             odd = odd & said.is_null()
         return numbers.to_numpy(), odd.to_numpy() if odd.any() else None
 
-    def keys_of(self, items: Iterable[Any]) -> pl.Series | None:
-        """The right answer of every item, null where the key has none; None when there is no key."""
+    def keys_of(self, items: Iterable[Any]) -> Keys | None:
+        """The options of every item that have a score; None when there is no key."""
         if self.key is None:
             return None
         import polars as pl
 
-        answers = [*self.key.values(), None]
-        return pl.Series([answers[k] for k in positions(items, self.key)], dtype=pl.String)
+        known = [*(list(one.items()) for one in self.key.values()), []]
+        own = [known[k] for k in positions(items, self.key)]
+        most = max(map(len, own), default=0)
+        padded = [one + [(None, 0)] * (most - len(one)) for one in own]
+        return Keys(
+            [pl.Series([one[k][0] for one in padded], dtype=pl.String) for k in range(most)],
+            [np.array([one[k][1] for one in padded], dtype=np.uint8) for k in range(most)],
+            np.array([max((score for _, score in one), default=1) for one in own], dtype=np.uint8),
+        )
 
-    def right(
+    def category(
         self,
         answers: Any,
         *,
         items: NDArray[Any],
         users: NDArray[Any],
-        keys: pl.Series | None = None,
+        keys: Keys | None = None,
         means: Means | None = None,
-    ) -> NDArray[np.bool_]:
-        """Which answers, of `clean`, are right; `items` and `users` are the codes of each."""
+    ) -> NDArray[np.uint8]:
+        """The category of each answer of `clean`; `items` and `users` are the codes of each."""
         if self.key is not None:
             assert keys is not None
-            return (answers == keys.gather(items)).fill_null(False).to_numpy()
+            found = np.zeros(len(items), dtype=np.uint8)
+            for options, scores in zip(keys.options, keys.scores, strict=True):
+                chosen = (answers == options.gather(items)).fill_null(False).to_numpy()
+                found[chosen] = scores[items[chosen]]
+            return found
+        if self.ordered:
+            return np.asarray(answers).astype(np.uint8)
+        return self._right(answers, users, means).view(np.uint8)
+
+    def _right(self, answers: Any, users: NDArray[Any], means: Means | None) -> Bools:
         if self.correct is not None:
-            return answers.is_in(list(self.correct)).to_numpy()
+            return np.array(answers.is_in(list(self.correct)).to_numpy())
         if self.threshold is not None:
             return np.asarray(answers > self.threshold)
         if self.above_mean is not None:
             assert means is not None
-            above = answers - means.mean[users] > means.slack[users]
+            above: Bools = answers - means.mean[users] > means.slack[users]
             return above if self.above_mean == "right" else ~above
         return np.asarray(answers == 1)
 
@@ -207,6 +272,12 @@ def scoring(
     omitted: str = "missing",
     not_reached: str = "missing",
     not_presented: Any = (),
+    ordered: bool = False,
+    recode: Any = None,
+    reverse: Any = (),
+    span: tuple[int, int] | None = None,
+    unused: str = "collapse",
+    groups: Any = None,
 ) -> Scoring:
     """How to score, with every option checked.
 
@@ -214,8 +285,8 @@ def scoring(
     ----------
     missing : value or values
         What else means "not answered", beside the empty cell, null, NaN, "NA", "NaN", "nan" and "null".
-    key : mapping of item to right answer
-        For multiple choice.
+    key : mapping of item to right answer, or to a mapping of answer to score
+        For multiple choice; "A|C" are two right answers. With scores other answers than those named have 0.
     correct : value or values
         Right, whatever the item; every other answer is wrong.
     threshold : float
@@ -228,39 +299,53 @@ def scoring(
         last one.
     not_presented : value or values
         What means that the item was not on the person's form: neither omitted nor not reached. "" is the empty cell.
+    ordered : bool
+        Values are categories, whole numbers from 0.
+    recode : text, sequence or mapping
+        Labels from the lowest category to the highest, "never,sometimes,often"; labels that mean the same are joined by
+        "=".
+    reverse, span, unused, groups
+        See `read`.
 
     Examples
     --------
     >>> scoring(correct=[2, "B"]).correct
     ('2', 'B')
+    >>> scoring(key={"q1": "A|C", "q2": {"B": 2, "D": 1}}).key
+    {'q1': {'A': 1, 'C': 1}, 'q2': {'B': 2, 'D': 1}}
     """
-    given = {"key": key, "correct": correct, "threshold": threshold, "above_mean": above_mean}
+    given = {"key": key, "correct": correct, "threshold": threshold, "above_mean": above_mean, "recode": recode}
     said = [name for name, value in given.items() if value is not None]
     if len(said) > 1:
-        raise OptionError(join(map(option, said), " and "), " are different ways of scoring; say one of them.")
+        raise OptionError(f"{' and '.join(f'`{one}`' for one in said)} are different ways of scoring; say one of them.")
+    if ordered and said and said[0] in ("correct", "threshold", "above_mean"):
+        raise OptionError(
+            f"these answers are in ordered categories, and `{said[0]}` is for right and wrong answers only; leave it "
+            "out."
+        )
     check_option("above_mean", above_mean, (None, "right", "wrong"))
+    check_option("unused", unused, UNUSED)
     for name, value in (("omitted", omitted), ("not_reached", not_reached)):
         check_option(name, value, ("missing", "wrong"))
         if value == "wrong" and above_mean is not None:
             raise OptionError(
-                option(name, "wrong"),
-                " is for tests, and ",
-                option("above_mean"),
-                " for ratings: what is not rated is not below the mean. Leave out one of them.",
+                f"`{name}='wrong'` is for tests, and `above_mean` for ratings: what is not rated is not below the "
+                "mean. Leave out one of them."
             )
-    absent = tuple(spellings(_several(not_presented)))
+    absent = tuple(spellings(several(not_presented)))
     if threshold is not None:
         try:
             threshold = float(threshold)
         except (TypeError, ValueError):
-            raise OptionError(option("threshold"), f" is {threshold!r}; it must be a number.") from None
+            raise OptionError(f"`threshold` is {threshold!r}; it must be a number.") from None
         if not np.isfinite(threshold):
-            raise OptionError(option("threshold"), f" is {threshold}; it must be a finite number.")
-    right = None if correct is None else tuple(spellings(_several(correct)))
+            raise OptionError(f"`threshold` is {threshold}; it must be a finite number.")
+    right = None if correct is None else tuple(spellings(several(correct)))
     if right == ():
-        raise OptionError(option("correct"), " names no value; say which answers are right.")
+        raise OptionError("`correct` names no value; say which answers are right.")
+    labels = recoding(recode)
     return Scoring(
-        missing=(*spellings(_several(missing)), *absent),
+        missing=(*spellings(several(missing)), *absent),
         key=None if key is None else _checked_key(key),
         correct=right,
         threshold=threshold,
@@ -268,12 +353,27 @@ def scoring(
         omitted=omitted,  # type: ignore[arg-type]
         not_reached=not_reached,  # type: ignore[arg-type]
         not_presented=absent,
+        ordered=ordered or labels is not None,
+        recode=labels,
+        reverse=tuple(one.strip() for one in reverse.split(",")) if isinstance(reverse, str) else several(reverse),
+        span=span if labels is None else (0, max(labels.values())),
+        unused=unused,
+        groups=groups,
     )
 
 
-def _checked_key(key: Mapping[Any, Any]) -> dict[Any, str]:
-    answers = spellings(key.values())
-    return {item: answer for item, answer in zip(key, answers, strict=True) if answer not in NOT_ANSWERED}
+def _checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:
+    """The scores of the options of each item, the best first."""
+    checked = {}
+    for item, given in key.items():
+        answers = given if isinstance(given, Mapping) else dict.fromkeys(str(given).split("|"), 1)
+        if not isinstance(given, Mapping | str):
+            answers = {given: 1}
+        options = dict(zip(spellings(answers), answers.values(), strict=True))
+        scores = {text: score_of(score, item) for text, score in options.items() if text not in NOT_ANSWERED}
+        if scores:
+            checked[item] = dict(sorted(scores.items(), key=lambda one: -one[1]))
+    return checked
 
 
 def _as_numbers(codes: Iterable[str]) -> list[float]:
@@ -284,68 +384,25 @@ def _as_numbers(codes: Iterable[str]) -> list[float]:
     return numbers
 
 
-def _several(values: Any) -> Sequence[Any]:
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        return [values]
-    return list(values)
+def several(given: Any) -> tuple[Any, ...]:
+    """One value, or several of them."""
+    if given is None:
+        return ()
+    one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
+    return (given,) if one else tuple(given)
 
 
-# ------------------------------------------------------------------ one spelling of an answer
-
-
-def spellings(values: Iterable[Any]) -> list[str]:
-    """`one_spelling` of values from options; "" for None."""
-    texts = ["" if v is None else str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in values]
-    if not texts:
-        return []
-    import polars as pl
-
-    return one_spelling(pl.Series(texts, dtype=pl.String)).to_list()
-
-
-def one_spelling(values: pl.Series) -> pl.Series:
-    """Answers as text, spelled one way: 2, 2.0, "2" and " 2 " are the same answer, as are 0.5 and "0.50"."""
-    import polars as pl
-
-    text = as_text(values).str.strip_chars().alias("text")
-    number = text.cast(pl.Float64, strict=False).alias("number")
-    if number.null_count() == len(number):
-        return text
-    plain = pl.col("number").is_finite() & (pl.col("number").abs() < EXACT)
-    whole = pl.col("number") == pl.col("number").floor()
-    spelled = (
-        pl.when(plain & whole)
-        .then(pl.col("number").cast(pl.Int64, strict=False).cast(pl.String))
-        .when(plain)
-        .then(pl.col("number").cast(pl.String))
-        .otherwise(pl.col("text"))
-    )
-    return pl.DataFrame([text, number]).select(spelled.alias("text")).to_series()
-
-
-def as_text(values: pl.Series) -> pl.Series:
-    import polars as pl
-
-    if values.dtype == pl.Boolean:
-        values = values.cast(pl.Int8)
-    return values if values.dtype == pl.String else values.cast(pl.String)
-
-
-def as_series(values: Values) -> pl.Series:
-    import polars as pl
-
-    return pl.Series(values) if isinstance(values, np.ndarray) else values
-
-
-def _zeros_and_ones(values: Values) -> NDArray[Any] | None:
-    """Whole numbers as they are, if all are 0 or 1: most files hold nothing else, and need no look at each value."""
+def _whole_numbers(values: Values, highest: int, missing: Sequence[float]) -> NDArray[Any] | None:
+    """Whole numbers as they are, if all are categories: most files hold nothing else, and need no look at each."""
+    if any(0 <= code <= highest for code in missing):
+        return None
     if not isinstance(values, np.ndarray):
         import polars as pl
 
         if values.null_count() or not (values.dtype.is_integer() or values.dtype == pl.Boolean):
             return None
         values = values.to_numpy()
-    if values.dtype.kind not in "biu" or not len(values) or values.min() < 0 or values.max() > 1:
+    if values.dtype.kind not in "biu" or not len(values) or values.min() < 0 or values.max() > highest:
         return None
     return values
 

@@ -1,9 +1,10 @@
-"""Draw responses under the Rasch model, with the sampling designs of the paper and of practice.
+"""Draw responses under the Rasch model and its kin, with the sampling designs of the paper and of practice.
 
-A design says which items each person is shown; `rasch` draws the parameters, then the answers, a run of people at
-a time. No array of people x items is ever made: time and memory grow with the number of responses.
+A design says which items each person is shown; the parameters are drawn, then the answers, a run of people at a time.
+No array of people x items is ever made: time and memory grow with the number of responses.
 """
 
+from spectral_irt.simulate.adaptive import Adaptive, Stopping, TwoStage
 from spectral_irt.simulate.designs import (
     DESIGNS,
     Booklets,
@@ -13,9 +14,7 @@ from spectral_irt.simulate.designs import (
     Popularity,
     Sampled,
 )
-from spectral_irt.simulate.drawing import Simulated, rasch
-from spectral_irt.simulate.ordered_answers import SimulatedOrdered, partial_credit, rating_scale
-from spectral_irt.simulate.responsive import Adaptive, Stopping, TwoStage
+from spectral_irt.simulate.draw import Simulated, partial_credit, rasch, rating_scale
 
 __all__ = [
     "DESIGNS",
@@ -27,7 +26,6 @@ __all__ = [
     "Popularity",
     "Sampled",
     "Simulated",
-    "SimulatedOrdered",
     "Stopping",
     "TwoStage",
     "partial_credit",

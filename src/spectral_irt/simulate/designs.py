@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.errors import OptionError, check_option, join, option
-from spectral_irt.responses.block import Ints
-from spectral_irt.responses.pack import user_chunks
-from spectral_irt.simulate.successive import CHUNK, MOST_ITEMS, SuccessiveSampler, limits_of
+from spectral_irt.errors import OptionError, check_option
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.pack import limits_of, user_chunks
 
 Shown = tuple[Ints, NDArray[np.int32]]
 
+# Responses drawn at a time. Not tied to the size of a block: a seed must keep its data when that is tuned.
+CHUNK = 500_000
 # Standard deviations in logits and exponents of popularity beyond this are slips of the pen, and would overflow.
 WIDEST = 10
 
@@ -63,9 +64,7 @@ class Sampled(Design):
 
     def __post_init__(self) -> None:
         if not 0 < self.p <= 1:
-            raise OptionError(
-                option("p"), f" is {self.p}; the probability of showing an item must be above 0 and at most 1."
-            )
+            raise OptionError(f"`p` is {self.p}; the probability of showing an item must be above 0 and at most 1.")
 
     def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
         # The gaps between the cells shown of a row-by-row walk are geometric: only cells shown cost anything.
@@ -118,24 +117,21 @@ class Popularity(Design):
 
     def check(self, n_users: int, n_items: int) -> None:
         most = n_items if self.most is None else self.most
-        if n_items > MOST_ITEMS:
-            raise OptionError(option("n_items"), f" is {n_items:,}; this design takes at most {MOST_ITEMS:,} items.")
         if not self.fewest <= most <= n_items:
             raise OptionError(
                 f"fewest is {self.fewest} and most is {most}; it must be fewest <= most <= {n_items}, all items."
             )
         if not n_users * self.fewest <= self.n_responses <= n_users * most:
             raise OptionError(
-                option("n_responses"),
-                f" is {self.n_responses:,}; {n_users:,} people with {self.fewest} to {most} answers each give "
-                f"{n_users * self.fewest:,} to {n_users * most:,}.",
+                f"`n_responses` is {self.n_responses:,}; {n_users:,} people with {self.fewest} to {most} answers each "
+                f"give {n_users * self.fewest:,} to {n_users * most:,}."
             )
 
     def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
         counts = self.counts(rng, n_users, n_items)
-        sampler = SuccessiveSampler(np.arange(1, n_items + 1, dtype=np.float64) ** -self.exponent)
+        weights = np.arange(1, n_items + 1, dtype=np.float64) ** -self.exponent
         for start, stop in user_chunks(limits_of(counts), CHUNK):
-            yield counts[start:stop], sampler.draw(rng, counts[start:stop])
+            yield counts[start:stop], successive(rng, weights, counts[start:stop])
 
     def counts(self, rng: np.random.Generator, n_users: int, n_items: int) -> Ints:
         """n_l: lognormal, between the limits, summing to `n_responses`."""
@@ -184,14 +180,11 @@ class Booklets(Design):
 
     def check(self, n_users: int, n_items: int) -> None:
         if self.booklets > n_items:
-            raise OptionError(
-                option("booklets"), f" is {self.booklets}; it can be 1 to {n_items}, the number of items."
-            )
+            raise OptionError(f"`booklets` is {self.booklets}; it can be 1 to {n_items}, the number of items.")
         if not -(-n_items // self.booklets) <= self._length(n_items) <= n_items:
             raise OptionError(
-                option("length"),
-                f" is {self.length}; {self.booklets} booklets that hold all {n_items} items need "
-                f"{-(-n_items // self.booklets)} to {n_items} items each.",
+                f"`length` is {self.length}; {self.booklets} booklets that hold all {n_items} items need "
+                f"{-(-n_items // self.booklets)} to {n_items} items each."
             )
 
     def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
@@ -231,11 +224,8 @@ class LinkedForms(Design):
     def check(self, n_users: int, n_items: int) -> None:
         if n_items != self.n_items:
             raise OptionError(
-                option("n_items"),
-                f" is {n_items:,}; {self.forms} forms of {self.length} items with {self.anchors} anchors hold "
-                f"{self.n_items:,}. Leave ",
-                option("n_items"),
-                " out.",
+                f"`n_items` is {n_items:,}; {self.forms} forms of {self.length} items with {self.anchors} anchors "
+                f"hold {self.n_items:,}. Leave `n_items` out."
             )
 
     def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
@@ -264,15 +254,15 @@ def as_design(design: str | Design, options: dict[str, Any]) -> Design:
     unknown = [name for name in options if name not in known]
     if unknown:
         takes = _names(known) or "no parameters"
-        raise OptionError("there is no parameter ", _names(unknown), f"; the design {design!r} takes ", takes, ".")
+        raise OptionError(f"there is no parameter {_names(unknown)}; the design {design!r} takes {takes}.")
     missing = [name for name, required in known.items() if required and name not in options]
     if missing:
-        raise OptionError(f"the design {design!r} needs ", _names(missing), ".")
+        raise OptionError(f"the design {design!r} needs {_names(missing)}.")
     return kind(**options)
 
 
 def _names(options: Iterable[str]) -> str:
-    return join(map(option, options), ", ")
+    return ", ".join(f"`{one}`" for one in options)
 
 
 def _spiralled(forms: NDArray[np.int32], n_users: int) -> Iterator[Shown]:
@@ -295,14 +285,47 @@ def _hits(rng: np.random.Generator, p: float, n_cells: int) -> Ints:
     return cell[: np.searchsorted(cell, n_cells)]
 
 
+def successive(rng: np.random.Generator, weights: Floats, counts: Ints, rounds: int = 8) -> NDArray[np.int32]:
+    """`counts[l]` different items for every person `l`, in order of person and item, by successive sampling.
+
+    Item after item is drawn with probability proportional to its weight, and drawn again where the person has it
+    already. Whoever lacks items after `rounds` of this (who wants many of them, or where few weigh nearly everything)
+    gets the others by a race, the same distribution at the cost of all items once: item `i` arrives after an
+    exponential time with rate `weights[i]`, and the first win. Sorting makes the data independent of the order in
+    which a processor's partition leaves the winners.
+    """
+    n_items = len(weights)
+    cumulative = np.cumsum(weights / weights.sum())
+    done: list[Ints] = []
+    held: Ints = np.zeros(0, dtype=np.int64)  # person * n_items + item, of people who lack items
+    has, lacking = np.zeros(len(counts), dtype=np.int64), np.flatnonzero(counts)
+    for _ in range(rounds):
+        person = np.repeat(lacking, counts[lacking] - has[lacking])
+        item = np.searchsorted(cumulative, rng.random(len(person)), side="right")
+        held = np.sort(np.concatenate([held, person * n_items + np.minimum(item, n_items - 1)]))
+        held = held[np.diff(held, prepend=-1) > 0]
+        owner = held // n_items
+        has = np.bincount(owner, minlength=len(counts))
+        complete = (has == counts)[owner]
+        done.append(held[complete])
+        held = held[~complete]
+        lacking = np.flatnonzero((has > 0) & (has < counts))
+    for who in lacking:
+        own = held[np.searchsorted(held, who * n_items) : np.searchsorted(held, (who + 1) * n_items)]
+        arrival = rng.standard_exponential(n_items) / weights
+        arrival[own - who * n_items] = 0  # what the person has is there already
+        done.append(who * n_items + np.argpartition(arrival, counts[who] - 1)[: counts[who]])
+    return (np.sort(np.concatenate(done)) % n_items).astype(np.int32)
+
+
 def as_count(name: str, value: Any, *, least: int = 1, most: int | None = None) -> int:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         limit = f" and at most {most:,}" if most is not None else ""
-        raise OptionError(option(name), f" is {value!r}; it must be a whole number, at least {least}{limit}.")
+        raise OptionError(f"`{name}` is {value!r}; it must be a whole number, at least {least}{limit}.")
     return int(value)
 
 
 def check_spread(name: str, value: float) -> None:
     if not 0 <= value <= WIDEST:
-        raise OptionError(option(name), f" is {value}; it must be a number from 0 to {WIDEST}.")
+        raise OptionError(f"`{name}` is {value}; it must be a number from 0 to {WIDEST}.")

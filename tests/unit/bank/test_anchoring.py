@@ -7,9 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralRasch, simulate
+from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit
+from spectral_irt.bank.anchors import Anchors
 from spectral_irt.errors import BankError, DesignError, OptionError, ReadError
+from spectral_irt.estimators.ordered_anchors import KnownThresholds
+from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.responses import Responses
 
 
@@ -149,6 +152,7 @@ def test_unused_anchors_are_noted() -> None:
         ("item,b\n1,0.5\n", ReadError, "columns item and difficulty; it has 'item', 'b'"),
         ("", ReadError, "it is empty"),
         ("item,difficulty\n1,500\n", OptionError, "logits"),
+        ("item,difficulty\n1,49\n2,-49\n", OptionError, "beyond 20 logits"),
         ("item,difficulty\nq1,1\nq2,2\n", OptionError, "none of its items.*'q1', 'q2'"),
     ],
 )
@@ -171,7 +175,7 @@ def test_other_bad_anchors() -> None:
         AnchoredRasch().fit(data)
     with pytest.raises(BankError, match="there is no bank"):
         anchored_fit(data, "nowhere")
-    with pytest.raises(OptionError, match="regularization is -1"):
+    with pytest.raises(OptionError, match="`regularization` is -1"):
         anchored_fit(data, {0: 1.0}, regularization=-1)
     with pytest.raises(DesignError, match="anchored item"):
         table = np.column_stack([np.full(100, np.nan), data.to_dense()])
@@ -247,3 +251,46 @@ def test_only_items_with_a_measured_difficulty_are_anchors(tmp_path: Path) -> No
         assert finding.items == (6, 7, 8, 9)
     with pytest.raises(OptionError, match="had no difficulty of their own on that scale"):
         anchored_fit(Responses.from_wide(second[:, 6:9], items=[6, 7, 8]), bank)
+
+
+# ------------------------------------------------------------------------------------ errors of the anchors
+
+
+@pytest.mark.parametrize("se", ["dense", "multiplier"])
+def test_errors_of_the_anchors_are_passed_on_as_free_items_follow_them(se: str) -> None:
+    """Var = sandwich + D errors D', D by moving each anchor a little and fitting again."""
+    data = simulate.rasch(700, 9, design="sampled", p=0.8, seed=41).responses
+    anchors = {0: -0.5, 1: 0.2, 2: 0.6}
+    errors = np.array([0.2, 0.3, 0.1])
+    table = Anchors(np.arange(3), np.array([-0.5, 0.2, 0.6]), errors, errors=JointErrors.independent(errors))
+    plain, told = (anchored_fit(data, given, se=se, regularization=0) for given in (anchors, table))
+    follow = np.empty((9, 3))
+    for k in range(3):
+        up, down = (
+            anchored_fit(data, {**anchors, k: anchors[k] + h}, se="none", regularization=0) for h in (0.05, -0.05)
+        )
+        follow[:, k] = (up.difficulty_ - down.difficulty_) / 0.1
+    expected = np.sqrt(plain.se_**2 + follow**2 @ errors**2)[3:]
+    np.testing.assert_allclose(told.se_[3:], expected, rtol=0.01 if se == "dense" else 0.25)
+    assert np.all(told.se_[3:] > plain.se_[3:])
+    assert (told.se_[:3] == 0).all()
+    said = [next(one.sentence for one in fit.findings_ if one.code == "anchored") for fit in (plain, told)]
+    assert said == [
+        "3 items are anchored; the anchors came without standard errors and count as exact.",
+        "3 items are anchored; the anchors' standard errors are passed on to the other items.",
+    ]
+
+
+def test_ordered_answers_take_the_errors_of_their_anchors_alike(tmp_path: Path) -> None:
+    """The same right and wrong answers as categories: the same errors; and plain numbers stay exact."""
+    old, new = simulate.rasch(150, 8, seed=42).responses, simulate.rasch(900, 8, seed=43).responses
+    fit = SpectralRasch(regularization=0).fit(old)
+    some = {"items": np.arange(4), "difficulty": fit.difficulty_[:4], "se": fit.se_[:4]}
+    covariance = fit.covariance()[:4, :4]
+    theirs = anchored_fit(new, Anchors(**some, errors=JointErrors.dense(covariance)), regularization=0)
+    values = {k: [fit.difficulty_[k]] for k in range(4)}
+    ours = SpectralPartialCredit().fit(new, anchors=KnownThresholds(values, covariance))
+    exact = SpectralPartialCredit().fit(new, anchors=values)
+    np.testing.assert_allclose(ours.se_[4:], theirs.se_[4:], rtol=1e-3)
+    assert np.all(exact.se_[4:] < 0.95 * ours.se_[4:])
+    assert "count as exact" in next(one.sentence for one in exact.findings_ if one.code == "anchored")

@@ -56,7 +56,7 @@ def test_an_update_of_one_grade_keeps_the_distances_of_grades(seed: int, method:
     assert bank.prior_precision > 0  # the items are thin
     assert bank.level[-9:].mean() - bank.level[:9].mean() > 2  # each has the level of its own grade
     updated = bank.update(new, method)
-    assert apart(updated, whole.difficulty_, whole.se_) < 0.12
+    assert apart(updated, whole.difficulty_, whole.se_) < 0.2
     distance = [each[-9:].mean() - each[:9].mean() for each in (updated.difficulty, whole.difficulty_)]
     assert distance[0] == pytest.approx(distance[1], abs=0.1)
     assert np.median(updated.se / whole.se_) == pytest.approx(1, abs=0.05)
@@ -82,7 +82,7 @@ def test_new_items_start_from_the_level_of_their_people() -> None:
 def test_the_prior_comes_off_without_the_data() -> None:
     """A Newton step from what the bank keeps is the estimate without a prior, but for what curvature changes on it."""
     data = simulate.rasch(150, 12, seed=4).responses
-    bank = bank_of(data)
+    bank = bank_of(data, regularization=1.0)
     assert bank.prior_precision > 0
     assert bank.matrix is not None
     bare = SpectralRasch(regularization=0).fit(data)
@@ -139,7 +139,7 @@ def test_an_anchored_bank_with_thin_items() -> None:
 def test_an_anchored_calibration_brings_level_and_pull_into_the_bank() -> None:
     data = simulate.rasch(260, 14, seed=8)
     old = data.responses.take_users(np.arange(200)).take_items(np.arange(10))
-    new = data.responses.take_users(np.arange(200, 260)).take_items(np.arange(4, 14))
+    new = data.responses.take_users(np.arange(200, 220)).take_items(np.arange(4, 14))
     bank = bank_of(old)
     found = Bank.from_fit(anchored_fit(new, bank), new)
     both = merged(bank, found, new)
@@ -218,7 +218,8 @@ def test_a_bank_with_a_prior_around_one_mean_is_read_and_updated(tmp_path: Path,
     assert bank.prior_precision == pytest.approx(1.1845723606)
     np.testing.assert_allclose(bank.pull, bank.prior_precision * bank.difficulty, atol=1e-9)
     old = simulate.rasch(120, 12, design="sampled", p=0.6, seed=2)
-    np.testing.assert_allclose(bank.difficulty, SpectralRasch().fit(old.responses).difficulty_, atol=0.02)
+    same = SpectralRasch(regularization=bank.prior_precision).fit(old.responses)
+    np.testing.assert_allclose(bank.difficulty, same.difficulty_, atol=0.03)
     new = simulate.rasch(200, 12, design="sampled", p=0.6, difficulty=old.difficulty, seed=3).responses
     updated = bank.update(new, method)
     table = np.vstack([old.responses.to_dense(), new.to_dense()])

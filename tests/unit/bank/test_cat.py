@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 
 import numpy as np
@@ -45,33 +44,6 @@ def test_nothing_is_left_and_answers_that_mean_nothing(bank: Bank) -> None:
         next_item(bank, {"nowhere": 1})
     with pytest.raises(OptionError, match="an answer is 2"):
         next_item(bank, {bank.items[0]: 2})
-
-
-def test_under_a_millisecond_for_10_000_items(bank: Bank) -> None:
-    """CPU time of the best of many calls, so that a busy machine does not matter."""
-    from dataclasses import replace
-
-    rng = np.random.default_rng(0)
-    m = 10_000
-    columns = {
-        name: np.resize(getattr(bank, name), m)
-        for name in ("se", "status", "n", "n_right", "information", "anchored", "group", "level", "pull")
-    }
-    large = replace(
-        bank,
-        items=np.array([f"q{k}" for k in range(m)], dtype=object),
-        difficulty=rng.normal(size=m),
-        matrix=None,
-        **columns,
-    )
-    answers = {f"q{k}": k % 2 for k in range(30)}
-    next_item(large, answers)
-    best = np.inf
-    for _ in range(50):
-        start = time.process_time()
-        next_item(large, answers)
-        best = min(best, time.process_time() - start)
-    assert best < 1e-3
 
 
 def test_a_run_measures_as_well_as_it_says(bank: Bank) -> None:

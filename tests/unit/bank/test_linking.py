@@ -13,6 +13,8 @@ from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, link
 from spectral_irt.bank.known_errors import _model_covariance, errors_of_bank
 from spectral_irt.errors import BankError, OptionError
+from spectral_irt.inference.agreement import agree, choice_variance
+from spectral_irt.inference.joint_errors import JointErrors
 
 
 def bank_of(difficulty: np.ndarray, se: float = 0.1, first: int = 0) -> Bank:
@@ -306,9 +308,9 @@ def test_labels_that_differ_by_type_alone() -> None:
 
 def test_too_few_common_items() -> None:
     a = bank_of(np.arange(5.0))
-    with pytest.raises(BankError, match="share 0 items; method='robust' needs at least 3"):
+    with pytest.raises(BankError, match="share 0 items; `method='robust'` needs at least 3"):
         link(a, bank_of(np.arange(5.0), first=5))
-    with pytest.raises(BankError, match=r"share 1 items: 4; method='mean' needs at least 2"):
+    with pytest.raises(BankError, match=r"share 1 items: 4; `method='mean'` needs at least 2"):
         link(a, bank_of(np.arange(5.0), first=4), "mean")
     with pytest.raises(BankError, match="needs at least 3"):
         link(a, bank_of(np.arange(5.0), first=3), "mean-sigma")
@@ -318,3 +320,21 @@ def test_too_few_common_items() -> None:
         link(a, a, "median")
     with pytest.raises(BankError, match=r"make one with Bank\.from_fit\(fit, responses\)"):
         link(a, a).apply(SpectralRasch())  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("off", "by"), [(0, 0.0), (2, 0.8), (6, 0.8)])
+def test_the_choice_of_items_is_in_the_error_of_the_center(off: int, by: float) -> None:
+    """Six of 15 differences off by five standard errors: some are missed, and the center scatters more."""
+    rng = np.random.default_rng(51)
+    centers, plain, told = [], [], []
+    for seed in range(60):
+        errors = JointErrors.independent(0.16 * np.exp(0.2 * rng.normal(size=15)))
+        difference = np.sqrt(errors.own) * rng.normal(size=15) + by * (np.arange(15) < off)
+        found = agree(difference, errors)
+        centers.append(found.center)
+        plain.append(errors.of(found.agrees / found.agrees.sum()))
+        told.append(plain[-1] + choice_variance(difference, errors, found, seed))
+    covered = np.mean(np.abs(centers) < 1.96 * np.sqrt(told))
+    assert covered > 0.87  # 60 runs of .95: 2.8 standard errors
+    ratio = np.sqrt(np.mean(told) / np.mean(plain))
+    assert ratio > 1.3 if off == 6 else ratio < 1.2

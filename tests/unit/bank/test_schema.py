@@ -119,6 +119,11 @@ TABLES: dict[str, list[tuple[pl.Expr, str]]] = {
         (pl.lit(6, dtype=pl.Int32).alias("row"), "impossible entries"),
         (pl.lit(-1, dtype=pl.Int32).alias("column"), "impossible entries"),
         (pl.lit(float("inf")).alias("value"), "impossible entries"),
+        (-pl.col("value"), "that no answers can have"),
+        (
+            pl.when(pl.col("row") == pl.col("column")).then(1.0).otherwise(1.5).alias("value"),
+            "that no answers can have",
+        ),
     ],
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -56,17 +55,17 @@ def test_a_bank_that_was_saved_knows_what_it_saved(tmp_path: Path) -> None:
 def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bank = Bank.load(folder).update(piece(1))
     holder = (
-        "import sys, time; from pathlib import Path; from spectral_irt.bank.locking import locked\n"
-        f"with locked(Path({str(folder)!r})): print('held', flush=True); time.sleep(float(sys.argv[1]))"
+        "from pathlib import Path; from spectral_irt.bank.locking import locked\n"
+        f"with locked(Path({str(folder)!r})): print('held', flush=True); input()"  # until it is told to let go
     )
 
-    def hold(seconds: float) -> subprocess.Popen[str]:
-        child = subprocess.Popen([sys.executable, "-c", holder, str(seconds)], stdout=subprocess.PIPE, text=True)
+    def hold() -> subprocess.Popen[str]:
+        child = subprocess.Popen([sys.executable, "-c", holder], stdin=-1, stdout=-1, text=True)
         assert child.stdout is not None
         assert child.stdout.readline() == "held\n"
         return child
 
-    with hold(60) as child:
+    with hold() as child:
         with (
             monkeypatch.context() as patch,
             pytest.raises(OutputError, match=r"another program is writing .* for 0\.3 seconds; try again"),
@@ -76,10 +75,17 @@ def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytes
         child.kill()  # a killed writer locks nobody out, though its lock file is still there
     assert (folder / locking.LOCK).exists()
     assert Bank.load(folder).n_users == 300
-    with hold(1.0):
-        start = time.monotonic()
-        bank.save(folder)
-        assert time.monotonic() - start > 0.3
+    with hold() as child:
+        waited = []
+
+        def let_go(pause: float) -> None:  # in the place of waiting
+            waited.append(pause)
+            child.communicate("now\n")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(locking.time, "sleep", let_go)
+            bank.save(folder)
+        assert len(waited) == 1
     assert Bank.load(folder).n_users == 400
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".parquet", ".parquet"]
 

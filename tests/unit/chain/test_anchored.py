@@ -7,11 +7,12 @@ import pytest
 
 from dense import dense_pairs
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.chain.anchored import GroundedChain, Known, solve_grounded, tied
+from spectral_irt.chain.anchored import AnchoredChain, FixedAndPrior, solve_anchored
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import ABILITY, PERSONS
 from spectral_irt.responses import Responses
+from spectral_irt.responses.design import tied_to
 
 
 def test_the_ground_holds_the_anchored_items() -> None:
@@ -25,8 +26,8 @@ def test_the_ground_holds_the_anchored_items() -> None:
     expected = np.linalg.solve(matrix[np.ix_(free, free)], -matrix[np.ix_(free, fixed)] @ pi[fixed])
 
     chain = ItemChain.under(data.responses, PERSONS)
-    known = Known(fixed, np.where(fixed, data.difficulty, 0.0), np.zeros(12))
-    found = stationary(GroundedChain(chain, np.zeros(12), known))
+    known = FixedAndPrior(fixed, np.where(fixed, data.difficulty, 0.0), np.zeros(12))
+    found = stationary(AnchoredChain(chain, np.zeros(12), known))
     assert found.residual < 1e-12
     np.testing.assert_allclose(found.pi[:-1] / found.pi[-1], expected, rtol=1e-10)
 
@@ -36,7 +37,7 @@ def test_one_vector_and_many_columns_agree(m: int) -> None:
     data = simulate.rasch(200, m, seed=2)
     chain = ItemChain.under(data.responses, PERSONS)
     fixed = np.arange(m) < 3
-    grounded = GroundedChain(chain, np.zeros(m), Known(fixed, np.where(fixed, data.difficulty, 0), 1.0 - fixed))
+    grounded = AnchoredChain(chain, np.zeros(m), FixedAndPrior(fixed, np.where(fixed, data.difficulty, 0), 1.0 - fixed))
     columns = np.random.default_rng(0).random((m - 2, 4))
     many = grounded.inflow(columns)
     for k in range(4):
@@ -50,8 +51,8 @@ def test_anchors_at_a_free_fit_reproduce_it(design: str) -> None:
     data = simulate.rasch(1500, 40, design=design, seed=3, **options)
     fit = SpectralRasch(refine=False, regularization=0).fit(data.responses)
     fixed = np.random.default_rng(1).random(40) < 0.3
-    known = Known(fixed, fit.difficulty_ + 2, np.zeros(40))
-    solved = solve_grounded(data.responses, np.zeros(40), known)
+    known = FixedAndPrior(fixed, fit.difficulty_ + 2, np.zeros(40))
+    solved = solve_anchored(data.responses, np.zeros(40), known)
     # The free fit stops its rounds when a twentieth of a standard error is left at most.
     assert np.max(np.abs(solved.beta - 2 - fit.difficulty_) / fit.se_) < 0.05
     assert np.array_equal(solved.beta[fixed], known.mean[fixed])
@@ -62,9 +63,9 @@ def test_a_prior_is_data_at_its_mean() -> None:
     data = simulate.rasch(800, 15, seed=4)
     fit = SpectralRasch(refine=False, regularization=0).fit(data.responses)
     mean = np.linspace(-1, 1, 15)
-    stiff = solve_grounded(data.responses, mean, Known(np.zeros(15, dtype=bool), mean, np.full(15, 1e8)))
+    stiff = solve_anchored(data.responses, mean, FixedAndPrior(np.zeros(15, dtype=bool), mean, np.full(15, 1e8)))
     np.testing.assert_allclose(stiff.beta, mean, atol=1e-4)
-    weak = solve_grounded(data.responses, mean, Known(np.zeros(15, dtype=bool), mean, np.full(15, 1e-6)))
+    weak = solve_anchored(data.responses, mean, FixedAndPrior(np.zeros(15, dtype=bool), mean, np.full(15, 1e-6)))
     np.testing.assert_allclose(weak.beta - weak.beta.mean(), fit.difficulty_, atol=0.02 * fit.se_.min())
 
 
@@ -73,7 +74,7 @@ def test_prior_pulls_as_a_normal_one() -> None:
     data = simulate.rasch(300, 10, seed=5)
     precision = np.linspace(1, 50, 10)
     mean = np.full(10, 0.5)
-    solved = solve_grounded(data.responses, mean, Known(np.zeros(10, dtype=bool), mean, precision))
+    solved = solve_anchored(data.responses, mean, FixedAndPrior(np.zeros(10, dtype=bool), mean, precision))
     pi = np.exp(solved.beta)
     chain = ItemChain.under(data.responses, ABILITY, solved.beta)
     score = chain.inflow(pi) - pi * chain.rates
@@ -84,8 +85,8 @@ def test_what_the_anchors_reach() -> None:
     nan = np.nan
     table = [[1, 0, nan, nan], [0, 1, nan, nan], [nan, nan, 1, 0], [nan, nan, 0, 1], [1, nan, 0, nan]]
     responses = Responses.from_wide(table)
-    assert tied(responses, np.array([True, False, False, False])).tolist() == [True, True, False, False]
+    assert tied_to(responses, np.array([True, False, False, False])).tolist() == [True, True, False, False]
     both = Responses.from_wide([*table, [0, nan, 1, nan]])
-    assert tied(both, np.array([True, False, False, False])).all()
+    assert tied_to(both, np.array([True, False, False, False])).all()
     nobody = both.take_users([])
-    assert tied(nobody, np.array([True, False, False, False])).tolist() == [True, False, False, False]
+    assert tied_to(nobody, np.array([True, False, False, False])).tolist() == [True, False, False, False]

@@ -7,7 +7,7 @@ from dense import AWKWARD, dense_pairs
 from spectral_irt import Responses, simulate
 from spectral_irt.chain.operator import ItemChain, TiedChain
 from spectral_irt.chain.weights import ABILITY, prox_ability, weighting_named
-from spectral_irt.engines import LocalEngine
+from spectral_irt.engine import LocalEngine
 
 
 def random_table(n=40, m=7, p=0.6, seed=0):

@@ -5,12 +5,12 @@ import pytest
 from scipy import sparse
 
 from dense import dense_pairs
-from spectral_irt import Responses
-from spectral_irt.chain.pairs import PairChain, pair_counts, regularize, seen_together, smaller_dense
-from spectral_irt.chain.paper import algorithm_1, algorithm_2
+from spectral_irt import Responses, SpectralRasch, paper
+from spectral_irt.chain.pair_chain import PairChain, pair_counts, regularize, seen_together, smaller_dense
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.errors import DesignError, OptionError
 
+algorithm_1, algorithm_2 = paper.algorithm_1, paper.algorithm_2
 ATOL = 1e-8  # the accuracy that reproduction of the paper is held to
 
 
@@ -68,11 +68,21 @@ def test_both_algorithms_and_both_rules_equal_the_printed_program(table, nu, rul
 
 
 @pytest.mark.parametrize("rule", ["differed", "together"])
+@pytest.mark.parametrize("nu", [0.1, 1.0])
+def test_the_estimator_of_the_paper_is_its_printed_algorithms(table, nu, rule):
+    answers = Responses.from_wide(table)
+    y = paper.regularize(paper.pair_counts(answers), nu, rule=rule, b=paper.seen_together(answers))
+    fit = SpectralRasch.paper(nu=nu, nu_rule=rule).fit(answers)
+    for algorithm in (paper.algorithm_1, paper.algorithm_2):
+        np.testing.assert_allclose(fit.difficulty_, algorithm(y, tol=1e-13).difficulty, atol=ATOL)
+
+
+@pytest.mark.parametrize("rule", ["differed", "together"])
 def test_large_dense_matrices_go_in_slices_and_in_place(table, rule, monkeypatch):
     responses = Responses.from_wide(table)
     b = seen_together(responses, dense=False)
     whole = regularize(pair_counts(responses, dense=True), 1.0, rule=rule, b=b)
-    monkeypatch.setattr("spectral_irt.chain.pairs.SLICE", 3)
+    monkeypatch.setattr("spectral_irt.chain.pair_chain.SLICE", 3)
     y = pair_counts(responses, dense=True)
     sliced = regularize(y, 1.0, rule=rule, b=b, overwrite=True)
     assert sliced is y
@@ -81,7 +91,7 @@ def test_large_dense_matrices_go_in_slices_and_in_place(table, rule, monkeypatch
 
 def test_dense_where_most_pairs_have_met(table, monkeypatch):
     responses = Responses.from_wide(table)
-    monkeypatch.setattr("spectral_irt.chain.pairs.DENSE_ITEMS", 1)
+    monkeypatch.setattr("spectral_irt.chain.pair_chain.DENSE_ITEMS", 1)
     assert smaller_dense(responses)
     assert not smaller_dense(responses.take_users(np.arange(responses.n_users) < 2))
 
@@ -133,7 +143,7 @@ def test_bad_arguments(table):
     y = pair_counts(Responses.from_wide(table))
     with pytest.raises(OptionError, match="at least the largest row sum"):
         algorithm_1(y, d=1.0)
-    with pytest.raises(OptionError, match="nu is inf"):
+    with pytest.raises(OptionError, match="`nu` is inf"):
         regularize(y, np.inf)
     with pytest.raises(OptionError, match="needs the counts b"):
         regularize(y, 1.0, rule="together")

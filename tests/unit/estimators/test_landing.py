@@ -8,11 +8,11 @@ import pytest
 from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.prior import Prior, fading
-from spectral_irt.estimators.edgeworth import SINGLE, fill_given_score
-from spectral_irt.estimators.esf import conditional_moments
+from spectral_irt.conditional.contour import Contour
+from spectral_irt.conditional.series_binary import SINGLE, fill_given_score
 from spectral_irt.estimators.landing import land
 from spectral_irt.estimators.landing_errors import Matrices, standard_errors
-from spectral_irt.estimators.recursion import given_score
+from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.model import prox
 
 
@@ -23,15 +23,6 @@ def enumerated(beta, score):
     return weight @ np.array(patterns) / weight.sum()
 
 
-def test_recursion_is_exact():
-    rng = np.random.default_rng(1)
-    for n in (2, 5, 8):
-        beta = rng.normal(0, 2, n)
-        for score in range(1, n):
-            p = 1 / (1 + np.exp(beta - rng.normal()))  # at any ability
-            np.testing.assert_allclose(given_score(p[:, None], np.array([score]))[:, 0], enumerated(beta, score))
-
-
 @pytest.mark.parametrize(("n", "sd", "worst"), [(20, 1.0, 2e-3), (40, 1.0, 4e-4), (100, 1.5, 1e-4), (400, 2.0, 1e-5)])
 def test_series_is_close(n, sd, worst):
     """Against the exact contour sum, for people with information of 2 or more; and its c matches P (1 - P)."""
@@ -39,7 +30,7 @@ def test_series_is_close(n, sd, worst):
     people = 60
     b, theta = rng.normal(0, sd, (n, people)), rng.normal(0, 1, people)
     scores = np.clip((rng.random((n, people)) < 1 / (1 + np.exp(b - theta))).sum(axis=0), n // 6, n - n // 6)
-    exact = conditional_moments(b, np.full(people, n), scores)[1]
+    exact = Contour.of(b[None], scores, np.full(people, n)).given.p[0]
     indptr = np.arange(0, (people + 1) * n, n, dtype=np.int32)
     start = prox(b.mean(axis=0), b.var(axis=0), np.log(scores / (n - scores)))
     p, c = np.empty(n * people), np.empty(n * people)
@@ -108,8 +99,60 @@ def test_parts_are_groups_that_share_people():
 
 
 def test_the_prior_fades_with_what_is_known():
-    information, tied = np.array([1.0, 25.0, 40.0, 50.0, 900.0, 900.0]), np.array([True] * 5 + [False])
-    np.testing.assert_allclose(fading(information, tied), [1, 1, 0.4, 0, 0, 1])
+    information, tied = np.array([1.0, 3.0, 4.5, 6.0, 25.0, 40.0, 50.0, 900.0]), np.array([True] * 7 + [False])
+    np.testing.assert_allclose(fading(information, tied, 1.0), [1, 1, 0.5, 0, 0, 0, 0, 1])
+    # The median is 15.5: with a precision of as much the data are thin as a whole, with half of it they are not.
+    np.testing.assert_allclose(fading(information, tied, 15.5), [1, 1, 1, 1, 1, 0.4, 0, 1])
+    np.testing.assert_allclose(fading(information, tied, 7.75), fading(information, tied, 1.0))
+    half = fading(information, tied, 15.5 / 1.5)
+    assert half[4] == pytest.approx(2 - 25 / 14)
+
+
+@pytest.mark.parametrize("people", [50, 100])
+def test_an_ordinary_test_is_conditional_maximum_likelihood(people):
+    """A prior that also counted for items with information up to 50 flattened tests of 50 people by an eighth."""
+    slopes = []
+    for seed in range(25):
+        data = simulate.rasch(people, 20, seed=1000 + seed)
+        fit = SpectralRasch(se="none").fit(data.responses)
+        slopes.append(np.polyfit(data.difficulty, fit.difficulty_, 1)[0])
+        if fit.regularization_.kind == "none":
+            exact = ConditionalRasch().fit(data.responses)
+            np.testing.assert_allclose(fit.difficulty_, exact.difficulty_, atol=1e-4)
+    assert 0.94 < np.mean(slopes) < 1.06  # a standard error of .02 and .01
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_how_far_the_prior_moves_an_item_is_told(ordered):
+    """To a sixth of the difference between a fit with it and one without."""
+    told, exact = [], []
+    for seed in range(12):
+        if ordered:
+            data = simulate.partial_credit(60, 10, categories=3, seed=seed).responses
+            fit, bare = (SpectralPartialCredit(regularization=r).fit(data) for r in ("auto", 0))
+            moved, places = bare.thresholds_ - fit.thresholds_, data.thresholds
+            names = [f"threshold {k} of item {i}" for i, k in zip(places.item, places.level, strict=True)]
+        else:
+            data = simulate.rasch(30, 15, seed=seed).responses
+            fit, bare = (SpectralRasch(regularization=r).fit(data) for r in ("auto", 0))
+            moved, names = bare.difficulty_ - fit.difficulty_, [f"item {i}" for i in range(15)]
+        plan = fit.regularization_
+        if len(moved) == len(names) and np.isfinite(moved).all() and plan.kind == "neighbors":
+            assert plan.alone == 0
+            told.append(plan.shift)
+            exact.append(abs(moved[names.index(plan.moved)]))
+            assert f"acts on {plan.items} of {len(names)} " in str(plan)
+            assert f"it moves {plan.moved} most, by about {plan.shift:.2f} logits" in str(plan)
+    assert len(told) >= 4
+    np.testing.assert_allclose(np.array(told) / exact, 1, atol=0.17)
+
+
+def test_items_that_only_the_prior_makes_finite_are_counted():
+    table = (np.random.default_rng(5).random((25, 8)) < 0.5).astype(float)
+    table[:, 2] = 1
+    plan = SpectralRasch().fit(table).regularization_
+    assert plan.alone == 1
+    assert "1 has no finite estimate without it" in str(plan)
 
 
 @pytest.mark.slow
@@ -217,7 +260,8 @@ def test_a_vertical_scale_is_not_flattened():
     fit, alone = SpectralRasch().fit(table), SpectralRasch(refine=False).fit(table)
     assert fit.regularization_.kind == "neighbors"
     slope, flattened = (np.polyfit(truth, one.difficulty_, 1)[0] for one in (fit, alone))
-    assert 0.93 < slope < 1.07  # its standard error is about .03
+    bare = np.polyfit(truth, ConditionalRasch().fit(table).difficulty_, 1)[0]
+    assert slope == pytest.approx(bare, abs=0.03)
     assert flattened < 0.85
     assert np.mean(np.abs(fit.difficulty_ - truth) < 1.96 * fit.se_) > 0.8  # items share the errors of links
 

@@ -8,13 +8,13 @@ from scipy import optimize
 
 from dense_ordered import conditional_loglik, draw
 from spectral_irt import ConditionalRasch, MarginalRasch, SpectralRasch, simulate
+from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError, ResponseValueError
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit, conditional_thresholds
 from spectral_irt.estimators.marginal_ordered import MarginalPartialCredit
-from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
-from spectral_irt.responses.ordered_arrays import ordered_from_wide
+from spectral_irt.responses.arrays import ordered_from_wide
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 
@@ -22,11 +22,9 @@ ESTIMATORS = {
     "spectral": SpectralPartialCredit(regularization=0),
     "chain": SpectralPartialCredit(regularization=0, refine=False),
     "spectral persons": SpectralPartialCredit(weighting="persons", regularization=0),
-    "two-phase": SpectralPartialCredit(method="two-phase"),
     "conditional": ConditionalPartialCredit(),
     "marginal": MarginalPartialCredit(),
     "scale": SpectralRatingScale(),
-    "scale, least squares": SpectralRatingScale(method="least squares"),
     "conditional scale": ConditionalRatingScale(),
 }
 
@@ -60,8 +58,7 @@ def test_contract(name, data):
     np.testing.assert_allclose(estimator.fit(table[:, items]).thresholds_.reshape(6, 3), first[items], **close)
     twice = estimator.fit(np.vstack([table, table]))
     np.testing.assert_allclose(twice.thresholds_.reshape(6, 3), first, **close)
-    if name != "two-phase":
-        np.testing.assert_allclose(twice.threshold_se_, estimator.fit(table).threshold_se_ / np.sqrt(2), rtol=2e-3)
+    np.testing.assert_allclose(twice.threshold_se_, estimator.fit(table).threshold_se_ / np.sqrt(2), rtol=2e-3)
     with_nobody = np.vstack([table, np.full((3, 6), np.nan), np.zeros((2, 6)), np.full((2, 6), 3.0)])
     if name != "marginal":  # the population of the marginal likelihood does look at everybody
         np.testing.assert_allclose(estimator.fit(with_nobody).thresholds_.reshape(6, 3), first, **close)
@@ -77,9 +74,6 @@ def test_accuracy(name, data):
     """Within four standard errors everywhere, and by chi-square on average."""
     fit = ESTIMATORS[name].fit(data.responses)
     away = fit.thresholds_ - data.thresholds
-    if name == "two-phase":
-        assert np.sqrt(np.mean(away**2)) < 0.3
-        return
     z = away / fit.threshold_se_
     assert np.max(np.abs(z)) < 4
     assert 0.3 < np.mean(z**2) < 2.2
@@ -143,7 +137,7 @@ def test_the_conditional_likelihood_is_that_of_the_definition(small):
     beta = np.concatenate(SMALL)
 
     def loglik(x):
-        cuts = np.cumsum(answers.n_thresholds)[:-1]
+        cuts = np.cumsum(answers.thresholds.max_score)[:-1]
         return conditional_loglik(small, [own.tolist() for own in np.split(x, cuts)])
 
     here = likelihood.at(beta)
@@ -162,7 +156,7 @@ def test_the_conditional_likelihood_is_that_of_the_definition(small):
 def test_the_conditional_estimate_does_not_depend_on_the_information(small, monkeypatch):
     answers = ordered_from_wide(small)
     exact = conditional_thresholds(answers)
-    monkeypatch.setattr("spectral_irt.estimators.ordered_likelihood.EXACT_WORK", 0)
+    monkeypatch.setattr("spectral_irt.conditional.ordered_likelihood.EXACT_WORK", 0)
     matched = conditional_thresholds(answers)
     assert matched.se_method == "matched information"
     np.testing.assert_allclose(matched.thresholds, exact.thresholds, atol=1e-8)
@@ -176,7 +170,7 @@ def test_standard_errors_without_the_matrix(refine):
     data = simulate.partial_credit(1500, 60, categories=3, design="sampled", p=0.4, seed=1).responses
     dense, one, many = (
         SpectralPartialCredit(se=se, regularization=0, refine=refine).fit(data)
-        for se in ("dense", "one-pass", "multiplier")
+        for se in ("dense", "one-pass", "multiplier" if refine else "one-pass")
     )
     assert dense.contraction_ < 0.3
     for name in ("threshold_se_", "se_"):
@@ -184,8 +178,8 @@ def test_standard_errors_without_the_matrix(refine):
         assert abs(np.median(ratio) - 1) < 0.04
         assert np.all(np.abs(ratio - 1) < 0.12)
         ratio = getattr(many, name) / getattr(dense, name)
-        assert abs(np.median(ratio) - 1) < 0.02
-        assert np.all(np.abs(ratio - 1) < 0.1)
+        assert abs(np.median(ratio) - 1) < (0.02 if refine else 0.04)
+        assert np.all(np.abs(ratio - 1) < (0.1 if refine else 0.12))
 
 
 def test_thin_thresholds_get_a_prior_and_it_is_said():
@@ -193,7 +187,7 @@ def test_thin_thresholds_get_a_prior_and_it_is_said():
     fit = SpectralPartialCredit().fit(data.responses)
     assert fit.regularization_.kind == "neighbors"
     assert fit.regularization_.estimated
-    assert any(f.code == "regularization" and "thresholds carry" in f.sentence for f in fit.findings_)
+    assert any(f.code == "regularization" and "thresholds with few answers" in f.sentence for f in fit.findings_)
     loose = SpectralPartialCredit(regularization=0).fit(data.responses)
     rmse = [np.sqrt(np.nanmean((f.thresholds_ - data.thresholds) ** 2)) for f in (fit, loose)]
     assert rmse[0] < rmse[1]
@@ -247,7 +241,6 @@ def test_thresholds_out_of_order_are_said():
     ("options", "words"),
     [
         ({"weighting": "best"}, "weighting"),
-        ({"method": "one"}, "method"),
         ({"se": "big"}, "se"),
         ({"regularization": -1.0}, "regularization"),
         ({"tol": 2.0}, "tol"),
@@ -263,9 +256,9 @@ def test_options(options, words):
     ("table", "words"),
     [
         ([[0], [1], [2]], "single item"),
-        ([[0, 0], [2, 2]], "nobody answered two items with a score between"),
+        ([[0, 0], [2, 2]], "every one of the 2 people has all answers"),
         ([[np.nan, np.nan]], "no response at all"),
-        ([[0, 1.5], [1, 2]], "not a whole number"),
+        ([[0, 1.5], [1, 2]], "1.5, which is not a category"),
     ],
 )
 def test_bad_data(table, words):
@@ -308,19 +301,6 @@ def test_a_category_that_one_item_never_saw():
         fit = estimator.fit(table)
         assert fit.n_thresholds_.tolist() == [3] * 6
         assert np.isfinite(fit.thresholds_).all()
-    with pytest.raises(DesignError, match="tied"):
-        SpectralRatingScale(method="least squares").fit(table)
-
-
-def test_the_distance_from_a_rating_scale_is_chi_square():
-    far = []
-    for seed in range(60):
-        data = simulate.rating_scale(1500, 6, categories=3, seed=seed)
-        fit = SpectralRatingScale(method="least squares").fit(data.responses)
-        far.append(fit.chi2_)
-    assert fit.df_ == 12 - 6 - 1
-    se = np.sqrt(2 * fit.df_ / 60)
-    assert abs(np.mean(far) - fit.df_) < 4 * se
 
 
 # ---------------------------------------------------------------------------------------------- anchors

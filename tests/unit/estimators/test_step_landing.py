@@ -7,20 +7,21 @@ import pytest
 
 from dense_ordered import draw
 from spectral_irt import simulate
+from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.conditional.patterns import padded
+from spectral_irt.conditional.series_tables import StepTables
+from spectral_irt.conditional.step_rows import evaluate, prepare_step_rows
 from spectral_irt.estimators import step_errors, step_landing
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
 from spectral_irt.estimators.landing import centered_within
-from spectral_irt.estimators.ordered_likelihood import OrderedLikelihood, padded
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
-from spectral_irt.estimators.step_rows import evaluate, prepare_step_rows
-from spectral_irt.estimators.step_tables import StepTables
-from spectral_irt.responses.ordered_arrays import ordered_from_wide
+from spectral_irt.responses.arrays import ordered_from_wide
 
 
 def evaluated(responses, beta, allowed):
     rows, tables = prepare_step_rows(responses, beta, allowed)
-    tables = StepTables.at(responses.steps, beta, tables.grid, tables.terms)
-    return (tables, *rows.advance(evaluate, tables, padded(responses.steps, beta)))
+    tables = StepTables.at(responses.thresholds, beta, tables.grid, tables.terms)
+    return (tables, *rows.map_and_sum(evaluate, tables, padded(responses.thresholds, beta)))
 
 
 @pytest.mark.parametrize(("items", "categories", "seen"), [(25, 4, 0.8), (40, 2, 0.9), (60, 6, 0.7)])
@@ -29,12 +30,12 @@ def test_the_series_is_near_the_exact_sums(items, categories, seen):
     widths = [categories if k % 3 else max(2, categories - 1) for k in range(items)]  # different numbers of categories
     thresholds = [np.sort(np.random.default_rng(k).normal(size=w - 1)) for k, w in enumerate(widths)]
     responses = simulate.partial_credit(400, thresholds=thresholds, design="sampled", p=seen, seed=3).responses
-    beta = np.concatenate(thresholds)[: responses.steps.n_steps]
+    beta = np.concatenate(thresholds)[: responses.thresholds.n_entries]
     tables, rows, sums = evaluated(responses, beta, 0.01)
     assert sum(part.long is not None and len(part.long.at) for part in rows.parts) > 250
     expected, own, _ = step_landing.information_of(tables, sums)
     exact = OrderedLikelihood(responses).at(beta).gradient + step_landing.passed_counts(responses)
-    diagonal = step_landing.from_levels(responses.steps, np.einsum("ikk->ik", own))
+    diagonal = step_landing.from_levels(responses.thresholds, np.einsum("ikk->ik", own))
     assert np.max(np.abs(expected - exact) / np.sqrt(diagonal)) < 0.01
     _, _, everybody = evaluated(responses, beta, 1e-30)
     np.testing.assert_allclose(everybody[1], exact, atol=1e-8)  # nobody is long
@@ -42,13 +43,15 @@ def test_the_series_is_near_the_exact_sums(items, categories, seen):
 
 def test_the_information_is_near_the_exact_one():
     responses = simulate.partial_credit(300, 20, categories=4, seed=5).responses
-    beta = np.random.default_rng(1).normal(size=responses.steps.n_steps)
+    beta = np.random.default_rng(1).normal(size=responses.thresholds.n_entries)
     exact = OrderedLikelihood(responses).information(beta, exact=True)
     for allowed in (0.01, 1e-30):
         tables, rows, sums = evaluated(responses, beta, allowed)
         _, own, outer = step_landing.information_of(tables, sums)
         floating = np.zeros(len(beta), dtype=np.int64)
-        here = step_landing.StepLanded(beta, responses.steps, rows, tables, own, outer, None, None, floating, 1, 0.0)
+        here = step_landing.StepLanded(
+            beta, responses.thresholds, rows, tables, own, outer, None, None, floating, 1, 0.0
+        )
         h = here @ np.eye(len(beta))
         np.testing.assert_allclose(h, h.T, atol=1e-9)
         np.testing.assert_allclose(h.sum(axis=0), 0, atol=1e-9)
@@ -63,7 +66,7 @@ def test_the_information_is_near_the_exact_one():
         np.testing.assert_allclose(scores.sum(axis=1), 0, atol=5e-3)  # expected and observed total scores agree
         np.testing.assert_allclose(step_errors.squares_times(here, v[:, None])[:, 0], meat @ v, atol=2e-2 * meat.max())
         blocks = step_errors.squared_blocks(here)
-        k = responses.steps.counts[0]
+        k = responses.thresholds.max_score[0]
         np.testing.assert_allclose(blocks[0, :k, :k], meat[:k, :k], atol=0.01 * meat.max())
 
 

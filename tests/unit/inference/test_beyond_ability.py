@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralRasch, simulate
+from spectral_irt import SpectralPartialCredit, SpectralRasch, ordered_from_wide, simulate
 from spectral_irt.inference import beyond_ability as module
 from spectral_irt.inference.beyond_ability import BeyondAbility, beyond_ability
 from spectral_irt.responses import Responses
@@ -55,7 +55,7 @@ def test_one_copied_pair_is_a_pair_and_no_dimension() -> None:
     assert (found.first.tolist(), found.second.tolist()) == ([4], [9])
     assert [finding.code for finding in found.findings] == ["dependent_items"]
     assert found.findings[0].items == (4, 9)
-    assert "1 pair of items shares more than the ability (residual correlation 0." in found.findings[0].sentence
+    assert "Local dependence in 1 pair of items (residual correlation 0." in found.findings[0].sentence
 
 
 def test_difficulties_from_elsewhere_are_no_dependence() -> None:
@@ -103,3 +103,34 @@ def test_p_values_keep_their_level(design: dict) -> None:
         assert found is not None
         p.append((found.pairs_p, found.contrast_p))
     assert np.all(np.mean(np.array(p) < 0.05, axis=0) <= 0.05 + 2.5 * np.sqrt(0.05 * 0.95 / 80))
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_unequal_slopes_are_no_second_dimension(ordered: bool) -> None:
+    """One ability behind steep and flat items: the contrast is there, and called by its name."""
+    rng = np.random.default_rng(12)
+    theta, slope = rng.normal(size=(1500, 1)), np.repeat([0.5, 1.5], 10)
+    x = drawn(rng, slope * (theta - rng.normal(size=20)))
+    if ordered:
+        x = x + drawn(rng, slope * (theta - rng.normal(size=20) - 1)) * x
+        answers: Responses = ordered_from_wide(x)
+        found = beyond_ability(SpectralPartialCredit(se="none").fit(answers).calibration_, answers)
+    else:
+        found = look(x)
+    assert found is not None
+    assert found.equal_slopes is not None
+    assert found.equal_slopes[0] < 0.001
+    assert found.by_slopes
+    assert not found.two_dimensions
+    assert not found.dependent
+    assert [finding.code for finding in found.findings] == ["unequal_slopes"]
+    assert "Items differ in slope" in found.findings[0].sentence
+
+
+def test_a_minor_dimension_of_a_quarter_of_the_items_is_not_taken_for_flat_items() -> None:
+    rng = np.random.default_rng(13)
+    theta = rng.multivariate_normal([0, 0], [[1, 0.4], [0.4, 1]], 1500)
+    found = look(drawn(rng, theta[:, (np.arange(20) % 4 == 0).astype(int)] - rng.normal(size=20)))
+    assert found is not None
+    assert found.two_dimensions
+    np.testing.assert_array_equal(np.sign(found.loadings) == np.sign(found.loadings[0]), np.arange(20) % 4 == 0)

@@ -162,8 +162,8 @@ def test_error_over_floor_with_an_item_nobody_answered() -> None:
     [
         ({"n_users": 0}, "needs a person"),
         ({"n_items": 1}, "two items"),
-        ({"p": 0.0}, "p is 0.0"),
-        ({"p": 1.5}, "p is 1.5"),
+        ({"p": 0.0}, "`p` is 0.0"),
+        ({"p": 1.5}, "`p` is 1.5"),
         ({"kappa": -1.0}, "kappa is -1.0"),
         ({"gamma": 0.3}, "gamma is 0.3"),
         ({"gamma": math.nan}, "gamma is nan"),

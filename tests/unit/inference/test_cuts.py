@@ -11,16 +11,15 @@ from scipy.stats import norm
 
 from spectral_irt import Responses, SpectralRasch
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.cuts import RightOrWrongPeople, class_of, cut_columns, decisions
+from spectral_irt.inference.cuts import Others, class_of, cut_columns, decisions
 from spectral_irt.persons import abilities, score_abilities
-from spectral_irt.persons.forms import Forms, find_forms
-from spectral_irt.persons.taken import RightOrWrong, score_chances
+from spectral_irt.persons.test_form import Form, Forms, find_forms
 
 sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
 
 
 def taken(answers, beta):
-    return RightOrWrong(beta), RightOrWrongPeople(answers, beta)
+    return Form.of(beta), Others(answers, beta)
 
 
 def drawn(theta, beta, rng):
@@ -29,7 +28,7 @@ def drawn(theta, beta, rng):
 
 def test_chances_of_scores_are_those_of_all_patterns():
     beta, theta = np.array([-1.0, 0.2, 0.7, 2.5]), np.array([-3.0, 0.4, 2.0])
-    found = score_chances(beta, theta)
+    found = Form.of(beta).chances(theta)
     expected = np.zeros((3, 5))
     for pattern in product((0, 1), repeat=4):
         x = np.array(pattern)
@@ -40,7 +39,7 @@ def test_chances_of_scores_are_those_of_all_patterns():
 
 def test_chances_of_scores_at_any_length():
     beta = np.random.default_rng(0).normal(size=1500)
-    found = score_chances(beta, np.array([-4.0, 0.0, 4.0]))
+    found = Form.of(beta).chances(np.array([-4.0, 0.0, 4.0]))
     np.testing.assert_allclose(found.sum(axis=1), 1, atol=1e-9)
     np.testing.assert_allclose(found @ np.arange(1501), sigmoid(np.array([[-4], [0], [4]]) - beta).sum(axis=1))
 
@@ -56,7 +55,7 @@ def test_accuracy_and_consistency_are_integrals():
     made = decisions(*taken(answers, beta), [cuts], found, forms, prior)[0]
 
     def chances(theta):
-        each = score_chances(beta, np.array([theta]))[0]
+        each = Form.of(beta).chances(np.array([theta]))[0]
         return np.array([each[class_of(table, cuts) == k].sum() for k in range(3)])
 
     limits = [-6, *cuts, 6]

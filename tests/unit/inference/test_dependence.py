@@ -158,8 +158,8 @@ def test_bad_options():
         ({"top": 0}, "top is 0"),
         ({"min_users": 2}, "min_users is 2"),
         ({"n_components": 0}, "n_components is 0"),
-        ({"sample": 5}, "sample is 5"),
-        ({"bootstrap": 3}, "replicates is 3"),
+        ({"sample": 5}, "`sample` is 5"),
+        ({"bootstrap": 3}, "`replicates` is 3"),
     ]:
         with pytest.raises(OptionError, match=text):
             fit.analyse(data).local_dependence(**options)

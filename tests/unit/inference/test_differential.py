@@ -8,11 +8,19 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from spectral_irt import ConditionalRasch, Responses, SpectralRasch, simulate
+from spectral_irt import (
+    ConditionalRasch,
+    Responses,
+    SpectralPartialCredit,
+    SpectralRasch,
+    ordered_from_wide,
+    simulate,
+)
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.inference.differential import DELTA, differential
 from spectral_irt.inference.mantel_haenszel import mantel_haenszel
 from spectral_irt.inference.splits import divide
+from spectral_irt.model import sigmoid
 
 
 def two_groups(sizes, m, seed, shift=0.0, mean=0.0, missing=0.0):
@@ -120,7 +128,7 @@ def test_three_groups():
     assert rows == [("g2", 5)]
     said = next(one for one in found.findings if one.code == "differential_items").sentence
     assert "5 is harder for 'g2' than for 'g" in said
-    assert f"by {found.items['largest'][5]:.2f} logits (class C)" in said
+    assert f"by {found.items['largest'][5]:.2f} logits (class C, adjusted p < 0.001)" in said
     assert found.items["harder_for"][5] == "g2"
 
 
@@ -251,7 +259,7 @@ def test_bad_groups():
         fit.analyse(data).dif(groups, reference="z")
     with pytest.raises(OptionError, match="99 not among the items compared"):
         fit.analyse(data).dif(groups, anchors=[99])
-    with pytest.raises(OptionError, match="anchors is 'some'"):
+    with pytest.raises(OptionError, match="`anchors` is 'some'"):
         fit.analyse(data).dif(groups, anchors="some")
     with pytest.raises(OptionError, match="level is 5"):
         fit.analyse(data).dif(groups, level=5)
@@ -340,7 +348,7 @@ def test_what_is_said_agrees_with_the_tables():
             assert f"{len(larger)} {'is' if len(larger) == 1 else 'are'} in class B or C" in said.sentence
         else:
             quiet += 1
-            assert said.sentence.endswith("all are in class A (negligible).")
+            assert said.sentence.endswith("all 20 items are in class A (negligible).")
     assert seen >= 3
     assert quiet >= 1
 
@@ -359,3 +367,28 @@ def test_a_row_that_is_flagged_is_named():
         rows = {item for item, flag in zip(found.contrasts["item"], found.contrasts["flagged"], strict=True) if flag}
         said = next((one for one in found.findings if one.code == "differential_items"), None)
         assert rows <= set(said.items if said else ())
+
+
+@pytest.mark.parametrize("ordered", [False, True])
+def test_slopes_are_not_differences_between_groups_of_unlike_ability(ordered):
+    """Steep and flat items, the second group abler by a logit, no DIF: named as slopes; one that differs is found."""
+    rng = np.random.default_rng(21)
+    n, m = 1000, 16
+    slope, beta, groups = np.repeat([0.6, 1.4], m // 2), rng.normal(size=m), np.repeat(["a", "b"], n)
+    theta = rng.normal(size=(2 * n, 1)) + (groups == "b")[:, None]
+    shift = np.zeros(m)
+    for differ in (False, True):
+        shift[3] = 1.5 * differ
+        logit = slope * (theta - beta - shift * (groups == "b")[:, None])
+        table = rng.random((2 * n, m)) < sigmoid(logit)
+        if ordered:
+            table = table + (table & (rng.random((2 * n, m)) < sigmoid(logit - 1)))
+            data = ordered_from_wide(table.astype(float))
+            study = SpectralPartialCredit().fit(data).analyse(data)
+        else:
+            data = Responses.from_wide(table.astype(float))
+            study = SpectralRasch().fit(data).analyse(data)
+        found = study.dif(groups, nonuniform=False)
+        assert np.sum((found.items["class"] != "A") & (found.items["p_bh"] < 0.05)) > 2
+        assert found.items["item"][found.items["flagged"]].tolist() == ([found.items["item"][3]] if differ else [])
+        assert "differences_by_slope" in {finding.code for finding in found.findings}

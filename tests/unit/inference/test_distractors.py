@@ -91,11 +91,11 @@ def test_long_and_wide_files_and_arrays_keep_the_same_options(
     long.drop_nulls().write_parquet(tmp_path / "long.parquet")
     want = study.distractors()
     for name in ("wide.csv", "long.csv", "long.parquet"):
-        responses = si.read_responses(tmp_path / name, key=key)
+        responses = si.read(tmp_path / name, key=key)
         got = si.Analysis(study.calibration, responses)
         assert got.distractors()["n"].to_list() == want["n"].to_list(), name
         assert got.distractors()["rest_ability"].to_list() == pytest.approx(want["rest_ability"].to_list()), name
-    frame = si.responses_from_frame(wide, key=key)
+    frame = si.read(wide, key=key)
     assert si.Analysis(study.calibration, frame).distractors()["n"].to_list() == want["n"].to_list()
 
 

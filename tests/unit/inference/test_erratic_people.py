@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.inference.erratic_people import LIMIT, erratic_people
+from spectral_irt.inference.erratic_people import LIMIT, erratic_people, misfit_sentence, more_than
+from spectral_irt.persons.residuals import person_mean_squares, standardized
 from spectral_irt.responses import Responses
 
 
@@ -27,7 +28,7 @@ def test_the_share_is_that_of_the_table_of_people() -> None:
     assert found is not None
     assert (found.n_people, found.share) == (known.sum(), erratic.mean())
     assert found.too_many
-    assert "where chance has" in found.findings[0].sentence
+    assert "expected are" in found.findings[0].sentence
 
 
 @pytest.mark.slow
@@ -52,3 +53,35 @@ def test_few_people_and_endless_tests_are_left_alone() -> None:
     assert erratic_people(small.responses, small.difficulty) is None
     long = simulate.rasch(120, 1500, seed=1)
     assert erratic_people(long.responses, long.difficulty) is None
+
+
+def test_an_item_many_logits_away_makes_nobody_misfit() -> None:
+    """20 items near people and one 10 logits off: answers as expected have no outfit z above 2, and the right sign."""
+    rng = np.random.default_rng(3)
+    beta = np.append(rng.normal(size=20), 10.0)
+    theta = rng.normal(size=2000)
+    x = rng.random((2000, 21)) < 1 / (1 + np.exp(beta - theta[:, None]))
+    x[:, 20] = False  # as expected: the chance of a right answer is 1 in 20,000
+    found = person_mean_squares(Responses.from_wide(x.astype(float)), beta, theta)
+    known = np.isfinite(found.outfit)
+    assert np.mean(found.outfit_z[known] > LIMIT) < 0.03
+    low = known & (found.outfit < 0.5)
+    assert low.sum() > 20
+    assert (found.outfit_z[low] < 0.5).all()
+    x[:100, 20] = True
+    surprising = person_mean_squares(Responses.from_wide(x.astype(float)), beta, theta)
+    assert (surprising.outfit_z[:100][np.isfinite(surprising.outfit[:100])] > LIMIT).all()
+
+
+def test_a_z_in_reach_is_wilson_and_hilfertys_and_moves_on_without_a_jump() -> None:
+    square = np.array([0.27, 1.0, 3.0])
+    for q in (0.2, 1.0, 2.0):
+        np.testing.assert_allclose(standardized(square, np.full(3, q)), 3 * (np.cbrt(square) - 1) / q + q / 3)
+    np.testing.assert_allclose(*(standardized(square, np.full(3, q)) for q in (2.0, 2.0 + 1e-9)), atol=1e-6)
+    assert standardized(np.array([0.27]), np.array([10.0]))[0] < 0
+
+
+def test_two_of_a_hundred_are_no_more_than_chance_explains() -> None:
+    assert "no more than chance explains" in misfit_sentence(0.02, 0.012, more_than(2, 5, 0.2))
+    assert "no more" not in misfit_sentence(0.10, 0.012, more_than(10, 5, 0.2))
+    assert "no more" not in misfit_sentence(0.01, 0.012, more_than(1, 5, 0.2))

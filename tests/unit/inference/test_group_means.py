@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralRasch
+from spectral_irt import SpectralRasch, simulate
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.group_means import NO_LABEL
 
@@ -92,3 +92,59 @@ def test_small_groups_and_people_without_a_label():
         study.group_means(["a", "b", "c"])
     by_person = study.group_means(dict(enumerate(labels)))
     assert by_person["n"].to_list() == [39, 1, 19]
+
+
+def test_people_count_by_their_weights() -> None:
+    """One stratum drawn ten times too often: weighted mean, sd and reliability are those of a sample without that."""
+    rng = np.random.default_rng(31)
+    beta = rng.normal(size=15)
+    often = np.repeat([True, False], [2000, 200])
+    theta = np.where(often, rng.normal(-1, 0.8, 2200), rng.normal(1, 0.8, 2200))
+    x = (rng.random((2200, 15)) < 1 / (1 + np.exp(beta - theta[:, None]))).astype(float)
+    weights = np.where(often, 0.1, 1.0)
+    study = SpectralRasch().fit(x, weights=weights).analyse(x)
+    found = study.reliability()
+    thinned = np.concatenate([np.arange(0, 2000, 10), np.arange(2000, 2200)])
+    even = SpectralRasch().fit(x[thinned]).analyse(x[thinned]).reliability()
+    assert even.population_mean is not None
+    for mine, other, allowed in (
+        (found.population_mean, -beta.mean(), 0.15),
+        (found.population_sd, np.sqrt(0.64 + 1), 0.12),
+        (found.persons_with_extremes.mean, -beta.mean(), 0.15),
+        (found.eap_reliability, even.eap_reliability, 0.03),
+        (found.persons.reliability, even.persons.reliability, 0.04),
+        (found.kr20, even.kr20, 0.03),
+    ):
+        assert mine == pytest.approx(other, abs=allowed)
+    record = study.record()["persons"]
+    assert record["mean"] == pytest.approx(found.persons_with_extremes.mean)
+    assert record["sd"] == pytest.approx(found.persons_with_extremes.sd)
+    assert f"mean ability {found.persons_with_extremes.mean:.2f}" in " ".join(study.summary().split())
+    groups = study.group_means(np.arange(2200) % 2)
+    assert np.abs(groups["latent_mean"] + beta.mean()).max() < 0.3
+    assert (groups["latent_sd"] < groups["sd"]).all()
+    # other people than those of the fit have no weights
+    assert SpectralRasch().fit(x, weights=weights).analyse(x[:500]).weights is None
+
+
+def test_equal_weights_change_nothing() -> None:
+    data = simulate.rasch(400, 12, seed=5).responses
+    fits = [SpectralRasch().fit(data, weights=w) for w in (None, np.full(400, 2.0))]
+    plain, weighted = (fit.analyse(data).reliability() for fit in fits)
+    assert weighted.persons.sd == pytest.approx(plain.persons.sd, rel=1e-6)
+    assert weighted.kr20 == pytest.approx(plain.kr20, rel=1e-9)
+    assert weighted.eap_reliability == pytest.approx(plain.eap_reliability, abs=1e-3)
+    assert weighted.eap_people == plain.eap_people
+
+
+def test_groups_are_shown_with_their_latent_sd_also_on_a_scale() -> None:
+    """On a short test estimates differ by much more than people do."""
+    data = simulate.rasch(1200, 6, seed=6).responses
+    labels = (np.arange(1200) % 2).tolist()
+    study = SpectralRasch().fit(data).analyse(data)
+    text = study.summary(study.parts(described={"half": labels}))
+    shown = study.group_means(labels)
+    assert "latent sd" in text
+    assert f"{shown['latent_sd'][0]:.2f}" in text
+    scaled = study.rescale(500, 100).group_means(labels)
+    np.testing.assert_allclose(scaled["measure_latent_sd"], shown["latent_sd"] * (scaled["measure_sd"] / shown["sd"]))

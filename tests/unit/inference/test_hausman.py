@@ -6,10 +6,17 @@ import numpy as np
 import pytest
 
 from spectral_irt import ConditionalRasch, MarginalRasch, Responses, SpectralRasch, simulate
-from spectral_irt.errors import DesignError
+from spectral_irt.errors import DesignError, for_shell
 from spectral_irt.estimators.marginal_scores import marginal_scores
-from spectral_irt.estimators.population import normal_population, posterior, softplus_table
-from spectral_irt.inference.hausman import CODE, MOST_ITEMS, compare_likelihoods, hausman, quick_hausman
+from spectral_irt.estimators.population import log_denominators, normal_population, posterior
+from spectral_irt.inference.hausman import (
+    CODE,
+    MOST_ITEMS,
+    compare_likelihoods,
+    forms_follow_ability,
+    hausman,
+    quick_hausman,
+)
 
 
 def test_marginal_scores_are_derivatives_of_each_persons_likelihood():
@@ -19,7 +26,7 @@ def test_marginal_scores_are_derivatives_of_each_persons_likelihood():
 
     def loglik(x):
         population = normal_population(np.exp(x[-1]), 121, mu=x[-2])
-        table = softplus_table(x[:-2], population)
+        table = log_denominators(x[:-2], population)
         return posterior(block, 0, block.n_users, x[:-2], population, table)[1]
 
     x, h = np.concatenate([data.difficulty, [mu, np.log(sigma)]]), 1e-5
@@ -54,7 +61,7 @@ def test_groups_explain_a_vertical_scale():
     alone, grouped = study.hausman(), study.hausman(grade)
     assert alone.p < 1e-6
     assert [finding.code for finding in alone.findings] == [CODE]
-    assert "--population-by" in alone.findings[0].remedy.shell
+    assert "--population-by" in for_shell(alone.findings[0].remedy)
     assert "groups=" in alone.findings[0].remedy
     assert grouped.p > 0.01
     assert not grouped.findings
@@ -141,3 +148,27 @@ def test_designs_that_look_at_answers(options):
     assert 0.90 < np.mean(inside) < 0.99
     assert np.mean(plain) < 0.7
     assert found == 8
+
+
+def vertical(n: int, seed: int) -> Responses:
+    """Four grades a logit apart; each answers the items of its own level and of the next."""
+    rng = np.random.default_rng(seed)
+    grade, level = np.repeat(np.arange(4), n), np.repeat(np.arange(5), 8)
+    beta = level - 2 + rng.normal(0, 0.7, 40)
+    logit = (rng.normal(size=4 * n) + grade - 1.5)[:, None] - beta
+    table = (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(float)
+    table[(level != grade[:, None]) & (level != grade[:, None] + 1)] = np.nan
+    return Responses.from_wide(table)
+
+
+def test_forms_for_grades_are_a_note_and_forms_chosen_by_answers_a_warning():
+    sound = vertical(300, 1)
+    assert forms_follow_ability(sound)
+    fit = SpectralRasch().fit(sound)
+    test = fit.analyse(sound).hausman()
+    assert [one.severity for one in test.findings] == ["note"]
+    assert "CML holds" in test.findings[0].sentence
+    assert {one.severity for one in fit.findings_ if one.code == "weak_links"} <= {"note"}
+    for options in ({"design": "two-stage"}, {"design": "stopping"}, {"design": "adaptive", "length": 15}):
+        assert not forms_follow_ability(simulate.rasch(1000, 60, seed=2, **options).responses)
+    assert not forms_follow_ability(simulate.rasch(400, 20, seed=3).responses)

@@ -15,28 +15,29 @@ from spectral_irt import (
     simulate,
 )
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.estimators.marginal_ordered import Quadrature, _passed_all, posterior
+from spectral_irt.estimators.marginal_em import passed
+from spectral_irt.estimators.population import normal_population
 from spectral_irt.inference.hausman import hausman
 from spectral_irt.inference.ordered_hausman import (
     compare_ordered,
     marginal_step_information,
     ordered_hausman,
+    posterior,
     rough_hausman,
 )
-from spectral_irt.responses.ordered_patterns import distinct_rows
+from spectral_irt.responses.same_items import distinct_rows
 
 
 def test_the_marginal_information_is_the_curvature_of_the_likelihood() -> None:
     data = simulate.partial_credit(200, 4, categories=[2, 3, 4, 3], design="sampled", p=0.7, seed=3).responses
-    steps, patterns, grid = data.steps, distinct_rows(data), Quadrature.normal()
-    own = data.thresholds.sum(_passed_all, steps)
+    steps, patterns = data.thresholds, distinct_rows(data)
+    own = passed(data.entries, steps)
 
     def loglik(x: Any) -> float:
-        theta = np.exp(x[-1]) * grid.nodes
-        _, log, _ = posterior(patterns.rows, steps, steps.cumulated(x[:-1]), theta, grid.log_weight)
+        _, log, _ = posterior(patterns.rows, steps, x[:-1], normal_population(float(np.exp(x[-1])), 61))
         return float(patterns.count @ log - own @ x[:-1])
 
-    x, h = np.append(np.random.default_rng(1).normal(size=steps.n_steps), 0.2), 1e-3
+    x, h = np.append(np.random.default_rng(1).normal(size=steps.n_entries), 0.2), 1e-3
     e = h * np.eye(len(x))
     slow = np.empty((len(x), len(x)))
     for i in range(len(x)):
@@ -97,9 +98,7 @@ def test_too_few_people_and_odd_designs_are_said() -> None:
     with pytest.raises(DesignError, match="needs 50 and 3 items"):
         ordered_hausman(fit.calibration_, few)
     assert fit.analyse(few).quick_hausman() is None
-    with pytest.raises(OptionError, match="design is 'random'"):
+    with pytest.raises(OptionError, match="`design` is 'random'"):
         MarginalPartialCredit().fit(few, design="random")
     with pytest.raises(OptionError, match="fixed design"):
         SpectralPartialCredit().fit(few, design="adaptive", anchors={0: [0.0, 1.0]})
-    with pytest.raises(OptionError, match="but for 'adaptive'"):
-        simulate.partial_credit(20, 5, design="stopping", seed=1)

@@ -32,7 +32,7 @@ from spectral_irt.inference.ordered_holdout import marginal_categories
 from spectral_irt.inference.ordered_pairs import ordered_pair_sums
 from spectral_irt.inference.rao import ability_split
 from spectral_irt.inference.splits import by_label, divide
-from spectral_irt.persons.ordered_people import OrderedPeople
+from spectral_irt.persons.abilities import Persons
 
 REFERENCE = Path(__file__).parents[2] / "reference"
 
@@ -123,7 +123,7 @@ def test_unequal_slopes_are_found_and_equal_ones_are_not():
     good = simulate.partial_credit(1000, 8, categories=4, seed=1).responses
     fitting = SpectralPartialCredit().fit(good).analyse(good)
     assert not fitting.checks().alarmed
-    assert "no item misfits" in fitting.checks().sentence()
+    assert "no misfit of items seen" in fitting.checks().sentence()
 
 
 @pytest.mark.slow
@@ -207,10 +207,10 @@ def test_groups_without_common_items_say_so():
 
 def test_what_pairs_share_by_enumeration():
     data = simulate.partial_credit(150, thresholds=[[-0.5, 0.7], [0.2], [-1.0, 0.3, 1.1], [0.0, 0.4]], seed=3)
-    answers, steps = data.responses, data.responses.steps
+    answers, steps = data.responses, data.responses.thresholds
     beta = ConditionalPartialCredit().fit(answers).thresholds_  # where residuals add to zero for every item
     cumulated = steps.cumulated(beta)
-    every = np.array(list(itertools.product(*(range(k + 1) for k in steps.counts))), dtype=float)
+    every = np.array(list(itertools.product(*(range(k + 1) for k in steps.max_score))), dtype=float)
     weight = np.exp(-cumulated[np.arange(4), every.astype(int)].sum(axis=1))
     shared = np.zeros((4, 4))
     for row in answers.to_dense()[answers.mixed]:
@@ -219,7 +219,7 @@ def test_what_pairs_share_by_enumeration():
         mean = p @ every[same]
         away = every[same] - mean
         shared += np.outer(row - mean, row - mean) - away.T @ (away * p[:, None])
-    people = OrderedPeople(answers, beta)
+    people = Persons(answers, beta)
     halves = ordered_pair_sums(people, np.arange(150) % 2)[1]
     ours = halves[0].shared + halves[1].shared
     off = ~np.eye(4, dtype=bool)
@@ -317,7 +317,7 @@ def test_held_out_answers_are_predicted():
     x = np.stack([0 * nodes, nodes + 1.5, 2 * nodes], axis=1)
     p = np.exp(x - x.max(axis=1, keepdims=True))
     p = (weight[:, None] * p / p.sum(axis=1, keepdims=True)).sum(axis=0) / weight.sum()
-    steps = data.responses.steps
+    steps = data.responses.thresholds
     np.testing.assert_allclose(marginal_categories(data.thresholds, steps, 0.0, 1.0)[0], p, atol=1e-6)
     methods = {"pcm-cml": ConditionalPartialCredit, "rsm-cml": ConditionalRatingScale}
     rows = compare(data.responses, methods, seed=1)

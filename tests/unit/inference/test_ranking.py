@@ -170,24 +170,6 @@ def test_two_clusters_are_found() -> None:
     assert one.draws(rng.standard_normal((4000, 1))).mean() > 2.1
 
 
-def test_a_gathered_spread_puts_items_of_a_tight_group_closer() -> None:
-    """Two groups, of 6 and 24: where an item is likely to be varies less between its group's items."""
-    rng = np.random.default_rng(4)
-    truth = np.repeat([2.0, -0.5], [6, 24]) + rng.normal(0, 0.05, 30)
-    precision = np.full(30, 100.0)
-    pull = (truth + rng.normal(0, 0.1, 30)) * precision
-    z = rng.standard_normal((2000, 30))
-    smooth, gathered = (
-        likely_places(precision, pull, gathered=g).draws(z).mean(axis=0)[6:].std() for g in (False, True)
-    )
-    right = 0.05**2 / (0.05**2 + 0.1**2) * np.hypot(0.05, 0.1)  # were the group known
-    assert gathered < 2 * right < smooth
-    # Both are right about the group as a whole.
-    for g in (False, True):
-        drawn = likely_places(precision, pull, gathered=g).draws(z)
-        assert drawn[:, 6:].mean() == pytest.approx(-0.5, abs=3 * 0.1 / np.sqrt(24))
-
-
 def test_what_a_prior_added_is_taken_away() -> None:
     """The same data with a stronger prior: the estimates are shrunk, where the items are likely to be is not."""
     responses = simulate.rasch(300, 30, design="sampled", p=0.2, seed=2).responses
@@ -281,7 +263,7 @@ def test_frames_go_out_as_they_came_in() -> None:
 def test_what_cannot_be_asked() -> None:
     lsat = datasets.load_lsat()
     study = SpectralRasch().fit(lsat).analyse(lsat)
-    with pytest.raises(OptionError, match="by is 'upper'; it can be 'difficulty', 'lower'"):
+    with pytest.raises(OptionError, match="`by` is 'upper'; it can be 'difficulty', 'lower'"):
         study.ranking(by="upper")
     for top in (0, -1, 2.5, True):
         with pytest.raises(OptionError, match="top is"):

@@ -7,8 +7,8 @@ import pytest
 
 from dense import AWKWARD
 from spectral_irt import Responses, SpectralRasch, datasets, simulate
+from spectral_irt.conditional.given_score import conditional_probabilities
 from spectral_irt.errors import OptionError
-from spectral_irt.estimators.given_score import conditional_probabilities
 from spectral_irt.inference import restscore
 from spectral_irt.inference.restscore import rest_score
 

@@ -47,6 +47,7 @@ def test_largest_error_is_that_of_all_pairs(correlated: bool, monkeypatch: pytes
     monkeypatch.setattr("spectral_irt.inference.simultaneous.DRAWS", 20)
     monkeypatch.setattr("spectral_irt.inference.simultaneous.LEAST_DRAWS", 20)
     monkeypatch.setattr("spectral_irt.inference.simultaneous.CELLS", 1000)
+    monkeypatch.setattr("spectral_irt.inference.simultaneous.FARTHEST", 4)
     found = largest_errors(se, covariance=covariance if correlated else None, rng=np.random.default_rng(3))
     noise = np.random.default_rng(3)
     errors = noise.standard_normal((20, m)) @ square_root(covariance).T if correlated else None
@@ -98,3 +99,23 @@ def test_wrong_orders_are_as_rare_as_said() -> None:
     assert covered(critical) >= 0.95
     # At the 5% point of a single pair each is right with probability .975; 300 data sets leave an error of .024.
     assert covered(1.96) == pytest.approx(0.975**10, abs=0.08)
+
+
+def test_many_items_are_ranked_without_looking_at_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Errors are rounded up to levels: intervals hold those of all pairs, and are hardly wider."""
+    rng = np.random.default_rng(5)
+    m = 12_000
+    beta, se = rng.normal(size=m), rng.lognormal(-1.5, 0.4, m)
+    few = rng.choice(m, 300, replace=False)
+    apart, enough = beta[few, None] - beta, 3.0 * np.hypot(se[few, None], se)
+    low, high = 1 + np.sum(apart < -enough, axis=1), m - np.sum(apart > enough, axis=1)
+
+    def refuse(m: int) -> None:
+        raise AssertionError("all pairs")
+
+    monkeypatch.setattr("spectral_irt.inference.simultaneous.some_rows", refuse)
+    found = surely_ranked(beta, se, 3.0)
+    assert np.all(found[0][few] <= low)
+    assert np.all(high <= found[1][few])
+    assert np.mean(found[1][few] - found[0][few]) < 1.02 * np.mean(high - low)
+    assert np.max(simultaneous_ranks(beta, se, rng=rng)[1]) <= m

@@ -13,7 +13,7 @@ from pictures import Picture
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.plots.categories import CategoryCurves
 from spectral_irt.plots.ordered_plots import NAMES
-from spectral_irt.responses.ordered_arrays import ordered_from_wide
+from spectral_irt.responses.arrays import ordered_from_wide
 
 pytestmark = pytest.mark.slow  # pictures
 
@@ -114,9 +114,9 @@ def test_strata_have_the_means_observed_and_those_given_the_score(study: Ordered
     x = np.zeros((study.responses.n_users, 6), dtype=int)
     x[person, item] = category
     passed = steps.cumulated(study.calibration.thresholds)
-    every = np.array(list(itertools.product(*(range(k + 1) for k in steps.counts))))
+    every = np.array(list(itertools.product(*(range(k + 1) for k in steps.max_score))))
     weight = np.exp(-sum(passed[i, every[:, i]] for i in range(6)))
-    total, most = every.sum(axis=1), int(steps.counts.sum())
+    total, most = every.sum(axis=1), int(steps.max_score.sum())
     mean, variance = np.zeros(most + 1), np.zeros(most + 1)
     for s in range(most + 1):
         p = weight[total == s] / weight[total == s].sum()

@@ -16,7 +16,7 @@ from spectral_irt.report.commands import fit_command, python_lines
 from spectral_irt.report.folder import of_folder
 from spectral_irt.report.ordered_report import ordered_page
 from spectral_irt.report.page import page
-from spectral_irt.responses.ordered_arrays import ordered_from_wide
+from spectral_irt.responses.arrays import ordered_from_wide
 
 pytestmark = pytest.mark.slow  # pictures
 
@@ -124,7 +124,7 @@ def test_the_methods_name_the_model(study: OrderedAnalysis) -> None:
     scale = si.SpectralRatingScale().fit(study.responses).analyse(study.responses)
     record = scale.record(scale.parts(persons=False, fit=False))
     assert python_lines(record)[1:3] == (
-        "answers = si.read_ordered('answers.csv')",
+        "answers = si.read('answers.csv', ordered=True)",
         "fit = si.SpectralRatingScale().fit(answers)",
     )
 

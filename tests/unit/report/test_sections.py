@@ -160,6 +160,22 @@ def test_the_paragraph_names_the_method_and_cites_what_exists(name: str) -> None
     assert f"si.{METHODS[name].where.partition(':')[2]}()" in python_lines(record)[-2]
 
 
+@pytest.mark.parametrize(("people", "options"), [(30, {}), (30, {"regularization": 2.0}), (600, {})])
+def test_the_paragraph_names_the_prior_where_one_acted(people: int, options: dict[str, float]) -> None:
+    answers = si.simulate.rasch(people, 12, seed=3).responses
+    study = si.SpectralRasch(**options).fit(answers).analyse(answers)
+    text = " ".join(methods.paragraph(study.record(study.parts(writing=True)))[0])
+    if people == 600:
+        assert "the maximum of the conditional likelihood (Andersen, 1972)." in text
+        assert "prior" not in text
+        return
+    used = study.calibration.prior
+    assert used is not None
+    how = "set by hand" if options else "chosen by empirical Bayes"
+    assert "the maximum of the penalized conditional likelihood (Andersen, 1972)" in text
+    assert f"normal prior (sd {used.sd:.2f} logits) {how} on {used.items} of 12 items." in text
+
+
 def test_settings_that_were_said_are_in_the_command() -> None:
     answers = si.datasets.load_lsat()
     study = si.SpectralRasch(regularization=0.0, refine=False, weighting="persons").fit(answers).analyse(answers)
@@ -178,11 +194,21 @@ def test_names_that_a_shell_would_take_apart_are_quoted(lsat: Material) -> None:
 
 
 def test_columns_of_people_are_in_the_python(lsat: Material) -> None:
-    source = {"files": ["a.csv"], "population_by": "grade", "clustered_by": "class", "reading": {"ignore": ["grade"]}}
+    source = {
+        "files": ["a.csv"],
+        "population_by": "grade",
+        "clustered_by": "class",
+        "reading": {"people": ["grade", "class"]},
+    }
     record = {**lsat.record, "input": source, "estimator": "mml", "design": "adaptive", "settings": {}}
     assert fit_command(record) == "spectral-irt fit a.csv --design adaptive --population-by grade --clustered-by class"
     assert python_lines(record)[1:] == (
-        "answers = si.read('a.csv', ignore=['grade'])",
+        "answers = si.read('a.csv', people=['grade', 'class'])",
+        "fit = si.MarginalRasch().fit(answers, groups='grade', design='adaptive')",
+        "study = fit.analyse(answers).clustered('class', 'grade')",
+    )
+    record["input"]["reading"] = {}  # as from a table of their own
+    assert python_lines(record)[2:] == (
         "populations = ...  # a value for each person: 'grade'",
         "clusters = ...  # a value for each person: 'class'",
         "fit = si.MarginalRasch().fit(answers, groups=populations, design='adaptive')",
@@ -221,3 +247,17 @@ def test_numbers_that_are_none(lsat: Material) -> None:
     hostile = {"a": ["</script>", "<!--", "\u2028", "&amp;"]}
     assert json.loads(data_text(hostile)) == hostile
     assert not set("<>&\u2028") & set(data_text(hostile))
+
+
+def test_methods_name_the_conditional_likelihood_of_a_rating_scale_and_weights() -> None:
+    rng = np.random.default_rng(1)
+    theta, beta = rng.normal(size=(200, 1)), rng.normal(size=6)
+    x = sum((rng.random((200, 6)) < 1 / (1 + np.exp(beta + t - theta))).astype(float) for t in (-1, 0, 1))
+    answers = si.ordered_from_wide(x)
+    said = " ".join(methods.paragraph(si.SpectralRatingScale().fit(answers).analyse(answers).record())[0])
+    assert "conditional likelihood (Andersen, 1972)" in said
+    right = (x > 1).astype(float)
+    said = " ".join(
+        methods.paragraph(si.SpectralRasch().fit(right, weights=np.arange(1, 201)).analyse(right).record())[0]
+    )
+    assert "survey weights" in said

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError
-from spectral_irt.responses import read_responses
-from spectral_irt.responses.reading import raw
+from spectral_irt.reading import read
+from spectral_irt.reading import text_pieces as raw
 
 WIDE = "id,q1,q2\na,1,0\nb,0,1\n"
 LONG = "user,item,response\na,q1,1\na,q2,0\nb,q1,0\n"
@@ -25,7 +25,7 @@ SIMPLE = pl.DataFrame({"user": ["a", "b"], "item": ["q", "q"], "response": [1, 0
 
 def complaint(path: Any, **options: Any) -> str:
     with pytest.raises(ReadError) as error:
-        read_responses(path, **options)
+        read(path, **options)
     message = str(error.value)
     assert "\n" not in message
     assert message.endswith((".", "?"))
@@ -70,7 +70,7 @@ def complaint(path: Any, **options: Any) -> str:
         ("a.csv", b"PK\x03\x04", "a.csv is not a kind of file"),
         ("a.rds", b"\x1f\x8b", r"write\.csv"),
         ("a.pkl", b"\x80\x04", "Nothing is unpickled"),
-        ("a.npy", b"\x93NUMPY", "responses_from_frame"),
+        ("a.npy", b"\x93NUMPY", r"spectral_irt\.read"),
         ("a.csv.bz2", b"BZh", "Unpack it first"),
         ("a.dat", b"1 0", "the ending '.dat'.* Rename"),
         ("answers", b"1 0", "no ending"),
@@ -105,7 +105,7 @@ def test_files_that_are_not_there(tmp_path: Path) -> None:
     assert "there is no file" in complaint(tmp_path / "nowhere" / "a.csv")
     assert "the list of paths is empty" in complaint([])
     assert "an address of an unknown kind" in complaint("ftp://example.org/a.csv")
-    assert "expected the path of a file, not int" in complaint(5)
+    assert "expected a 2-D table" in complaint(5)
     assert "there is no file" in complaint(tmp_path / "answers.csv" / "a.csv")
     assert "cannot be opened" in complaint(tmp_path / ("a" * 5000 + ".csv"))
     assert "is not the name of a file" in complaint("")
@@ -184,7 +184,7 @@ def test_rubbish_never_raises_anything_but_our_errors(tmp_path: Path, seed: int)
     data = text if name in ("a.csv", "a.tsv", "a.jsonl") else start.get(name.split(".")[-1], b"") + rng.bytes(200)
     (tmp_path / name).write_bytes(data)
     with contextlib.suppress(SpectralIrtError):
-        read_responses(tmp_path / name)
+        read(tmp_path / name)
 
 
 def test_a_quotation_mark_that_swallows_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,23 +200,23 @@ def test_a_quotation_mark_that_swallows_the_file(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("text", "options", "says"),
     [
-        (LONG, {"user": "usr"}, "no column 'usr' for user; its columns are 'user', 'item', 'response'.*mean 'user'"),
-        (LONG, {"item": "ITEMS"}, "no column 'ITEMS' for item.*Did you mean 'item'"),
-        (LONG, {"response": "zzzz"}, "no column 'zzzz' for response; its columns are 'user', 'item', 'response'.$"),
-        (WIDE, {"user": "name"}, "no column 'name' for user; its columns are 'id', 'q1', 'q2'"),
+        (LONG, {"user": "usr"}, "no column 'usr' for `user`; its columns are 'user', 'item', 'response'.*mean 'user'"),
+        (LONG, {"item": "ITEMS"}, "no column 'ITEMS' for `item`.*Did you mean 'item'"),
+        (LONG, {"response": "zzzz"}, "no column 'zzzz' for `response`; its columns are 'user', 'item', 'response'.$"),
+        (WIDE, {"user": "name"}, "no column 'name' for `user`; its columns are 'id', 'q1', 'q2'"),
         (WIDE, {"format": "wide", "item": "q1"}, "columns of a long table"),
     ],
 )
 def test_columns_that_are_not_there(tmp_path: Path, text: str, options: dict[str, Any], says: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(OptionError, match=says):
-        read_responses(tmp_path / "a.csv", **options)
+        read(tmp_path / "a.csv", **options)
 
 
 def test_fields_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": 1, "responses": {"q": 1}}')
-    with pytest.raises(OptionError, match="no field 'who' for user; its fields are 'id', 'responses'"):
-        read_responses(tmp_path / "a.jsonl", user="who")
+    with pytest.raises(OptionError, match="no field 'who' for `user`; its fields are 'id', 'responses'"):
+        read(tmp_path / "a.jsonl", user="who")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_fields_that_are_not_there(tmp_path: Path) -> None:
         ("student,question,answer,correct\na,q,B,1\n", {}, "'answer' and 'correct' could each hold the response"),
         ("student,question,answer,correct\na,q,B,1\na,r,B,1\n", {}, "response='correct'"),
         ("model,subject,question,score\na,x,q,1\n", {}, "'model' and 'subject' could each hold the person"),
-        ("user,item,thing\na,q,1\n", {}, "seems to be long.* Say response="),
+        ("user,item,thing\na,q,1\n", {}, "seems to be long.* Say `response="),
         ("item,score,who\nq,1,a\n", {"format": "long"}, "no column seems to hold the person"),
         ("who,what,score\nq,1,a\n", {"response": "score"}, "no column seems to hold the person"),
     ],
@@ -248,16 +248,16 @@ def test_columns_that_are_not_clear(tmp_path: Path, text: str, options: dict[str
 def test_the_wrong_way_round(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     assert "orient='items'" in complaint(tmp_path / "a.csv")
-    responses = read_responses(tmp_path / "a.csv", orient="items")
+    responses = read(tmp_path / "a.csv", orient="items")
     assert responses.n_items == 2
 
 
 @pytest.mark.parametrize("text", ["task,q1,q2\na,1,0\nb,0,1\n", "name,q1,q2\np1,1,0\np2,0,1\n", "p1,p2\n1,0\n0,1\n"])
 def test_the_right_way_round(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(text)
-    assert read_responses(tmp_path / "a.csv").n_users == 2
+    assert read(tmp_path / "a.csv").n_users == 2
 
 
 def test_said_to_be_users_they_are_users(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("item,ann,bob\nq1,1,0\nq2,0,1\n")
-    assert read_responses(tmp_path / "a.csv", user="item").users.tolist() == ["q1", "q2"]
+    assert read(tmp_path / "a.csv", user="item").users.tolist() == ["q1", "q2"]

@@ -50,11 +50,11 @@ def test_blanks_count_as_they_are_said_to(omitted: str, not_reached: str, way: s
     elif way == "list":
         found = Responses.from_wide(TABLE, items=names, **how)
     elif way == "frame":
-        found = si.responses_from_frame(frame, **how)
+        found = si.read(frame, **how)
     else:
         file = tmp_path / f"answers.{way}"
         (frame.write_csv if way == "csv" else frame.write_parquet)(file)
-        found = si.read_responses(file, **how)
+        found = si.read(file, **how)
     value = {"missing": None, "wrong": 0}
     assert dense(found) == filled(value[omitted], value[not_reached], (None, None))
     assert found.raw is not None
@@ -84,12 +84,14 @@ def test_codes_of_missing_are_blanks_and_the_empty_cell_may_be_another_form() ->
 def test_a_file_for_each_form_needs_no_code(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,q1,q2,q3\nann,1,,0\nbob,1,0,\n")
     (tmp_path / "b.csv").write_text("id,q3,q4\ncy,1,\ndi,,1\n")
-    found = si.read_responses([tmp_path / "a.csv", tmp_path / "b.csv"], omitted="wrong", not_reached="wrong")
+    found = si.read([tmp_path / "a.csv", tmp_path / "b.csv"], omitted="wrong", not_reached="wrong")
     assert dense(found) == [[1, 0, 0, _], [1, 0, 0, _], [_, _, 1, 0], [_, _, 0, 1]]
 
 
 def test_pieces_of_a_large_table_are_counted_together(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    from spectral_irt.responses.reading import sheets, tabular, wide_tables
+    from spectral_irt.reading import frame as tabular
+    from spectral_irt.reading import wide_builder as sheets
+    from spectral_irt.reading import wide_builder as wide_tables
 
     rng = np.random.default_rng(0)
     table = rng.integers(0, 2, (300, 7)).astype(float)
@@ -98,12 +100,12 @@ def test_pieces_of_a_large_table_are_counted_together(monkeypatch: pytest.Monkey
     names = [f"q{k}" for k in range(7)]
     frame = pl.DataFrame(table, schema=names).with_columns(pl.all().fill_nan(None).cast(pl.Int64))
     frame.write_csv(tmp_path / "answers.csv")
-    whole = si.read_responses(tmp_path / "answers.csv", omitted="wrong")
+    whole = si.read(tmp_path / "answers.csv", omitted="wrong")
     for module, name, value in ((wide_tables, "BLOCK_RESPONSES", 70), (sheets, "BLOCK_RESPONSES", 90)):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(wide_tables, "LEAST_ROWS", 4)
     assert tabular
-    parts = si.read_responses(tmp_path / "answers.csv", omitted="wrong")
+    parts = si.read(tmp_path / "answers.csv", omitted="wrong")
     assert len(parts.blocks) > 10
     np.testing.assert_array_equal(parts.to_dense(), whole.to_dense())
     assert parts.raw == whole.raw
@@ -128,7 +130,7 @@ def test_a_form_taken_for_omission_is_said() -> None:
 @pytest.mark.parametrize("name", ["omitted", "not_reached"])
 def test_where_blanks_have_no_place_it_is_an_error(name: str, tmp_path: Path) -> None:
     how = {name: "wrong"}
-    with pytest.raises(OptionError, match=f"{name}='wrong' goes by the order of the cells .* row for each answer"):
+    with pytest.raises(OptionError, match=f"{name}='wrong'` goes by the order of the cells .* row for each answer"):
         Responses.from_long(["a"], ["q"], [1], **how)
     with pytest.raises(OptionError, match="sparse"):
         Responses.from_wide(sparse.csr_array(np.array([[1, 0], [0, 1]])), **how)
@@ -136,16 +138,16 @@ def test_where_blanks_have_no_place_it_is_an_error(name: str, tmp_path: Path) ->
     (tmp_path / "wide.csv").write_text("id,q1,q2\nann,1,0\nbob,,1\n")
     (tmp_path / "lines.jsonl").write_text('{"id": "ann", "responses": {"q1": 1, "q2": null}}\n')
     with pytest.raises(OptionError, match="row for each answer"):
-        si.read_responses(tmp_path / "long.csv", **how)
+        si.read(tmp_path / "long.csv", **how)
     with pytest.raises(OptionError, match="items of their own"):
-        si.read_responses(tmp_path / "lines.jsonl", **how)
+        si.read(tmp_path / "lines.jsonl", **how)
     for more in ({"orient": "items"}, {"duplicates": "last"}):
         with pytest.raises(OptionError, match="several rows, or a row is an item"):
-            si.read_responses(tmp_path / "wide.csv", **how, **more)
-    with pytest.raises(OptionError, match=f"{name} is 'zero'; it can be 'missing', 'wrong'"):
-        si.read_responses(tmp_path / "wide.csv", **{name: "zero"})
-    with pytest.raises(OptionError, match="is for tests, and above_mean for ratings"):
-        si.read_responses(tmp_path / "wide.csv", above_mean="right", **how)
+            si.read(tmp_path / "wide.csv", **how, **more)
+    with pytest.raises(OptionError, match=f"`{name}` is 'zero'; it can be 'missing', 'wrong'"):
+        si.read(tmp_path / "wide.csv", **{name: "zero"})
+    with pytest.raises(OptionError, match="is for tests, and `above_mean` for ratings"):
+        si.read(tmp_path / "wide.csv", above_mean="right", **how)
 
 
 # ------------------------------------------------------------------ keys
@@ -153,7 +155,7 @@ def test_where_blanks_have_no_place_it_is_an_error(name: str, tmp_path: Path) ->
 
 def test_options_that_look_like_codes_or_differ_in_capitals_are_said(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,q1,q2\nann, A ,b\nbob,a,B\ncy,9,A\ndi,A,  \n")
-    found = si.read_responses(tmp_path / "a.csv", key={"q1": "A", "q2": " B", "q7": "C"})
+    found = si.read(tmp_path / "a.csv", key={"q1": "A", "q2": " B", "q7": "C"})
     by_code = {note.code: note for note in found.notes}
     assert "2 answers are not in the key but for capitals: 'b', 'a' instead of 'B', 'A'" in by_code[
         "spelled_unlike_key"
@@ -165,7 +167,7 @@ def test_options_that_look_like_codes_or_differ_in_capitals_are_said(tmp_path: P
     assert dense(found) == [[1, 0], [0, 1], [0, 0], [1, _]]
     assert found.raw is not None
     assert found.raw.blanks == {"q1": (0, 0), "q2": (0, 1)}
-    plain = si.read_responses(tmp_path / "a.csv", key={"q1": "A", "q2": "B"}, missing=["9", "a", "b"])
+    plain = si.read(tmp_path / "a.csv", key={"q1": "A", "q2": "B"}, missing=["9", "a", "b"])
     assert {note.code for note in plain.notes} == {"items_taken"}
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dense import AWKWARD
+from spectral_irt import sparse_kernels
 from spectral_irt.responses import Block, Responses
-from spectral_irt.responses import block as block_module
-from spectral_irt.responses.block import csr, fill_scaled, onto_items
+from spectral_irt.sparse_kernels import csr, fill_scaled, onto_items
 
 N_ITEMS = AWKWARD.shape[1]
 
@@ -96,11 +96,11 @@ def test_threads_that_make_patterns_at_once_each_get_all_their_values(monkeypatc
         """Another thread, which needs one value only, puts its array in place as soon as this one is there."""
 
         def setflags(self, **flags: bool) -> None:  # type: ignore[override]
-            block_module._ones = np.ones(1)
+            sparse_kernels._ones = np.ones(1)
 
-    monkeypatch.setattr(block_module, "_ones", np.ones(0))
-    monkeypatch.setattr(block_module, "np", SimpleNamespace(ones=lambda size: np.ones(size).view(Overtaken)))
-    assert len(block_module.shared_ones(5)) == 5
+    monkeypatch.setattr(sparse_kernels, "_ones", np.ones(0))
+    monkeypatch.setattr(sparse_kernels, "np", SimpleNamespace(ones=lambda size: np.ones(size).view(Overtaken)))
+    assert len(sparse_kernels.shared_ones(5)) == 5
 
 
 @pytest.mark.parametrize("users", [[0, 2, 7], [1], [3, 3, 1], [], range(8)])

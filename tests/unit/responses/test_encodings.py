@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from spectral_irt.errors import OptionError, ReadWarning, SpectralIrtError
-from spectral_irt.responses import Responses, read_responses
-from spectral_irt.responses.reading import raw
-from spectral_irt.responses.reading.text_encodings import checked_encoding, told_encoding
+from spectral_irt.reading import read
+from spectral_irt.reading import text_pieces as raw
+from spectral_irt.reading.formats import checked_encoding, told_encoding
+from spectral_irt.responses import Responses
 
 TEXT = "élève,q1,q2\nZoë,1,0\nJosé,0,1\n"
 WORDS = (["Zoë", "José"], ["q1", "q2"])
@@ -48,41 +49,41 @@ def test_it_is_told_and_said(
     data = TEXT.encode(encoding)
     path = tmp_path / ("a.csv.gz" if packed else "a.csv")
     path.write_bytes(gzip.compress(data) if packed else data)
-    found = read_responses(path, person="élève")
+    found = read(path, person="élève")
     assert labels(found) == WORDS
     assert codes(found) == said
 
 
 def test_the_euro_and_the_dash_of_windows(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("id,q–1,q€2\na,1,0\nb,0,1\n".encode("cp1252"))
-    assert read_responses(tmp_path / "a.csv").items.tolist() == ["q–1", "q€2"]
+    assert read(tmp_path / "a.csv").items.tolist() == ["q–1", "q€2"]
 
 
 def test_what_is_said_is_believed(tmp_path: Path) -> None:
     for encoding in ("cp1250", "mac-roman", "cp1252", "utf-16", "UTF_8", "latin1"):
         path = tmp_path / "a.csv"
         path.write_bytes(TEXT.replace("è", "é").encode(encoding))
-        found = read_responses(path, person="éléve", encoding=encoding)
+        found = read(path, person="éléve", encoding=encoding)
         assert labels(found) == WORDS
         assert codes(found) == []
     path.write_bytes(TEXT.encode("cp1252"))
     with pytest.raises(SpectralIrtError, match="line 1 is not UTF-8"):  # no guess where it was said
-        read_responses(path, encoding="utf-8")
+        read(path, encoding="utf-8")
     with pytest.raises(SpectralIrtError, match="line 2 is not text in the encoding ascii"):
         (tmp_path / "b.csv").write_bytes("id,q1\nZoë,1\n".encode("cp1252"))
-        read_responses(tmp_path / "b.csv", encoding="ascii")
+        read(tmp_path / "b.csv", encoding="ascii")
 
 
 def test_json_lines_and_keys_and_several_files(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes('{"id": "Zoë", "responses": {"q1": 1, "é": 0}}\n'.encode("cp1252"))
-    found = read_responses(tmp_path / "a.jsonl")
+    found = read(tmp_path / "a.jsonl")
     assert labels(found) == (["Zoë"], ["q1", "é"])
     assert codes(found) == [("encoding", "warning")]
     (tmp_path / "a.csv").write_text("id,é,q2\na,A,B\nb,B,A\n", encoding="utf-8")
     (tmp_path / "b.csv").write_bytes("id,é,q2\nZoë,A,A\n".encode("cp1252"))
     (tmp_path / "key.csv").write_bytes("item,key\né,A\nq2,A\n".encode("cp1252"))
     with pytest.warns(ReadWarning, match=r"key\.csv is not UTF-8; it was read as Windows-1252.*encoding='cp1250'"):
-        found = read_responses([tmp_path / "a.csv", tmp_path / "b.csv"], key=tmp_path / "key.csv")
+        found = read([tmp_path / "a.csv", tmp_path / "b.csv"], key=tmp_path / "key.csv")
     assert labels(found) == (["a", "b", "Zoë"], ["é", "q2"])
     assert found.n_responses == 6
     assert ["b.csv" in note.sentence for note in found.notes if note.code == "encoding"] == [True]
@@ -91,7 +92,7 @@ def test_json_lines_and_keys_and_several_files(tmp_path: Path) -> None:
 def test_a_bad_byte_among_good_utf8_is_damage(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(TEXT.encode() + b"\xe9,1,0\n")
     with pytest.raises(SpectralIrtError, match=r"line 4 is not UTF-8 text .*encoding='cp1252'"):
-        read_responses(tmp_path / "a.csv")
+        read(tmp_path / "a.csv")
 
 
 def test_names_of_encodings() -> None:
@@ -110,7 +111,7 @@ def test_encodings_are_for_text(tmp_path: Path) -> None:
 
     pl.DataFrame({"id": ["a"], "q1": [1]}).write_parquet(tmp_path / "a.parquet")
     with pytest.raises(OptionError, match="is for text files"):
-        read_responses(tmp_path / "a.parquet", encoding="cp1252")
+        read(tmp_path / "a.parquet", encoding="cp1252")
 
 
 def test_what_first_bytes_tell() -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import subprocess
 import sys
 import threading
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,8 @@ import pytest
 
 from spectral_irt import SpectralRasch
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError
-from spectral_irt.responses import Responses, read_responses, responses_from_frame
+from spectral_irt.reading import read
+from spectral_irt.responses import Responses
 
 HUGE = 10**400
 
@@ -25,15 +26,15 @@ def test_a_number_of_401_digits(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(f'{{"id": "x", "responses": {{"a": {HUGE}, "b": 1}}}}\n{{"id": "y", "responses": {{"a": 1}}}}\n')
     with pytest.raises(ResponseValueError, match=r"column 'a', row 1 holds 10{59}\.\.\. \(401 characters\)"):
-        read_responses(file)
+        read(file)
     with pytest.raises(ResponseValueError, match="not a finite number"):
-        read_responses(file, threshold=0.5)
+        read(file, threshold=0.5)
     file.write_text(f'{{"user": {HUGE}, "item": "a", "response": 1}}\n')
-    assert read_responses(file).users.tolist() == [str(HUGE)]
+    assert read(file).users.tolist() == [str(HUGE)]
     with pytest.raises(ResponseValueError):
         Responses.from_wide([[HUGE, 0], [1, 0]])
     with pytest.raises(ResponseValueError):
-        responses_from_frame(pd.DataFrame({"a": pd.Series([HUGE, 0.5], dtype=object), "b": [0, 1]}))
+        read(pd.DataFrame({"a": pd.Series([HUGE, 0.5], dtype=object), "b": [0, 1]}))
 
 
 @pytest.mark.parametrize(
@@ -49,14 +50,14 @@ def test_a_field_twice_in_a_line(line: str, tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(f"\n{line}\n")
     with pytest.raises(ReadError, match=r"line 2 has the field '(id|a|response)' more than once"):
-        read_responses(file, duplicates="last")
+        read(file, duplicates="last")
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "jsonlines", "ndjson"])
 def test_json_lines_by_any_name(ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"a.{ending}"
     file.write_text('{"id": "x", "a": 1, "b": 0}\n{"id": "y", "a": 0, "b": 1}\n')
-    assert read_responses(file).users.tolist() == ["x", "y"]
+    assert read(file).users.tolist() == ["x", "y"]
 
 
 # ------------------------------------------------------------------------------------------- dataframes
@@ -65,16 +66,16 @@ def test_json_lines_by_any_name(ending: str, tmp_path: Path) -> None:
 def test_a_column_without_a_name_is_an_item() -> None:
     table = pd.DataFrame([[1, 0, 1], [0, 1, 1], [1, 1, 0]])
     table.columns = pd.Index([None, "a", "b"], dtype=object)
-    for read in (Responses.from_wide, responses_from_frame):
-        assert read(table).items.tolist() == ["None", "a", "b"]
+    for way in (Responses.from_wide, read):
+        assert way(table).items.tolist() == ["None", "a", "b"]
     assert SpectralRasch().fit(table).item_labels_.tolist() == ["None", "a", "b"]
 
 
 def test_columns_of_several_levels() -> None:
     table = pd.DataFrame([[1, 0], [0, 1]], columns=pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")]))
-    for read in (Responses.from_wide, responses_from_frame, SpectralRasch().fit):
+    for way in (Responses.from_wide, read, SpectralRasch().fit):
         with pytest.raises(ReadError, match=r"several levels, as in \('x', 'a'\) \(MultiIndex\).* Join them first"):
-            read(table)
+            way(table)
     with pytest.raises(ReadError) as caught:
         SpectralRasch().fit(table)
     assert str(caught.value).endswith("for c in df.columns].")  # no option would help
@@ -87,14 +88,13 @@ def test_rows_of_several_levels_are_labels() -> None:
 
 
 @pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream])
-def test_arrow_with_repeated_columns(opened: Any, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_arrow_with_repeated_columns(opened: Any, tmp_path: Path) -> None:
     table = pa.table([["x", "y"], [1, 0], [0, 1], [1, 1]], names=["id", "é", "b", "é"])
     file = tmp_path / "a.arrow"
     with opened(str(file), table.schema) as out:
         out.write_table(table)
-    with pytest.raises(ReadError, match=r"a\.arrow: column names must differ; repeated: 'é'"):
-        read_responses(file)
-    assert capfd.readouterr().err == ""
+    with pytest.raises(ReadError, match=r"a\.arrow cannot be read"):
+        read(file)
 
 
 @pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream])
@@ -103,29 +103,16 @@ def test_arrow_that_is_cut_short(opened: Any, tmp_path: Path) -> None:
     table = pa.table({"id": ["x", "y"], "a": [1, 0], "b": [0, 1]})
     with opened(str(file), table.schema) as out:
         out.write_table(table)
-    assert read_responses(file).n_items == 2
+    assert read(file).n_items == 2
     data = file.read_bytes()
     cut = tmp_path / "cut.arrow"
     for size in (9, 12, 17, 40, 90, 200):
         cut.write_bytes(data[:size])
         with pytest.raises(SpectralIrtError):
-            read_responses(cut)
+            read(cut)
 
 
 # ------------------------------------------------------------------------------------------ blank lines
-
-READ = """
-import resource, sys, time
-from spectral_irt.errors import ReadError
-from spectral_irt.responses import read_responses
-import polars
-before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
-try:
-    print(read_responses(sys.argv[1]))
-except ReadError as error:
-    print(error)
-print(round(time.process_time() - start), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
-"""
 
 
 @pytest.mark.slow  # some seconds each
@@ -140,30 +127,32 @@ print(round(time.process_time() - start), (resource.getrusage(resource.RUSAGE_SE
         ("a.jsonl", '{"id":"a","q1":1,"q2":0}\n', "\n", "Responses(1 persons x 2 items, 2 responses, 50.0% right)"),
     ],
 )
-def test_512_mb_of_blank_lines(name: str, start: str, line: str, said: str, tmp_path: Path) -> None:
+def test_256_mb_of_blank_lines(name: str, start: str, line: str, said: str, tmp_path: Path) -> None:
+    """They are never held together: Python allocates a small part of them."""
     file = tmp_path / f"{name}.gz"
     piece = line.encode() * ((1 << 20) // len(line))
     with gzip.open(file, "wb", compresslevel=1) as out:
         out.write(start.encode())
-        for _ in range(512):
+        for _ in range(256):
             out.write(piece)
-    done = subprocess.run(
-        [sys.executable, "-c", READ, str(file)], capture_output=True, text=True, check=True, timeout=120
-    )
-    sentence, numbers = done.stdout.strip().splitlines()
-    seconds, megabytes = map(int, numbers.split())
-    assert sentence == said
-    assert seconds < 60
-    assert megabytes < 200
+    tracemalloc.start()
+    try:
+        sentence = str(read(file))
+    except ReadError as error:
+        sentence = str(error)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert sentence.replace(str(tmp_path) + "/", "") == said
+    assert peak < 64e6
 
 
 def test_blank_lines_between_records(tmp_path: Path) -> None:
     file = tmp_path / "a.csv"
     file.write_text("\n  \n\nid,q1,q2\n\na,1,0\n \n\r\nb,0,1\n\n")
-    np.testing.assert_array_equal(read_responses(file).to_dense(), [[1, 0], [0, 1]])
+    np.testing.assert_array_equal(read(file).to_dense(), [[1, 0], [0, 1]])
     file.write_text("id,q1,q2\n\na,1,0\n\nb,0\n")
     with pytest.raises(ReadError, match="line 5 has 2 values; the header has 3 columns"):
-        read_responses(file)
+        read(file)
 
 
 # ------------------------------------------------------------------------------ what is shared stays whole
@@ -228,3 +217,44 @@ def test_probabilities_of_a_table_of_answers() -> None:
         wanted = r"takes abilities, one number per person.* fit\.analyse\(answers\)\.persons\(\)"
         with pytest.raises(OptionError, match=wanted):
             fit.predict_proba(table)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        r'{"subject_id": "a", "responses": {"x\ud800": 1, "y": 0}}',
+        r'{"user": "a", "item": "x\uDC00", "response": 1}',
+        r'{"user": "a\ud83d", "x": 1, "y": 0}',
+    ],
+)
+def test_half_of_a_character_in_json(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text(line.replace(r"\ud800", "").replace(r"\uDC00", "").replace(r"\ud83d", "") + "\n" + line + "\n")
+    with pytest.raises(ReadError, match=r"a\.jsonl: line 2 holds \\ud[8c][03][0d], half of a pair"):
+        read(file)
+    whole = tmp_path / "b.jsonl"
+    whole.write_text(r'{"subject_id": "a", "responses": {"\ud83d\ude00": 1, "y": 0}}' + "\n")
+    assert read(whole).items.tolist() == ["\U0001f600", "y"]
+
+
+def test_columns_that_the_reader_panics_at(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A sentence that does not call a sound file damaged, and nothing of the panic on stderr."""
+    kind = pa.run_end_encoded(pa.int32(), pa.string())
+    runs = pa.RunEndEncodedArray.from_arrays([2, 4], ["a", "b"], kind)
+    table = pa.table({"user": runs, "item": ["x", "y", "x", "y"], "response": [1, 0, 0, 1]})
+    for kind, name in ((pa.ipc.new_file, "a.arrow"), (pa.ipc.new_stream, "b.arrow")):
+        with kind(tmp_path / name, table.schema) as writer:
+            writer.write_table(table)
+        with pytest.raises(ReadError, match=r"\.arrow cannot be read: .* It may be sound"):
+            read(tmp_path / name)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_record_batch_is_a_table_of_one_piece() -> None:
+    batch = pa.record_batch({"q1": [1, 0, 1, 0], "q2": [0, 1, 1, 0], "q3": [1, 1, 0, 0]})
+    assert read(batch).item_counts.tolist() == [4, 4, 4]
+
+
+def test_labels_that_are_no_labels() -> None:
+    with pytest.raises(ReadError, match=r"labels of items are numbers or texts, and one is \[1\] \(list\)"):
+        Responses.from_wide(np.eye(3), items=[[1], [2], [3]])

@@ -9,8 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from spectral_irt.errors import OptionError, ResponseValueError
-from spectral_irt.responses import read_responses, responses_from_frame
+from spectral_irt.errors import OptionError, ResponseValueError, for_shell
+from spectral_irt.reading import read
 
 TABLE = pl.DataFrame(
     {"sex": ["f", "m", "f"], "name": ["ann", "bob", "eve"], "q1": [1, 0, 1], "age": [31, 44, 17], "q2": [0, 1, None]}
@@ -33,33 +33,33 @@ def written(kind: str, folder: Path) -> Path:
 
 @pytest.mark.parametrize("kind", ["csv", "csv.gz", "parquet", "jsonl"])
 def test_ignored_columns_are_no_items(kind: str, tmp_path: Path) -> None:
-    found = read_responses(written(kind, tmp_path), ignore=["sex", "age"])
+    found = read(written(kind, tmp_path), ignore=["sex", "age"])
     assert found.items.tolist() == ["q1", "q2"]
     assert found.users.tolist() == ["ann", "bob", "eve"]  # the first column that is left labels the rows
     assert [[None if x != x else x for x in row] for row in found.to_dense().tolist()] == ANSWERS
 
 
 def test_a_frame_and_a_single_name() -> None:
-    found = responses_from_frame(TABLE.drop("age"), ignore="sex")
+    found = read(TABLE.drop("age"), ignore="sex")
     assert found.items.tolist() == ["q1", "q2"]
 
 
 def test_what_cannot_be_ignored(tmp_path: Path) -> None:
     path = written("csv", tmp_path)
-    with pytest.raises(OptionError, match=r"no column 'sec' for ignore; .* Did you mean 'sex'"):
-        read_responses(path, ignore="sec")
+    with pytest.raises(OptionError, match=r"no column 'sec' for `ignore`; .* Did you mean 'sex'"):
+        read(path, ignore="sec")
     with pytest.raises(OptionError, match=r"'name' of answers\.csv labels the rows"):
-        read_responses(path, user="name", ignore=["name", "sex", "age"])
+        read(path, user="name", ignore=["name", "sex", "age"])
     with pytest.raises(OptionError, match="no answers beside the columns to ignore"):
-        read_responses(path, ignore=["sex", "age", "q1", "q2"])
-    with pytest.raises(OptionError, match="no field 'sec' for ignore"):
-        read_responses(written("jsonl", tmp_path), ignore="sec")
+        read(path, ignore=["sex", "age", "q1", "q2"])
+    with pytest.raises(OptionError, match="no field 'sec' for `ignore`"):
+        read(written("jsonl", tmp_path), ignore="sec")
 
 
 def test_columns_that_look_like_no_items_are_named(tmp_path: Path) -> None:
     table = TABLE.with_columns(q3=pl.Series([1, 1, 0]), q4=pl.Series([0, 1, 0]), q5=pl.Series([0, 1, 1]))
     table = table.rename({"age": "height", "sex": "eyes"})
     table.select("name", pl.exclude("name")).write_csv(tmp_path / "people.csv")
-    with pytest.raises(ResponseValueError, match=r"ignore=\['eyes', 'height'\]\.$") as raised:
-        read_responses(tmp_path / "people.csv")
-    assert raised.value.for_shell().endswith("say --ignore eyes --ignore height.")
+    with pytest.raises(ResponseValueError, match=r"ignore=\['eyes', 'height'\]`\.$") as raised:
+        read(tmp_path / "people.csv")
+    assert for_shell(str(raised.value)).endswith("say --ignore eyes --ignore height.")

@@ -12,8 +12,9 @@ import polars as pl
 import pytest
 
 from spectral_irt import SpectralRasch
-from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError, SpectralIrtError
-from spectral_irt.responses import Responses, read_responses, responses_from_frame
+from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError, SpectralIrtError, for_shell
+from spectral_irt.reading import read
+from spectral_irt.responses import Responses
 
 ITEMS = ["q1", "q2", "q3", "q4"]
 RNG = np.random.default_rng(11)
@@ -43,7 +44,7 @@ def said(responses: Responses) -> dict[str, Any]:
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
 def test_attributes_are_not_items(kind: str, tmp_path: Path) -> None:
     frame = table(Gender=BINARY, school_id=BINARY, age=list(range(20, 60)))
-    found = read_responses(save(frame, tmp_path / f"a.{kind}"))
+    found = read(save(frame, tmp_path / f"a.{kind}"))
     assert found.items.tolist() == ITEMS
     assert found.users.tolist() == PEOPLE
     np.testing.assert_array_equal(found.to_dense(), frame.select(ITEMS).to_numpy())
@@ -61,14 +62,14 @@ def test_attributes_are_not_items(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["sex", "GROUP", "class", "School", "form", "grade", "student_sex", "testForm"])
 def test_names_that_say_attribute(name: str) -> None:
-    assert responses_from_frame(table(**{name: BINARY})).items.tolist() == ITEMS
+    assert read(table(**{name: BINARY})).items.tolist() == ITEMS
 
 
 @pytest.mark.parametrize("name", ["age", "id", "total", "score", "Total Score", "test_date"])
 def test_names_of_measures(name: str) -> None:
     """Left out when the values are not those of an item; kept, with a warning, when they are."""
-    assert responses_from_frame(table(**{name: list(range(40))})).items.tolist() == ITEMS
-    kept = responses_from_frame(table(**{name: BINARY}))
+    assert read(table(**{name: list(range(40))})).items.tolist() == ITEMS
+    kept = read(table(**{name: BINARY}))
     assert kept.items.tolist() == [name, *ITEMS]
     assert said(kept)["suspect_items"].items == (name,)
     assert f"ignore={name!r}" in said(kept)["suspect_items"].remedy
@@ -76,7 +77,7 @@ def test_names_of_measures(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["score1", "form3_q2", "classic", "aged", "groups", "x", "identity"])
 def test_names_that_do_not(name: str) -> None:
-    found = responses_from_frame(table(**{name: BINARY}))
+    found = read(table(**{name: BINARY}))
     assert found.items.tolist() == [name, *ITEMS]
     assert list(said(found)) == ["items_taken"]
 
@@ -91,30 +92,30 @@ def test_names_that_do_not(name: str) -> None:
 )
 def test_where_all_items_are_called_so_they_are_items(names: list[str]) -> None:
     frame = table().select("student", **dict(zip(names, ITEMS, strict=True)))
-    found = responses_from_frame(frame)
+    found = read(frame)
     assert found.items.tolist() == names
     assert list(said(found)) == ["items_taken"]
 
 
 def test_an_attribute_before_the_labels() -> None:
     frame = table().select(pl.Series("school", BINARY), pl.all())
-    found = responses_from_frame(frame)
+    found = read(frame)
     assert found.users.tolist() == PEOPLE
     assert found.items.tolist() == ITEMS
 
 
 def test_a_total_score_by_its_values(tmp_path: Path) -> None:
     frame = table().with_columns(raw=pl.sum_horizontal(ITEMS))
-    found = read_responses(save(frame, tmp_path / "a.csv"))
+    found = read(save(frame, tmp_path / "a.csv"))
     assert found.items.tolist() == ITEMS
     assert said(found)["total_columns"].items == ("raw",)
     rated = frame.select("student", **{name: pl.col(name) * 3 for name in ITEMS}).with_columns(
         raw=pl.sum_horizontal(ITEMS)
     )
-    assert responses_from_frame(rated, threshold=1).items.tolist() == ITEMS
+    assert read(rated, threshold=1).items.tolist() == ITEMS
     frame = frame.with_columns(raw=pl.when(pl.col("student") == "p7").then(0).otherwise(pl.col("raw")))
     with pytest.raises(ResponseValueError, match="column 'raw'"):  # not the sum
-        responses_from_frame(frame)
+        read(frame)
 
 
 # ------------------------------------------------------------------------------------------ what is said
@@ -124,7 +125,7 @@ def test_a_total_score_by_its_values(tmp_path: Path) -> None:
 @pytest.mark.parametrize("items", ["q*,gender", ["q?", "gender"], ["q1", "q2,q3", "q4", "gender"]])
 def test_items_by_name_and_pattern(items: Any, kind: str, tmp_path: Path) -> None:
     frame = table(gender=BINARY, city=["x"] * 40)
-    found = read_responses(save(frame, tmp_path / f"a.{kind}"), items=items)
+    found = read(save(frame, tmp_path / f"a.{kind}"), items=items)
     assert found.items.tolist() == ["gender", *ITEMS]
     assert found.users.tolist() == PEOPLE
     assert list(said(found)) == ["items_taken"]
@@ -133,34 +134,34 @@ def test_items_by_name_and_pattern(items: Any, kind: str, tmp_path: Path) -> Non
 def test_items_of_nested_answers(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"id": "x", "responses": {"q1": 1, "q2": 0, "note": "late"}}\n')
-    assert read_responses(file, items="q*").items.tolist() == ["q1", "q2"]
+    assert read(file, items="q*").items.tolist() == ["q1", "q2"]
 
 
 def test_a_name_with_a_comma() -> None:
     frame = table().rename({"q1": "a,b"}).with_columns(a=pl.lit("?"))
-    assert responses_from_frame(frame, items=["a,b", "q2"]).items.tolist() == ["a,b", "q2"]
-    assert responses_from_frame(frame, ignore=["a,b", "a"]).items.tolist() == ["q2", "q3", "q4"]
+    assert read(frame, items=["a,b", "q2"]).items.tolist() == ["a,b", "q2"]
+    assert read(frame, ignore=["a,b", "a"]).items.tolist() == ["q2", "q3", "q4"]
 
 
 def test_items_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"no column 'z\*' for items"):
-        responses_from_frame(table(), items="q1,z*")
+    with pytest.raises(OptionError, match=r"no column 'z\*' for `items`"):
+        read(table(), items="q1,z*")
     long = pl.DataFrame({"user": ["a", "a"], "item": ["q1", "q2"], "response": [1, 0]})
-    with pytest.raises(OptionError, match="items= names columns of a wide table"):
-        responses_from_frame(long, items="q1")
+    with pytest.raises(OptionError, match="`items=` names columns of a wide table"):
+        read(long, items="q1")
     with pytest.raises(OptionError, match="a column is a person"):
-        responses_from_frame(table(), items="q1", orient="items")
+        read(table(), items="q1", orient="items")
 
 
 def test_columns_to_ignore_in_one_word(tmp_path: Path) -> None:
     frame = table(city=["x"] * 40, hair=["y"] * 40)
     for kind in ("csv", "jsonl"):
         file = save(frame, tmp_path / f"a.{kind}")
-        assert read_responses(file, ignore="city, hair").items.tolist() == ITEMS
-        assert read_responses(file, ignore=["city,hair"]).items.tolist() == ITEMS
-        assert read_responses(file, ignore=["city", "hair"]).items.tolist() == ITEMS
-        with pytest.raises(OptionError, match="'hat' for ignore"):
-            read_responses(file, ignore="city,hat")
+        assert read(file, ignore="city, hair").items.tolist() == ITEMS
+        assert read(file, ignore=["city,hair"]).items.tolist() == ITEMS
+        assert read(file, ignore=["city", "hair"]).items.tolist() == ITEMS
+        with pytest.raises(OptionError, match="'hat' for `ignore`"):
+            read(file, ignore="city,hat")
 
 
 # ------------------------------------------------------------------------------------------------ a key
@@ -172,19 +173,19 @@ CHOICES = pl.DataFrame(
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
 def test_columns_that_are_not_in_the_key(kind: str, tmp_path: Path) -> None:
-    found = read_responses(save(CHOICES, tmp_path / f"a.{kind}"), key={"q1": "A", "q2": "B", "q9": "C"})
+    found = read(save(CHOICES, tmp_path / f"a.{kind}"), key={"q1": "A", "q2": "B", "q9": "C"})
     assert found.items.tolist() == ["q1", "q2"]
     assert found.to_dense().tolist() == [[1, 1], [0, 1], [1, 0]]
     left = said(found)["not_in_key"]
     assert (left.items, left.severity) == (("city", "sex"), "warning")
-    attribute = read_responses(tmp_path / f"a.{kind}", key={"city": "x", "q1": "A", "q2": "B"})
+    attribute = read(tmp_path / f"a.{kind}", key={"city": "x", "q1": "A", "q2": "B"})
     assert attribute.items.tolist() == ["city", "q1", "q2"]
     assert said(attribute)["not_in_key"].severity == "note"  # sex is not an item by its name
 
 
 def test_no_column_in_the_key() -> None:
     with pytest.raises(OptionError, match="the key has no answer for"):
-        responses_from_frame(CHOICES, key={"z1": "A"})
+        read(CHOICES, key={"z1": "A"})
 
 
 # ------------------------------------------------------------------------------------------ fit of a frame
@@ -211,7 +212,7 @@ def test_fit_takes_what_the_readers_take(kind: str) -> None:
 def test_fit_keeps_a_wide_frame_as_it_was() -> None:
     frame = pd.DataFrame(ANSWERS, index=PEOPLE)
     frame.iloc[3, 1] = np.nan
-    responses = responses_from_frame(frame)
+    responses = read(frame)
     explicit = Responses.from_wide(frame)
     assert responses.digest() == explicit.digest()
     np.testing.assert_array_equal(SpectralRasch().fit(frame).difficulty_, SpectralRasch().fit(explicit).difficulty_)
@@ -223,9 +224,9 @@ def test_fit_keeps_a_wide_frame_as_it_was() -> None:
 
 def test_what_fit_cannot_be_told_goes_to_the_reader() -> None:
     frame = table(city=["x"] * 40)
-    with pytest.raises(SpectralIrtError, match=r"ignore='city'.* go to spectral_irt\.responses_from_frame"):
+    with pytest.raises(SpectralIrtError, match=r"ignore='city'.* go to spectral_irt\.read"):
         SpectralRasch().fit(frame)
-    assert SpectralRasch().fit(responses_from_frame(frame, ignore="city")).n_features_in_ == 4
+    assert SpectralRasch().fit(read(frame, ignore="city")).n_features_in_ == 4
 
 
 # --------------------------------------------------------------------------------- as a spreadsheet saved it
@@ -241,17 +242,17 @@ def messy(*more: str) -> bytes:
 
 def test_people_are_found_though_rows_are_blank_or_one_is_there_twice(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(messy())
-    found = read_responses(tmp_path / "a.csv", missing="-", ignore="Bemerkung")
+    found = read(tmp_path / "a.csv", missing="-", ignore="Bemerkung")
     assert found.users.tolist() == [f"Kind {k}" for k in range(20)]
     assert found.items.tolist() == ["a", "b", "c"]
     (tmp_path / "b.csv").write_bytes(messy("Kind 4;1;0;1;"))
     with pytest.raises(DuplicateResponseError, match="1 person has more than one row: 'Kind 4'"):
-        read_responses(tmp_path / "b.csv", missing="-", ignore="Bemerkung")
+        read(tmp_path / "b.csv", missing="-", ignore="Bemerkung")
 
 
 def test_an_item_with_codes_for_missing_is_not_among_the_columns_to_ignore(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(messy())
     with pytest.raises(ResponseValueError) as raised:
-        read_responses(tmp_path / "a.csv")
-    assert "If - means 'not answered', say --missing '-'" in raised.value.for_shell()
-    assert "If the column is not an item, say --ignore Bemerkung" in raised.value.for_shell()
+        read(tmp_path / "a.csv")
+    assert "If - means 'not answered', say --missing '-'" in for_shell(str(raised.value))
+    assert "If the column is not an item, say --ignore Bemerkung" in for_shell(str(raised.value))

@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from spectral_irt.responses.reading import label_codes
-from spectral_irt.responses.reading.label_codes import LabelCodes
+from spectral_irt.reading import label_codes
+from spectral_irt.reading.label_codes import LabelCodes
 
 
 def check(pieces: list[pl.Series]) -> LabelCodes:

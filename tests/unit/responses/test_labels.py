@@ -16,8 +16,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from spectral_irt.responses import Responses, read_responses, responses_from_frame
-from spectral_irt.responses.missing import NOT_ANSWERED
+from spectral_irt.reading import read
+from spectral_irt.reading.attributes import says_attribute
+from spectral_irt.responses import Responses
+from spectral_irt.responses.labels import NOT_ANSWERED, by_label
 
 pytestmark = pytest.mark.slow  # seconds each: left out of the quick part
 
@@ -30,7 +32,10 @@ awkward = st.sampled_from(
         *["NA", "nan", "null", "0", "1", "007", "7", "-1", "1e3"],
     ]
 )
-labels = st.lists(anything | awkward, min_size=2, max_size=6, unique=True)
+# An item called "class" is taken for an attribute of the person, unless it is asked for.
+labels = st.lists(
+    (anything | awkward).filter(lambda text: not says_attribute(text)), min_size=2, max_size=6, unique=True
+)
 # A person called NA, or by white space alone, has no name, which is refused.
 names = (anything | awkward).filter(lambda text: text.strip() not in NOT_ANSWERED)
 people = st.lists(names, min_size=2, max_size=6, unique=True)
@@ -53,11 +58,11 @@ def csv_text(rows: list[list[object]], separator: str = ",") -> str:
     return out.getvalue()
 
 
-def read(name: str, write: Callable[[Path], object], **options: str) -> Responses:
+def through_file(name: str, write: Callable[[Path], object], **options: str) -> Responses:
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory, name)
         write(path)
-        return read_responses(path, **options)  # type: ignore[arg-type]
+        return read(path, **options)  # type: ignore[arg-type]
 
 
 def long_rows(users: list[str], items: list[str]) -> list[tuple[str, str, int]]:
@@ -79,7 +84,7 @@ def test_long_csv(name: str, users: list[str], items: list[str]) -> None:
         users, items = [u.replace("\0", "0") + str(k) for k, u in enumerate(users)], ["a", "b"]
     rows = [["user", "item", "response"], *map(list, long_rows(users, items))]
     text = csv_text(rows, "\t" if name.endswith("tsv") else ",")
-    responses = read(name, lambda path: path.write_bytes(text.encode()))
+    responses = through_file(name, lambda path: path.write_bytes(text.encode()))
     check_long(responses, as_read_without_types(users), as_read_without_types(items))
 
 
@@ -92,7 +97,7 @@ def test_wide_csv(users: list[str], items: list[str]) -> None:
     if "id" in items:
         return
     rows = [["id", *items], *[[user, *[(k + i) % 2 for i in range(len(items))]] for k, user in enumerate(users)]]
-    responses = read("a.csv", lambda path: path.write_bytes(csv_text(rows).encode()), user="id", format="wide")
+    responses = through_file("a.csv", lambda path: path.write_bytes(csv_text(rows).encode()), user="id", format="wide")
     assert responses.users.tolist() == users
     assert responses.items.tolist() == items
     expected = [[(k + i) % 2 for i in range(len(items))] for k in range(len(users))]
@@ -107,10 +112,10 @@ def test_typed_files(name: str, users: list[str], items: list[str]) -> None:
         frame.write_parquet(path) if name.endswith("parquet") else frame.write_ipc(path)
 
     long = pl.DataFrame(long_rows(users, items), schema=["user", "item", "response"], orient="row")
-    check_long(read(name, lambda path: save(long, path)), list(users), list(items))
+    check_long(through_file(name, lambda path: save(long, path)), list(users), list(items))
     items = [item for item in items if item != "id"]
     wide = pl.DataFrame({"id": users, **{item: [i % 2] * len(users) for i, item in enumerate(items)}})
-    responses = read(name, lambda path: save(wide, path), user="id", format="wide")
+    responses = through_file(name, lambda path: save(wide, path), user="id", format="wide")
     assert responses.users.tolist() == users
     assert responses.items.tolist() == items
 
@@ -121,7 +126,7 @@ def test_json_lines(users: list[str], items: list[str]) -> None:
     people = [{"subject_id": user, "responses": dict.fromkeys(items, 1)} for user in users]
     for ascii_only in (True, False):
         text = "\n".join(json.dumps(person, ensure_ascii=ascii_only) for person in people)
-        responses = read("a.jsonl", lambda path, text=text: path.write_bytes(text.encode()))  # type: ignore[misc]
+        responses = through_file("a.jsonl", lambda path, text=text: path.write_bytes(text.encode()))  # type: ignore[misc]
         assert responses.users.tolist() == users
         assert responses.items.tolist() == items
 
@@ -130,8 +135,8 @@ def test_json_lines(users: list[str], items: list[str]) -> None:
 @given(people, labels)
 def test_frames(users: list[str], items: list[str]) -> None:
     long = pl.DataFrame(long_rows(users, items), schema=["user", "item", "response"], orient="row")
-    check_long(responses_from_frame(long), list(users), list(items))
-    check_long(responses_from_frame(long.to_pandas()), list(users), list(items))
+    check_long(read(long), list(users), list(items))
+    check_long(read(long.to_pandas()), list(users), list(items))
 
 
 @quick
@@ -139,7 +144,7 @@ def test_frames(users: list[str], items: list[str]) -> None:
 def test_integers(users: list[int]) -> None:
     frame = pl.DataFrame({"user": users, "item": ["a"] * len(users), "response": [1] * len(users)})
     for name, save in (("a.parquet", frame.write_parquet), ("a.csv", frame.write_csv), ("a.arrow", frame.write_ipc)):
-        responses = read(name, save)
+        responses = through_file(name, save)
         assert responses.users.dtype == np.int64
         assert responses.users.tolist() == sorted(users)
 
@@ -148,6 +153,13 @@ def test_compressed_csv_keeps_line_breaks_in_labels(tmp_path: Path) -> None:
     text = csv_text([["user", "item", "response"], ["a\nb", "q\n1", 1], ["c", "q,2", 0]])
     with pa.CompressedOutputStream(str(tmp_path / "a.csv.zst"), "zstd") as file:
         file.write(text.encode())
-    responses = read_responses(tmp_path / "a.csv.zst")
+    responses = read(tmp_path / "a.csv.zst")
     assert responses.users.tolist() == ["a\nb", "c"]
     assert responses.items.tolist() == ["q\n1", "q,2"]
+
+
+@pytest.mark.parametrize("nothing", ["NA", "nan", "NaN", "null", "", None, float("nan")])
+def test_what_means_no_answer_means_no_group(nothing: object) -> None:
+    split = by_label(Responses.from_wide(np.eye(4)), ["f", "m", nothing, "f"])
+    assert split.names == ("f", "m")
+    assert split.group.tolist() == [0, 1, -1, 0]

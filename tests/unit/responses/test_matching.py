@@ -14,7 +14,8 @@ from spectral_irt import AnchoredRasch, SpectralRasch, datasets, link
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.splits import by_label
 from spectral_irt.persons.align import align
-from spectral_irt.responses import Responses, read_responses
+from spectral_irt.reading import read
+from spectral_irt.responses import Responses
 from spectral_irt.responses.labels import positions
 
 ANSWERS = datasets.load_lsat().to_dense()
@@ -86,12 +87,12 @@ class TestEverywhere:
     def test_key(self, here: list[Any], there: list[Any], tmp_path: Path) -> None:
         frame = pl.DataFrame({"user": ["a", "a", "b"], "item": here[:2] + here[:1], "response": ["A", "B", "C"]})
         frame.write_parquet(tmp_path / "a.parquet")
-        found = read_responses(tmp_path / "a.parquet", key={there[0]: "A", there[1]: "C"})
+        found = read(tmp_path / "a.parquet", key={there[0]: "A", there[1]: "C"})
         assert found.to_dense()[0].tolist() == [1, 0]
 
 
 def test_a_key_with_both_is_not_cut_short(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("user,item,response\na,1,A\nb,1,B\na,2,A\nb,2,B\n")
-    found = read_responses(tmp_path / "a.csv", key={1: "A", "1": "B", 2: "A"})
+    found = read(tmp_path / "a.csv", key={1: "A", "1": "B", 2: "A"})
     assert found.items.tolist() == [1, 2]
     np.testing.assert_array_equal(found.to_dense()[0], [1, 1])  # 1 is the item 1, and "1" is another

@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 from spectral_irt.errors import ReadError
-from spectral_irt.responses import Responses, read_responses, responses_from_frame
+from spectral_irt.reading import read
+from spectral_irt.responses import Responses
 
 NOBODY = ["NA", "NaN", "nan", "null", " NA ", ""]
 LARGE = 2**63 + 5
@@ -50,7 +51,7 @@ def test_files(kind: str, table: Any, label: Any, tmp_path: Path) -> None:
     file = save(table(label), tmp_path / f"answers.{kind}")
     for duplicates in ("error", "last"):
         with pytest.raises(ReadError, match=r"(user|student)' names the people, and rows 2, 4 have no name there"):
-            read_responses(file, duplicates=duplicates)  # type: ignore[arg-type]
+            read(file, duplicates=duplicates)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("label", [*NOBODY, None])
@@ -58,21 +59,21 @@ def test_files(kind: str, table: Any, label: Any, tmp_path: Path) -> None:
 def test_frames(table: Any, label: Any) -> None:
     for frame in (table(label), table(label).to_pandas()):
         with pytest.raises(ReadError, match="rows 2, 4 have no name"):
-            responses_from_frame(frame)
+            read(frame)
 
 
 def test_nan_as_a_number() -> None:
     users = [1.0, np.nan, np.nan]
     long = pl.DataFrame({"user": users, "item": ["a", "b", "a"], "response": [1, 0, 1]})
     with pytest.raises(ReadError, match="rows 2, 3 have no name"):
-        responses_from_frame(long)
+        read(long)
     wide = pd.DataFrame({"who": users, "a": [1, 0, 1], "b": [0, 1, 1]})
     with pytest.raises(ReadError, match="column 'who' names the people, and rows 2, 3 have no name"):
         Responses.from_wide(wide, user="who")
     indexed = pd.DataFrame({"a": [1, 0], "b": [0, 1]}, index=[1.0, np.nan])
-    for read in (Responses.from_wide, responses_from_frame):
+    for way in (Responses.from_wide, read):
         with pytest.raises(ReadError, match=r"the index.* names the people, and row 1 has no name"):
-            read(indexed)
+            way(indexed)
 
 
 def test_columns_in_memory() -> None:
@@ -83,13 +84,13 @@ def test_columns_in_memory() -> None:
 def test_items_may_be_called_so(tmp_path: Path) -> None:
     file = tmp_path / "answers.csv"
     file.write_text("user,item,response\nann,NA,1\nann,null,0\nbob,NA,0\n")
-    assert read_responses(file).items.tolist() == ["NA", "null"]
+    assert read(file).items.tolist() == ["NA", "null"]
 
 
 def test_rows_of_items_keep_their_names(tmp_path: Path) -> None:
     file = tmp_path / "answers.csv"
     file.write_text("item,ann,bob\nNA,1,0\nq2,0,1\n")
-    assert read_responses(file, orient="items").items.tolist() == ["NA", "q2"]
+    assert read(file, orient="items").items.tolist() == ["NA", "q2"]
 
 
 # --------------------------------------------------------------------------------------- large numbers
@@ -101,7 +102,7 @@ def test_numbers_beyond_64_bits() -> None:
     assert Responses.from_wide([[1, 0]], items=users.tolist()).items.tolist() == [LARGE, 3]
     frame = pl.DataFrame({"user": pl.Series(users), "a": [1, 0], "b": [0, 1]})
     assert Responses.from_wide(frame, user="user").users.tolist() == [str(LARGE), "3"]
-    assert responses_from_frame(frame).users.tolist() == [str(LARGE), "3"]
+    assert read(frame).users.tolist() == [str(LARGE), "3"]
     indexed = pd.DataFrame({"a": [1, 0], "b": [0, 1]}, index=users)
     assert Responses.from_wide(indexed).users.tolist() == [str(LARGE), "3"]
-    assert responses_from_frame(indexed).users.tolist() == [str(LARGE), "3"]
+    assert read(indexed).users.tolist() == [str(LARGE), "3"]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt import read_ordered
-from spectral_irt.errors import ResponseValueError
-from spectral_irt.responses import Responses, survey
+from spectral_irt import read
+from spectral_irt.errors import ResponseValueError, for_shell
+from spectral_irt.responses import Responses, gatherer
 
 WIDE = "who,q1,q2\nann,2,0\nbob,0,{}\ncy,1,1\ndee,2,1\n"
 LONG = "user,item,response\nann,q1,2\nann,q2,0\nbob,q1,1\nbob,q2,{}\ncy,q1,0\ncy,q2,1\n"
@@ -23,7 +23,7 @@ def test_odd_values_are_named_with_their_place(tmp_path, text, where, value):
     file.write_text(text.format(value))
     shown = repr(value) if value == "x" else value
     with pytest.raises(ResponseValueError, match=rf"answers.csv: {where} holds {shown}, which is not a category"):
-        read_ordered(file)
+        read(file, ordered=True)
 
 
 def test_labels_that_the_list_does_not_have(tmp_path):
@@ -31,29 +31,29 @@ def test_labels_that_the_list_does_not_have(tmp_path):
     file.write_text("who,q1,q2\nann,often,never\nbob,never,perhaps\ncy,often,Often\n")
     said = r"column 'q2', row 2 holds 'perhaps', which is not among the labels .* \(2 such values: 'perhaps', 'Often'\)"
     with pytest.raises(ResponseValueError, match=said):
-        read_ordered(file, recode="never,sometimes,often")
-    assert read_ordered(file, recode="never,sometimes,often", missing=["perhaps", "Often"]).n_responses == 4
+        read(file, recode="never,sometimes,often")
+    assert read(file, recode="never,sometimes,often", missing=["perhaps", "Often"]).n_responses == 4
 
 
 def test_a_skipped_category_is_said_and_keeps_its_code(tmp_path):
     file = tmp_path / "answers.csv"
     file.write_text(WIDE.format("5"))
-    found = read_ordered(file)
+    found = read(file, ordered=True)
     said = next(one for one in found.notes if one.code == "categories_collapsed")
     assert said.items == ("q2",)
     assert said.sentence.startswith("1 item has categories that nobody used: 'q2'.")
     assert found.category_codes()[1].tolist() == [0, 1, 5]
     with pytest.raises(ResponseValueError, match=r"1 item has categories that nobody used: 'q2' .*0, 1, 5"):
-        read_ordered(file, unused="error")
+        read(file, unused="error")
 
 
 def test_items_are_turned_within_the_categories_that_there_are(tmp_path):
     """Not within those that somebody used: nobody said "always" here."""
     file = tmp_path / "answers.csv"
     file.write_text("who,q1,q2\nann,often,never\nbob,never,often\ncy,never,never\n")
-    found = read_ordered(file, recode="never,often,always", reverse="q2", unused="collapse")
+    found = read(file, recode="never,often,always", reverse="q2", unused="collapse")
     assert found.category_codes()[1].tolist() == [1, 2]  # often and never, turned
-    again = read_ordered(file, recode={"never": 0, "often": 1}, reverse="q2", span=(0, 3))
+    again = read(file, recode={"never": 0, "often": 1}, reverse="q2", span=(0, 3))
     assert again.to_dense()[:, 1].tolist() == [1, 0, 1]
 
 
@@ -73,14 +73,14 @@ def test_a_fraction_is_named_before_whole_numbers(tmp_path: Path, text: str, pla
         si.read(path)
     assert place in str(caught.value)
     assert remedy in str(caught.value)
-    assert "--threshold" in caught.value.for_shell()
-    assert "--model pcm" in caught.value.for_shell()
+    assert "--threshold" in for_shell(str(caught.value))
+    assert "--model pcm" in for_shell(str(caught.value))
 
 
 def test_every_kind_of_odd_value_is_looked_at_once(monkeypatch):
     """Not every value: there may be millions."""
-    looked, is_fraction = [], survey._is_fraction
-    monkeypatch.setattr(survey, "_is_fraction", lambda text: looked.append(text) or is_fraction(text))
+    looked, is_fraction = [], gatherer._is_fraction
+    monkeypatch.setattr(gatherer, "_is_fraction", lambda text: looked.append(text) or is_fraction(text))
     with pytest.raises(ResponseValueError):
-        Responses.from_wide(np.random.default_rng(1).integers(0, 5, (2000, 10)))
+        Responses.from_wide(np.random.default_rng(1).integers(0, 5, (2000, 10)), ordered=False)
     assert sorted(map(float, looked)) == [2, 3, 4]

@@ -11,8 +11,8 @@ from scipy import sparse
 
 from spectral_irt import ConditionalRasch, JointRasch, Responses, SpectralRasch, simulate
 from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError
-from spectral_irt.responses.ordered_arrays import ordered_from_long, ordered_from_wide
-from spectral_irt.responses.ordered_patterns import distinct_rows
+from spectral_irt.responses.arrays import ordered_from_long, ordered_from_wide
+from spectral_irt.responses.same_items import distinct_rows
 
 _ = np.nan
 TABLE = np.array([[0, 1, 2, _], [2, 0, 3, 1], [_, _, _, _], [1, 1, 0, 0], [2, 1, 1, 1], [0, _, 3, _]], dtype=float)
@@ -24,7 +24,7 @@ def same(a, b):
 
 def test_counts_of_answers_and_entries_differ():
     answers = ordered_from_wide(TABLE)
-    assert answers.n_thresholds.tolist() == [2, 1, 3, 1]
+    assert answers.thresholds.max_score.tolist() == [2, 1, 3, 1]
     assert same(answers.to_dense(), TABLE)
     assert answers.counts.tolist() == (~np.isnan(TABLE)).sum(axis=1).tolist()
     assert answers.scores.tolist() == np.nansum(TABLE, axis=1).tolist()
@@ -33,7 +33,7 @@ def test_counts_of_answers_and_entries_differ():
     assert answers.item_scores.tolist() == np.nansum(TABLE, axis=0).tolist()
     assert answers.most.tolist() == [6, 7, 0, 7, 7, 5]
     middle = np.sum((TABLE == 1)[:, [0, 2]]) + np.sum(TABLE[:, 2] == 2)  # two entries each
-    assert answers.thresholds.n_responses == answers.n_responses + middle
+    assert answers.entries.n_responses == answers.n_responses + middle
     assert answers.category_counts[2].tolist() == [1, 1, 1, 2]
 
 
@@ -69,7 +69,7 @@ def test_several_blocks(monkeypatch):
 
     table = simulate.partial_credit(200, 5, categories=[3, 2, 5, 4, 3], seed=3).responses.to_dense()
     chunks = pack.user_chunks
-    monkeypatch.setattr(pack, "user_chunks", lambda indptr: chunks(indptr, 100))
+    monkeypatch.setattr(pack, "user_chunks", lambda indptr, **how: chunks(indptr, 100))
     answers = ordered_from_wide(table)
     assert len(answers.blocks) > 5
     assert same(answers.to_dense(), table)
@@ -124,10 +124,10 @@ def test_categories_nobody_used():
     with pytest.raises(ResponseValueError, match=r"'a', 'b'.*unused='collapse'"):
         ordered_from_wide(table, items=["a", "b"], unused="error")
     kept = ordered_from_wide(table, unused="keep")  # 4 is nobody's in either
-    assert kept.n_thresholds.tolist() == [4, 4]
+    assert kept.thresholds.max_score.tolist() == [4, 4]
     assert same(kept.to_dense(), np.array([[0, 1], [3, 2], [4, 1], [3, 3]]))
     by_group = ordered_from_wide(table, unused="keep", groups=["x", "y"])
-    assert by_group.n_thresholds.tolist() == [2, 2]
+    assert by_group.thresholds.max_score.tolist() == [2, 2]
     with pytest.raises(OptionError, match="unused"):
         ordered_from_wide(table, unused="drop")
 
@@ -140,17 +140,17 @@ def test_coded_from_one():
 
 def test_an_item_answered_alike_by_all():
     answers = ordered_from_wide([[0, 1, 3], [2, 1, 3], [1, 1, 3]])
-    assert answers.n_thresholds.tolist() == [2, 1, 1]
+    assert answers.thresholds.max_score.tolist() == [2, 1, 1]
     assert same(answers.to_dense(), np.array([[0, 1, 1], [2, 1, 1], [1, 1, 1]]))
 
 
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (0.5, "0.5, which is not a whole number"),
-        (-1, "-1, which is negative .*missing='-1'"),
-        (np.inf, "inf, which is not a whole number"),
-        (200, "more than 101 categories"),
+        (0.5, "column 2, row 1 holds 0.5, which is not a category: these are whole numbers from 0"),
+        (-1, "-1, which is not a category.*missing='-1'"),
+        (np.inf, "inf, which is not a category"),
+        (200, "200, which is not a category: .* from 0 to 100"),
     ],
 )
 def test_bad_values(value, words):
@@ -164,7 +164,7 @@ def test_bad_values(value, words):
 
 
 def test_labels_need_recoding():
-    with pytest.raises(ResponseValueError, match=r"'never' is not a number.*recode"):
+    with pytest.raises(ResponseValueError, match=r"'never', which is not a category.*recode"):
         ordered_from_wide([["never", "1"], ["1", "0"]])
 
 

@@ -8,22 +8,27 @@ import numpy as np
 import pytest
 
 from dense import AWKWARD, table_of
-from spectral_irt.errors import DuplicateResponseError
-from spectral_irt.responses import Responses, pack
+from spectral_irt.errors import DuplicateResponseError, ReadError
+from spectral_irt.responses import Responses, pack, scorer
+from spectral_irt.responses.gatherer import Gatherer, Piece, Place
 from spectral_irt.responses.pack import Repeats, user_chunks
 
 
 def slots_of(answers: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
     """indptr and slots from the (item, right) pairs of every person."""
     indptr = np.cumsum([0] + [len(user) for user in answers])
-    slots = np.array([2 * item + (1 - right) for user in answers for item, right in user], dtype=np.int32)
+    slots = np.array([2 * item + right for user in answers for item, right in user], dtype=np.int32)
     return indptr, slots
 
 
 def packed(answers: list[list[tuple[int, int]]], n_items: int, duplicates: str = "error") -> Responses:
     indptr, slots = slots_of(answers)
-    labels: dict[str, Any] = {"users": np.arange(len(answers)), "items": np.arange(n_items)}
-    return Responses.from_slots(indptr, slots, **labels, duplicates=duplicates)  # type: ignore[arg-type]
+    repeats = Repeats()
+    blocks = pack.pack(indptr, slots, duplicates=duplicates, repeats=repeats)  # type: ignore[arg-type]
+    made = Responses(blocks, np.arange(n_items), np.arange(len(answers)))
+    if duplicates == "error":
+        repeats.complain(made.users, made.items, made.source)
+    return made
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 10, 1000])
@@ -153,3 +158,21 @@ def test_large_item_codes_survive() -> None:
     ).blocks[0]
     assert block.items.tolist() == [0, n_items // 2, n_items - 1]
     assert block.right().tolist() == [True, True, False]
+
+
+@pytest.mark.parametrize("bits", [1, 7])
+def test_an_item_that_no_slot_can_hold_is_refused(bits: int) -> None:
+    last = (1 << (31 - bits)) - 1
+    held = pack.slots_of(np.array([0, last]), np.array([1, 1], dtype=np.uint8), bits)
+    assert (held >> bits).tolist() == [0, last]
+    with pytest.raises(ReadError, match=f"more than {last + 1:,} items"):
+        pack.slots_of(np.array([0, last + 1]), np.array([1, 1], dtype=np.uint8), bits)
+
+
+def test_more_items_than_ordered_answers_can_have() -> None:
+    scoring = scorer.scoring(ordered=True)
+    gatherer = Gatherer(scoring, "the data", wide=False)
+    item = np.array([0, 1 << (31 - scoring.bits)])
+    gatherer.add(Piece(np.array([0, 0]), item, np.array([2.0, 1.0]), lambda k: Place("the data", "q", k)))
+    with pytest.raises(ReadError, match="items, the most that answers in up to 128 categories can have"):
+        gatherer.whole_people(np.arange(1), np.arange(2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ import polars as pl
 import pytest
 
 from spectral_irt import read, set_memory
-from spectral_irt.engines.memory import Budget
+from spectral_irt.engine.memory import Budget
 from spectral_irt.errors import OutputError
-from spectral_irt.responses import pile as piles
-from spectral_irt.responses.pile import Pile
-from spectral_irt.responses.reading import long_tables, tabular
+from spectral_irt.reading import frame as tabular
+from spectral_irt.reading import long_builder as long_tables
+from spectral_irt.responses import pack as piles
+from spectral_irt.responses.pack import Pile
 
 
 @pytest.fixture
@@ -92,6 +94,6 @@ def test_a_disk_that_fills_is_an_error(tmp_path: Path, no_room: Path, monkeypatc
 
     file = tmp_path / "a.parquet"
     answers().write_parquet(file)
-    monkeypatch.setattr(piles.tempfile, "TemporaryFile", lambda **_: Full())
+    monkeypatch.setattr(piles, "tempfile", SimpleNamespace(TemporaryFile=lambda **_: Full()))
     with pytest.raises(OutputError, match=r"cannot be written to '.*spill': the disk is full"):
         read(file, threshold=2)

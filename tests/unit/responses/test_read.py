@@ -1,4 +1,4 @@
-"""read_responses: the same answers in any file give the same responses."""
+"""read: the same answers in any file give the same responses."""
 
 from __future__ import annotations
 
@@ -16,8 +16,13 @@ import pytest
 
 from reading import read_text
 from spectral_irt.errors import DuplicateResponseError, ReadError
-from spectral_irt.responses import read_responses, responses_from_frame
-from spectral_irt.responses.reading import csv_text, json_lines, raw, sheets, tabular, wide_tables
+from spectral_irt.reading import csv as csv_text
+from spectral_irt.reading import frame as tabular
+from spectral_irt.reading import jsonl as json_lines
+from spectral_irt.reading import read
+from spectral_irt.reading import text_pieces as raw
+from spectral_irt.reading import wide_builder as sheets
+from spectral_irt.reading import wide_builder as wide_tables
 
 NAN = float("nan")
 USERS = ["zoe", "ann", "bob", "eve"]
@@ -77,7 +82,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
 @pytest.mark.parametrize("name", WRITERS)
 def test_wide_files(tmp_path: Path, name: str) -> None:
     WRITERS[name](wide_frame(), tmp_path / name)
-    responses = read_responses(tmp_path / name)
+    responses = read(tmp_path / name)
     assert responses.users.tolist() == USERS
     assert responses.items.tolist() == ITEMS
     np.testing.assert_array_equal(responses.to_dense(), TABLE)
@@ -88,7 +93,7 @@ def test_wide_files(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", WRITERS)
 def test_long_files(tmp_path: Path, name: str) -> None:
     WRITERS[name](long_frame(), tmp_path / name)
-    responses = read_responses(str(tmp_path / name))
+    responses = read(str(tmp_path / name))
     assert responses.users.tolist() == sorted(USERS)
     assert responses.items.tolist() == sorted(ITEMS)
     np.testing.assert_array_equal(responses.to_dense(), TABLE[np.argsort(USERS)][:, np.argsort(ITEMS)])
@@ -110,7 +115,7 @@ def test_people_in_json_lines(tmp_path: Path, name: str, nested: bool) -> None:
         zst(tmp_path / name, data)
     else:
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
-    responses = read_responses(tmp_path / name)
+    responses = read(tmp_path / name)
     assert responses.users.tolist() == USERS
     assert responses.items.tolist() == ITEMS
     np.testing.assert_array_equal(responses.to_dense(), TABLE)
@@ -119,12 +124,12 @@ def test_people_in_json_lines(tmp_path: Path, name: str, nested: bool) -> None:
 def test_answers_in_json_lines(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(long_frame().write_ndjson())
-    responses = read_responses(file)
+    responses = read(file)
     assert responses.users.tolist() == sorted(USERS)
     assert responses.items.tolist() == sorted(ITEMS)
     assert responses.n_responses == 6
     file.write_text('{"user": 2, "item": "7", "response": true}\n{"user": 10, "item": "8", "response": false}\n')
-    responses = read_responses(file)
+    responses = read(file)
     assert responses.users.tolist() == [2, 10]
     assert responses.items.tolist() == ["7", "8"]
 
@@ -132,7 +137,7 @@ def test_answers_in_json_lines(tmp_path: Path) -> None:
 def test_json_lines_without_names_number_the_people(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"q1": 1, "q2": 0}\n\n{"q2": 1}\n')
-    responses = read_responses(file)
+    responses = read(file)
     assert responses.users.tolist() == [1, 2]
     assert responses.counts.tolist() == [2, 1]
 
@@ -141,7 +146,7 @@ def test_the_same_data_have_the_same_digest_in_every_format(tmp_path: Path) -> N
     digests = set()
     for name, write in WRITERS.items():
         write(long_frame(), tmp_path / name)
-        digests.add(read_responses(tmp_path / name).digest())
+        digests.add(read(tmp_path / name).digest())
     assert len(digests) == 1
 
 
@@ -187,7 +192,7 @@ def test_long_in_many_pieces(tmp_path: Path, name: str, labels: str) -> None:
         frame = frame.with_columns(pl.col("user") * 10**15 - 10**16)
     WRITERS[name](frame, tmp_path / name)
     calls: list[float] = []
-    responses = read_responses(tmp_path / name, progress=lambda share, text: calls.append(share))
+    responses = read(tmp_path / name, progress=lambda share, text: calls.append(share))
     np.testing.assert_array_equal(responses.to_dense(), expected)
     assert responses.users.dtype == (object if labels == "text" else np.int64)
     assert responses.users.tolist() == sorted(frame["user"].unique().to_list())
@@ -206,7 +211,7 @@ def test_wide_in_many_pieces(tmp_path: Path, name: str, options: dict[str, Any])
     WRITERS[name](
         frame.with_columns(pl.Series("id", [f"p{k}" for k in range(60)])).select("id", *frame.columns), tmp_path / name
     )
-    responses = read_responses(tmp_path / name, **options)
+    responses = read(tmp_path / name, **options)
     assert responses.users.tolist() == [f"p{k}" for k in range(60)]
     if "above_mean" in options:
         above = expected > np.nanmean(expected, axis=1, keepdims=True)
@@ -220,7 +225,7 @@ def test_json_in_many_pieces(tmp_path: Path) -> None:
     lines = [{"id": k, "answers": {f"q{i}": x for i, x in enumerate(row) if x == x}} for k, row in enumerate(expected)]
     file = tmp_path / "a.jsonl"
     file.write_text("\n".join(map(json.dumps, lines)))
-    responses = read_responses(file)
+    responses = read(file)
     order = [int(str(item)[1:]) for item in responses.items]
     np.testing.assert_array_equal(responses.to_dense(), expected[:, order])
     assert responses.users.tolist() == list(range(60))
@@ -234,7 +239,7 @@ def test_quoted_line_breaks_on_the_edge_of_pieces(tmp_path: Path, monkeypatch: p
     file.write_bytes(csv_bytes(frame))
     for size in (5, 17, 64):
         monkeypatch.setattr(raw.raw_pieces, "__defaults__", (size,))
-        responses = read_responses(file)
+        responses = read(file)
         assert responses.users.tolist() == sorted(user for user, _, _ in rows)
         assert responses.items.tolist() == ["q\r\n1"]
 
@@ -250,7 +255,7 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, format: str) -> No
         file.write_bytes(written + b"1,1,1\n")
 
     with pytest.raises(ReadError, match=r"^a\.csv changed while"):
-        read_responses(file, progress=somebody_else_writes)
+        read(file, progress=somebody_else_writes)
 
 
 # ------------------------------------------------------------------ several files, repeated answers
@@ -261,7 +266,7 @@ def test_long_files_are_put_together(tmp_path: Path) -> None:
     (tmp_path / "b1.csv").write_text("user,item,response\na,q2,0\n")
     (tmp_path / "b0.csv").write_text("user,item,response\n")
     for path in (str(tmp_path / "b*.csv"), [tmp_path / "b1.csv", tmp_path / "b2.csv", tmp_path / "b0.csv"]):
-        responses = read_responses(path)
+        responses = read(path)
         np.testing.assert_array_equal(responses.to_dense(), [[1, 0], [0, NAN]])
         assert responses.source == "3 files"
 
@@ -269,7 +274,7 @@ def test_long_files_are_put_together(tmp_path: Path) -> None:
 def test_labels_of_different_types_in_different_files_are_text(tmp_path: Path) -> None:
     pl.DataFrame({"user": [1], "item": [1], "response": [1]}).write_parquet(tmp_path / "a.parquet")
     pl.DataFrame({"user": ["x"], "item": [2], "response": [0]}).write_parquet(tmp_path / "b.parquet")
-    responses = read_responses(str(tmp_path / "*.parquet"))
+    responses = read(str(tmp_path / "*.parquet"))
     assert responses.users.tolist() == ["1", "x"]
     assert responses.items.tolist() == [1, 2]
 
@@ -277,22 +282,22 @@ def test_labels_of_different_types_in_different_files_are_text(tmp_path: Path) -
 def test_wide_files_are_stacked(tmp_path: Path) -> None:
     (tmp_path / "form1.csv").write_text("id,q1,q2\nann,1,0\n")
     (tmp_path / "form2.csv").write_text("id,q3,q2\nbob,1,1\n")
-    responses = read_responses(tmp_path / "form?.csv")
+    responses = read(tmp_path / "form?.csv")
     assert responses.items.tolist() == ["q1", "q2", "q3"]
     np.testing.assert_array_equal(responses.to_dense(), [[1, 0, NAN], [NAN, 1, 1]])
     (tmp_path / "form2.csv").write_text("id,q3,q2\nann,1,1\n")
     with pytest.raises(DuplicateResponseError, match="2 files: 1 person has more than one row: 'ann'"):
-        read_responses(tmp_path / "form?.csv")
-    first = read_responses(tmp_path / "form?.csv", duplicates="first")
+        read(tmp_path / "form?.csv")
+    first = read(tmp_path / "form?.csv", duplicates="first")
     np.testing.assert_array_equal(first.to_dense(), [[1, 0, 1]])
-    last = read_responses(tmp_path / "form?.csv", duplicates="last")
+    last = read(tmp_path / "form?.csv", duplicates="last")
     np.testing.assert_array_equal(last.to_dense(), [[1, 1, 1]])
 
 
 def test_files_without_labels_are_numbered_through(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("q1,q2\n1,0\n0,1\n")
-    assert read_responses(str(tmp_path / "*.csv")).users.tolist() == [1, 2, 3, 4]
+    assert read(str(tmp_path / "*.csv")).users.tolist() == [1, 2, 3, 4]
 
 
 def test_repeated_answers(tmp_path: Path) -> None:
@@ -305,7 +310,7 @@ def test_repeated_answers(tmp_path: Path) -> None:
 
 def test_a_name_with_brackets_is_a_file_before_it_is_a_pattern(tmp_path: Path) -> None:
     (tmp_path / "a[1].csv").write_text("q1,q2\n1,0\n0,1\n")
-    assert read_responses(tmp_path / "a[1].csv").n_users == 2
+    assert read(tmp_path / "a[1].csv").n_users == 2
 
 
 # ------------------------------------------------------------------ dataframes
@@ -319,11 +324,11 @@ def test_frames(library: str) -> None:
         "pyarrow": lambda frame: frame.to_arrow(),
         "lazy": lambda frame: frame.lazy(),
     }
-    wide_ = responses_from_frame(convert[library](wide_frame()))
+    wide_ = read(convert[library](wide_frame()))
     assert wide_.frame_kind == ("polars" if library == "lazy" else library)
     assert wide_.users.tolist() == USERS
     np.testing.assert_array_equal(wide_.to_dense(), TABLE)
-    long_ = responses_from_frame(convert[library](long_frame()))
+    long_ = read(convert[library](long_frame()))
     assert long_.users.tolist() == sorted(USERS)
     np.testing.assert_array_equal(long_.to_dense(), TABLE[np.argsort(USERS)][:, np.argsort(ITEMS)])
 
@@ -331,21 +336,21 @@ def test_frames(library: str) -> None:
 def test_the_callers_frame_is_not_touched() -> None:
     frame = long_frame().to_pandas()
     before = frame.copy(deep=True)
-    responses_from_frame(frame)
+    read(frame)
     pd.testing.assert_frame_equal(frame, before)
     polars = long_frame()
-    responses_from_frame(polars)
+    read(polars)
     assert polars.equals(long_frame())
     assert polars.columns == long_frame().columns
 
 
 def test_rows_of_a_pandas_frame_are_labeled_by_its_index() -> None:
     frame = pd.DataFrame({"a": [1, 0], "b": [None, 1]}, index=["x", "y"])
-    responses = responses_from_frame(frame)
+    responses = read(frame)
     assert responses.users.tolist() == ["x", "y"]
     np.testing.assert_array_equal(responses.to_dense(), [[1, NAN], [0, 1]])
-    assert responses_from_frame(frame.reset_index(drop=True)).users.tolist() == [0, 1]
-    assert responses_from_frame(pl.DataFrame({"a": [1, 0], "b": [0, 1]})).users.tolist() == [0, 1]
+    assert read(frame.reset_index(drop=True)).users.tolist() == [0, 1]
+    assert read(pl.DataFrame({"a": [1, 0], "b": [0, 1]})).users.tolist() == [0, 1]
 
 
 def test_pandas_columns_of_any_kind() -> None:
@@ -358,18 +363,16 @@ def test_pandas_columns_of_any_kind() -> None:
             4: [np.float32(1), "0", None],
         }
     )
-    responses = responses_from_frame(frame)
+    responses = read(frame)
     assert responses.items.tolist() == [0, 1, 2, 3, 4]
     expected = [[1, 1, 1, 0, 1], [NAN, 0, NAN, 1, 0], [0, 1, 0, NAN, NAN]]
     np.testing.assert_array_equal(responses.to_dense(), expected)
 
 
 def test_what_is_no_frame() -> None:
-    with pytest.raises(ReadError, match="expected a dataframe, a 2-D table, not list"):
-        responses_from_frame([[1, 0]])
     with pytest.raises(ReadError, match=r"column names must differ.*'a'"):
-        responses_from_frame(pd.DataFrame([[1, 0]], columns=["a", "a"]))
+        read(pd.DataFrame([[1, 0]], columns=["a", "a"]))
     with pytest.raises(ReadError, match="no columns"):
-        responses_from_frame(pl.DataFrame())
+        read(pl.DataFrame())
     with pytest.raises(ReadError, match="no rows"):
-        responses_from_frame(pl.DataFrame({"a": [], "b": []}))
+        read(pl.DataFrame({"a": [], "b": []}))

@@ -11,7 +11,7 @@ import pytest
 
 from reading import read_text
 from spectral_irt.errors import OptionError, ReadError
-from spectral_irt.responses import read_responses
+from spectral_irt.reading import read
 
 # ------------------------------------------------------------------ labels and order
 
@@ -47,7 +47,7 @@ def test_typed_labels(tmp_path: Path, dtype: Any) -> None:
         pl.col("user").cast(dtype)
     )
     frame.write_parquet(tmp_path / "a.parquet")
-    responses = read_responses(tmp_path / "a.parquet")
+    responses = read(tmp_path / "a.parquet")
     assert responses.users.tolist() == [3, 20]
     assert responses.items.tolist() == ["1", "2"]
 
@@ -55,12 +55,12 @@ def test_typed_labels(tmp_path: Path, dtype: Any) -> None:
 def test_labels_of_other_types(tmp_path: Path) -> None:
     frame = pl.DataFrame({"user": [2**63 + 1, 2**64 - 1], "item": pl.Series(["b", "a"], dtype=pl.Categorical)})
     frame.with_columns(response=pl.Series([True, False])).write_parquet(tmp_path / "a.parquet")
-    responses = read_responses(tmp_path / "a.parquet")
+    responses = read(tmp_path / "a.parquet")
     assert responses.users.tolist() == sorted([str(2**63 + 1), str(2**64 - 1)])
     assert responses.items.tolist() == ["a", "b"]
     frame.with_columns(response=1, user=[[1], [2]]).write_parquet(tmp_path / "a.parquet")
     with pytest.raises(ReadError, match="column 'user' is of type List"):
-        read_responses(tmp_path / "a.parquet")
+        read(tmp_path / "a.parquet")
 
 
 def test_people_and_items_without_answers_are_kept(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_rows_as_items(tmp_path: Path) -> None:
     assert responses.users.tolist() == ["ann", "bob", "carl"]
     assert responses.items.tolist() == ["q1", "q2"]
     np.testing.assert_array_equal(responses.to_dense(), [[1, 0], [0, np.nan], [1, 1]])
-    with pytest.raises(OptionError, match="orient='items' is for wide"):
+    with pytest.raises(OptionError, match="`orient='items'` is for wide"):
         read_text(tmp_path, "user,item,response\na,b,1\n", format="long", orient="items")
 
 

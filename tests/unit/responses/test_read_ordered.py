@@ -8,7 +8,8 @@ import pytest
 
 from spectral_irt import simulate
 from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError
-from spectral_irt.responses.read_ordered import looks_ordered, read_ordered
+from spectral_irt.reading import read
+from spectral_irt.reading.request import looks_ordered
 
 NAMES = ["a", "b", "c", "d"]
 LABELS = ["never", "sometimes", "often"]
@@ -51,7 +52,7 @@ def test_ways_in(table, tmp_path, kind, shape):
         frame.write_parquet(path)
     else:
         path = frame
-    answers = read_ordered(path)
+    answers = read(path, ordered=True)
     assert answers.items.tolist() == NAMES
     place = [int(str(name)[1:]) for name in answers.users]
     assert same(answers.to_dense(), table[place])
@@ -60,40 +61,40 @@ def test_ways_in(table, tmp_path, kind, shape):
 def test_missing_codes_and_the_largest_files(table, tmp_path):
     path = tmp_path / "coded.csv"
     nan_free(table).write_csv(path)
-    assert same(read_ordered(path, missing=-9).to_dense(), table)
+    assert same(read(path, missing=-9, ordered=True).to_dense(), table)
     with pytest.raises(ResponseValueError, match=r"row 1 holds -9, which is not a category.*missing='-9'"):
-        read_ordered(path)
+        read(path, ordered=True)
 
 
 def test_labels(table, tmp_path):
     path = tmp_path / "labels.csv"
     texts = [["" if np.isnan(x) else LABELS[int(x)] for x in row] for row in table]
     pl.DataFrame(texts, schema=NAMES, orient="row").write_csv(path)
-    assert same(read_ordered(path, recode="never,sometimes,often").to_dense(), table)
-    assert same(read_ordered(path, recode=LABELS).to_dense(), table)
-    assert same(read_ordered(path, recode={"never": 0, "sometimes": 1, "often": 2}).to_dense(), table)
-    joined = read_ordered(path, recode="never,sometimes=often").to_dense()
+    assert same(read(path, recode="never,sometimes,often").to_dense(), table)
+    assert same(read(path, recode=LABELS).to_dense(), table)
+    assert same(read(path, recode={"never": 0, "sometimes": 1, "often": 2}).to_dense(), table)
+    joined = read(path, recode="never,sometimes=often").to_dense()
     assert same(joined, np.minimum(table, 1))
-    turned = read_ordered(path, recode="never,sometimes,often", reverse=["b", "d"]).to_dense()
+    turned = read(path, recode="never,sometimes,often", reverse=["b", "d"]).to_dense()
     assert same(turned[:, [0, 2]], table[:, [0, 2]])
     assert same(turned[:, [1, 3]], 2 - table[:, [1, 3]])
     with pytest.raises(ResponseValueError, match=r"'often'.*recode"):
-        read_ordered(path, recode="never,sometimes")
+        read(path, recode="never,sometimes")
     with pytest.raises(OptionError, match="twice"):
-        read_ordered(path, recode="never,never")
+        read(path, recode="never,never")
     with pytest.raises(OptionError, match="two labels or more"):
-        read_ordered(path, recode="never")
+        read(path, recode="never")
     with pytest.raises(OptionError, match="'q9'"):
-        read_ordered(path, recode="never,sometimes,often", reverse="q9")
+        read(path, recode="never,sometimes,often", reverse="q9")
 
 
 def test_repeated_answers(tmp_path):
     path = tmp_path / "twice.csv"
     path.write_text("person,item,response\nann,a,0\nann,b,1\nbob,a,1\nbob,b,2\nann,a,2\ncy,a,1\ncy,b,0\n")
     with pytest.raises(DuplicateResponseError, match=r"1 .person, item. pair"):
-        read_ordered(path)
-    assert read_ordered(path, duplicates="first").to_dense()[0, 0] == 0
-    assert read_ordered(path, duplicates="last", unused="keep").to_dense()[0, 0] == 2
+        read(path, ordered=True)
+    assert read(path, duplicates="first", ordered=True).to_dense()[0, 0] == 0
+    assert read(path, duplicates="last", unused="keep").to_dense()[0, 0] == 2
 
 
 @pytest.mark.parametrize(
@@ -108,5 +109,5 @@ def test_repeated_answers(tmp_path):
     ],
 )
 def test_what_looks_ordered(columns, expected):
-    answers = read_ordered(pl.DataFrame({**columns}), items=list(columns), unused="keep")
+    answers = read(pl.DataFrame({**columns}), items=list(columns), unused="keep")
     assert looks_ordered(answers) is expected

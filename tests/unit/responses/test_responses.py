@@ -65,7 +65,7 @@ def test_take_users_by_mask_and_none(responses: Responses) -> None:
 
 
 def test_take_users_keeps_the_order_of_the_data(responses: Responses) -> None:
-    assert responses.take_users([6, 0, 6]).users.tolist() == [0, 6]
+    assert responses.take_users([6, 0]).users.tolist() == [0, 6]
 
 
 @pytest.mark.parametrize("items", [[0, 1, 2], [5], [0, 6]])
@@ -256,5 +256,5 @@ def test_as_responses() -> None:
     assert as_responses(responses) is responses
     assert as_responses(AWKWARD).digest() == responses.digest()
     assert as_responses([[1.5, 2.5]], threshold=2).to_dense().tolist() == [[0, 1]]
-    with pytest.raises(ReadError, match="read_responses"):
+    with pytest.raises(ReadError, match=r"spectral_irt\.read"):
         as_responses("answers.csv")

@@ -10,21 +10,22 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from spectral_irt.errors import OptionError, ReadError, ResponseValueError, option
-from spectral_irt.responses import Responses, read_responses, responses_from_frame
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, for_shell
+from spectral_irt.reading import read
+from spectral_irt.responses import Responses
 from spectral_irt.responses.scorer import one_spelling, scoring, spellings
 
 NAN = float("nan")
 
 
-def read(tmp_path: Path, text: str, **options: Any) -> Responses:
+def of_text(tmp_path: Path, text: str, **options: Any) -> Responses:
     file = tmp_path / "answers.csv"
     file.write_text(text)
-    return read_responses(file, **options)
+    return read(file, **options)
 
 
 def dense(tmp_path: Path, text: str, **options: Any) -> list[list[float]]:
-    return read(tmp_path, text, **options).to_dense().tolist()
+    return of_text(tmp_path, text, **options).to_dense().tolist()
 
 
 # ------------------------------------------------------------------ 0/1
@@ -49,7 +50,7 @@ def test_all_spellings_of_0_and_1(tmp_path: Path) -> None:
 )
 def test_all_types_of_0_and_1(series: pl.Series) -> None:
     frame = pl.DataFrame({"user": ["a", "b", "c"], "item": "q", "response": series})
-    responses = responses_from_frame(frame)
+    responses = read(frame)
     assert responses.counts.tolist() == [1, 1, 0]
     assert responses.scores.tolist() == [1, 0, 0]
 
@@ -79,26 +80,26 @@ def test_missing_codes(tmp_path: Path, said: Any, written: str) -> None:
 @pytest.mark.parametrize("code", ["-1", "9", "99", "-99999", ".", "NULL", "N/A"])
 def test_common_missing_codes_are_suggested(tmp_path: Path, code: str) -> None:
     with pytest.raises(ResponseValueError) as error:
-        read(tmp_path, f"a,b\n1,0\n0,{code}\n1,{code}\n")
+        of_text(tmp_path, f"a,b\n1,0\n0,{code}\n1,{code}\n")
     message = str(error.value)
     assert "answers.csv: column 'b', row 2 holds" in message
     assert "2 such values" in message
-    assert f"say missing={code!r}." in message
-    assert f"say {option('missing', code).shell}." in error.value.for_shell()
+    assert f"say `missing={code!r}`." in message
+    assert for_shell(f"say `missing={code!r}`.") in for_shell(str(error.value))
     assert "threshold" not in message
 
 
 def test_a_nine_among_other_ratings_is_no_missing_code(tmp_path: Path) -> None:
     with pytest.raises(ResponseValueError) as error:
-        read(tmp_path, "user,item,score\na,q1,9\na,q2,5\nb,q1,.\n")
+        of_text(tmp_path, "user,item,score\na,q1,9\na,q2,5\nb,q1,.\n")
     assert "9, 5, '.'" in str(error.value)
-    assert "say missing='.'." in str(error.value)
-    assert "say --missing '.'." in error.value.for_shell()
+    assert "say `missing='.'`." in str(error.value)
+    assert "say --missing '.'." in for_shell(str(error.value))
 
 
 def test_other_values_are_named_and_ways_of_scoring_offered(tmp_path: Path) -> None:
     with pytest.raises(ResponseValueError) as error:
-        read(tmp_path, "user,item,score\na,q1,1\na,q2,5\nb,q1,3\nb,q2,2\n")
+        of_text(tmp_path, "user,item,score\na,q1,1\na,q2,5\nb,q1,3\nb,q2,2\n")
     message = str(error.value)
     assert "column 'score', row 2 holds 5" in message
     assert "3 such values: 5, 3, 2" in message
@@ -107,23 +108,23 @@ def test_other_values_are_named_and_ways_of_scoring_offered(tmp_path: Path) -> N
 
 
 def test_a_column_that_is_no_item_is_pointed_out(tmp_path: Path) -> None:
-    with pytest.raises(ResponseValueError, match=r"column 'sex', row 1 holds 'f'.* say ignore='sex'"):
-        read(tmp_path, "id,sex,q1\n1,f,1\n2,m,0\n3,m,0\n")
+    with pytest.raises(ResponseValueError, match=r"column 'sex', row 1 holds 'f'.* say `ignore='sex'"):
+        of_text(tmp_path, "id,sex,q1\n1,f,1\n2,m,0\n3,m,0\n")
     with pytest.raises(ResponseValueError) as error:
-        read(tmp_path, "id,q1,q2\n1,A,B\n2,B,A\n3,C,A\n")
+        of_text(tmp_path, "id,q1,q2\n1,A,B\n2,B,A\n3,C,A\n")
     assert "leave it out" not in str(error.value)
 
 
 @pytest.mark.parametrize("value", ["2", "inf", "0.5", "-1", "yes"])
 def test_bad_values_in_every_way_in(tmp_path: Path, value: str) -> None:
     with pytest.raises(ResponseValueError, match="row 3"):
-        read(tmp_path, f"user,item,response\na,q1,1\na,q2,0\nb,q1,{value}\n")
+        of_text(tmp_path, f"user,item,response\na,q1,1\na,q2,0\nb,q1,{value}\n")
     with pytest.raises(ResponseValueError, match="row 2"):
-        read(tmp_path, f"q1,q2\n1,0\n0,{value}\n")
+        of_text(tmp_path, f"q1,q2\n1,0\n0,{value}\n")
     file = tmp_path / "a.jsonl"
     file.write_text(f'{{"responses": {{"q1": 1}}}}\n{{"responses": {{"q1": "{value}"}}}}\n')
     with pytest.raises(ResponseValueError, match="column 'q1', row 2"):
-        read_responses(file)
+        read(file)
 
 
 # ------------------------------------------------------------------ key and correct
@@ -132,7 +133,7 @@ CHOICES = "id,q1,q2\n1,A,b\n2,B,\n3,C,A\n"
 
 
 def test_key_as_a_mapping(tmp_path: Path) -> None:
-    found = read(tmp_path, CHOICES, key={"q1": "B", "q2": "A", "unused": "D"})
+    found = of_text(tmp_path, CHOICES, key={"q1": "B", "q2": "A", "unused": "D"})
     np.testing.assert_array_equal(found.to_dense(), [[0, 0], [1, NAN], [0, 1]])
 
 
@@ -149,47 +150,47 @@ def test_key_as_a_mapping(tmp_path: Path) -> None:
 )
 def test_key_files(tmp_path: Path, key: str) -> None:
     (tmp_path / "key.csv").write_text(key)
-    found = read(tmp_path, CHOICES, key=tmp_path / "key.csv")
+    found = of_text(tmp_path, CHOICES, key=tmp_path / "key.csv")
     np.testing.assert_array_equal(found.to_dense(), [[0, 0], [1, NAN], [0, 1]])
 
 
 def test_key_in_parquet_and_for_long_tables(tmp_path: Path) -> None:
     pl.DataFrame({"item": [1, 2], "key": [3, 4]}).write_parquet(tmp_path / "key.parquet")
-    found = read(tmp_path, "user,item,response\na,1,3\na,2,3\nb,2,4.0\nb,1,NA\n", key=tmp_path / "key.parquet")
+    found = of_text(tmp_path, "user,item,response\na,1,3\na,2,3\nb,2,4.0\nb,1,NA\n", key=tmp_path / "key.parquet")
     np.testing.assert_array_equal(found.to_dense(), [[1, 0], [NAN, 1]])
 
 
 def test_key_with_rows_as_items(tmp_path: Path) -> None:
-    found = read(tmp_path, "item,ann,bob\nq1,A,B\nq2,C,D\n", orient="items", key={"q1": "A", "q2": "D"})
+    found = of_text(tmp_path, "item,ann,bob\nq1,A,B\nq2,C,D\n", orient="items", key={"q1": "A", "q2": "D"})
     np.testing.assert_array_equal(found.to_dense(), [[1, 0], [0, 1]])
 
 
 def test_items_without_a_key_are_named(tmp_path: Path) -> None:
     long = "user,item,response\n1,q1,A\n1,q2,B\n"
     with pytest.raises(OptionError, match="no answer for 1 of the items: 'q2'"):
-        read(tmp_path, long, key={"q1": "A"})
+        of_text(tmp_path, long, key={"q1": "A"})
     with pytest.raises(OptionError, match="no answer for 1 of the items: 'q2'"):
-        read(tmp_path, long, key={"q1": "A", "q2": None})
-    wide = read(tmp_path, CHOICES, key={"q1": "A", "q2": None})  # columns that are not in the key are not items
+        of_text(tmp_path, long, key={"q1": "A", "q2": None})
+    wide = of_text(tmp_path, CHOICES, key={"q1": "A", "q2": None})  # columns that are not in the key are not items
     assert [(note.code, note.severity, note.items) for note in wide.notes[1:]] == [("not_in_key", "warning", ("q2",))]
 
 
 def test_bad_keys(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="there is no file"):
-        read(tmp_path, CHOICES, key=tmp_path / "nothing.csv")
+        of_text(tmp_path, CHOICES, key=tmp_path / "nothing.csv")
     (tmp_path / "key.csv").write_text("x,y,z\n1,2,3\n4,5,6\n")
     with pytest.raises(ReadError, match="is not an answer key"):
-        read(tmp_path, CHOICES, key=tmp_path / "key.csv")
+        of_text(tmp_path, CHOICES, key=tmp_path / "key.csv")
     (tmp_path / "key.csv").write_text("item,key\nq1,A\nq2,B\nq1,B\n")
     with pytest.raises(OptionError, match="item 'q1' two right answers, 'A' and 'B'"):
-        read(tmp_path, CHOICES, key=tmp_path / "key.csv")
+        of_text(tmp_path, CHOICES, key=tmp_path / "key.csv")
     with pytest.raises(OptionError, match="the key holds 'a', 'c', but no response agrees"):
-        read(tmp_path, CHOICES, key={"q1": "a", "q2": "c"})
+        of_text(tmp_path, CHOICES, key={"q1": "a", "q2": "c"})
 
 
 @pytest.mark.parametrize("correct", ["A", ["A", "b"], {"A"}, [" A "]])
 def test_correct_values(tmp_path: Path, correct: Any) -> None:
-    found = read(tmp_path, CHOICES, correct=correct)
+    found = of_text(tmp_path, CHOICES, correct=correct)
     expected = [[1, float("b" in correct)], [0, NAN], [0, 1]]
     np.testing.assert_array_equal(found.to_dense(), expected)
 
@@ -197,16 +198,16 @@ def test_correct_values(tmp_path: Path, correct: Any) -> None:
 def test_correct_numbers_whatever_their_spelling(tmp_path: Path) -> None:
     text = "a,b\n3,3.0\n4,5\n"
     for correct in (3, 3.0, "3", "3.00", [3, 7]):
-        np.testing.assert_array_equal(read(tmp_path, text, correct=correct).to_dense(), [[1, 1], [0, 0]])
+        np.testing.assert_array_equal(of_text(tmp_path, text, correct=correct).to_dense(), [[1, 1], [0, 0]])
     frame = pl.DataFrame({"a": [3.0, 4.0], "b": [3.0, 5.0]})
-    np.testing.assert_array_equal(responses_from_frame(frame, correct=3).to_dense(), [[1, 1], [0, 0]])
+    np.testing.assert_array_equal(read(frame, correct=3).to_dense(), [[1, 1], [0, 0]])
 
 
 def test_correct_that_nobody_said(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match=r"correct is 'a', but no response agrees.*'A', 'b', 'B', 'C'.*capitals"):
-        read(tmp_path, CHOICES, correct="a")
+    with pytest.raises(OptionError, match=r"`correct` is 'a', but no response agrees.*'A', 'b', 'B', 'C'.*capitals"):
+        of_text(tmp_path, CHOICES, correct="a")
     with pytest.raises(OptionError, match="names no value"):
-        read(tmp_path, CHOICES, correct=[])
+        of_text(tmp_path, CHOICES, correct=[])
 
 
 # ------------------------------------------------------------------ threshold
@@ -215,29 +216,29 @@ RATINGS = "user,item,rating\na,x,1\na,y,5\nb,x,3\nb,y,NA\n"
 
 
 def test_threshold(tmp_path: Path) -> None:
-    np.testing.assert_array_equal(read(tmp_path, RATINGS, threshold=3).to_dense(), [[0, 1], [0, NAN]])
-    np.testing.assert_array_equal(read(tmp_path, RATINGS, threshold="2.5").to_dense(), [[0, 1], [1, NAN]])
-    np.testing.assert_array_equal(read(tmp_path, RATINGS, threshold=2, missing=5).to_dense(), [[0, NAN], [1, NAN]])
-    np.testing.assert_array_equal(read(tmp_path, "a,b\n1,5\n3,2\n", threshold=2).to_dense(), [[0, 1], [1, 0]])
+    np.testing.assert_array_equal(of_text(tmp_path, RATINGS, threshold=3).to_dense(), [[0, 1], [0, NAN]])
+    np.testing.assert_array_equal(of_text(tmp_path, RATINGS, threshold="2.5").to_dense(), [[0, 1], [1, NAN]])
+    np.testing.assert_array_equal(of_text(tmp_path, RATINGS, threshold=2, missing=5).to_dense(), [[0, NAN], [1, NAN]])
+    np.testing.assert_array_equal(of_text(tmp_path, "a,b\n1,5\n3,2\n", threshold=2).to_dense(), [[0, 1], [1, 0]])
 
 
 @pytest.mark.parametrize("threshold", [float("inf"), -float("inf"), NAN])
 def test_threshold_must_be_finite(tmp_path: Path, threshold: float) -> None:
     with pytest.raises(OptionError, match="must be a finite number"):
-        read(tmp_path, RATINGS, threshold=threshold)
+        of_text(tmp_path, RATINGS, threshold=threshold)
 
 
 @pytest.mark.parametrize(("threshold", "effect"), [(5, "none is above"), (7, "none is"), (0.9, "all are above")])
 @pytest.mark.parametrize("text", [RATINGS, "a,b\n1,5\n3,\n"])
 def test_threshold_must_part_the_data(tmp_path: Path, text: str, threshold: float, effect: str) -> None:
     with pytest.raises(OptionError, match=f"run from 1 to 5, so {effect}"):
-        read(tmp_path, text, threshold=threshold)
+        of_text(tmp_path, text, threshold=threshold)
 
 
 @pytest.mark.parametrize("value", ["good", "inf"])
 def test_threshold_needs_numbers(tmp_path: Path, value: str) -> None:
     with pytest.raises(ResponseValueError, match="not a finite number"):
-        read(tmp_path, RATINGS.replace("5", value), threshold=3)
+        of_text(tmp_path, RATINGS.replace("5", value), threshold=3)
 
 
 # ------------------------------------------------------------------ above the person's mean
@@ -245,10 +246,10 @@ def test_threshold_needs_numbers(tmp_path: Path, value: str) -> None:
 
 def test_above_the_users_own_mean(tmp_path: Path) -> None:
     text = "user,item,rating\na,x,5\na,y,3\nb,x,3\nb,y,1\nc,x,4\nc,y,4\n"
-    right = read(tmp_path, text, above_mean="right").to_dense()
+    right = of_text(tmp_path, text, above_mean="right").to_dense()
     np.testing.assert_array_equal(right, [[1, 0], [1, 0], [0, 0]])
     # The paper's polarity: liked is 0, so that a larger difficulty means better liked.
-    wrong = read(tmp_path, text, above_mean="wrong").to_dense()
+    wrong = of_text(tmp_path, text, above_mean="wrong").to_dense()
     np.testing.assert_array_equal(wrong, 1 - right)
 
 
@@ -259,41 +260,41 @@ def test_above_mean_in_every_layout(tmp_path: Path) -> None:
     with np.errstate(invalid="ignore"):
         expected = np.where(np.isnan(ratings), NAN, ratings > np.nanmean(ratings, axis=1, keepdims=True))
     wide = pd.DataFrame(ratings, columns=[f"m{k}" for k in range(8)])
-    np.testing.assert_array_equal(responses_from_frame(wide, above_mean="right").to_dense(), expected)
+    np.testing.assert_array_equal(read(wide, above_mean="right").to_dense(), expected)
     long = wide.reset_index(names="user").melt("user", var_name="item", value_name="rating")
-    np.testing.assert_array_equal(responses_from_frame(long, above_mean="right").to_dense(), expected)
+    np.testing.assert_array_equal(read(long, above_mean="right").to_dense(), expected)
     turned = wide.T.reset_index(names="item")
-    found = responses_from_frame(turned, above_mean="right", orient="items")
+    found = read(turned, above_mean="right", orient="items")
     np.testing.assert_array_equal(found.to_dense(), expected)
-    twice = responses_from_frame(wide, above_mean="right", duplicates="last")
+    twice = read(wide, above_mean="right", duplicates="last")
     np.testing.assert_array_equal(twice.to_dense(), expected)
 
 
 @pytest.mark.parametrize("rating", [0.1, 0.7, 1 / 3, 1e-300, 1e300])
 def test_equal_ratings_are_never_above_their_mean(rating: float) -> None:
     frame = pl.DataFrame({"user": ["a"] * 6 + ["b"] * 7, "item": [*range(6), *range(7)], "rating": [rating] * 13})
-    assert responses_from_frame(frame, above_mean="right").scores.sum() == 0
+    assert read(frame, above_mean="right").scores.sum() == 0
 
 
 # ------------------------------------------------------------------ options
 
 
 def test_one_way_of_scoring_at_a_time(tmp_path: Path) -> None:
-    with pytest.raises(OptionError, match="correct and threshold are different ways"):
-        read(tmp_path, RATINGS, correct=1, threshold=2)
-    with pytest.raises(OptionError, match="key and above_mean"):
-        read(tmp_path, RATINGS, key=tmp_path / "nothing.csv", above_mean="right")
+    with pytest.raises(OptionError, match="`correct` and `threshold` are different ways"):
+        of_text(tmp_path, RATINGS, correct=1, threshold=2)
+    with pytest.raises(OptionError, match="`key` and `above_mean`"):
+        of_text(tmp_path, RATINGS, key=tmp_path / "nothing.csv", above_mean="right")
 
 
 def test_options_list_what_they_can_be(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="'right', 'wrong'"):
-        read(tmp_path, RATINGS, above_mean="up")
+        of_text(tmp_path, RATINGS, above_mean="up")
     with pytest.raises(OptionError, match="'error', 'first', 'last'"):
-        read(tmp_path, RATINGS, duplicates="both")
+        of_text(tmp_path, RATINGS, duplicates="both")
     with pytest.raises(OptionError, match="'auto', 'wide', 'long'"):
-        read(tmp_path, RATINGS, format="tall")
+        of_text(tmp_path, RATINGS, format="tall")
     with pytest.raises(OptionError, match="'users', 'items'"):
-        read(tmp_path, RATINGS, orient="up")
+        of_text(tmp_path, RATINGS, orient="up")
     with pytest.raises(OptionError, match="must be a number"):
         scoring(threshold="high")  # type: ignore[arg-type]
 

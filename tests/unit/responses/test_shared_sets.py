@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt.responses import Responses
 from spectral_irt.responses.design import components, evidence_of, examine
-from spectral_irt.responses.shared_sets import SharedSets, shared_sets
+from spectral_irt.responses.same_items import SharedSets, shared_sets
 from split import in_blocks
 
 ALL = {"per_item": 0.0, "per_block": 0.0, "shared": 0.0}
@@ -78,7 +78,7 @@ def test_where_nobody_shares_a_set_nothing_is_made() -> None:
 
 def test_sets_with_one_key_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys of 64 bits do not meet by chance; if they did, people would be taken one by one."""
-    monkeypatch.setattr("spectral_irt.responses.shared_sets.scramble", lambda codes, salt: np.zeros(len(codes), "u8"))
+    monkeypatch.setattr("spectral_irt.responses.same_items.scramble", lambda codes, salt: np.zeros(len(codes), "u8"))
     x = np.full((200, 6), np.nan)
     x[:100, :4] = np.arange(400).reshape(100, 4) % 3 == 0
     x[100:, 2:] = np.arange(400).reshape(100, 4) % 3 == 1

@@ -22,7 +22,8 @@ import pytest
 
 from spectral_irt import read
 from spectral_irt.errors import DatabaseError, OptionError, ReadError, SpectralIrtError
-from spectral_irt.responses.reading import expanding
+from spectral_irt.reading import sources as expanding
+from spectral_irt.reading.formats import find_files
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 
@@ -58,6 +59,15 @@ def test_a_folder_with_partitions(tmp_path: Path) -> None:
     check(tmp_path)
     check(str(tmp_path / "item=*" / "*.parquet"))
     check(f"file://{tmp_path}")
+
+
+def test_partitions_do_not_depend_on_how_a_path_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "year=2024"
+    folder.mkdir()
+    (folder / "a.csv").write_text("who,q1,q2\nann,1,0\nbob,0,1\n")
+    monkeypatch.chdir(folder)
+    for path in (folder / "a.csv", folder, str(folder / "*.csv"), "a.csv", "."):
+        assert [file.partitions for file in find_files(path)] == [(("year", "2024"),)]
 
 
 def test_a_partition_without_rows_does_no_harm(tmp_path: Path) -> None:
@@ -163,6 +173,12 @@ def test_a_file_from_a_site(tmp_path: Path, site: str) -> None:
     assert "the server says 404" in said
     assert "secret" not in said
     assert "cannot be fetched" in complaint("http://127.0.0.1:1/a.csv")
+
+
+def test_a_file_from_a_site_is_fetched_again(tmp_path: Path, site: str) -> None:
+    for right in (0, 1):
+        (tmp_path / "a.csv").write_text(f"who,q1,q2\nann,1,0\nbob,{right},1\n")
+        assert read(f"{site}/a.csv").to_dense()[1, 0] == right
 
 
 def test_a_file_from_a_store(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,8 +302,8 @@ def test_queries_that_do_not_give_answers(sqlite: str, tmp_path: Path) -> None:
     )
     assert "there is no database" in complaint(sql=QUERY, database=f"sqlite:{tmp_path / 'other.db'}")
     assert not (tmp_path / "other.db").exists()
-    assert "needs database=" in complaint(sql=QUERY)
-    assert "needs sql=" in complaint(database=sqlite)
+    assert "needs `database=" in complaint(sql=QUERY)
+    assert "needs `sql=" in complaint(database=sqlite)
     assert "instead of a file" in complaint("a.csv", sql=QUERY, database=sqlite)
     assert "there is nothing to read" in complaint()
     with pytest.raises(OptionError, match="'oracle://me@host/db', which is not the address"):
@@ -364,8 +380,8 @@ def test_orders_that_make_no_sense(tmp_path: Path) -> None:
     assert "column 'when', row 2 is empty" in complaint(file, duplicates="first", order_by="when")
     repeated(["2024-05-02", "2024-05-01", "soon"]).write_csv(file)
     assert "row 3 holds 'soon', which is neither" in complaint(file, duplicates="first", order_by="when")
-    assert "no column 'time' for order_by" in complaint(file, duplicates="first", order_by="time")
-    assert "say duplicates=" in complaint(file, order_by="when")
+    assert "no column 'time' for `order_by`" in complaint(file, duplicates="first", order_by="time")
+    assert "say `duplicates=" in complaint(file, order_by="when")
     wide = tmp_path / "wide.csv"
     wide.write_text("who,q1,q2,when\na,1,0,3\na,0,1,4\n")
     with pytest.raises(OptionError, match="is for long tables"):

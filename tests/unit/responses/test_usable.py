@@ -8,7 +8,7 @@ import pytest
 
 from spectral_irt.errors import DesignError
 from spectral_irt.responses import Responses
-from spectral_irt.responses.usable import check_usable
+from spectral_irt.responses.design import check_usable
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from spectral_irt.responses.usable import check_usable
     [
         ([[None, None], [None, None]], "no response at all"),
         ([[1], [0]], "a single item, 0,"),
-        ([[1, 0]], "a single person, 0. .* orient='items'"),
+        ([[1, 0]], "a single person, 0. .* `orient='items'"),
         ([[1, None], [None, 0], [None, None]], "none of the 3 people answered two items"),
         ([[1, 1], [1, 1]], "all 4 responses are right"),
         ([[0, 0], [None, 0]], "all 3 responses are wrong"),

@@ -129,8 +129,7 @@ def test_frames_keep_labels_and_kind(frame: Any, kind: str) -> None:
     chosen = Responses.from_wide(frame, items=["b"])
     assert chosen.items.tolist() == ["b"]
     np.testing.assert_array_equal(chosen.to_dense(), [[np.nan], [1]])
-    with pytest.raises(ResponseValueError, match=r"'who', row 1 holds 'ann'.*user='who'.*go to .*responses_from_frame"):
-        Responses.from_wide(frame)
+    assert Responses.from_wide(frame).users.tolist() == ["ann", "bob"]  # as `read` takes it
     with pytest.raises(OptionError, match=r"no column 'name'.*'who', 'a', 'b'"):
         Responses.from_wide(frame, user="name")
     with pytest.raises(OptionError, match="no column 'c'"):
@@ -173,9 +172,22 @@ def test_text_that_holds_numbers() -> None:
             Responses.from_wide(kind({"a": ["1", "0"], "b": ["0", "x"]}))
 
 
+def test_a_frame_means_what_it_means_to_read() -> None:
+    frame = pl.DataFrame({"id": [7, 8, 9], "sex": [1, 0, 1], "a": [2, 0, 1], "b": [0, 2, 1]})
+    for found in (Responses.from_wide(frame), Responses.from_frame(frame)):
+        assert found.items.tolist() == ["a", "b"]
+        assert found.users.tolist() == [7, 8, 9]
+        assert found.thresholds.max_score.tolist() == [2, 2]
+    assert Responses.from_long([1, 1, 2, 2, 3, 3], list("abababab")[:6], [2, 0, 0, 2, 1, 1]).thresholds.widest == 2
+    with pytest.warns(DeprecationWarning, match=r"spectral_irt\.read"):
+        assert arrays.ordered_from_wide(frame).items.tolist() == ["a", "b"]
+    with pytest.warns(DeprecationWarning, match=r"Responses\.from_long"):
+        arrays.ordered_from_long([1, 1, 2, 2], list("abab"), [1, 0, 0, 1])
+
+
 def test_user_is_for_frames() -> None:
     for table in (AWKWARD, stored(AWKWARD)):
-        with pytest.raises(OptionError, match="names a column of a dataframe"):
+        with pytest.raises(OptionError, match="this table is an array"):
             Responses.from_wide(table, user="who")
 
 
@@ -216,7 +228,7 @@ def test_label_array_never_cuts_or_pads() -> None:
 )
 def test_a_value_that_is_no_answer_is_named(kind: Any) -> None:
     table = np.array([[1, 0, 1], [0, 1, -1], [1, 9, 0]], dtype=float)
-    with pytest.raises(ResponseValueError, match=r"holds -1, .*2 such values: -1, 9.*not answered', say missing="):
+    with pytest.raises(ResponseValueError, match=r"holds -1, .*2 such values: -1, 9.*not answered', say `missing="):
         Responses.from_wide(kind(table))
     np.testing.assert_array_equal(
         Responses.from_wide(kind(table), missing=[-1, 9]).to_dense(), [[1, 0, 1], [0, 1, np.nan], [1, np.nan, 0]]
@@ -243,11 +255,14 @@ def test_other_values_are_errors(value: float) -> None:
 
 def test_text_is_scored_as_in_a_file() -> None:
     table = [["A", "B"], ["C", "NA"]]
-    with pytest.raises(ResponseValueError, match=r"column 0, row 0 holds 'A'.*key, correct"):
+    with pytest.raises(ResponseValueError, match=r"column 0, row 0 holds 'A'.*`key`, `correct`"):
         Responses.from_wide(table)
     expected = [[1, 0], [0, np.nan]]
-    for data in (table, np.array(table), pd.DataFrame(table), pl.DataFrame(table, orient="row")):
+    for data in (table, np.array(table)):
         np.testing.assert_array_equal(Responses.from_wide(data, correct="A").to_dense(), expected)
+    for data in (pd.DataFrame(table), pl.DataFrame(table, orient="row")):
+        found = Responses.from_wide(data, items=list(data.columns), correct="A")
+        np.testing.assert_array_equal(found.to_dense(), expected)
     assert Responses.from_long([1, 1, 2], [1, 2, 1], ["A", "B", "A"], correct="A").scores.tolist() == [1, 1]
 
 

@@ -15,8 +15,9 @@ import pytest
 import xlsxwriter
 
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError
-from spectral_irt.responses import Responses, read_responses
-from spectral_irt.responses.reading import workbook_parts
+from spectral_irt.reading import read
+from spectral_irt.reading.unpacking import unpacking_within
+from spectral_irt.responses import Responses
 
 ROWS: list[list[Any]] = [["id", "q1", "q2"], ["ann", 1, 0], ["bob", 0, 1]]
 
@@ -35,7 +36,7 @@ def book(path: Path, change: Callable[[Any, Any], object] = lambda wb, ws: None,
 
 def complaint(path: Path, **options: Any) -> str:
     with pytest.raises(SpectralIrtError) as error:
-        read_responses(path, **options)
+        read(path, **options)
     return str(error.value)
 
 
@@ -55,16 +56,16 @@ ANSWERS = {"ann": {"q1": 1, "q2": 0}, "bob": {"q1": 0, "q2": 1}}
 
 
 def test_a_plain_sheet(tmp_path: Path) -> None:
-    assert dense(read_responses(book(tmp_path / "a.xlsx"))) == ANSWERS
+    assert dense(read(book(tmp_path / "a.xlsx"))) == ANSWERS
 
 
 def test_a_long_sheet(tmp_path: Path) -> None:
     rows = [["user", "item", "response"], *([u, q, x] for u, each in ANSWERS.items() for q, x in each.items())]
-    assert dense(read_responses(book(tmp_path / "a.xlsx", rows=rows))) == ANSWERS
+    assert dense(read(book(tmp_path / "a.xlsx", rows=rows))) == ANSWERS
 
 
 @pytest.mark.parametrize(
-    ("given", "read"),
+    ("given", "shown"),
     [
         (["00123", "00124"], ["00123", "00124"]),
         ([1, 2.0], [1, 2]),
@@ -78,17 +79,17 @@ def test_a_long_sheet(tmp_path: Path) -> None:
         (["=1+1", "'x"], ["=1+1", "'x"]),
     ],
 )
-def test_labels_are_what_the_cells_show(tmp_path: Path, given: list[Any], read: list[Any]) -> None:
+def test_labels_are_what_the_cells_show(tmp_path: Path, given: list[Any], shown: list[Any]) -> None:
     with xlsxwriter.Workbook(tmp_path / "a.xlsx", {"strings_to_formulas": False}) as made:
         sheet = made.add_worksheet()
         for row, cells in enumerate([["student", "q1", "q2"], [given[0], 1, 0], [given[1], 0, 1]]):
             sheet.write_row(row, 0, cells)
-    assert read_responses(tmp_path / "a.xlsx").users.tolist() == read
+    assert read(tmp_path / "a.xlsx").users.tolist() == shown
 
 
 def test_answers_may_be_numbers_texts_and_truths(tmp_path: Path) -> None:
     rows = [["id", "q1", "q2", "q3"], ["ann", 1, "0", True], ["bob", "1.0", " 0 ", False], ["eve", 0.0, 1, "NA"]]
-    found = dense(read_responses(book(tmp_path / "a.xlsx", rows=rows)))
+    found = dense(read(book(tmp_path / "a.xlsx", rows=rows)))
     assert found["ann"] == {"q1": 1, "q2": 0, "q3": 1}
     assert found["bob"] == {"q1": 1, "q2": 0, "q3": 0}
     assert found["eve"] == {"q1": 0, "q2": 1}
@@ -96,7 +97,7 @@ def test_answers_may_be_numbers_texts_and_truths(tmp_path: Path) -> None:
 
 def test_item_names_that_are_numbers(tmp_path: Path) -> None:
     path = book(tmp_path / "a.xlsx", rows=[["id", 1, 2.0], ["ann", 1, 0], ["bob", 0, 1]])
-    assert read_responses(path).items.tolist() == [1, 2]
+    assert read(path).items.tolist() == [1, 2]
 
 
 def test_empty_rows_and_columns_around_the_table_are_nothing(tmp_path: Path) -> None:
@@ -106,14 +107,14 @@ def test_empty_rows_and_columns_around_the_table_are_nothing(tmp_path: Path) -> 
         ws["A30"].number_format = "0.00"
         ws["F30"], ws["I2"] = " ", " "
 
-    assert dense(read_responses(book(tmp_path / "a.xlsx", change))) == ANSWERS
+    assert dense(read(book(tmp_path / "a.xlsx", change))) == ANSWERS
 
 
 def test_a_title_above_the_header_is_passed_and_said(tmp_path: Path) -> None:
     rows = [["Test of May"], [], ["2 people"], *ROWS, ["eve", 1, 7]]
     path = book(tmp_path / "a.xlsx", rows=rows)
     assert "sheet 'Answers': column 'q2', row 7 holds 7" in complaint(path)  # rows as the program counts them
-    found = read_responses(path, missing=7)
+    found = read(path, missing=7)
     note = next(note for note in found.notes if note.code == "title_rows")
     assert "rows 1 to 3 ('Test of May', '2 people')" in note.sentence
     assert "header is row 4" in note.sentence
@@ -132,7 +133,7 @@ def test_what_is_above_the_header_and_is_no_title(tmp_path: Path) -> None:
 
 def test_row_labels_without_a_name_as_from_r(tmp_path: Path) -> None:
     path = book(tmp_path / "a.xlsx", rows=[[None, "q1", "q2"], ["ann", 1, 0], ["bob", 0, 1]])
-    assert dense(read_responses(path)) == ANSWERS
+    assert dense(read(path)) == ANSWERS
 
 
 def test_formulas_count_by_their_values(tmp_path: Path) -> None:
@@ -142,7 +143,7 @@ def test_formulas_count_by_their_values(tmp_path: Path) -> None:
             sheet.write_row(row, 0, cells)
         sheet.write_formula("B2", "=3-2", None, 1)
         sheet.write_formula("C3", '=IF(1,"1","")', None, "1")
-    assert dense(read_responses(tmp_path / "a.xlsx")) == ANSWERS
+    assert dense(read(tmp_path / "a.xlsx")) == ANSWERS
 
 
 def test_a_formula_that_was_never_computed_is_not_an_empty_cell(tmp_path: Path) -> None:
@@ -150,7 +151,7 @@ def test_a_formula_that_was_never_computed_is_not_an_empty_cell(tmp_path: Path) 
     said = complaint(path)
     assert "column 'q2', row 3 holds a formula without a value" in said
     assert "save it" in said
-    assert dense(read_responses(path, ignore="q2"))["ann"] == {"q1": 1}
+    assert dense(read(path, ignore="q2"))["ann"] == {"q1": 1}
 
 
 def _error(path: Path, text: str = "#N/A") -> Path:
@@ -170,11 +171,11 @@ def test_error_cells_are_no_answers_unless_said_to_be_missing(tmp_path: Path, te
     said = complaint(path, key={"q1": 1, "q2": 0})
     assert f"row 3 holds {text!r}, which is an error of the spreadsheet" in said
     for how in ({}, {"key": {"q1": "1", "q2": "1"}}):
-        assert dense(read_responses(path, missing=text, **how))["bob"] == {"q1": 0}
+        assert dense(read(path, missing=text, **how))["bob"] == {"q1": 0}
 
 
 def test_errors_in_columns_that_are_not_items_do_not_matter(tmp_path: Path) -> None:
-    assert dense(read_responses(_error(tmp_path / "a.xlsx"), ignore="q2"))["bob"] == {"q1": 0}
+    assert dense(read(_error(tmp_path / "a.xlsx"), ignore="q2"))["bob"] == {"q1": 0}
 
 
 def test_a_cell_error_in_csv_is_no_wrong_answer_either(tmp_path: Path) -> None:
@@ -193,19 +194,19 @@ def test_codes_that_became_dates(tmp_path: Path) -> None:
     path = book(tmp_path / "c.xlsx", lambda wb, ws: ws.__setitem__("C1", day))
     assert "row 1 has dates for names of columns ('2024-01-02')" in complaint(path)
     rows = [["id", "date", "q1", "q2"], ["ann", day, 1, 0], ["bob", day, 0, 1]]  # a date that is one
-    assert dense(read_responses(book(tmp_path / "d.xlsx", rows=rows))) == ANSWERS
+    assert dense(read(book(tmp_path / "d.xlsx", rows=rows))) == ANSWERS
 
 
 def test_merged_cells(tmp_path: Path) -> None:
     path = book(tmp_path / "a.xlsx", lambda wb, ws: ws.merge_cells("B2:B3"))
     assert "column 'q1' has merged cells, B2:B3" in complaint(path)
-    assert dense(read_responses(path, ignore="q1"))["ann"] == {"q2": 0}
+    assert dense(read(path, ignore="q1"))["ann"] == {"q2": 0}
     rows = [["id", "Part A", None], [None, "q1", "q2"], ["ann", 1, 0]]
     path = book(tmp_path / "b.xlsx", lambda wb, ws: ws.merge_cells("B1:C1"), rows)
     assert "column C hold values without a name" in complaint(path).replace("columns", "column")
     title = [["A test", None, None], *ROWS]
     path = book(tmp_path / "c.xlsx", lambda wb, ws: ws.merge_cells("A1:C1"), title)
-    assert dense(read_responses(path)) == ANSWERS
+    assert dense(read(path)) == ANSWERS
 
 
 def test_which_sheet(tmp_path: Path) -> None:
@@ -216,19 +217,19 @@ def test_which_sheet(tmp_path: Path) -> None:
         hidden.sheet_state = "hidden"
 
     path = book(tmp_path / "a.xlsx", change)
-    assert dense(read_responses(path)) == ANSWERS
+    assert dense(read(path)) == ANSWERS
 
     def another(wb: Any, ws: Any) -> None:
         change(wb, ws)
         wb.create_sheet("Other", 0).append(["id", "x"])
 
     path = book(tmp_path / "b.xlsx", another)
-    assert "b.xlsx has 2 sheets: 'Other', 'Answers'. Say which one with sheet='Other'" in complaint(path)
+    assert "b.xlsx has 2 sheets: 'Other', 'Answers'. Say which one with `sheet='Other'" in complaint(path)
     for sheet in ("Answers", "answers ", 2, "2"):
-        assert dense(read_responses(path, sheet=sheet)) == ANSWERS
+        assert dense(read(path, sheet=sheet)) == ANSWERS
     for sheet in ("Answer", 0, 9, -1, True):
         with pytest.raises(OptionError, match="its sheets are 'Other', 'Answers', 'Empty', 'Lists'"):
-            read_responses(path, sheet=sheet)
+            read(path, sheet=sheet)
     assert "Did you mean 'Answers'?" in complaint(path, sheet="Answer")
     assert "sheet 'Empty' is empty" in complaint(path, sheet="Empty")
     (tmp_path / "a.csv").write_text("id,q1\na,1\n")
@@ -240,7 +241,7 @@ def test_a_sheet_whose_name_is_a_number_is_meant_by_it(tmp_path: Path) -> None:
         ws.title = "2"
         wb.create_sheet("B").append(["id", "x"])
 
-    assert dense(read_responses(book(tmp_path / "a.xlsx", change), sheet="2")) == ANSWERS
+    assert dense(read(book(tmp_path / "a.xlsx", change), sheet="2")) == ANSWERS
 
 
 def test_the_key_in_the_same_workbook(tmp_path: Path) -> None:
@@ -254,10 +255,10 @@ def test_the_key_in_the_same_workbook(tmp_path: Path) -> None:
 
     rows = [["id", "q1", "q2"], ["ann", "A", "1"], ["bob", "B", 2.0]]
     path = book(tmp_path / "a.xlsx", with_key, rows)
-    assert dense(read_responses(path, sheet="Answers", key=path)) == ANSWERS
-    assert dense(read_responses(path, sheet="Answers", key=path, key_sheet=2)) == ANSWERS
+    assert dense(read(path, sheet="Answers", key=path)) == ANSWERS
+    assert dense(read(path, sheet="Answers", key=path, key_sheet=2)) == ANSWERS
     assert "key_sheet" in complaint(path, sheet="Answers", key=path, key_sheet="Keys")
-    assert "key_sheet is a sheet of the workbook that key= names" in complaint(path, sheet="Answers", key_sheet=2)
+    assert "`key_sheet` is a sheet of the workbook that `key=` names" in complaint(path, sheet="Answers", key_sheet=2)
 
 
 def test_what_is_no_workbook(tmp_path: Path) -> None:
@@ -279,9 +280,9 @@ def test_what_is_no_workbook(tmp_path: Path) -> None:
         assert said.startswith(name)
         assert says in said
     (tmp_path / "really.csv").write_bytes(good)  # under a wrong name
-    assert dense(read_responses(tmp_path / "really.csv")) == ANSWERS
+    assert dense(read(tmp_path / "really.csv")) == ANSWERS
     (tmp_path / "really.xls").write_bytes(good)
-    assert dense(read_responses(tmp_path / "really.xls")) == ANSWERS
+    assert dense(read(tmp_path / "really.xls")) == ANSWERS
 
 
 def _changed(data: bytes, name: str, change: Callable[[bytes], bytes]) -> bytes:
@@ -310,24 +311,26 @@ def test_damage_inside_the_archive(tmp_path: Path) -> None:
             data[at] = rng.integers(256)
         (tmp_path / "hit.xlsx").write_bytes(bytes(data))
         try:
-            read_responses(tmp_path / "hit.xlsx")
+            read(tmp_path / "hit.xlsx")
         except SpectralIrtError as error:
             assert "hit.xlsx" in str(error)  # noqa: PT017
 
 
-def test_an_archive_that_unpacks_to_too_much_is_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_that_unpacks_to_too_much_is_not_opened(tmp_path: Path) -> None:
     bomb = _changed(
         book(tmp_path / "a.xlsx").read_bytes(), "xl/worksheets/sheet1.xml", lambda xml: xml + bytes(1 << 24)
     )
     assert len(bomb) < 1 << 16
     (tmp_path / "bomb.xlsx").write_bytes(bomb)
-    monkeypatch.setattr(workbook_parts, "MOST_BYTES", 1 << 23)
-    assert "would unpack to more than" in complaint(tmp_path / "bomb.xlsx")
+    with unpacking_within("8MB"):
+        assert "unpacks to more than 0.008 GB" in complaint(tmp_path / "bomb.xlsx")
     # One that lies about its size in the directory.
     size = (1 << 24) + len(_part(tmp_path / "a.xlsx"))
     lying = bomb.replace(size.to_bytes(4, "little"), (1000).to_bytes(4, "little"))
     assert lying != bomb
     (tmp_path / "lying.xlsx").write_bytes(lying)
+    with unpacking_within("8MB"):
+        assert "unpacks to more than 0.008 GB" in complaint(tmp_path / "lying.xlsx")
     assert "cannot be read as a workbook" in complaint(tmp_path / "lying.xlsx")
 
 
@@ -339,8 +342,23 @@ def _part(path: Path) -> bytes:
 def test_a_stray_cell_far_away(tmp_path: Path) -> None:
     path = book(tmp_path / "a.xlsx", lambda wb, ws: ws.__setitem__("XFD1048576", "x"))
     said = complaint(path)
-    assert "reaches to cell XFD1048576" in said
+    assert "reaches to column XFD and to row 1,048,576" in said
     assert "Delete the stray cells" in said
+
+
+@pytest.mark.parametrize("place", [b"B99999999999", b"ZZZZZZZ3", b"XFE1048577", b"B4294967295"])
+def test_a_cell_beyond_the_sheet(tmp_path: Path, place: bytes) -> None:
+    """Whatever the sheet says of its extent: a reader would ask for the room of all cells before it, and end there."""
+    path = book(tmp_path / "a.xlsx", lambda wb, ws: None)
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    name = "xl/worksheets/sheet1.xml"
+    assert b'r="B3"' in parts[name]
+    parts[name] = parts[name].replace(b'r="B3"', b'r="' + place + b'"')
+    with zipfile.ZipFile(path, "w") as archive:
+        for part, data in parts.items():
+            archive.writestr(part, data)
+    assert "more cells than can be read" in complaint(path)
 
 
 @pytest.mark.slow
@@ -350,20 +368,20 @@ def test_no_more_columns_than_a_sheet_has(tmp_path: Path) -> None:
         sheet = made.add_worksheet()
         for row, cells in enumerate(wide):
             sheet.write_row(row, 0, cells)
-    found = read_responses(tmp_path / "a.xlsx")
+    found = read(tmp_path / "a.xlsx")
     assert (found.n_users, found.n_items, found.n_responses) == (3, 16_383, 3 * 16_383)
 
 
 def test_several_workbooks_are_one_table(tmp_path: Path) -> None:
     book(tmp_path / "a1.xlsx")
     book(tmp_path / "a2.xlsx", rows=[["id", "q2", "q3"], ["eve", 1, 0]])
-    assert dense(read_responses(tmp_path / "a*.xlsx")) == {**ANSWERS, "eve": {"q2": 1, "q3": 0}}
+    assert dense(read(tmp_path / "a*.xlsx")) == {**ANSWERS, "eve": {"q2": 1, "q3": 0}}
 
 
 def test_two_rows_of_the_same_person_are_told_by_sheet(tmp_path: Path) -> None:
     path = book(tmp_path / "a.xlsx", rows=[*ROWS, [None, 1, 1]])
     with pytest.raises(ReadError, match=r"a.xlsx, sheet 'Answers': column 'id' names .*, and row 4 has no name"):
-        read_responses(path)
+        read(path)
 
 
 def test_an_opendocument_sheet(tmp_path: Path) -> None:
@@ -383,7 +401,7 @@ def test_an_opendocument_sheet(tmp_path: Path) -> None:
             f'<table:table table:name="Answers">{cells}</table:table>'
             "</office:spreadsheet></office:body></office:document-content>",
         )
-    found = read_responses(tmp_path / "a.ods")
+    found = read(tmp_path / "a.ods")
     assert dense(found) == ANSWERS
     assert "blind_cells" in [note.code for note in found.notes]
 

@@ -1,0 +1,242 @@
+"""Standard errors of log pi by the sandwich of the chain.
+
+At the solution every person adds a vector g_l to the balance of flows, g_li = w_l a_li [(1 - X_li) S_l - X_li pi_i Z_l]
+with S_l = sum of a_lj pi_j over the right and Z_l = sum of a_lj over the wrong answers. With F_ij = pi_i Y_ij,
+
+    J = diag(F 1) - F^T,    Omega = sum_l g_l g_l^T,    Cov(beta) = J^+ Omega J^+T.
+
+J maps constants to zero, so its pseudo-inverse is taken, and beta is mean-centered.
+
+A prior of precision alpha adds alpha to the diagonals of both J and Omega (times the scale of the item's flow, and its
+square): the error is then the mean squared distance from difficulties that were themselves drawn from the prior. Its
+pull also sets outflow and inflow of an item apart, up to an item that everybody got wrong and that has no outflow at
+all. Where flows are in units of information both estimate the same information, and exchanging right and wrong
+exchanges them, so between items with a prior J is then taken even: diag(F 1 + F^T 1) / 2 - (F + F^T) / 2.
+
+Of answers in categories, S_l and Z_l are taken without the item's own threshold (`operator`).
+
+Two ways to the diagonal: "dense" forms the matrices; "one-pass" takes J for its diagonal and a common shift, right
+where the chain mixes fast.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from spectral_irt.chain.operator import ItemChain, Part
+from spectral_irt.chain.pair_chain import PairChain
+from spectral_irt.numerics import centered_inverse, gram
+from spectral_irt.responses.block import Floats
+from spectral_irt.responses.thresholds import Thresholds
+from spectral_irt.sparse_kernels import csr
+
+Mask = NDArray[np.bool_]
+SeMethod = Literal["auto", "dense", "one-pass", "multiplier", "information", "none"]
+
+SE_METHODS = get_args(SeMethod)
+DENSE_ITEMS = 5000  # the dense sandwich holds four m x m matrices: 800 MB here
+QUICK_ITEMS = 1000  # below this the dense sandwich costs next to nothing
+DENSE_WORK = 4e9  # multiplications that the dense Omega may cost before a cheaper valid way is preferred
+MIXING = 0.3  # contraction up to which one pass is within about 3% of the dense value
+SLUGGISH = 0.9  # contraction from which the multipliers' correction is as large as what it corrects
+ONE_PASS_ITEMS = 20  # fewer items than this are too entangled by the centering for one pass
+
+
+@dataclass(frozen=True, eq=False)
+class Balance:
+    """A solved chain, ready for its sandwich.
+
+    Attributes
+    ----------
+    data : ItemChain
+        The responses under the weighting of the solution; gives the persons' contributions.
+    chain : ItemChain or PairChain
+        What was solved without its prior: `data`, or the same with the paper's nu added.
+    pi : float array
+        The solution, on any scale.
+    precision, meat : float arrays
+        What the prior adds to the diagonals of J and Omega, in the units of the chain's flow; 0 without a prior.
+    in_information : bool
+        Whether flows are in units of information (ability weights), where Omega and J agree under the model.
+    """
+
+    data: ItemChain
+    chain: ItemChain | PairChain
+    pi: Floats
+    precision: Floats
+    meat: Floats
+    in_information: bool = False
+
+    @cached_property
+    def even(self) -> Mask:
+        """Items between which J is the mean of the two that outflow and inflow give."""
+        return self.in_information & (self.meat > 0)
+
+    @cached_property
+    def through(self) -> Floats:
+        """What flows through each item; under ability weights, the information that its answers carry."""
+        out = self.pi * self.chain.rates
+        return np.where(self.even, (out + self.chain.inflow(self.pi)) / 2, out) if self.even.any() else out
+
+    @property
+    def diagonal(self) -> Floats:
+        """J_ii."""
+        return self.through + self.precision
+
+    @cached_property
+    def scale(self) -> Floats:
+        """1 / J_ii: J taken for its diagonal, and the mean taken away afterwards."""
+        return np.divide(1.0, self.diagonal, out=np.zeros(len(self.pi)), where=self.diagonal > 0)
+
+    def inverse(self) -> Floats:
+        """The pseudo-inverse of J."""
+        m, alpha = len(self.pi), self.precision
+        flows = self.pi[:, None] * self.chain.matrix()
+        jacobian = -flows.T
+        if self.even.any():
+            jacobian = np.where(np.outer(self.even, self.even), -(flows + flows.T) / 2, jacobian)
+        jacobian[np.diag_indices(m)] = self.diagonal
+        if alpha.any():
+            jacobian -= np.outer(alpha, alpha) / alpha.sum()
+        return centered_inverse(jacobian)
+
+    def omega(self) -> Floats:
+        """sum_l g_l g_l^T."""
+        thresholds = self.data.thresholds
+        if thresholds.binary:
+            return self.data.parts.sum(products_of_persons, self.pi)
+        return self.data.parts.sum(products_of_thresholds, self.pi, thresholds)
+
+    def prior_meat(self, omega: Floats) -> Floats:
+        """What is added to the diagonal `omega` of Omega under a prior.
+
+        The prior's own part; and, where an item's persons all answered alike, what they would have added had chance
+        treated them otherwise: their answers look far too regular to judge by, so Omega is taken at least as large as
+        J, its expectation under the model.
+        """
+        return self.meat + np.where(self.even, np.maximum(self.through - omega, 0), 0.0)
+
+
+def choose_method(n_items: int, contraction: float, pair_work: float) -> str:
+    """Which way to standard errors "auto" takes where there are multipliers, too.
+
+    Dense where it is cheap. Beyond, one pass where that is valid (contraction < 0.3 and at least 20 items); multipliers
+    where they are accurate (contraction < 0.9: half a per cent) or nothing else fits; dense for slow chains of up to
+    5,000 items, where multipliers would leave some per cent of noise.
+    """
+    if n_items < ONE_PASS_ITEMS or (n_items <= QUICK_ITEMS and pair_work + n_items**3 <= DENSE_WORK):
+        return "dense"
+    if contraction < MIXING:
+        return "one-pass"
+    return "dense" if contraction >= SLUGGISH and n_items <= DENSE_ITEMS else "multiplier"
+
+
+def covariance(balance: Balance) -> Floats:
+    """The whole covariance matrix J^-1 Omega J^-T; m x m, for moderate m."""
+    inverse, omega = balance.inverse(), balance.omega()
+    omega[np.diag_indices(len(omega))] += balance.prior_meat(np.diag(omega))
+    cov = inverse @ omega @ inverse.T
+    return (cov + cov.T) / 2
+
+
+def one_pass(balance: Balance) -> tuple[Floats, Floats]:
+    """Standard errors of the thresholds and of the items' locations, whose mean is zero, without the whole matrix.
+
+    J is taken for its diagonal, so that Var_i = sum_l (g_li / J_ii + u_l)^2 with u_l = -mean of g_l / J_ii; the prior
+    adds its own term alike. A location adds the products of neighbors, since one answer has at most two entries.
+    """
+    thresholds, scale = balance.data.thresholds, balance.scale
+    shift = -scale * thresholds.averaging()
+    if thresholds.binary:
+        omega, cross, common = balance.data.parts.sum(spread_of_persons, balance.pi, shift)
+    else:
+        omega, cross, common, beside = balance.data.parts.sum(spread_of_thresholds, balance.pi, shift, thresholds)
+    meat = balance.prior_meat(omega)
+    omega, cross, common = omega + meat, cross + meat * shift, common + meat @ shift**2
+    variance = omega * scale**2 + 2 * scale * cross + common
+    location = variance
+    if not thresholds.binary:  # `beside` is 0 for the first threshold of an item
+        within = omega * scale**2
+        within[1:] += 2 * beside[1:] * scale[1:] * scale[:-1]
+        location = thresholds.mean(within) / thresholds.max_score + 2 * thresholds.mean(scale * cross) + common
+    return np.sqrt(np.maximum(variance, 0)), np.sqrt(np.maximum(location, 0))
+
+
+# ------------------------------------------------------------------------- contributions of persons
+
+
+def contributions(part: Part, pi: Floats) -> tuple[Floats, Floats]:
+    """w_l S_l and w_l Z_l: g_li is a_li times the first on wrong answers, minus a_li pi_i times the second on right."""
+    return part.weight * (part.right @ pi), part.weight * (part.wrong @ np.ones(len(pi)))
+
+
+def products_of_persons(part: Part, pi: Floats) -> Floats:
+    won, lost = contributions(part, pi)
+    wrong = sparse.diags_array(won) @ part.wrong
+    return gram(sparse.csr_array(wrong - sparse.diags_array(lost) @ part.right @ sparse.diags_array(pi)))
+
+
+def spread_of_persons(part: Part, pi: Floats, shift: Floats) -> tuple[Floats, Floats, Floats]:
+    """Sums over persons of g_li^2, of g_li u_l and of u_l^2, where u_l = sum of shift_i g_li."""
+    won, lost = contributions(part, pi)
+    common = won * (part.wrong @ shift) - lost * (part.right @ (pi * shift))
+    right, wrong = part.right.T, part.wrong.T
+    omega = squared(wrong) @ won**2 + pi**2 * (squared(right) @ lost**2)
+    cross = wrong @ (won * common) - pi * (right @ (lost * common))
+    return omega, cross, np.array(common @ common)
+
+
+def squared(matrix: sparse.csc_array) -> sparse.csc_array:
+    """The matrix with its values squared."""
+    if matrix.data.flags.writeable:  # values of its own; the shared pattern of ones is its own square
+        return csr(matrix.indptr, matrix.indices, matrix.data**2, matrix.shape[0]).T
+    return matrix
+
+
+def halves_of_thresholds(part: Part, pi: Floats, thresholds: Thresholds) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """g_l on the thresholds failed next, and on those passed last, people x thresholds."""
+    n, m = part.right.shape
+    won, lost = contributions(part, pi)
+    halves = []
+    for half, total, side in ((part.wrong, won, -1), (part.right, lost, 1)):
+        person = np.repeat(np.arange(n, dtype=np.int32), np.diff(half.indptr))
+        here = half.indices
+        value = total.take(person)
+        beside = np.flatnonzero(thresholds.below[here] if side < 0 else np.append(thresholds.below, False)[1:][here])
+        if len(beside):
+            who, which = person[beside], here[beside] + side
+            own = part.factor(who, which) * part.weight[who]
+            value[beside] -= own * pi[which] if side < 0 else own
+        value *= half.data
+        if side > 0:
+            value *= -pi.take(here)
+        halves.append(csr(half.indptr, here, value, m))
+    return halves[0], halves[1]
+
+
+def products_of_thresholds(part: Part, pi: Floats, thresholds: Thresholds) -> Floats:
+    failed, passed = halves_of_thresholds(part, pi, thresholds)
+    return gram(sparse.csr_array(failed + passed))
+
+
+def spread_of_thresholds(
+    part: Part, pi: Floats, shift: Floats, thresholds: Thresholds
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """As `spread_of_persons`, and sums over persons of g_l,c-1 g_lc for thresholds of one item."""
+    halves = halves_of_thresholds(part, pi, thresholds)
+    common = halves[0] @ shift + halves[1] @ shift
+    squares, cross = np.zeros(len(pi)), np.zeros(len(pi))
+    for half in halves:
+        squares += np.bincount(half.indices, weights=half.data**2, minlength=len(pi))
+        cross += half.T @ common
+    inside, person, here = part.inside(thresholds)  # who failed c next has passed c - 1 last
+    others = contributions(part, pi)[1][person] - part.weight[person] * part.wrong.data[inside]
+    one = -part.factor(person, here - 1) * pi[here - 1] * others
+    beside = np.bincount(here, weights=halves[0].data[inside] * one, minlength=len(pi)).astype(np.float64)
+    return squares, cross, np.array(common @ common), beside

@@ -1,0 +1,278 @@
+"""Answers given the score, exactly and at any length: a sum over points of the unit circle.
+
+Given the score s, the answers x_i of a person to n items no longer depend on ability:
+
+    P(x | s) = exp(-sum_i sum_{v <= x_i} beta_iv) / gamma_s,
+
+with gamma_s a symmetric function of the thresholds: the elementary one in exp(-beta_i) where answers are right or
+wrong. It has up to 10^400 terms, so it is tilted: with p_ic = P(X_i = c) at an ability theta, gamma_s is P(S = s) /
+(exp(s theta) prod p_i0), where S adds independent answers. theta is chosen so that S has about the mean s: then
+P(S = s) is of order one over its standard deviation, and nothing overflows or underflows.
+
+P(S = s) is a coefficient of prod_i g_i(z), g_i(z) = sum_c p_ic z^c, an average over points z_k of the unit circle:
+
+    P(S = s) = (2 / N) Re sum_k z_k^-s prod_i g_i(z_k),    z_k = exp(i u_k), u_k = pi (2k + 1) / N, k < N / 2.
+
+Exact for N beyond the scores on either side of s. Where scores spread wider than that, the aliases s +- N are below
+rounding at some nine standard deviations (Bernstein's inequality). For right and wrong answers the product also falls
+like exp(-2 V sin^2(u / 2)), V the variance of S: 13 to 28 points do for any number of answers, where the recursion
+takes n min(s, n - s) steps. So the cost is linear in the number of answers, and the error stays near 1e-15. Dropping
+item i from the product is a division, and the same points give its probabilities and pairs:
+
+    P(X_i = c | s) = Re sum_k w_k p_ic z_k^c / g_i(z_k),
+
+    P(X_i >= c, X_j >= c' | s) = Re sum_k w_k a_ick a_jc'k,   a_ick = sum_{v >= c} p_iv z_k^v / g_i(z_k).
+
+With an even N no point is z = -1, the only place where the factor of a right or wrong answer can vanish. One of more
+categories may vanish elsewhere; it is kept at 1e-30 there, which adds nothing, and divided by the same number
+afterwards.
+
+Arrays are categories x items x people (or patterns). `cumulated` has the sums of thresholds up to the categories 1, 2,
+...; +inf where an item has fewer, and for padding.
+
+References
+----------
+Fischer & Molenaar (1995), Rasch Models, ch. 3 and 8 (the functions and recursions); Hong (2013), CSDA 59 (the
+Fourier form of the Poisson-binomial distribution).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.model import prox
+from spectral_irt.responses.block import Floats, Ints
+
+NEGLIGIBLE = 37.0  # what is left out is below exp(-37) = 1e-16 of what is kept
+CLOSE = 0.05  # of a standard deviation, to which the mean of the tilted score meets the score
+FARTHEST = 700.0  # logits: exp of more overflows
+LEAST = 1e-30  # of a factor that vanishes
+
+
+def chances(theta: Floats, cumulated: Floats) -> Floats:
+    """P(X = c) at these abilities for c = 0, 1, ...: each to its own last digit, also where it is tiny."""
+    p = np.empty((len(cumulated) + 1, *cumulated.shape[1:]))
+    if len(cumulated) == 1:
+        np.subtract(cumulated[0], theta, out=p[0])
+        np.minimum(p[0], FARTHEST, out=p[0])
+        np.exp(p[0], out=p[0])
+        np.add(p[0], 1, out=p[1])
+        np.reciprocal(p[1], out=p[1])
+        p[0] *= p[1]
+        return p
+    p[0] = 0.0
+    for c, sums in enumerate(cumulated, 1):
+        np.subtract(c * theta, sums, out=p[c])
+    p -= p.max(axis=0)
+    np.exp(p, out=p)
+    p /= p.sum(axis=0)
+    return p
+
+
+def score_moments(p: Floats) -> tuple[Floats, Floats]:
+    """Mean and variance of the score of each column."""
+    if len(p) == 2:
+        return p[1].sum(axis=0), (p[0] * p[1]).sum(axis=0)
+    c = np.arange(len(p), dtype=float)
+    mean = np.tensordot(c, p, 1)
+    return mean.sum(axis=0), (np.tensordot(c**2, p, 1) - mean**2).sum(axis=0)
+
+
+def rough_tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Floats, Floats]:
+    """An ability near the one where the score has the mean s, and bounds of that one.
+
+    The bounds are where every step up from a category is less (or more) likely than in binomial answers with mean s.
+    """
+    with np.errstate(invalid="ignore"):
+        beta = np.diff(cumulated, axis=0, prepend=0.0) if len(cumulated) > 1 else cumulated
+    inside = beta < np.inf
+    logit = np.log(scores / (most - scores))
+    wide = np.log(len(cumulated))
+    low = np.where(inside, beta, np.inf).min(axis=(0, 1)) + logit - wide
+    high = np.where(inside, beta, -np.inf).max(axis=(0, 1)) + logit + wide
+    mean = np.where(inside, beta, 0.0).sum(axis=(0, 1)) / most
+    spread = (np.where(inside, beta - mean, 0.0) ** 2).sum(axis=(0, 1)) / most
+    return np.clip(prox(mean, spread, logit), low, high), low, high
+
+
+def tilt(cumulated: Floats, scores: Ints, most: Ints) -> tuple[Floats, Floats, Floats]:
+    """An ability for each column at which its score has about the mean s; the chances and the score's variance there.
+
+    Any ability is right for the contour sum; a rough one only spends some of its safety margin.
+    """
+    theta, low, high = rough_tilt(cumulated, scores, most)
+    for _ in range(100):
+        p = chances(theta, cumulated)
+        mean, variance = score_moments(p)
+        missing = scores - mean
+        if np.all(np.abs(missing) <= CLOSE * np.sqrt(np.maximum(variance, 0.04))):
+            break
+        low, high = np.where(missing > 0, theta, low), np.where(missing > 0, high, theta)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            newton = theta + missing / variance
+        theta = np.where((newton >= low) & (newton <= high), newton, (low + high) / 2)
+    return theta, p, variance
+
+
+def n_points(variance: Floats, widest: int, scores: Ints, most: Ints) -> tuple[Ints, Ints]:
+    """N and the number of points used, for each column; `widest` is the largest answer."""
+    third = widest * NEGLIGIBLE / 3
+    enough = third + np.sqrt(third**2 + 2 * NEGLIGIBLE * variance)
+    period = 2 * np.ceil(np.minimum(enough, np.maximum(scores, most - scores) + 1) / 2)
+    if widest > 1:
+        return period.astype(np.int64), (period / 2).astype(np.int64)
+    sine = np.sqrt(np.minimum(NEGLIGIBLE / 2 / np.maximum(variance, 1e-300), 1.0))
+    used = np.ceil(np.arcsin(sine) * period / np.pi)
+    return period.astype(np.int64), np.clip(used, 1, period / 2).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What the score says about the answers of some columns.
+
+    Attributes
+    ----------
+    p : categories x items x people
+        P(X_i = c | s) for c = 1, 2, ...
+    probability : people
+        P(S = s) at the abilities `theta`.
+    lowest : items x people
+        P(X_i = 0) at these.
+    """
+
+    p: Floats
+    probability: Floats
+    lowest: Floats
+    scores: Ints
+    theta: Floats
+
+    @property
+    def log_gamma(self) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.log(self.probability) - np.log(self.lowest).sum(axis=0) - self.scores * self.theta
+
+    @property
+    def passed(self) -> Floats:
+        """P(X_i >= c | s) for c = 1, 2, ..."""
+        return self.p if len(self.p) == 1 else np.cumsum(self.p[::-1], axis=0)[::-1]
+
+    def take(self, which: Ints) -> Given:
+        """These columns."""
+        columns = (self.p[:, :, which], self.probability[which], self.lowest[:, which], self.scores[which])
+        return Given(*columns, self.theta[which])
+
+
+@dataclass(frozen=True, eq=False)
+class Contour:
+    """The contour sum of some columns.
+
+    Attributes
+    ----------
+    p : categories x items x people
+        Chances at the tilting ability.
+    angle, weight : points x people
+        u_k, and the weight of the point in a mean given the score.
+    probability, theta, scores : people
+        P(S = s) at the tilting ability, that ability, and s.
+    """
+
+    p: Floats
+    angle: Floats
+    weight: NDArray[np.complex128]
+    probability: Floats
+    theta: Floats
+    scores: Ints
+
+    @classmethod
+    def of(cls, cumulated: Floats, scores: Ints, most: Ints) -> Contour:
+        theta, p, variance = tilt(cumulated, scores, most)
+        period, used = n_points(variance, len(cumulated), scores, most)
+        k = np.arange(int(used.max()))[:, None]
+        angle = np.pi * (2 * k + 1) / period
+        factors = np.empty(p.shape[1:], dtype=np.complex128)
+        weight = np.empty(angle.shape, dtype=np.complex128)
+        for row, u in zip(weight, angle, strict=True):
+            factor_at(p, u, factors.real, factors.imag)
+            np.multiply.reduce(factors, axis=0, out=row)
+        # z^-s by whole numbers: an angle of thousands of turns would lose digits.
+        back = np.pi * np.mod((2 * k + 1) * scores, 2 * period) / period
+        weight *= np.exp(-1j * back) * ((2 * k + 1 < period) * 2.0 / period)
+        probability = weight.real.sum(axis=0)
+        return cls(p, angle, weight / probability, probability, theta, scores)
+
+    @cached_property
+    def given(self) -> Given:
+        p = self._right_given()[None] if len(self.p) == 2 else self._categories_given()
+        return Given(p, self.probability, self.p[0], self.scores, self.theta)
+
+    def _categories_given(self) -> Floats:
+        """P(X_i = c | s) for c = 1, 2, ..."""
+        total = np.zeros_like(self.p)
+        real, imaginary, size = np.empty((3, *self.p.shape[1:]))
+        categories = np.arange(len(self.p))
+        for u, w in zip(self.angle, self.weight, strict=True):
+            factor_at(self.p, u, real, imaginary)
+            np.multiply(real, real, out=size)
+            size += imaginary * imaginary
+            real /= size
+            imaginary /= size
+            for c in categories:
+                turned = w * np.exp(1j * c * u)
+                total[c] += turned.real * real
+                total[c] += turned.imag * imaginary
+        total *= self.p
+        np.maximum(total, 0.0, out=total)
+        total /= total.sum(axis=0)
+        return total[1:]
+
+    def _right_given(self) -> Floats:
+        """The same for right and wrong answers, where |g(z)|^2 = 1 + 2 p q (cos u - 1)."""
+        wrong, right = self.p
+        v, square = wrong * right, right * right
+        twice = 2 * v
+        along = (self.weight * np.exp(1j * self.angle)).real
+        total = np.zeros_like(v)
+        one, other, size = (np.empty_like(total) for _ in range(3))
+        for cos, a, w in zip(np.cos(self.angle), along, np.ascontiguousarray(self.weight.real), strict=True):
+            np.multiply(twice, cos - 1, out=size)
+            size += 1
+            np.multiply(square, w, out=one)
+            np.multiply(v, a, out=other)
+            one += other
+            one /= size
+            total += one
+        return np.clip(total, 0.0, 1.0, out=total)
+
+    def pair_factors(self) -> tuple[Floats, Floats]:
+        """B and C with P(X_i >= c, X_j >= c' | s) = sum_k B_ick B_jc'k - C_ick C_jc'k for two items i and j.
+
+        People x items x thresholds x points.
+        """
+        categories, items, people = self.p.shape
+        factors = np.empty((len(self.angle), categories - 1, items, people), dtype=np.complex128)
+        real, imaginary = np.empty((2, items, people))
+        for k, (u, root) in enumerate(zip(self.angle, np.sqrt(self.weight), strict=True)):
+            factor_at(self.p, u, real, imaginary)
+            over = root / (real + 1j * imaginary)
+            tail = np.zeros((items, people), dtype=np.complex128)
+            for c in range(categories - 1, 0, -1):
+                tail += self.p[c] * np.exp(1j * c * u)
+                np.multiply(tail, over, out=factors[k, c - 1])
+        real, imaginary = (np.ascontiguousarray(part.transpose(3, 2, 1, 0)) for part in (factors.real, factors.imag))
+        return real, imaginary
+
+
+def factor_at(p: Floats, u: Floats, real: Floats, imaginary: Floats) -> None:
+    """Write g_i(exp(i u)) of every item and column."""
+    np.multiply(p[1], np.cos(u), out=real)
+    np.multiply(p[1], np.sin(u), out=imaginary)
+    real += p[0]
+    for c in range(2, len(p)):
+        real += p[c] * np.cos(c * u)
+        imaginary += p[c] * np.sin(c * u)
+    if len(p) > 2:
+        real[(np.abs(real) < LEAST) & (np.abs(imaginary) < LEAST)] = LEAST

@@ -1,0 +1,261 @@
+"""The score of the conditional likelihood, person by person and in the order of the blocks.
+
+For every answer, X - P(X = 1 | score), and the c of the matched information (see `information`). People with much
+information take the series of `series_binary`, at a fixed cost an answer; the others the exact `recursion`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from spectral_irt.conditional.given_score import Exact, rough_ability
+from spectral_irt.conditional.patterns import by_order, spans
+from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision, fill_given_score
+from spectral_irt.engine import Prepared
+from spectral_irt.numerics import gram
+from spectral_irt.responses import Responses
+from spectral_irt.responses.block import Block, Floats, Ints
+from spectral_irt.responses.pack import user_chunks
+from spectral_irt.sparse_kernels import add_columns, csr, row_sums
+
+ROUGH = 1e-3  # standard errors from which on single precision will do for the series
+SERIES_ERROR = 6e-4  # times V^-4: the error of the series for an answer of a person of information V
+IN_PLACE = 0.05  # share of answers without the series up to which computing it for nothing is cheaper than a copy
+PIECE = 131_072  # answers at a time in a sum over what is kept: their doubles fit the cache of a core
+LIMITS = np.concatenate([np.arange(1.0, 8.0, 0.25), [np.inf]])  # information below which people may be exact
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """The informative people of one block, with rough abilities and the information of their answers.
+
+    `weight` says how much each counts, where they do not all count the same.
+    """
+
+    places: Ints  # in the block
+    block: Block  # with everybody
+    theta: Floats
+    information: Floats
+    weight: Floats | None = None
+
+    @classmethod
+    def of(cls, block: Block, beta: Floats) -> People:
+        places = np.flatnonzero(block.informative)
+        return cls(places, block, *rough_ability(block, places, beta))
+
+    @classmethod
+    def weighted(cls, block: Block, weight: Floats, beta: Floats) -> People:
+        people = cls.of(block, beta)
+        return replace(people, weight=weight[people.places])
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The people of one block, to be evaluated at difficulties.
+
+    `score` and `link` hold X - P and c of every answer at the difficulties of the last evaluation, times the person's
+    weight and its root where people have weights; there is nothing in them before the first. They are as precise as
+    what is computed, and sums of them are double.
+
+    The first `n_long` people take the series, except those whose `theta` is NaN: they are `exact`, or all right or all
+    wrong, with `silent` answers. So, where nearly all take it, people stay where they are and no answer is copied.
+    Elsewhere the exact ones come last.
+    """
+
+    block: Block
+    n_long: int
+    theta: Floats
+    exact: Exact
+    n_items: int
+    precision: Precision
+    score: Floats
+    link: Floats
+    weight: Floats | None = None
+    silent: Ints | None = None
+
+    @classmethod
+    def of(cls, people: People, exact_below: float, n_items: int, precision: Precision) -> Rows:
+        """People with information below `exact_below` are to be exact."""
+        block, theta, weight = people.block, np.full(people.block.n_users, np.nan), None
+        few = people.information < exact_below
+        long, short = people.places[~few], people.places[few]
+        n = block.counts[short]
+        short = short[by_order(n, block.scores[short], n)]
+        theta[people.places] = people.theta
+        if people.weight is not None:
+            weight = np.zeros(block.n_users)
+            weight[people.places] = people.weight
+        score, link = np.empty(0, dtype=precision), np.empty(0, dtype=precision)
+        end = int(block.counts[long].sum())
+        if end < (1 - IN_PLACE) * block.n_responses or not block.counts.all():
+            order = np.concatenate([long, short])
+            ours, theta = block.take(order), theta[order]
+            weight = None if weight is None else weight[order]
+            exact = Exact(ours.span(len(long), ours.n_users), theta[len(long) :], slice(end, None))
+            return cls(ours, len(long), theta, exact, n_items, precision, score, link, weight)
+        exact = Exact(block.take(short), theta[short], spans(block.indptr[:-1][short], block.counts[short]))
+        theta[short] = np.nan
+        mute = np.flatnonzero(~block.informative)
+        silent = spans(block.indptr[:-1][mute], block.counts[mute])
+        return cls(block, block.n_users, theta, exact, n_items, precision, score, link, weight, silent)
+
+    @property
+    def indptr(self) -> Any:
+        return self.block.indptr.astype(np.int32)
+
+    def matrix(self, values: Floats) -> sparse.csr_array:
+        """People x items."""
+        return csr(self.indptr, np.asarray(self.block.items), values.astype(np.float64, copy=False), self.n_items)
+
+    def pieces(self, *values: Floats) -> Iterator[tuple[Any, ...]]:
+        """Some people at a time: (how many, where their answers begin, their items), and their values in double.
+
+        Few enough for the cache, where the doubles are read several times.
+        """
+        indptr, items = self.indptr, np.asarray(self.block.items)
+        for start, stop in user_chunks(self.block.indptr, PIECE):
+            low, high = indptr[start], indptr[stop]
+            doubles = (each[low:high].astype(np.float64, copy=False) for each in values)
+            yield (stop - start, indptr[start : stop + 1] - low, items[low:high]), *doubles
+
+    def twice(self, values: Floats, v: Floats) -> Floats:
+        """A' A v for the matrix A of these values; v may have columns."""
+        if v.ndim > 1:
+            matrix = self.matrix(values)
+            return matrix.T @ (matrix @ v)
+        total = np.zeros(self.n_items)
+        for cells, each in self.pieces(values):
+            add_columns(cells, each, row_sums(cells, each, v), total)
+        return total
+
+    def filled(self, beta: Floats) -> Rows:
+        """With P in the place of `score`, and c in `link`, at these difficulties."""
+        block, indptr, end = self.block, self.indptr, int(self.block.indptr[self.n_long])
+        score, link, theta = self.score, self.link, self.theta.copy()
+        if not len(score):
+            score, link = (np.empty(block.n_responses, dtype=self.precision) for _ in range(2))
+        if self.n_long:
+            theta[: self.n_long] = fill_given_score(
+                indptr[: self.n_long + 1],
+                np.asarray(block.items[:end]),
+                block.scores[: self.n_long],
+                theta[: self.n_long],
+                beta,
+                score[:end],
+                link[:end],
+                self.precision,
+            )
+        self.exact.fill(beta, score, link)
+        if self.silent is not None:
+            score[self.silent], link[self.silent] = block.right()[self.silent], 0.0
+        return replace(self, theta=theta, score=score, link=link)
+
+    def observed(self) -> Any:
+        """Every answer, 1 or 0, times the person's weight where people have weights."""
+        right = self.block.right()
+        return right if self.weight is None else right * np.repeat(self.weight, self.block.counts)
+
+    def answers_to_items(self) -> tuple[Floats, Floats]:
+        items, m, right = self.block.items, self.n_items, self.block.right()
+        if self.weight is None:
+            counts, sums = np.bincount(items, minlength=m), np.bincount(items[right], minlength=m)
+            if self.silent is not None:
+                mute = items[self.silent]
+                counts -= np.bincount(mute, minlength=m)
+                sums -= np.bincount(mute[right[self.silent]], minlength=m)
+        else:
+            each = np.repeat(self.weight, self.block.counts)
+            counts, sums = (np.bincount(items, weights=one, minlength=m) for one in (each, each * right))
+        return counts.astype(np.float64), sums.astype(np.float64)
+
+    def score_squares(self) -> Floats:
+        total = np.zeros(self.n_items)
+        for cells, score in self.pieces(self.score):
+            add_columns(cells, score * score, np.ones(cells[0]), total)
+        return total
+
+    def score_gram(self, single: bool) -> Floats:
+        return gram(self.matrix(self.score), single=single)
+
+    def score_twice(self, v: Floats) -> Floats:
+        return self.twice(self.score, v)
+
+
+def prepare_rows(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
+    """All people, ready to be evaluated; exact where the series would move an item by more than `allowed`.
+
+    The series is off by about 6e-4 / V^4 an answer, on average with sign (benchmarks/landing.py). Over n answers of
+    information .18 each that is sqrt(n / .18) times as many standard errors; the limit is put where the item with most
+    answers stays within `allowed`, in standard errors.
+    """
+    if weights is None:
+        people = responses.prepare(People.of, beta)
+    else:
+        people = responses.prepare(People.weighted, beta, persons=(weights,))
+    answers = people.sum(_by_information)
+    off = answers * SERIES_ERROR / LIMITS**4 / max(answers.sum(), 1)
+    beyond = np.cumsum(off[::-1])[::-1] * np.sqrt(responses.item_counts.max(initial=0) / 0.18)
+    exact_below = float(LIMITS[np.argmax(beyond <= allowed)])
+    return people.prepare(Rows.of, exact_below, len(beta), SINGLE if allowed >= ROUGH else DOUBLE)
+
+
+def _by_information(people: People) -> Floats:
+    """Answers of people whose information lies above each of `LIMITS`, and below the next."""
+    place = np.searchsorted(LIMITS, people.information, side="right") - 1
+    counts = np.where(place < 0, 0, people.block.counts[people.places])
+    return np.bincount(np.maximum(place, 0), weights=counts, minlength=len(LIMITS)).astype(np.float64)
+
+
+def answers_to_items(rows: Rows) -> tuple[Floats, Floats]:
+    """How many of these people answered each item, and how many right, each by their weight."""
+    return rows.answers_to_items()
+
+
+def linked(rows: Rows, v: Floats) -> Floats:
+    """C' C v."""
+    return rows.twice(rows.link, v)
+
+
+def link_gram(rows: Rows, single: bool = False) -> Floats:
+    """C' C; `single` precision is good to about 1e-6 of each entry, for they are sums of positive terms."""
+    return gram(rows.matrix(rows.link), single=single)
+
+
+def score_squares(rows: Rows) -> Floats:
+    """Sums over people of their squared scores."""
+    return rows.score_squares()
+
+
+def score_gram(rows: Rows, single: bool = False) -> Floats:
+    """Sums over people of the products of their scores."""
+    return rows.score_gram(single)
+
+
+def score_twice(rows: Rows, v: Floats) -> Floats:
+    """These sums times v."""
+    return rows.score_twice(v)
+
+
+def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:
+    """The rows at other difficulties (their memory is used again), and three sums over people for every item.
+
+    These are P - X, the score of a difficulty; c times the sum of the person's c; and c^2.
+    """
+    rows = rows.filled(beta)
+    probability, link, counts = rows.score, rows.link, rows.block.counts
+    if rows.weight is not None:
+        probability *= np.repeat(rows.weight, counts)
+        link *= np.repeat(np.sqrt(rows.weight), counts)
+    np.subtract(rows.observed(), probability, out=probability)
+    score, degree, square = np.zeros((3, rows.n_items))
+    for cells, x, c in rows.pieces(rows.score, link):
+        each = np.ones(cells[0])
+        add_columns(cells, x, -each, score)
+        add_columns(cells, c, row_sums(cells, c, np.ones(rows.n_items)), degree)
+        add_columns(cells, c * c, each, square)
+    return rows, (score, degree, square)

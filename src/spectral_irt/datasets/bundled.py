@@ -1,0 +1,129 @@
+"""Small tables that come with the package: LSAT, a simulated quiz, simulated logs of language models."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from spectral_irt.responses.responses import Responses
+
+HERE = Path(__file__).parent
+
+OMITTED = "9"  # how an item of the quiz that somebody left out is coded; one that was not in the booklet is empty
+
+MODELS = ("kiwi-70b", "kiwi-8b", "kiwi-1b", "plum-34b", "plum-7b", "fig-40b", "fig-3b", "date-13b", "date-2b")
+ABILITY = (2.1, 1.1, -0.6, 1.9, 0.8, 1.8, 0.1, 0.9, -0.3)
+TASKS = {"arithmetic": 150, "reading": 150}
+PASSAGE = 5  # prompts of "reading" about one text
+WRONG_KEY = ("arithmetic", 17)
+WHEN = "2026-03-02T09-00-00.000000"
+
+
+def load_lsat() -> Responses:
+    """Section 6 of the Law School Admission Test: 1,000 persons, 5 items, complete; the classic small example.
+
+    Items are "item1" to "item5", people 1 to 1000, sorted by their answers. The file bundled with the package is the
+    published table of frequencies of the 30 answer patterns that occur.
+
+    References
+    ----------
+    Bock, R. D. & Lieberman, M. (1970). Fitting a response model for n dichotomously scored items.
+    Psychometrika 35, 179-197.
+
+    Examples
+    --------
+    >>> load_lsat()
+    Responses(1,000 persons x 5 items, 5,000 responses, 76.4% right)
+    """
+    text = (HERE / "lsat6.csv").read_text(encoding="ascii")
+    header, *lines = text.splitlines()
+    table = np.array([line.split(",") for line in lines], dtype=np.int64)
+    answers = np.repeat(table[:, :-1], table[:, -1], axis=0)
+    responses = Responses.from_wide(answers, items=header.split(",")[:-1])
+    return replace(responses, users=np.arange(1, len(answers) + 1), source="LSAT section 6")
+
+
+def lsat_text() -> str:
+    """The same as a CSV file: a row for each person, a column for each item.
+
+    Examples
+    --------
+    >>> print(lsat_text()[:52])
+    person,item1,item2,item3,item4,item5
+    1,0,0,0,0,0
+    2,0
+    """
+    responses = load_lsat()
+    rows = zip(responses.users.tolist(), responses.to_dense().astype(int).tolist(), strict=True)
+    lines = [["person", *responses.items.tolist()], *([person, *row] for person, row in rows)]
+    return "".join(",".join(map(str, line)) + "\n" for line in lines)
+
+
+def quiz_files() -> tuple[Path, Path]:
+    """The answers of the quiz and its key, as CSV files; see `load_quiz`."""
+    return HERE / "quiz.csv", HERE / "quiz_key.csv"
+
+
+def load_quiz() -> Responses:
+    """A science quiz, simulated: 800 people, 30 multiple-choice items (A to D), scored by its key.
+
+    Everybody has one of two booklets, with 10 items in common and 10 of its own; columns `region` and `booklet` of the
+    file are not items. The answers follow the Rasch model but for two faults: the key of `density` names a wrong
+    answer, and `tides` is easier by one logit for people from the coast. `scripts/simulate_quiz.py` draws it.
+
+    Examples
+    --------
+    >>> load_quiz()
+    Responses(800 persons x 30 items, 15,679 responses, 51.6% right)
+    """
+    from spectral_irt.reading import read
+
+    answers, key = quiz_files()
+    return read([str(answers)], key=str(key), missing=[OMITTED], ignore=["region", "booklet"])
+
+
+def log_texts() -> Iterator[tuple[Path, str]]:
+    """Where each log lies in a folder of runs, and its text: the sample logs of lm-evaluation-harness.
+
+    The answers follow the Rasch model but for two faults. The key of prompt 17 of "arithmetic" is wrong, so that better
+    models fail it; and a model that misreads a text of "reading" misses more of its five prompts than chance has.
+
+    Examples
+    --------
+    >>> path, text = next(log_texts())
+    >>> path.as_posix(), len(text.splitlines())
+    ('kiwi-70b/samples_arithmetic_2026-03-02T09-00-00.000000.jsonl', 150)
+    """
+    random = np.random.default_rng(20260302)
+    difficulty = {task: random.normal(0.0, 1.3, count) for task, count in TASKS.items()}
+    for model, ability in zip(MODELS, ABILITY, strict=True):
+        for task, count in TASKS.items():
+            passages = random.normal(0.0, 0.8, -(-count // PASSAGE)) * (task == "reading")
+            shown = difficulty[task] - np.repeat(passages, PASSAGE)[:count]
+            right = random.random(count) < 1 / (1 + np.exp(shown - ability))
+            if task == WRONG_KEY[0]:
+                right[WRONG_KEY[1]] = random.random() > 1 / (1 + np.exp(-1.5 * (ability - 0.5)))
+            lines = [json.dumps(_sample(task, k, bool(right[k]))) for k in range(count)]
+            yield Path(model) / f"samples_{task}_{WHEN}.jsonl", "\n".join(lines) + "\n"
+
+
+def _sample(task: str, k: int, right: bool) -> dict[str, object]:
+    """One line of a sample log, without the texts of prompt and answer."""
+    document: dict[str, object] = {"question": f"question {k}"}
+    if task == "reading":
+        document["passage"] = f"text {1 + k // PASSAGE}"
+    return {
+        "doc_id": k,
+        "doc": document,
+        "target": "1",
+        "resps": [["1" if right else "0"]],
+        "filtered_resps": ["1" if right else "0"],
+        "filter": "none",
+        "metrics": ["acc"],
+        "doc_hash": f"{task}-{k}",
+        "acc": float(right),
+    }

@@ -1,0 +1,147 @@
+"""What every engine offers: a kernel applied to parts of the data, and the sum of what it gives.
+
+An engine knows nothing of answers. A part is whatever it was given or made: a block of people, or what a kernel
+prepared from one. Parts stay where the engine keeps them (this process, a worker of a cluster); only arguments go
+there, and only sums or per-person results come back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+Kernel = Callable[..., Any]
+Each = Sequence[Sequence[Any]]  # sequences with one entry for every part
+
+
+class Engine(ABC):
+    """Applies kernels to parts.
+
+    A kernel is a pure function `kernel(part, *each, *args)`: `args` are the same for all parts, `each` holds sequences
+    with one entry for every part.
+
+    Attributes
+    ----------
+    gathers : bool
+        Whether what a kernel gives for each person comes back. Where rows must stay (a database), only sums over
+        people do.
+    remote : bool
+        Whether parts lie on other machines, so that few bytes should travel.
+    """
+
+    gathers: ClassVar[bool] = True
+    remote: ClassVar[bool] = False
+
+    @abstractmethod
+    def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
+        """What the kernel gives for every part, in order."""
+
+    def sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Any:
+        """The sum of what the kernel gives over the parts, added in their order: arrays, numbers, or tuples of them."""
+        return added(self.map(kernel, parts, *args, each=each))
+
+    def prepare(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Prepared:
+        """What the kernel gives for every part, kept where the parts are."""
+        return self.hold(self.map(kernel, parts, *args, each=each))
+
+    def hold(self, parts: Iterable[Any]) -> Prepared:
+        """Parts that were made here, kept where the engine keeps parts; they are taken one by one."""
+        return Prepared(tuple(self.keep(part) for part in parts), self)
+
+    def keep(self, part: Any) -> Any:
+        """One part, where the engine keeps parts."""
+        return part
+
+    def reserve(self, persons: int, items: int, answers: int) -> None:  # noqa: B027 -- most engines need not know
+        """Told how large the work is, before it begins; an error if there is not enough memory for it."""
+
+    def make_room(self, size: int) -> None:  # noqa: B027 -- most engines need not know
+        """Told how many bytes are wanted next: what can be made again may give way to them."""
+
+    def map_and_sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any) -> tuple[Prepared, Any]:
+        """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""
+        new = []
+
+        def sums() -> Iterator[Any]:
+            for part, more in self.map(kernel, parts, *args):
+                new.append(self.keep(part))
+                yield more
+
+        total = added(sums())
+        return Prepared(tuple(new), self), total
+
+    def fetch(self, parts: Sequence[Any]) -> tuple[Any, ...]:
+        """The parts themselves, in this process."""
+        return tuple(parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Parts that an engine keeps: the same `sum` and `map` as those of the data they were prepared from."""
+
+    parts: tuple[Any, ...]
+    engine: Engine
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def map(self, kernel: Kernel, *args: Any, each: Each = ()) -> Iterator[Any]:
+        """What the kernel gives for every part, in order."""
+        return self.engine.map(kernel, self.parts, *args, each=each)
+
+    def sum(self, kernel: Kernel, *args: Any, each: Each = ()) -> Any:
+        """The sum of what the kernel gives over the parts."""
+        return self.engine.sum(kernel, self.parts, *args, each=each)
+
+    def prepare(self, kernel: Kernel, *args: Any) -> Prepared:
+        """Further parts, made from these; the kernel may use up the memory of the old ones."""
+        return self.engine.prepare(kernel, self.parts, *args)
+
+    def map_and_sum(self, kernel: Kernel, *args: Any) -> tuple[Prepared, Any]:
+        """New parts and a sum in one go: the kernel gives a pair, the new part and what is to be added."""
+        return self.engine.map_and_sum(kernel, self.parts, *args)
+
+    def with_more(self, others: Prepared) -> Prepared:
+        """These parts and then the others, which the same engine keeps."""
+        return Prepared((*self.parts, *others.parts), self.engine)
+
+    def gather(self, kernel: Kernel, *args: Any) -> Any:
+        """What the kernel gives, one after the other: an array with an entry for every person, or a tuple of them."""
+        return gathered(self.map(kernel, *args))
+
+    def seeds(self, seed: int) -> list[np.random.SeedSequence]:
+        """Independent random numbers for every part, whatever the number of threads."""
+        return np.random.SeedSequence(seed).spawn(len(self.parts))
+
+
+def added(results: Iterable[Any]) -> Any:
+    """The sum in order of arrays, numbers, or tuples of them; None when there is nothing to add."""
+    total: Any = None
+    for k, result in enumerate(results):
+        if k == 0:
+            total = result
+        elif isinstance(result, tuple):
+            total = tuple(_plus(a, b, ours=k > 1) for a, b in zip(total, result, strict=True))
+        else:
+            total = _plus(total, result, ours=k > 1)
+    return total
+
+
+def _plus(total: Any, more: Any, *, ours: bool) -> Any:
+    """The sum of two results, in the memory of the first where that is no kernel's own any more."""
+    if ours and isinstance(total, np.ndarray) and total.dtype == getattr(more, "dtype", None) and total.ndim:
+        total += more
+        return total
+    return total + more
+
+
+def gathered(results: Iterable[Any]) -> Any:
+    """Arrays one after the other, or tuples of arrays, column by column."""
+    results = list(results)
+    if isinstance(results[0], tuple):
+        return tuple(np.concatenate(column) for column in zip(*results, strict=True))
+    return np.concatenate(results)

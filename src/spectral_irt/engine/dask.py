@@ -1,0 +1,448 @@
+"""An engine on a Dask cluster: parts stay on the workers, parameters go there as arguments of tasks.
+
+Parts lie in shards, and a shard makes one task of a pass. Tasks are pure and depend on the tasks that made their shard,
+down to the one that read the file: when a worker dies, Dask makes what it held again, and the numbers are the same.
+Results are added in the order of the parts.
+"""
+
+from __future__ import annotations
+
+import os
+import pkgutil
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from spectral_irt import __version__
+from spectral_irt.engine.base import Each, Engine, Kernel, Prepared, added
+from spectral_irt.engine.threads import available_processors, one_blas_thread
+from spectral_irt.errors import ClusterError, OptionError, SpectralIrtError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+ANSWERS_WITHIN = 5.0  # seconds that a scheduler has to answer at first
+WORKERS_WITHIN = 60.0  # seconds without any worker after which the work is given up
+LOOKS_EVERY = 5.0  # seconds between two looks at whether the cluster still lives
+TASKS_PER_THREAD = 2  # shards for every thread of a worker, of parts that are made here: fewer wait for the slowest
+ADDED_TOGETHER = 16  # sums that one task adds on the workers, so that few results travel to this process
+LARGE = 65_536  # bytes of arguments from which they travel once, as a task of their own, and not with every task
+AT_ONCE = 16  # shards whose results are fetched together
+
+# Dask tells workers to hand memory back at once, and every temporary array of a kernel is then cleared by the system
+# before it is used: some passes take four times as long (glibc only; see docs/how-to/clusters.md).
+KEEPS_MEMORY = {"MALLOC_TRIM_THRESHOLD_": 2**28, "MALLOC_MMAP_THRESHOLD_": 2**28}
+
+
+# ------------------------------------------------------------------------------------------ what a worker does
+# A shard is a run of parts that are kept together and make one task. Every function is pure: it reads a shard and gives
+# something new, so that a cluster that lost a result makes it again.
+
+
+def size_of(thing: Any) -> int:
+    """About how many bytes a thing holds, so that the scheduler does not take it for something easily moved."""
+    if isinstance(thing, np.ndarray):
+        return int(thing.nbytes)
+    if isinstance(thing, bytes | str):
+        return len(thing)
+    if isinstance(thing, list | tuple):
+        return sum(map(size_of, thing)) + 8 * len(thing)
+    if isinstance(thing, dict):
+        return sum(map(size_of, thing.values()))
+    held = getattr(thing, "__dict__", None)
+    return 64 if held is None or isinstance(thing, type) else 64 + size_of(held)
+
+
+class Sized:
+    """Objects whose size Dask asks for (`sys.getsizeof`), and into which it does not look otherwise."""
+
+    def __sizeof__(self) -> int:
+        return size_of(vars(self))
+
+
+@dataclass(frozen=True, eq=False)
+class Shard(Sized):
+    """Parts that lie together on one worker; and, if they were made in one go with a sum, that sum."""
+
+    parts: Sequence[Any]
+    total: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class KernelCall(Sized):
+    """A kernel, its arguments that are the same for all parts, and the version of the package that asks."""
+
+    kernel: Kernel
+    args: tuple[Any, ...]
+    version: str = __version__
+
+
+@dataclass(frozen=True, eq=False)
+class PartArgs(Sized):
+    """Which parts of a shard are meant, and the arguments of each."""
+
+    places: Sequence[int]
+    each: Sequence[Sequence[Any]]
+
+
+def results(shard: Shard, own: PartArgs, call: KernelCall) -> list[Any]:
+    """What the kernel gives for every part."""
+    return list(_each(shard, own, call))
+
+
+def total(shard: Shard, own: PartArgs, call: KernelCall) -> Any:
+    """The sum of what the kernel gives, in the order of the parts."""
+    return added(_each(shard, own, call))
+
+
+def kept(shard: Shard, own: PartArgs, call: KernelCall) -> Shard:
+    """What the kernel gives for every part, as parts."""
+    return Shard(list(_each(shard, own, call)))
+
+
+def advanced(shard: Shard, own: PartArgs, call: KernelCall) -> Shard:
+    """New parts and a sum: the kernel gives a pair for every part."""
+    new, sums = zip(*_each(shard, own, call), strict=True)
+    return Shard(new, added(sums))
+
+
+def total_of(shard: Shard) -> Any:
+    return shard.total
+
+
+def sum_of(*totals: Any) -> Any:
+    return added(totals)
+
+
+def identity(thing: Any) -> Any:
+    return thing
+
+
+def _each(shard: Shard, own: PartArgs, call: KernelCall) -> Iterator[Any]:
+    if call.version != __version__:  # a worker that joined later
+        raise ClusterError(other_versions([__version__], call.version))
+    with one_blas_thread():  # the worker's threads are all there are
+        for place, each in zip(own.places, own.each, strict=True):
+            yield call.kernel(shard.parts[place], *each, *call.args)
+
+
+def other_versions(theirs: Sequence[str], ours: str) -> str:
+    """The complaint about workers that run another version of the package."""
+    return (
+        f"the workers run spectral-irt {' and '.join(sorted(set(theirs)))}, and this program is {ours}. Install the "
+        f"same version on all of them: pip install spectral-irt=={ours}"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RemotePart:
+    """A part on a worker: its shard, and its place there."""
+
+    shard: Future[Any]
+    place: int
+
+
+class DaskEngine(Engine):
+    """The workers of a Dask cluster. `connect` makes one; results equal those of `LocalEngine` up to rounding.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        A client that is connected; it is not closed.
+    """
+
+    remote: ClassVar[bool] = True
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._closing: list[Callable[[], object]] = []
+        self.threads = self._workers()
+
+    # ---------------------------------------------------------------------------------- what every engine offers
+
+    def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
+        """What the kernel gives for every part, in order; results wait on the workers until they are taken."""
+        futures = self._tasks(results, kernel, parts, args, each)
+        for k in range(0, len(futures), AT_ONCE):
+            for found in self.gather(futures[k : k + AT_ONCE]):
+                yield from found
+            futures[k : k + AT_ONCE] = [None] * len(futures[k : k + AT_ONCE])  # let go of them
+
+    def sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Any:
+        """The sum of what the kernel gives over the parts; added in their order, by shards first."""
+        return self._sum(self._tasks(total, kernel, parts, args, each))
+
+    def prepare(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Prepared:
+        """What the kernel gives for every part, kept on the workers."""
+        return self._prepared(self._tasks(kept, kernel, parts, args, each), parts)
+
+    def map_and_sum(self, kernel: Kernel, parts: Sequence[Any], *args: Any) -> tuple[Prepared, Any]:
+        """New parts and a sum in one go."""
+        futures = self._tasks(advanced, kernel, parts, args, ())
+        sums = self.submit_all(total_of, futures)
+        return self._prepared(futures, parts), self._sum(sums)
+
+    def hold(self, parts: Iterable[Any]) -> Prepared:
+        """Parts that were made here, sent to the workers; the scheduler keeps them too, for a worker that dies."""
+        parts = tuple(parts)
+        shards = [source for source, _ in self._shards(parts)]
+        if any(isinstance(source, Shard) for source in shards):
+            return self._prepared(self.submit_all(identity, shards), parts)
+        return Prepared(parts, self)
+
+    def fetch(self, parts: Sequence[Any]) -> tuple[Any, ...]:
+        """The parts themselves, in this process."""
+        return tuple(self.map(identity, parts))
+
+    # ---------------------------------------------------------------------------------- tasks
+
+    def submit_all(self, function: Callable[..., Any], *arguments: Sequence[Any]) -> list[Any]:
+        """A task for every set of arguments."""
+        import dask
+
+        quiet = {"distributed.admin.large-graph-warning-threshold": "1 TiB"}  # parameters are arguments on purpose
+        with dask.config.set(quiet), self._errors():
+            name = f"spectral-irt-{function.__name__}"
+            return list(self.client.map(function, *map(list, arguments), key=name, pure=False))
+
+    def gather(self, futures: Sequence[Any]) -> list[Any]:
+        """What these tasks gave, in order, when all are done; an error of one of them is raised here."""
+        self._wait(futures)
+        for future in futures:
+            if future.status == "error":
+                self._raise(future)
+        with self._errors():
+            return list(self.client.gather(list(futures)))
+
+    def shards_of(self, futures: Sequence[Any], counts: Sequence[int]) -> tuple[RemotePart, ...]:
+        """Parts that lie in shards with so many of them each."""
+        return tuple(RemotePart(future, k) for future, n in zip(futures, counts, strict=True) for k in range(n))
+
+    def sees(self, path: Path) -> bool:
+        """Whether every worker sees this file or folder."""
+        with self._errors():
+            return all(self.client.run(os.path.exists, str(path.absolute())).values())
+
+    def close(self) -> None:
+        """End what `connect` began: the connection, and the workers if they were its own."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            while self._closing:
+                self._closing.pop()()
+
+    def _tasks(
+        self, function: Callable[..., Any], kernel: Kernel, parts: Sequence[Any], args: tuple[Any, ...], each: Each
+    ) -> list[Any]:
+        own = list(zip(*each, strict=True)) if each else [()] * len(parts)
+        if len(own) != len(parts):
+            raise ValueError("each must have one entry for every part")
+        call: Any = KernelCall(kernel, args)
+        if size_of(vars(call)) > LARGE:  # never as a keyword of `client.map`: its key would be the keyword's name
+            (call,) = self.submit_all(identity, [call])
+        shards, owns, start = [], [], 0
+        for source, places in self._shards(parts):
+            shards.append(source)
+            owns.append(PartArgs(places, own[start : start + len(places)]))
+            start += len(places)
+        return self.submit_all(function, shards, owns, [call] * len(shards))
+
+    def _shards(self, parts: Sequence[Any]) -> list[tuple[Any, list[int]]]:
+        """Runs of parts that lie together, and which of the shard they are; parts of this process in new shards."""
+        runs: list[tuple[Any, list[int]]] = []
+        waiting: list[Any] = []
+        most = -(-len(parts) // (TASKS_PER_THREAD * self.threads))
+        for part in parts:
+            if not isinstance(part, RemotePart):
+                waiting.append(part)
+                if len(waiting) < most:
+                    continue
+            if waiting:
+                runs.append((Shard(tuple(waiting)), list(range(len(waiting)))))
+                waiting = []
+            if isinstance(part, RemotePart):
+                if runs and runs[-1][0] is part.shard:
+                    runs[-1][1].append(part.place)
+                else:
+                    runs.append((part.shard, [part.place]))
+        if waiting:
+            runs.append((Shard(tuple(waiting)), list(range(len(waiting)))))
+        return runs
+
+    def _prepared(self, futures: Sequence[Any], parts: Sequence[Any]) -> Prepared:
+        counts = [len(places) for _, places in self._shards(parts)]
+        return Prepared(self.shards_of(futures, counts), self)
+
+    def _sum(self, futures: list[Any]) -> Any:
+        while len(futures) > ADDED_TOGETHER:
+            groups = [futures[k : k + ADDED_TOGETHER] for k in range(0, len(futures), ADDED_TOGETHER)]
+            with self._errors():
+                futures = [self.client.submit(sum_of, *group, pure=False) for group in groups]
+        return added(self.gather(futures))
+
+    # ---------------------------------------------------------------------------------- what can go wrong
+
+    def _wait(self, futures: Sequence[Any]) -> None:
+        from distributed import wait
+
+        alone_since: float | None = None
+        while True:
+            with self._errors(), self.client.as_current():
+                try:
+                    wait(list(futures), timeout=LOOKS_EVERY)
+                    return
+                except TimeoutError:
+                    pass
+                if self.client.nthreads():
+                    alone_since = None
+                    continue
+            alone_since = alone_since or time.monotonic()
+            if time.monotonic() - alone_since > WORKERS_WITHIN:
+                raise ClusterError(
+                    f"the cluster has had no worker for {WORKERS_WITHIN:.0f} seconds, and the work stopped. Start "
+                    "workers, and then this again.",
+                )
+
+    def _raise(self, future: Any) -> None:
+        from distributed import KilledWorker
+
+        error = future.exception()
+        if isinstance(error, KilledWorker):
+            raise ClusterError(
+                f"a task ended {error.allowed_failures + 1} workers, one after the other, most likely for want of "
+                "memory. Give the workers more memory, or start more of them."
+            ) from error
+        raise error
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """What Dask raises when the cluster is gone, said in a sentence."""
+        from asyncio import CancelledError
+        from concurrent.futures import CancelledError as Cancelled
+
+        try:
+            yield
+        except SpectralIrtError:
+            raise
+        except (CancelledError, Cancelled, OSError, RuntimeError) as error:
+            raise ClusterError(
+                f"the connection to the cluster was lost ({_said(error)}), and the work stopped. Check the scheduler "
+                "and the workers, and start again."
+            ) from error
+
+    def _workers(self) -> int:
+        """How many threads the workers have, once there is one, and all run this version of the package."""
+        with self._errors():
+            try:
+                self.client.wait_for_workers(1, timeout=WORKERS_WITHIN)
+            except TimeoutError:
+                raise ClusterError(
+                    f"the scheduler at {self._address} has no workers. Start some, for instance with "
+                    f"'dask worker {self._address}', and then this again."
+                ) from None
+            found = self.client.run(pkgutil.resolve_name, "spectral_irt:__version__", on_error="return")
+            threads = sum(self.client.nthreads().values())
+        without = [worker for worker, version in found.items() if not isinstance(version, str)]
+        if without:
+            raise ClusterError(
+                f"{len(without)} of {len(found)} workers do not have spectral-irt ({without[0]}). Install it there: "
+                f"pip install 'spectral-irt[cluster]=={__version__}'"
+            )
+        others = sorted({version for version in found.values() if version != __version__})
+        if others:
+            raise ClusterError(other_versions(others, __version__))
+        return max(threads, 1)
+
+    @property
+    def _address(self) -> str:
+        return str(getattr(self.client.scheduler, "address", "the address"))
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise TypeError("answers on a Dask cluster cannot be pickled; read them again where they are needed.")
+
+
+def _said(error: BaseException) -> str:
+    if "cancelled" in str(error):
+        return "its scheduler is gone"
+    text = str(error).strip().split("\n")[0]
+    return text[:200] or type(error).__name__
+
+
+def connect(where: Any) -> DaskEngine:
+    """The engine of a cluster: a client, the address of a scheduler, or "local:4" for processes on this machine.
+
+    What it starts ends with `close()`.
+    """
+    try:
+        import distributed
+    except ImportError:
+        raise ClusterError(
+            "a Dask cluster needs two more packages; install them with: pip install 'spectral-irt[cluster]'"
+        ) from None
+    if isinstance(where, DaskEngine):
+        return where
+    if isinstance(where, distributed.Client):
+        return DaskEngine(where)
+    if not isinstance(where, str) or not where.strip():
+        raise OptionError(f"`dask` is {where!r}; it can be a distributed.Client, 'tcp://HOST:PORT', or 'local:4'.")
+    closing: list[Callable[[], object]] = []
+    try:
+        if where == "local" or where.startswith("local:"):
+            cluster = _local_cluster(where)
+            closing.append(cluster.close)
+            where = cluster
+        client = _client(where)
+        closing.append(client.close)
+        engine = DaskEngine(client)
+    except BaseException:
+        for close in reversed(closing):
+            close()
+        raise
+    engine._closing = closing
+    return engine
+
+
+def _client(where: Any) -> Client:
+    import distributed
+    from distributed.comm import parse_address, parse_host_port
+
+    try:
+        if isinstance(where, str):
+            parse_host_port(parse_address(where)[1])  # before a client is half made
+        return distributed.Client(where, timeout=ANSWERS_WITHIN, set_as_default=False)
+    except ValueError as error:
+        raise OptionError(
+            f"`dask` is {where!r}, which is not an address ({_said(error)}); it looks like tcp://HOST:8786."
+        ) from None
+    except OSError:
+        raise ClusterError(
+            f"no Dask scheduler answers at {where} within {ANSWERS_WITHIN:.0f} seconds. Check the address, and that "
+            "the scheduler runs and can be reached from here."
+        ) from None
+
+
+def _local_cluster(where: str) -> Any:
+    """Worker processes on this machine, with one thread each: nothing listens to other machines."""
+    import logging
+
+    import dask
+    from distributed import LocalCluster
+
+    text = where.removeprefix("local").removeprefix(":")
+    if text and not (text.isdecimal() and int(text) > 0):
+        raise OptionError(f"`dask` is {where!r}; how many worker processes? For instance 'local:4'.")
+    usual = dask.config.get("distributed.nanny.pre-spawn-environ", {})
+    with dask.config.set({"distributed.nanny.pre-spawn-environ": {**usual, **KEEPS_MEMORY}}):
+        return LocalCluster(
+            n_workers=int(text) if text else available_processors(),
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=logging.CRITICAL,
+        )

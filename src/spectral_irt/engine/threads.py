@@ -1,0 +1,109 @@
+"""An engine in this process: threads over parts in memory, or mapped from files where memory does not suffice."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from functools import lru_cache
+from threading import Lock
+from typing import Any
+
+from spectral_irt.engine.base import Each, Engine, Kernel
+from spectral_irt.engine.memory import Budget, budget
+from spectral_irt.errors import OptionError
+
+# numpy's matrix library starts a thread on every processor for every product. Inside an engine, which keeps all
+# processors busy itself, and for small matrices, these threads mostly wait for each other.
+_held = Lock()  # by whoever has set the limit, until it is undone
+
+
+@lru_cache(maxsize=2)
+def _libraries(with_scipy: bool) -> list[Any]:
+    """The matrix libraries of this process; looked up anew once scipy has brought its own."""
+    from threadpoolctl import ThreadpoolController  # here, so that importing the package does not pay for it
+
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Within it matrix libraries use one thread.
+
+    The limit is the whole process's. Whoever finds it set, further inside or in another thread, leaves it alone, and
+    whoever set it undoes it: so it cannot be left behind, though another thread may lose it before its end.
+    """
+    if not _held.acquire(blocking=False):
+        yield
+        return
+    before: list[tuple[Any, int]] = []
+    try:
+        before = [(one, one.get_num_threads()) for one in _libraries("scipy.linalg" in sys.modules)]
+        for library, _ in before:
+            library.set_num_threads(1)
+        yield
+    finally:
+        for library, threads in before:
+            library.set_num_threads(threads)
+        _held.release()
+
+
+def available_processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class LocalEngine(Engine):
+    """Threads of this process. Results are added in the order of the parts, so they have the same bits for any number.
+
+    Parameters
+    ----------
+    threads : int, optional
+        Default: as many as this process may use. numpy and scipy release Python's lock in their loops.
+    memory : Budget, optional
+        How much memory prepared parts may take before they are moved to temporary files; by default the process's
+        (`set_memory`).
+    """
+
+    def __init__(self, threads: int | None = None, memory: Budget | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise OptionError(f"`threads` is {threads}; it must be at least 1.")
+        self.threads = threads or available_processors()
+        self.memory = memory
+        self._pool: ThreadPoolExecutor | None = None
+
+    def keep(self, part: Any) -> Any:
+        """The part in memory while the budget has room, else mapped from a temporary file."""
+        return (self.memory or budget()).keep(part)
+
+    def reserve(self, persons: int, items: int, answers: int) -> None:
+        """See that the budget has room for a fit of so many people and items, and for the work of the threads."""
+        (self.memory or budget()).reserve(persons=persons, items=items, threads=self.threads, answers=answers)
+
+    def make_room(self, size: int) -> None:
+        """Have blocks forget what was made of them, where so many bytes would not fit beside it."""
+        budget().make_room(size)
+
+    def map(self, kernel: Kernel, parts: Sequence[Any], *args: Any, each: Each = ()) -> Iterator[Any]:
+        """What the kernel gives for every part, in order; no more results wait to be taken than there are threads."""
+        with one_blas_thread():  # the engine's threads are all there are
+            if self.threads == 1 or len(parts) < 2:
+                yield from (kernel(*own, *args) for own in zip(parts, *each, strict=True))
+                return
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self.threads)
+            waiting: deque[Future[Any]] = deque()
+            for own in zip(parts, *each, strict=True):
+                if len(waiting) > self.threads:
+                    yield waiting.popleft().result()
+                # In the context of the caller, which says how much a file may unpack to.
+                waiting.append(self._pool.submit(copy_context().run, kernel, *own, *args))
+            while waiting:
+                yield waiting.popleft().result()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"threads": self.threads, "memory": None, "_pool": None}  # both belong to the process

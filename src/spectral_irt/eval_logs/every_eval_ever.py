@@ -1,0 +1,109 @@
+"""Every Eval Ever: `<id>_samples.jsonl`, a line for each sample, by its instance-level schema; read and written.
+
+`evaluation.is_correct` says whether an answer is right; `evaluation.score` can be asked for. A sample that counts in
+several results has a line for each, told apart by `evaluation_result_id`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.eval_logs.log import VARIANT, Log, mapping, number, numbers, objects, texts
+from spectral_irt.reading.formats import File
+
+NAME = "Every Eval Ever"
+SCHEMA = "0.3.0"  # what is written
+KNOWN = ("0.1.", "0.2.", "0.3.")
+USUAL = "is_correct"
+
+
+def is_ours(path: Path, head: bytes) -> bool:
+    return b'"evaluation_name"' in head and b'"sample_id"' in head and b'"schema_version"' in head
+
+
+def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
+    """A log for each model and evaluation in the file, as a rule one."""
+    found: dict[tuple[str, str], dict[str, dict[str, tuple[Any, ...]]]] = {}
+    for line, one in objects(file):
+        version = str(one.get("schema_version"))
+        if not version.startswith(KNOWN):
+            known = ", ".join(f"{part}x" for part in KNOWN)
+            raise ReadError(
+                f"{file.name}: line {line:,} follows version {version!r} of the schema of {NAME}, and those that are "
+                f"read are {known}. Convert the file, or look for a newer spectral-irt."
+            )
+        try:
+            key = str(one["model_id"]), str(one["evaluation_name"])
+            sample, result = str(one["sample_id"]), str(one.get("evaluation_result_id") or "")
+            verdict = mapping(one["evaluation"])
+            correct, score = verdict["is_correct"], verdict.get("score")
+        except KeyError as error:
+            raise ReadError(
+                f"{file.name}: line {line:,} has no {error}, which the schema of {NAME} requires."
+            ) from None
+        about = mapping(one.get("metadata"))
+        if missing := [name for name in attributes if name not in about]:
+            raise OptionError(
+                f"{file.name}: line {line:,} has no {listed(missing)} in its metadata, which has {listed(about)}."
+            )
+        row = (one.get("sample_hash"), correct, score, *(about[name] for name in attributes))
+        samples = found.setdefault(key, {}).setdefault(result, {})
+        if sample in samples:
+            raise ReadError(
+                f"{file.name}: line {line:,} answers {key[1]}/{sample} once more for {key[0]}. A sample that was run "
+                "several times needs an id for each run."
+            )
+        samples[sample] = row
+    logs = []
+    for (model, benchmark), results in found.items():
+        rows = {sample: part[sample] for part in results.values() for sample in part}
+        scores = {}
+        for result, part in results.items():
+            under = f"{VARIANT}{result}" if len(results) > 1 else ""
+            for k, name in enumerate((USUAL, "score"), start=1):
+                scores[name + under] = numbers([_number(part[s][k]) if s in part else None for s in rows])
+        hashes = texts([row[0] for row in rows.values()])
+        logs.append(
+            Log(
+                NAME,
+                file.path,
+                model,
+                benchmark,
+                texts(list(rows)),
+                scores,
+                hash=hashes if hashes.count() else None,
+                usual=USUAL if len(results) == 1 else None,
+                attributes={name: texts([row[k] for row in rows.values()]) for k, name in enumerate(attributes, 3)},
+            )
+        )
+    if not logs:
+        raise ReadError(f"{file.name} holds no sample.")
+    return logs
+
+
+def _number(value: Any) -> float | None:
+    return number(value) if isinstance(value, bool | int | float) else None
+
+
+def lines_of(rows: Iterable[tuple[str, str, str, bool]]) -> Iterable[str]:
+    """Lines of a `_samples.jsonl` file for (model, benchmark, sample, right); texts that are not known stay empty."""
+    for model, benchmark, sample, is_right in rows:
+        one = {
+            "schema_version": SCHEMA,
+            "evaluation_id": f"{benchmark}/{model.replace('/', '_')}/spectral-irt",
+            "model_id": model,
+            "evaluation_name": benchmark,
+            "sample_id": sample,
+            "sample_hash": hashlib.sha256(f"{benchmark}/{sample}".encode()).hexdigest(),
+            "interaction_type": "single_turn",
+            "input": {"raw": "", "reference": []},
+            "output": {"raw": []},
+            "answer_attribution": [],
+            "evaluation": {"score": float(is_right), "is_correct": bool(is_right)},
+        }
+        yield json.dumps(one, ensure_ascii=False)

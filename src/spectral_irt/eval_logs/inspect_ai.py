@@ -1,0 +1,174 @@
+"""inspect_ai: `<date>_<task>_<id>.json`, and `.eval`, a zip of JSON members packed by deflate or zstd.
+
+Scores are in `samples[].scores[scorer].value`; of an `.eval` file the summaries are read, which have them too. C is 1,
+I and N (no answer) are 0 and P (partly) is one half, as in the program's own `value_to_float`. Epochs are answers of
+their own. A run that did not end is read as far as it came, with a finding.
+"""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import zstandard
+
+from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed, printable
+from spectral_irt.eval_logs.log import ODD, Log, laid_out, mapping, no_samples, number, numbers, texts, whole_json
+from spectral_irt.reading.formats import File
+from spectral_irt.reading.unpacking import ZstdStream, whole
+from spectral_irt.responses.findings import Finding
+
+NAME = "inspect_ai"
+VERSIONS = (2, 3)
+ZSTD = 93  # the number of this packing in zip files
+LETTERS = {"C": 1.0, "I": 0.0, "N": 0.0, "P": 0.5, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+SEEN = 200  # letters of the question that are compared; summaries cut long ones
+
+
+def is_ours(path: Path, head: bytes) -> bool:
+    if path.suffix == ".eval":
+        return True
+    start = head[:4000]
+    return path.suffix == ".json" and start.lstrip()[:1] == b"{" and b'"version"' in start[:200] and b'"eval"' in head
+
+
+def read(file: File, attributes: Sequence[str] = ()) -> list[Log]:
+    """The samples of a run."""
+    if file.path.suffix == ".eval":
+        head, samples = _zipped(file.path)
+    else:
+        head = whole_json(file.path, file.path.name)
+        samples = mapping(head).get("samples") or []
+    if not isinstance(head, dict) or not isinstance(samples, list):
+        raise ReadError(f"{file.name} is not a log of {NAME}.")
+    version = head.get("version")
+    if version not in VERSIONS:
+        raise ReadError(
+            f"{file.name} is of version {version!r} of {NAME}'s logs, and those that are read are "
+            f"{', '.join(map(str, VERSIONS))}. Convert it with a current {NAME} (inspect log convert)."
+        )
+    run = mapping(head.get("eval"))
+    if not isinstance(run.get("model"), str) or not isinstance(run.get("task"), str):
+        raise ReadError(f"{file.name} does not say its task and model; it is not a whole log of {NAME}.")
+    status = head.get("status")
+    if not samples:
+        raise no_samples(file.path, f"the run {'ended with' if status else 'has no'} status {status!r}. Run it again.")
+    scored, repeats = [], []
+    for k, one in enumerate(samples, start=1):
+        with laid_out(f"{file.name}: sample {k:,}", NAME):
+            scored.append(_scores(one["scores"] if one.get("scores") else {}))
+            repeats.append(int(one.get("epoch") or 1))
+            if one.get("id") is None:
+                raise KeyError("id")
+    names = list(dict.fromkeys(name for one in scored for name in one))
+    if not names:
+        raise no_samples(file.path, "they were not scored. Score the log first (inspect score).")
+    known = [mapping(one.get("metadata")) for one in samples]
+    for name in attributes:
+        if not any(name in one for one in known):
+            fields = dict.fromkeys(key for one in known for key in one)
+            raise OptionError(f"{file.name}: no sample has {name!r} in its metadata, which has {listed(fields)}.")
+    repeat = pl.Series(repeats, dtype=pl.Int64)
+    return [
+        Log(
+            NAME,
+            file.path,
+            run["model"],
+            run["task"],
+            texts([one.get("id") for one in samples]),
+            {name: numbers([one.get(name) for one in scored]) for name in names},
+            repeat=repeat if (repeat > 1).any() else None,
+            hash=texts([_hash(one) for one in samples]),
+            attributes={name: texts([one.get(name) for one in known]) for name in attributes},
+            notes=_unfinished(file, status, run, samples),
+        )
+    ]
+
+
+def _unfinished(file: File, status: Any, run: dict[str, Any], samples: list[dict[str, Any]]) -> tuple[Finding, ...]:
+    if status == "success":
+        return ()
+    epochs = mapping(run.get("config")).get("epochs") or 1
+    ids = mapping(run.get("dataset")).get("sample_ids")
+    meant = len(ids) * epochs if isinstance(ids, list) and isinstance(epochs, int) else None
+    of = f" of {meant:,}" if meant else ""
+    sentence = f"{file.name}: {run['model']} on {run['task']} did not end (status {status or 'unknown'})"
+    remedy = "Run it again, or read the model's place with the samples in mind that it has not answered."
+    return (Finding("unfinished_run", "warning", f"{sentence}: {len(samples):,}{of} samples are there.", remedy),)
+
+
+def _scores(scores: dict[str, Any]) -> dict[str, float | None]:
+    """Each scorer's number; a scorer with several values has a name for each."""
+    out: dict[str, float | None] = {}
+    for name, score in scores.items():
+        value = score.get("value") if isinstance(score, dict) else None
+        if isinstance(value, dict):
+            out |= {f"{name}/{key}": _number(inner) for key, inner in value.items()}
+        elif not isinstance(value, list):
+            out[name] = _number(value)
+    return out
+
+
+def _number(value: Any) -> float | None:
+    """As the program counts it: NaN is a sample that was not scored, and a text that it does not know is wrong."""
+    if value is None or isinstance(value, bool | int | float):
+        return None if value is None or value != value else number(value)
+    text = str(value)
+    found = LETTERS.get(text, LETTERS.get(text.lower()) if len(text) > 1 else None)
+    if found is not None:
+        return found
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _hash(one: dict[str, Any]) -> str:
+    """The beginning of the question and the target: enough to see that two samples are not the same."""
+    question = one.get("input")
+    if isinstance(question, list):
+        parts = [part.get("content") for part in question if isinstance(part, dict) and part.get("role") == "user"]
+        question = next((part for part in parts if isinstance(part, str)), "")
+    target = one.get("target")
+    text = json.dumps([str(question)[:SEEN], target if isinstance(target, list) else [str(target)]])
+    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+
+def _zipped(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = set(archive.namelist())
+            start = next((name for name in ("header.json", "_journal/start.json") if name in names), None)
+            if start is None:
+                raise ReadError(f"{path.name} has no header; it is not a log of {NAME}.")
+            head = _member(archive, start)
+            if "summaries.json" in names:
+                return head, _member(archive, "summaries.json")
+            journal = [name for name in names if name.startswith("_journal/summaries/")]
+            journal.sort(key=lambda name: int(Path(name).stem))
+            return head, [one for name in journal for one in _member(archive, name)]
+    except SpectralIrtError:
+        raise
+    except ODD as error:
+        raise ReadError(
+            f"{path.name} is not a complete .eval file ({printable(str(error))}): the run was stopped, or the copy was "
+            "cut off. Copy it again, or recover it with inspect log recover."
+        ) from None
+
+
+def _member(archive: zipfile.ZipFile, name: str) -> Any:
+    info, file = copy.copy(archive.getinfo(name)), Path(str(archive.filename)).name
+    packed = info.compress_type == ZSTD  # which Python's zipfile does not unpack before version 3.14: taken as it is
+    if packed:
+        info.compress_type, info.file_size, info.CRC = zipfile.ZIP_STORED, info.compress_size, None  # type: ignore[assignment]
+    try:
+        with archive.open(info) as opened:
+            return json.loads(whole(ZstdStream(opened) if packed else opened, file))
+    except zstandard.ZstdError as error:
+        raise zipfile.BadZipFile(str(error)) from None

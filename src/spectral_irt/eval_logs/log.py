@@ -1,0 +1,281 @@
+"""Log: the scores of one model on one benchmark, as a harness wrote them; and which harness wrote a file."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import lzma
+import os
+import struct
+import zipfile
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError, listed, printable
+from spectral_irt.reading.formats import File
+from spectral_irt.reading.frame import Table, table_of_frame
+from spectral_irt.reading.text_pieces import end_of_last_line, numbered_lines, raw_pieces
+from spectral_irt.responses.findings import Finding
+
+VARIANT = ","  # between a metric and the filter it was computed under, as lm-evaluation-harness has it
+REPEAT = "#"  # between a sample and the number of its second and later runs
+# What a log that is damaged, or not laid out as it should be, makes the reading of it raise.
+ODD = (
+    *(ArithmeticError, AttributeError, EOFError, LookupError, OSError, RuntimeError, TypeError, ValueError),
+    *(lzma.LZMAError, struct.error, zipfile.BadZipFile, zlib.error, pl.exceptions.PolarsError),
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Log:
+    """One model on one benchmark.
+
+    Attributes
+    ----------
+    harness : str
+        The program that wrote it.
+    file : Path
+    model, benchmark : str
+    sample : text
+        The id of each sample, within the benchmark.
+    scores : mapping of names to numbers
+        What each metric says of each sample; null where it says nothing, NaN where the harness got no number.
+    repeat : whole numbers, optional
+        1 for the first run of a sample (epoch, trial), 2 for the second.
+    hash : text, optional
+        What the harness says a sample is, so that two samples with the same id can be told apart.
+    usual : str, optional
+        The metric that the format itself calls "correct".
+    attributes : mapping of names to text
+        What else was asked for and is known of the samples.
+    notes : findings
+    """
+
+    harness: str
+    file: Path
+    model: str
+    benchmark: str
+    sample: pl.Series
+    scores: Mapping[str, pl.Series]
+    repeat: pl.Series | None = None
+    hash: pl.Series | None = None
+    usual: str | None = None
+    attributes: Mapping[str, pl.Series] = field(default_factory=dict)
+    notes: tuple[Finding, ...] = ()
+
+    def prompts(self) -> pl.Series:
+        """Labels without the number of the run: what repeats of a sample share."""
+        return f"{self.benchmark}/" + self.sample
+
+    def items(self) -> pl.Series:
+        """Labels: benchmark/sample, and #2 after it for a second run."""
+        if self.repeat is None:
+            return self.prompts()
+        return self.prompts() + (REPEAT + self.repeat.cast(pl.String)).set(self.repeat <= 1, "")
+
+
+def chosen_metric(log: Log, wanted: Sequence[str] = ()) -> str:
+    """The metric that counts: the first of those wanted that the log has, else its only or its usual one."""
+    names = list(log.scores)
+    where = f"{str(log.file)!r} ({log.benchmark})"
+    for one in wanted:
+        if one in names:
+            return one
+        under = [name for name in names if name.split(VARIANT)[0] == one]
+        if len(under) == 1:
+            return under[0]
+        if under:
+            raise OptionError(
+                f"{where} has {one!r} under {len(under)} filters: {listed(under)}. Say which one with "
+                f"`metric={under[0]!r}`."
+            )
+    if wanted:
+        raise OptionError(f"{where} has no metric {listed(wanted)}; it has {listed(names)}. Name one with `metric=`.")
+    if len(names) == 1:
+        return names[0]
+    if log.usual is not None:
+        return log.usual
+    raise OptionError(
+        f"{where} has {len(names)} metrics: {listed(names)}. Say which one counts with `metric={names[0]!r}`; where "
+        "benchmarks have different ones, name several, and each takes the first that it has."
+    )
+
+
+def right(log: Log, metric: str, threshold: float | None = None) -> NDArray[np.int8]:
+    """1 where the metric counts the answer as right, 0 where not or where it is NaN, -1 where it says nothing."""
+    scores = log.scores[metric]
+    there = scores.is_not_null().to_numpy()
+    values = scores.cast(pl.Float64).fill_nan(0.0).to_numpy()
+    is_right = values > (0 if threshold is None else threshold)
+    if threshold is None and np.any(odd := there & (values != 0) & (values != 1)):
+        raise ResponseValueError(
+            f"{str(log.file)!r}: {metric!r} of {log.benchmark} is neither 0 nor 1 for {odd.sum():,} of "
+            f"{len(values):,} samples (for instance {values[odd][0]:g}). Say `threshold=0.5` to count scores above it "
+            "as right, or `metric=` if another one says right or wrong."
+        )
+    return np.where(there, is_right, -1).astype(np.int8)
+
+
+def count_scores(log: Log, metric: str, unscored: Counter[str], nan: Counter[str]) -> None:
+    """Add to each model's number of samples without a score, and with one that is no number."""
+    unscored[log.model] += log.scores[metric].null_count()
+    nan[log.model] += int(log.scores[metric].cast(pl.Float64).is_nan().sum())
+
+
+def score_notes(unscored: Counter[str], nan: Counter[str]) -> list[Finding]:
+    """What is said of samples without a score, and of those whose score is no number: how many of which model."""
+    kinds = (
+        ("unscored_samples", +unscored, "have no score and count as not answered", "be wrong"),
+        ("nan_scores", +nan, "have a score that is no number (NaN) and count as wrong", "be left out"),
+    )
+    return [
+        Finding(
+            *(code, "warning", f"{count.total():,} samples {what} ({listed(count)})."),
+            f"If they should {otherwise}, score them so in the harness.",
+        )
+        for code, count, what, otherwise in kinds
+        if count
+    ]
+
+
+def texts(values: Sequence[object]) -> pl.Series:
+    """Values as text; None stays."""
+    return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
+
+
+def number(value: bool | int | float) -> float:
+    """A score as a number; one too large for that is infinite.
+
+    >>> number(True), number(10**400)
+    (1.0, inf)
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return float("inf")
+
+
+def numbers(values: Sequence[float | None]) -> pl.Series:
+    """Scores; None is null, and NaN stays."""
+    return pl.Series(values, dtype=pl.Float64, strict=False)
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """A part of a log that says more about a run or a sample; empty where it is not there, or something else."""
+    return value if isinstance(value, dict) else {}
+
+
+def objects(file: File) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The object on each line, and the number of the line; where the last one is none, the run was probably stopped."""
+    for lines, done in numbered_lines(file, 1 << 22):
+        for line, text in lines:
+            try:
+                one = json.loads(text)
+            except (ValueError, RecursionError):
+                one = None
+            if not isinstance(one, dict):
+                where = f"{file.name}: line {line:,} is not"
+                if done < 1 or line < lines[-1][0]:
+                    raise ReadError(f"{where} a JSON object. Copy the file again, or remove the line.")
+                raise ReadError(
+                    f"{where} complete: the file was cut off while it was written or copied. Copy it again, or remove "
+                    "that line to use the samples before it."
+                )
+            yield line, one
+
+
+@contextmanager
+def laid_out(where: str, harness: str) -> Iterator[None]:
+    """What is not as the harness writes it becomes a sentence that says where."""
+    try:
+        yield
+    except SpectralIrtError:
+        raise
+    except ODD as error:
+        reason = printable(f"{type(error).__name__}: {error}".splitlines()[0][:200].rstrip("."))
+        raise ReadError(
+            f"{where} is not as {harness} writes it ({reason}). The file is damaged or of another version: copy it "
+            "again, or look for a newer spectral-irt."
+        ) from None
+
+
+def whole_json(path: Path, called: str) -> Any:
+    """What a file of JSON holds."""
+    try:
+        return json.loads(path.read_bytes())
+    except OSError as error:
+        raise ReadError(f"{called} cannot be opened: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        raise ReadError(
+            f"{called} is not complete JSON ({error}): the run was stopped, or the copy was cut off. Copy it again."
+        ) from None
+
+
+def no_samples(path: Path, why: str) -> ReadError:
+    return ReadError(f"{str(path)!r} has no scored samples: {why}")
+
+
+# ------------------------------------------------------------------------------- files, and who wrote them
+
+HARNESSES = ("lm_eval", "every_eval_ever", "inspect_ai", "helm", "lighteval")  # modules of this package
+PATTERNS: tuple[str, ...] = ("samples_*.jsonl", "*_samples.jsonl", "*.eval", "per_instance_stats.json")
+PATTERNS += ("details_*.parquet", "????-??-??T*_*.json")  # how logs are named, to find them in a folder
+HEAD = 1 << 16
+
+
+def written_by(file: File) -> ModuleType | None:
+    """The reader of the harness that wrote the file, or None."""
+    if file.family not in ("json", "parquet", "eval") or file.uri is not None:
+        return None
+    if file.compression is not None:
+        head = next((piece.data[:HEAD] for piece in raw_pieces(file, end_of_last_line, HEAD)), b"")
+    else:
+        with open(file.path, "rb") as opened:
+            head = opened.read(HEAD)
+    modules = (importlib.import_module(f"{__package__}.{name}") for name in HARNESSES)
+    return next((module for module in modules if module.is_ours(file.path, head)), None)
+
+
+def read_logs(file: File, attributes: Sequence[str] = (), *, perturbed: bool = False) -> list[Log] | None:
+    """The logs in a file, or None where no known harness wrote it."""
+    module = written_by(file)
+    if module is None:
+        return None
+    more = {"perturbed": True} if perturbed and module.__name__.endswith("helm") else {}
+    with laid_out(file.name, module.NAME):
+        logs: list[Log] = module.read(file, attributes, **more)
+        return logs
+
+
+def logs_in(folder: Path) -> list[Path]:
+    """Files in a folder, and in those below it, that are named like logs."""
+    every = [Path(place, name) for place, _, names in os.walk(folder) for name in names]
+    return sorted(path for path in every if any(map(path.match, PATTERNS)) and path.is_file())
+
+
+def table_of_logs(file: File, logs: Sequence[Log]) -> Table:
+    """Logs as a long table: model, item, and a column for each metric; `response` where it is clear which counts."""
+    frames, unscored, nan = [], Counter[str](), Counter[str]()
+    for log in logs:
+        columns = {"model": pl.repeat(log.model, len(log.sample), eager=True), "item": log.items(), **log.scores}
+        usual = next(iter(log.scores)) if len(log.scores) == 1 else log.usual
+        if usual is not None:
+            columns["response"] = log.scores[usual]
+            count_scores(log, usual, unscored, nan)
+        else:  # whichever is taken
+            odd = pl.DataFrame(dict(log.scores)).select(pl.any_horizontal(pl.all().cast(pl.Float64).is_nan()))
+            nan[log.model] += int(odd.to_series().sum() or 0)
+        frames.append(pl.DataFrame(columns))
+    frame = pl.concat(frames, how="diagonal").with_columns(pl.selectors.float().fill_nan(0.0))
+    table = table_of_frame(frame, list(frame.columns))
+    return replace(table, name=file.name, notes=tuple(score_notes(unscored, nan)))

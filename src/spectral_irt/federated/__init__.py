@@ -1,1 +1,0 @@
-"""One calibration from several sites that may not pool their answers: rounds of sums."""

@@ -1,0 +1,296 @@
+"""Results on disk: complete or not at all, and never in the place of what is being read.
+
+Files are written under temporary names beside their places and moved there when all of them are complete. An error, an
+interrupt or a full disk leaves what was there before. A process that is killed outright leaves its drafts, and if that
+falls between two moves, some results of before beside new ones; the names of drafts say whose they are, and the next
+run in the same place removes them.
+"""
+
+from __future__ import annotations
+
+import errno
+import glob
+import hashlib
+import os
+import platform
+import re
+import secrets
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from spectral_irt.errors import OptionError, OutputError, listed
+
+_REMEDIES = {
+    errno.ENOSPC: "the disk is full; free some space or choose another place",
+    errno.EDQUOT: "your disk quota is used up; free some space or choose another place",
+    errno.EFBIG: "the file would be larger than allowed here; choose another place",
+    errno.EACCES: "permission denied; choose a place you may write to",
+    errno.EPERM: "permission denied; choose a place you may write to",
+    errno.EROFS: "the file system is read-only; choose another place",
+    errno.ENOTDIR: "a part of the path is a file, not a directory; choose another place",
+    errno.EEXIST: "a part of the path is a file, not a directory; choose another place",
+    errno.EISDIR: "it is a directory; choose another name",
+    errno.ENAMETOOLONG: "the name is too long; choose a shorter one",
+}
+
+written: list[Path] = []  # what this process has put in place so far, for an honest last word
+
+
+# ---------------------------------------------------------------------------------- complete or not at all
+
+
+@contextmanager
+def all_or_nothing(
+    targets: Sequence[Path],
+    *,
+    inputs: Iterable[str | Path] = (),
+    folders: Sequence[Path] = (),
+    stale: Sequence[Path] = (),
+    last: Callable[[], object] = lambda: None,
+    parted: Sequence[Path] = (),
+) -> Iterator[list[Path]]:
+    """Draft paths for these targets; at the end of a block without error they take their places.
+
+    The drafts are made at once, so a place that cannot be written shows before the work, not after it. A draft that the
+    block removes is a result that did not come about: what was in its place is stale. `stale` files go when the new
+    ones come. `last` is something else to be done when all drafts are complete, before they take their places; if it
+    fails, they do not. It writes the banks in `folders`. Nothing of this may be among the `inputs`. Targets that are
+    `parted` may be folders of files: so may their drafts, and what is in their places.
+    """
+    refuse_inputs([*targets, *stale, *folders], inputs)
+    if len({os.path.realpath(target) for target in targets}) < len(targets):
+        raise OptionError("two results would go to the same file; give each a name of its own.")
+    made: list[Path] = []
+    drafts: list[Path] = []
+    try:
+        for directory in {target.parent for target in targets}:
+            remove_leftovers(directory)
+        for target in targets:
+            with naming(target):
+                for above in (*reversed(target.parent.parents), target.parent):
+                    if not above.exists():
+                        made.append(above)
+                        above.mkdir()
+                if target not in parted and target.is_dir():
+                    raise IsADirectoryError(errno.EISDIR, "is a directory")
+                if target not in parted and target.exists() and not target.is_file():
+                    raise OutputError(f"{str(target)!r} is not an ordinary file; choose another place.")
+                drafts.append(draft_beside(target))
+                drafts[-1].open("xb").close()
+        yield drafts
+        with uninterrupted():
+            complete = {target: draft for draft, target in zip(drafts, targets, strict=True) if draft.exists()}
+            for target, draft in complete.items():
+                with naming(target):
+                    _settle(draft)
+            last()
+            before = len(written)
+            written.extend(folders)
+            for target in (*complete, *stale, *(target for target in targets if target not in complete)):
+                with naming(target, kept_after(written[before:])):
+                    if target in complete:
+                        _take_place(complete[target], target)
+                        written.append(target)
+                    else:
+                        _remove(target)
+            made.clear()
+    finally:
+        with uninterrupted():
+            for draft in drafts:
+                with suppress(OSError):
+                    _remove(draft)
+            for directory in reversed(made):
+                with suppress(OSError):
+                    directory.rmdir()
+
+
+def write_each(
+    writers: Mapping[Path, Callable[[Path], object]],
+    *,
+    inputs: Iterable[str | Path] = (),
+    stale: Sequence[Path] = (),
+    parted: Sequence[Path] = (),
+) -> list[Path]:
+    """Write every target with its function of a draft, all or nothing; those that came about."""
+    targets = list(writers)
+    with all_or_nothing(targets, inputs=inputs, stale=stale, parted=parted) as drafts:
+        for draft, target in zip(drafts, targets, strict=True):
+            with naming(target):
+                writers[target](draft)
+        return [target for draft, target in zip(drafts, targets, strict=True) if draft.exists()]
+
+
+def _settle(draft: Path) -> None:
+    """See to it that the bytes are on the disk: some file systems complain of lack of space only now."""
+    for path in draft.iterdir() if draft.is_dir() else [draft]:
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def _take_place(draft: Path, target: Path) -> None:
+    """Move a file or a folder to its place. A folder cannot replace anything, so that is moved aside first."""
+    aside = draft_beside(target)
+    if swap := target.exists() and (target.is_dir() or draft.is_dir()):
+        os.replace(target, aside)
+    try:
+        os.replace(draft, target)
+    except OSError:
+        if swap:
+            os.replace(aside, target)
+        raise
+    if swap:
+        _remove(aside)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
+_put_off: dict[int, Any] = {}  # what answers each signal outside of `uninterrupted`
+_heard: list[int] = []  # signals that came within
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """No signal stops the block, which is meant for moments: what it would have stopped is done."""
+    if threading.current_thread() is not threading.main_thread() or _put_off:
+        yield
+        return
+    _heard.clear()
+    try:
+        for stop in STOPS:
+            if (handler := signal.getsignal(stop)) is not None:
+                _put_off[stop] = handler
+                signal.signal(stop, lambda number, frame: _heard.append(number))
+        yield
+    finally:
+        while _put_off:
+            stop, handler = _put_off.popitem()
+            signal.signal(stop, handler)
+
+
+def stop_if_asked() -> None:
+    """Within `uninterrupted`, before anything is done that should not be stopped: signals that came do their work."""
+    while _put_off and _heard and threading.current_thread() is threading.main_thread():
+        stop = _heard.pop()
+        signal.signal(stop, _put_off[stop])
+        signal.raise_signal(stop)
+
+
+# ------------------------------------------------------------------------------------------------ locks
+
+try:
+    import fcntl
+
+    def lock_file(file: int) -> None:
+        """Lock an open file for this process alone, or fail at once; the lock ends with the file or the process."""
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+except ImportError:  # Windows
+    import msvcrt
+
+    def lock_file(file: int) -> None:
+        """Lock an open file for this process alone, or fail at once; the lock ends with the file or the process."""
+        msvcrt.locking(file, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined,unused-ignore]
+
+
+BUSY = (errno.EAGAIN, errno.EWOULDBLOCK, errno.EACCES, errno.EDEADLK)  # numbers of an error that means: locked
+
+
+# ----------------------------------------------------------------------------------------------- drafts
+
+_HERE = hashlib.sha256(platform.node().encode()).hexdigest()[:6]  # a folder may be shared by several machines
+_DRAFT = re.compile(r"\.([0-9a-f]{6})-(\d+)-[0-9a-f]{12}\.partial")
+
+
+def draft_beside(target: Path) -> Path:
+    """A name for a draft of this file or folder; it tells which process on which machine is at work on it."""
+    return target.parent / f".{_HERE}-{os.getpid()}-{secrets.token_hex(6)}.partial"
+
+
+def remove_leftovers(directory: Path) -> None:
+    """Remove the drafts of processes that are no more; on Windows there is no harmless way to ask for that."""
+    with suppress(OSError):
+        for path in list(directory.iterdir()) if os.name == "posix" else ():
+            if (found := _DRAFT.fullmatch(path.name)) and found[1] == _HERE:
+                try:
+                    os.kill(int(found[2]), 0)
+                except ProcessLookupError:
+                    with suppress(OSError):
+                        _remove(path)
+                except OSError:  # somebody else's, and alive
+                    pass
+
+
+# ----------------------------------------------------------------------------- inputs are never replaced
+
+
+def refuse_inputs(outputs: Iterable[Path], inputs: Iterable[str | Path]) -> None:
+    """An error when a result would take the place of something that is being read, under whatever name it goes.
+
+    Inputs may be patterns; a folder stands for itself and for the files in it.
+    """
+    read = {key: path for one in inputs for found in _meant(one) for path, key in _keys(found)}
+    for output in outputs:
+        for _, key in _keys(output):
+            if key in read:
+                raise OutputError(
+                    f"the results would replace {str(read[key])!r}, which is being read; choose another place. Nothing "
+                    "was written."
+                )
+
+
+def _meant(path: str | Path) -> list[Path]:
+    """The paths that a path or a pattern means, as the readers take it."""
+    text = os.path.expanduser(path)
+    return [Path(text)] if os.path.lexists(text) else [Path(found) for found in glob.glob(text, recursive=True)]
+
+
+def _keys(path: Path) -> Iterator[tuple[Path, tuple[int, int]]]:
+    """What is the same for all names of a file; for a folder, of the files in it too."""
+    with suppress(OSError, ValueError):
+        found = path.stat()
+        yield path, (found.st_dev, found.st_ino)
+        for inner in path.iterdir() if path.is_dir() else ():
+            with suppress(OSError):
+                found = inner.stat()
+                yield inner, (found.st_dev, found.st_ino)
+
+
+# ------------------------------------------------------------------------------------ errors in sentences
+
+
+@contextmanager
+def naming(target: Path, kept: str = "Nothing was written.") -> Iterator[None]:
+    """An operating-system error about this file becomes a sentence with a remedy."""
+    try:
+        yield
+    except OutputError:
+        raise
+    except Exception as error:
+        reason = reason_of(error)
+        if reason is None:
+            raise
+        raise OutputError(f"{str(target)!r} cannot be written: {reason}. {kept}") from error
+
+
+def kept_after(done: Sequence[Path]) -> str:
+    """What to say of the others when one of several results cannot take its place."""
+    return f"{listed(map(str, done))} had been written before." if done else "Nothing was written."
+
+
+def reason_of(error: Exception) -> str | None:
+    """What the operating system complains of, and what to do; None if the error is of another kind."""
+    number = error.errno if isinstance(error, OSError) else None
+    if not number and (found := re.search(r"\(os error (\d+)\)", str(error))):  # as polars says it
+        number = int(found[1])
+    return _REMEDIES.get(number, f"{os.strerror(number)}; choose another place") if number else None

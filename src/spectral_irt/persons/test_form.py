@@ -1,0 +1,276 @@
+"""Forms: what total scores on a set of items say, and the sets that many people answered, found in the answers.
+
+On a form the total score is all that an ability depends on, so people who answered the same items can share a table of
+scores. A form is a set of five items or more (of those that have a difficulty) that at least ten people answered, and
+nothing else; or the set that everybody answered, however few they are. A booklet is a form, and so is the whole test;
+where answers are missing here and there, so is each common pattern of what was answered. Adaptive tests have none.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.ability import every_score, score_abilities, solve
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.model import above, category_probabilities, sigmoid
+from spectral_irt.numerics import scramble
+from spectral_irt.persons.abilities import checked, known_rows
+from spectral_irt.persons.posterior import posterior_moments
+from spectral_irt.responses import Block, Finding, Responses
+from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.responses.thresholds import Thresholds
+from spectral_irt.total_score import Answers
+
+FEWEST = 10  # people who make a set of items a form: fewer make no percentiles
+SHORTEST = 5  # items: fewer are no test, and where people answer what they like many share them
+MOST = 100  # forms, those with most people; beyond, nobody looks up a table
+CELLS = 20_000_000  # scores x items of all tables together: a second or two
+FEW = 0.5  # share of the people; with fewer on any form, a finding says so
+
+NONE, SOME = "no_forms", "few_on_forms"
+
+
+@dataclass(frozen=True, eq=False)
+class Form:
+    """A complete set of items; total scores run from 0 to `most`.
+
+    Attributes
+    ----------
+    thresholds : float array
+        Item after item; of right and wrong answers these are the difficulties. NaN for an item without an estimate.
+    steps : Thresholds
+        Which item each belongs to.
+    """
+
+    thresholds: Floats
+    steps: Thresholds
+
+    @classmethod
+    def of(cls, thresholds: Floats, counts: Ints | None = None) -> Form:
+        """Of items with so many thresholds each, by default one."""
+        return cls(thresholds, Thresholds.ones(len(thresholds)) if counts is None else Thresholds(counts))
+
+    def take(self, items: Ints) -> Form:
+        """The form of these items alone."""
+        return Form(self.thresholds[self.steps.of_items(items)], Thresholds(self.steps.max_score[items]))
+
+    @property
+    def known(self) -> Ints:
+        """Positions of the items with an estimate."""
+        return np.flatnonzero(np.isfinite(self.steps.mean(self.thresholds)))
+
+    @property
+    def most(self) -> int:
+        """The highest total score."""
+        return self.steps.n_entries
+
+    @property
+    def ends_are(self) -> tuple[str, str]:
+        """The lowest and the highest score in words."""
+        return ("nothing right", "everything right") if self.steps.binary else ("the lowest score", "the highest")
+
+    def ends(self) -> tuple[float, float]:
+        """Warm's abilities of the lowest and the highest score on all items with an estimate."""
+        form = self.take(self.known)
+        m = form.steps.n_items
+        items, indptr = np.tile(np.arange(m, dtype=np.int32), 2), np.array([0, m, 2 * m], dtype=np.int32)
+        answers = Answers(indptr, items, np.array([0, form.most]), form.steps)
+        low, high = solve(answers, form.thresholds, warm=True)[0].tolist()
+        return low, high
+
+    def abilities(self, method: str = "wle", prior: tuple[float, float] | None = None) -> tuple[Floats, Floats]:
+        """Ability and standard error of every total score, as `persons.abilities.abilities` gives them to people.
+
+        >>> Form.of(np.array([-1.0, 0.0, 1.0])).abilities()[0].round(2).tolist()
+        [-2.29, -0.64, 0.64, 2.29]
+        """
+        if method != "eap":
+            return score_abilities(self.thresholds, self.steps, warm=method == "wle")
+        assert prior is not None
+        ability, se = np.empty(self.most + 1), np.empty(self.most + 1)
+        for scores, answers in every_score(self.steps):
+            ability[scores], se[scores] = posterior_moments(answers, self.thresholds, *prior)
+        return ability, se
+
+    def chances(self, theta: Floats) -> Floats:
+        """P(total score | ability), abilities x scores: gamma_s exp(s theta), over its sum.
+
+        >>> Form.of(np.zeros(2)).chances(np.zeros(1)).round(6).tolist()
+        [[0.25, 0.5, 0.25]]
+        """
+        passed = self.steps.cumulated(self.thresholds)
+        log_gamma = np.zeros(1)
+        for row, count in zip(passed, self.steps.max_score.tolist(), strict=True):
+            n = len(log_gamma)
+            longer = np.append(log_gamma, np.full(count, -np.inf))
+            for k in range(1, count + 1):  # of the items so far; all terms are positive
+                longer[k : k + n] = np.logaddexp(longer[k : k + n], log_gamma - row[k])
+            log_gamma = longer
+        category = np.arange(passed.shape[1])
+        away = np.array([np.logaddexp.reduce(at * category - passed, axis=1).sum() for at in theta])
+        return np.exp(log_gamma + theta[:, None] * np.arange(len(log_gamma)) - away[:, None])
+
+    def passed(self, theta: Floats) -> tuple[Floats, Floats]:
+        """P(X >= k) of every threshold at these abilities, and its derivative: abilities x thresholds."""
+        steps = self.steps
+        if steps.binary:
+            p = sigmoid(theta[:, None] - self.thresholds)
+            return p, p * (1 - p)
+        cumulated = steps.cumulated(self.thresholds)
+        p = category_probabilities(np.repeat(theta[:, None], steps.n_items, axis=1), cumulated)
+        k = np.arange(p.shape[2], dtype=float)
+        tails, weighted = above(p), above(p * k)
+        place = (slice(None), steps.item, steps.level - 1)
+        return tails[place], weighted[place] - tails[place] * (p @ k)[:, steps.item]
+
+
+@dataclass(frozen=True, eq=False)
+class Forms:
+    """The forms of some responses, in the order of their items.
+
+    Attributes
+    ----------
+    items : tuple of int arrays
+        Positions of the items of each form.
+    form : int array
+        Each person's form, -1 for a person on none.
+    n_people, n_sets : int
+        People with answers, and different sets of items that they answered.
+    n_long : int
+        Forms that were left out because they have too many items for a table.
+    """
+
+    items: tuple[Ints, ...]
+    form: Ints
+    n_people: int
+    n_sets: int
+    n_long: int = 0
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    @property
+    def names(self) -> list[str]:
+        """What the forms are called: `form 1`, `form 2`, ..."""
+        return [f"form {k + 1}" for k in range(len(self.items))]
+
+    def position(self, name: str) -> int:
+        """Which form is called so."""
+        if name not in self.names:
+            had = listed(self.names) if len(self) else "no forms"
+            raise OptionError(f"there is no {name!r}; these responses have {had}.")
+        return self.names.index(name)
+
+    @property
+    def sizes(self) -> Ints:
+        """People on each form."""
+        return np.bincount(self.form[self.form >= 0], minlength=len(self.items))
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Why there is no table of scores, or not for many."""
+        on_forms = int(self.sizes.sum())
+        if not self.n_people or on_forms >= FEW * self.n_people:
+            return ()
+        if self.n_long:
+            what = (
+                f"{self.n_long:,} set{'' if self.n_long == 1 else 's'} of items that people share "
+                f"{'is' if self.n_long == 1 else 'are'} too long for a table from raw score to ability."
+            )
+        else:
+            what = (
+                f"{self.n_people:,} people answered {self.n_sets:,} different sets of items, and "
+                f"{'no' if not len(self) else 'only ' + format(len(self), ',')} set{'' if len(self) == 1 else 's'} "
+                f"{'is' if len(self) == 1 else 'are'} shared by {FEWEST} or more."
+            )
+        if not len(self):
+            sentence = f"There is no table from raw score to ability: {what}"
+        else:
+            sentence = f"The tables from raw score to ability are for {on_forms:,} of {self.n_people:,} people: {what}"
+        return (Finding(NONE if not len(self) else SOME, "note", sentence, "persons.csv has everybody's ability."),)
+
+
+def find_forms(
+    responses: Responses, difficulty: Floats, *, fewest: int = FEWEST, shortest: int = SHORTEST, most: int = MOST
+) -> Forms:
+    """The forms that these people answered.
+
+    Parameters
+    ----------
+    responses, difficulty
+        As in `persons.abilities.abilities`; answers to items without a difficulty do not count.
+    fewest, shortest, most : int
+        People and items that make a form, unless everybody answered the same; and how many forms at most: those with
+        most people, as far as all tables together have no more than 20 million scores x items.
+
+    Examples
+    --------
+    >>> answers = Responses.from_wide([[1, 0, None], [1, 1, None], [None, 1, 0]])
+    >>> found = find_forms(answers, np.zeros(3), fewest=2, shortest=2)
+    >>> [items.tolist() for items in found.items], found.form.tolist()
+    ([[0, 1]], [0, 0, -1])
+    """
+    beta = checked(responses, difficulty)
+    keys = responses.entries.gather(_set_of_items, beta, responses.thresholds)
+    some = np.flatnonzero(keys[:, 0])
+    order = some[np.lexsort(keys[some].T[::-1])]  # stable: the first person of a set comes first
+    new = np.ones(len(order), dtype=bool)
+    new[1:] = np.any(keys[order[1:]] != keys[order[:-1]], axis=1)
+    starts = np.flatnonzero(new)
+    sizes, lengths = np.diff(np.append(starts, len(order))), keys[order[starts], 0].astype(np.int64)
+    shared = np.flatnonzero(((sizes >= fewest) & (lengths >= shortest)) | (len(starts) == 1))
+    shared = shared[np.lexsort((order[starts[shared]], -sizes[shared]))]
+    affordable = np.cumsum((lengths[shared] + 1.0) * lengths[shared]) <= CELLS
+    kept = shared[affordable][:most]
+    items = _items_of(responses, order[starts[kept]], beta)
+    kept = kept[_in_order(items)]
+    form = np.full(len(keys), -1, dtype=np.int64)
+    code = np.full(len(starts), -1, dtype=np.int64)
+    code[kept] = np.arange(len(kept))
+    form[order] = code[np.cumsum(new) - 1]
+    items = [items[k] for k in _in_order(items)]
+    return Forms(tuple(items), form, len(order), len(starts), int(np.sum(~affordable)))
+
+
+def _set_of_items(block: Block, beta: Floats, steps: Thresholds) -> NDArray[np.uint64]:
+    """How many items each person answered, and 128 bits by which equal sets are known."""
+    rows = known_rows(block, beta, steps)
+    keys = np.zeros((rows.n_users, 3), dtype=np.uint64)
+    keys[:, 0] = rows.counts
+    users = np.flatnonzero(rows.counts)
+    for column in (1, 2):
+        if len(users):
+            keys[users, column] = np.add.reduceat(scramble(rows.items, column), rows.indptr[users])
+    return keys
+
+
+def _items_of(responses: Responses, people: Ints, beta: Floats) -> list[Ints]:
+    """The items with a difficulty that each of these people answered, increasing."""
+    place, first = np.unique(people, return_inverse=True)  # `take_users` keeps the order of the data
+    person, item, _ = responses.take_users(place).answers()
+    known = np.isfinite(responses.thresholds.mean(beta))[item]
+    person, item = person[known], item[known].astype(np.int64)
+    order = np.lexsort((item, person))
+    ends = np.cumsum(np.bincount(person, minlength=len(place)))[:-1]
+    sets = np.split(item[order], ends) if len(place) else []
+    return [sets[k] for k in first]
+
+
+def _in_order(items: list[Ints]) -> Ints:
+    """The order of sets by their first items: what begins the test comes first, and of those the longer."""
+    beyond = np.iinfo(np.int64).max
+    return np.array(sorted(range(len(items)), key=lambda k: (*items[k].tolist(), beyond)), dtype=np.int64)
+
+
+def form_columns(forms: Forms, labels: NDArray[np.object_], difficulty: Floats) -> dict[str, NDArray[np.object_]]:
+    """Which items each form has: `form, item, difficulty`."""
+    lengths = [len(items) for items in forms.items]
+    items = np.concatenate([*forms.items, np.empty(0, dtype=np.int64)])
+    return {
+        "form": np.repeat(np.array(forms.names, dtype=object), lengths),
+        "item": labels[items],
+        "difficulty": difficulty[items],
+    }

@@ -1,0 +1,444 @@
+"""One way in: files, queries, dataframes and arrays -> Responses."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, check_option, for_shell
+from spectral_irt.reading.unpacking import unpacking_within
+from spectral_irt.responses.arrays import older
+from spectral_irt.responses.pack import DUPLICATES, Duplicates
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.scorer import Blank, Polarity, Scoring, scoring, several
+
+if TYPE_CHECKING:
+    from spectral_irt.engine.dask import DaskEngine
+    from spectral_irt.reading.formats import File
+    from spectral_irt.reading.request import Asked, Request
+
+Format = Literal["auto", "wide", "long"]
+Orient = Literal["users", "items"]
+Progress = Callable[[float, str], None]
+Path = str | os.PathLike[str]
+Key = Path | Mapping[Any, Any]
+
+log = logging.getLogger("spectral_irt")
+
+__all__ = ["read", "read_ordered", "read_responses", "responses_from_frame"]
+
+
+def read(
+    source: Any = None,
+    *,
+    sql: str | None = None,
+    database: str | None = None,
+    format: Format = "auto",
+    person: Any = None,
+    item: Any = None,
+    response: Any = None,
+    missing: Any = (),
+    key: Key | None = None,
+    correct: Any = None,
+    threshold: float | None = None,
+    above_mean: Polarity | None = None,
+    omitted: Blank = "missing",
+    not_reached: Blank = "missing",
+    not_presented: Any = (),
+    ordered: bool | None = None,
+    recode: Any = None,
+    reverse: Any = (),
+    span: tuple[int, int] | None = None,
+    unused: str | None = None,
+    groups: Any = None,
+    duplicates: Duplicates = "error",
+    order_by: Any = None,
+    orient: Orient = "users",
+    ignore: Any = (),
+    items: Any = (),
+    people: Any = (),
+    sheet: str | int | None = None,
+    key_sheet: str | int | None = None,
+    encoding: str | None = None,
+    max_unpacked: str | int | None = None,
+    progress: Progress | None = None,
+    client: Any = None,
+    user: Any = None,
+) -> Responses:
+    """Responses from a file, a query, a dataframe or an array: the one way in.
+
+    Files are CSV, Excel and OpenDocument workbooks, SPSS, Stata, Parquet, JSON lines, packed answers, and logs of
+    evaluation harnesses. They are read in pieces; a long table of any size needs the packed responses (four bytes
+    each), the labels, and one piece.
+
+    Parameters
+    ----------
+    source : path, glob, folder, address, "-", or several of them; dataframe; array; sparse matrix; Responses
+        Several files are one table: long ones are put one after the other, wide ones stacked, columns matched by name.
+        Folders such as `year=2024` above a file are columns of it. Parquet is also read from s3://, gs:// and other
+        stores that polars reads, any kind of file from https://; "-" is standard input. A dataframe of any library is
+        read like a file, long or wide, and is not changed; tables made from the responses come in the same library,
+        and rows without labels take those of its index, or are numbered from 0. In an array and a sparse matrix a row
+        is a person, a column an item, and NaN, None, masked or not stored is not answered; `items` are its labels.
+    sql, database : str, optional
+        Instead of a path: a query, and the database to ask: "sqlite:FILE", "duckdb:FILE" or
+        "postgresql://USER@HOST/DATABASE". Rows come in batches. Needs `spectral-irt[database]`.
+    format : "auto", "wide" or "long"
+        Wide: one row per person, one column per item. Long: one row per answer. By default told by the column names.
+    person, item, response : str, optional
+        Columns. In a long table all three; by default found by their usual names (user_id, student, model, ...;
+        item, question, movie, ...; response, correct, rating, ...). In a wide table `person` is the column of labels:
+        by default the first one when its name or values are labels, else people are numbered from 1.
+    missing : value or values
+        What else means "not answered". The empty cell, null, NaN, "NA", "NaN", "nan" and "null" always do.
+    key : path or mapping, optional
+        The right answer of every item, for multiple choice: a file with columns item and key, a file with one row of
+        right answers under the items' names, or a mapping. "A|C" are two right answers. With a third column, score (or
+        a mapping of answers to scores for an item), answers earn partial credit; those not named have 0.
+    correct : value or values, optional
+        The right answers, whatever the item.
+    threshold : float, optional
+        Values above it are right, the others wrong.
+    above_mean : "right" or "wrong", optional
+        For ratings: what counts is whether a rating is strictly above the mean of all the ratings of its person;
+        this says what an above-average rating is coded as. "wrong" is the paper's polarity: liked = 0, so that a larger
+        difficulty means better liked.
+    omitted, not_reached : "missing" or "wrong"
+        What a blank cell of a wide table is: before a later answer of the same person it was omitted, after the last
+        one not reached. Missing by default: whether a blank is a failure depends on the test.
+    not_presented : value or values
+        What means that the item was not on this person's form, which is neither; "" is the empty cell.
+    ordered : bool, optional
+        Whether answers are in ordered categories, whole numbers from 0, rather than right or wrong. By default, and
+        where no other option says it, the answers do: whole numbers without a gap from 0 or 1, at most ten, more than
+        two of them in several items, are categories; a finding says so.
+    recode : text, sequence or mapping, optional
+        Labels from the lowest category to the highest, "never,sometimes,often"; labels that mean the same are joined by
+        "=".
+    reverse : labels of items, optional
+        Items whose highest category is the lowest: they are turned round.
+    span : (lowest, highest), optional
+        The categories that there are, for `reverse`; by default those of the labels, or those that somebody used.
+    unused : "collapse", "error" or "keep"; groups : mapping from item to group, or a label for each item
+        What becomes of categories that nobody used. "collapse": the answers to the item are numbered anew without them,
+        with a finding. "error": refused. "keep": an item has every category that somebody used for any item of its
+        group, for rating scales.
+    duplicates : "error", "first" or "last"
+        When a person answered an item twice: complain, or keep the first or last answer.
+    order_by : str, optional
+        The column of a long table, times or numbers, that says which answer is first and which last; by default, and
+        where it is the same, the rows do, as they come.
+    orient : "users" or "items"
+        What a row of a wide table is.
+    ignore : str or several
+        Columns of a wide table that are not items, for instance what else is known about the persons; "a,b" are two.
+    items : str or several
+        Columns of a wide table that are items, by name or pattern: "q*" or "q1,q2"; the others are left out. By default
+        the items are those of the key, or else every column but the labels and attributes such as sex, group, school
+        and total score; `findings()` tells what was taken for an item and what was left out.
+    people : str or several
+        Columns about people, such as sex, class or a weight: read in the same pass and kept as `responses.people`, so
+        that groups, clusters, weights and populations can be asked by name. They are never items.
+    sheet : str or int, optional
+        The sheet of a workbook (.xlsx, .xls, .ods), by its name or its number from 1; not needed where only one holds
+        anything.
+    key_sheet : str or int, optional
+        The same for a key in a workbook; by default its only sheet, or the one that is called "key" or the like.
+    encoding : str, optional
+        How text files (CSV, JSON lines, SPSS, Stata) are written, such as "cp1252". By default UTF-8, or UTF-16 where
+        the first bytes tell; a text file that is neither is read as Windows-1252, and a finding says so.
+    max_unpacked : str or int, optional
+        What a packed file (.gz, .zst, .xlsx, .eval) may unpack to, as in "20GB"; 4 GB by default. A file that was made
+        to fill a machine is refused.
+    progress : callable(fraction, text), optional
+        Told after every piece how far reading has come.
+    client : distributed.Client, or str, optional
+        A Dask cluster: its client, the address of its scheduler, or "local:4" for processes on this machine. Its
+        workers map a packed file that they see, and keep the answers of others, which are read here and sent there.
+        Every sum over people is then done by the workers. See the page on clusters.
+    user : str, optional
+        The older name of `person`.
+
+    Returns
+    -------
+    Responses
+        Labels are as in the file: text, or integers where all labels of a kind are whole numbers ("007" stays text).
+        People and items of a long table are sorted; those of a wide table keep their order.
+
+    Raises
+    ------
+    ReadError, ResponseValueError, DuplicateResponseError, OptionError
+        In one sentence: what is wrong, where, and what to do.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.csv")
+    >>> _ = file.write_text("student,q1,q2\\nann,1,0\\nbob,1,\\n")
+    >>> read(file)
+    Responses(2 persons x 2 items, 3 responses, 66.7% right)
+    >>> _ = file.write_text("who,a,b\\nann,never,often\\nbob,often,sometimes\\ncy,sometimes,never\\n")
+    >>> read(file, recode="never,sometimes,often", reverse="b").to_dense().tolist()
+    [[0.0, 0.0], [2.0, 1.0], [1.0, 2.0]]
+    """
+    from spectral_irt.reading.request import Request
+    from spectral_irt.responses.arrays import is_frame
+
+    check_option("duplicates", duplicates, DUPLICATES)
+    engine = None if client is None else _cluster(client)
+    if isinstance(source, Responses):
+        return source.using(engine)
+    how = scoring_of(
+        key=key,
+        key_sheet=key_sheet,
+        encoding=encoding,
+        missing=missing,
+        correct=correct,
+        threshold=threshold,
+        above_mean=above_mean,
+        omitted=omitted,
+        not_reached=not_reached,
+        not_presented=not_presented,
+        ordered=ordered,
+        recode=recode,
+        reverse=reverse,
+        span=span,
+        unused=unused,
+        groups=groups,
+    )
+    who = user if person is None else person
+    asked = asked_for(format, who, item, response, orient, ignore, items, order_by, people)
+    if order_by is not None and duplicates == "error":
+        raise OptionError(
+            "`order_by=` says which of several answers is first or last; say `duplicates='first' or 'last'` too."
+        )
+    request = Request(how, asked, duplicates, progress=progress)
+    if sql is not None or database is not None:
+        check_query(source, sql, database, sheet, encoding)
+        return _of_query(str(sql), str(database), request).using(engine)
+    if source is None:
+        raise ReadError("there is nothing to read: name a file, or a query with `sql=`.")
+    if is_frame(source):
+        return _of_frame(source, request).using(engine)
+    if not names_files(source):
+        return _of_array(source, request).using(engine)
+    with unpacking_within(max_unpacked):
+        return read_files(source, request, sheet=sheet, encoding=encoding, engine=engine)
+
+
+def names_files(source: Any) -> bool:
+    """Whether this is a path or several; else it is an array, or nested lists of answers."""
+    if isinstance(source, str | bytes | os.PathLike):
+        return True
+    if hasattr(source, "__array__") or hasattr(source, "tocoo") or not isinstance(source, Iterable):
+        return False
+    first = next(iter(source), None) if isinstance(source, Sequence) else ""
+    return first is None or isinstance(first, str | bytes | os.PathLike)
+
+
+# ------------------------------------------------------------------ older names, for one release
+
+
+def read_responses(path: Any = None, **options: Any) -> Responses:
+    """Right and wrong answers by `read`, under its older name.
+
+    >>> read_responses([[1, 0], [0, 1]])
+    Responses(2 persons x 2 items, 4 responses, 50.0% right)
+    """
+    older("read_responses", "read")
+    return read(path, **({"ordered": False} | options))
+
+
+def responses_from_frame(frame: Any, **options: Any) -> Responses:
+    """A dataframe of right and wrong answers by `read`, under its older name.
+
+    >>> import polars as pl
+    >>> responses_from_frame(pl.DataFrame({"q1": [1, 0], "q2": [0, 1]}))
+    Responses(2 persons x 2 items, 4 responses, 50.0% right)
+    """
+    older("responses_from_frame", "read")
+    return read(frame, **({"ordered": False} | options))
+
+
+def read_ordered(path: Any = None, **options: Any) -> Responses:
+    """Answers in ordered categories by `read`, under an older name.
+
+    >>> read_ordered([[2, 0], [0, 1], [1, 2]])
+    Responses(3 persons x 2 items, 6 responses in up to 3 categories)
+    """
+    older("read_ordered", "read, with ordered=True where the answers do not say so")
+    return read(path, **({"ordered": True} | options))
+
+
+# ------------------------------------------------------------------ each kind of source
+
+
+def check_query(path: Any, sql: str | None, database: str | None, *others: Any) -> None:
+    """Refuse half of a query, or more than one source."""
+    if sql is None or database is None:
+        said, absent = ("sql", "database") if database is None else ("database", "sql")
+        raise OptionError(f"`{said}=` needs `{absent}=` beside it.")
+    if path is not None and path != [] and path != ():
+        raise OptionError("`sql=` is read instead of a file; leave out one of them, or read them separately.")
+    if any(other is not None for other in others):
+        raise OptionError("`sheet` and `encoding` are for files; leave them out.")
+
+
+def _of_query(sql: str, database: str, request: Request) -> Responses:
+    from spectral_irt.reading.frame import polars_errors_named
+    from spectral_irt.reading.kinds import from_tables
+    from spectral_irt.reading.sql import NAME, open_query
+
+    with polars_errors_named(NAME):
+        return from_tables([open_query(sql, database)], replace(request, source=NAME))
+
+
+def _of_frame(frame: Any, request: Request) -> Responses:
+    from spectral_irt.reading.frame import polars_errors_named, table_of_any_frame
+    from spectral_irt.reading.kinds import from_tables
+
+    with polars_errors_named("the dataframe"):
+        table, kind = table_of_any_frame(frame)
+        return from_tables([table], replace(request, frame_kind=kind))
+
+
+def _of_array(table: Any, request: Request) -> Responses:
+    from spectral_irt.reading.request import Asked, of_either_kind
+    from spectral_irt.responses.arrays import from_array
+
+    asked = request.asked
+    if asked.format == "long":
+        raise OptionError("this table is an array, wide: a row for each person. `Responses.from_long` takes columns.")
+    own = ("format", "orient", "items")
+    said = [name for name, value in vars(asked).items() if value != getattr(Asked, name) and name not in own]
+    if said or request.duplicates != "error":
+        what = ", ".join(f"`{name}=`" for name in said or ["duplicates"])
+        raise OptionError(f"{what} is about columns with names; this table is an array, without names.")
+    return of_either_kind(lambda how: from_array(table, asked.items or None, how, orient=asked.orient), request.scoring)
+
+
+def read_files(
+    path: Any,
+    request: Request,
+    *,
+    sheet: str | int | None = None,
+    encoding: str | None = None,
+    engine: DaskEngine | None = None,
+) -> Responses:
+    """Responses from files; with the engine of a cluster, on its workers."""
+    from spectral_irt.reading.formats import (
+        check_encoded,
+        find_files,
+        open_table,
+        read_as_written,
+        source_name,
+        unchanged,
+    )
+    from spectral_irt.reading.frame import polars_errors_named
+    from spectral_irt.reading.kinds import from_tables
+
+    files = find_files(path, sheet=sheet, encoding=encoding)
+    check_encoded(files)
+    request = replace(request, source=source_name(files))
+    if files[0].family == "packed":
+        from spectral_irt.reading.packed import responses_of_packed
+
+        return responses_of_packed(files, request, engine)
+
+    def read(files: list[File]) -> Responses:
+        return from_tables([open_table(file) for file in files], request)
+
+    with unchanged(files), polars_errors_named(request.source):
+        found = read_as_written(files, read).using(engine)
+    log.info("%s: %d people, %d items, %d responses", request.source, found.n_users, found.n_items, found.n_responses)
+    return found
+
+
+def _cluster(client: Any) -> DaskEngine:
+    from spectral_irt.engine.dask import connect
+
+    return connect(client)
+
+
+# ------------------------------------------------------------------ what was said
+
+
+def asked_for(
+    format: str,
+    user: Any,
+    item: Any,
+    response: Any,
+    orient: str,
+    ignore: Any,
+    items: Any,
+    order_by: Any = None,
+    people: Any = (),
+) -> Asked:
+    from spectral_irt.reading.request import Asked
+
+    check_option("format", format, ("auto", "wide", "long"))
+    check_option("orient", orient, ("users", "items"))
+    for name, value in (("items", items), ("people", people)):
+        if several(value) and orient == "items":
+            raise OptionError(
+                f"`{name}=` names columns, and with `orient='items'` a column is a person; leave out one of them."
+            )
+    return Asked(format, user, item, response, orient, several(ignore), several(items), order_by, several(people))
+
+
+def scoring_of(
+    *,
+    key: Key | None = None,
+    key_sheet: str | int | None = None,
+    encoding: str | None = None,
+    ordered: bool | None = None,
+    unused: str | None = None,
+    **options: Any,
+) -> Scoring:
+    """How to score, every option checked; the key may be a file. Where no option says whether answers are ordered, that
+    is undecided."""
+    graded = unused is not None or any(several(options.get(name)) for name in ("recode", "reverse", "span", "groups"))
+    scored = key is not None or any(options.get(name) is not None for name in ("correct", "threshold", "above_mean"))
+    undecided = ordered is None and not (graded or scored)
+    options |= {"ordered": undecided or graded if ordered is None else ordered, "unused": unused or "collapse"}
+    if key is not None and not isinstance(key, Mapping):
+        # Options that exclude each other are an error whether or not the key file can be read.
+        scoring(key={}, **options)
+        key = _read_key(key, key_sheet, encoding)
+    elif key_sheet is not None:
+        raise OptionError("`key_sheet` is a sheet of the workbook that `key=` names.")
+    return replace(scoring(key=key, **options), undecided=undecided)
+
+
+def _read_key(path: Path, sheet: str | int | None, encoding: str | None) -> dict[str, Any]:
+    from spectral_irt.reading.formats import find_files, open_table, read_as_written, warn_of
+    from spectral_irt.reading.frame import polars_errors_named
+    from spectral_irt.reading.key import key_of_table
+
+    file, *others = find_files(path, sheet=sheet, sheet_option="key_sheet", encoding=encoding)
+    if others:
+        raise ReadError(f"key names {1 + len(others)} files; an answer key is one file.")
+
+    def read(files: list[File]) -> dict[str, Any]:
+        table = open_table(files[0])
+        found = key_of_table(table)
+        warn_of(table.notes)
+        return found
+
+    with polars_errors_named(file.name):
+        return read_as_written([file], read)
+
+
+@contextmanager
+def options_going_to(where: str) -> Iterator[None]:
+    """Say where the options that an error names are given, when it is not where the error arose."""
+    try:
+        yield
+    except SpectralIrtError as error:
+        if for_shell(str(error)) == str(error):  # it names no option
+            raise
+        raise type(error)(f"{error} Such options go to {where}.") from None

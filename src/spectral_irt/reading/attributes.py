@@ -1,0 +1,226 @@
+"""Which columns of a wide table are items: those that were named, those of the answer key, or all but the attributes.
+
+A column that is about the person (sex, group, school) may hold zeros and ones and would be calibrated like an item, and
+so would a total score. Names and values tell them; what was left out, and what was not, is said in findings.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from spectral_irt.errors import OptionError, listed
+from spectral_irt.reading.frame import Table
+from spectral_irt.responses.findings import Finding
+from spectral_irt.responses.labels import NOT_ANSWERED, item_label, one_spelling, positions
+
+# fmt: off
+# Attributes that may well be coded 0 and 1: the name alone decides.
+CATEGORIES = frozenset({
+    "sex", "gender", "group", "class", "classroom", "school", "form", "booklet", "grade", "ethnicity", "race",
+    "teacher", "cohort",
+})
+# Attributes that are never just 0 and 1: with such values, the column is more likely an item of this name.
+MEASURES = frozenset({"age", "id", "total", "score", "date", "dob", "birthdate", "birthday", "timestamp", "email"})
+ATTRIBUTES = CATEGORIES | MEASURES
+# Words that may stand beside them without making the column anything else.
+_BESIDE = frozenset({
+    "student", "person", "pupil", "user", "subject", "respondent", "participant", "test", "exam", "raw", "sum",
+    "final", "level", "name", "number", "no", "nr", "code", "of", "the", "at", "in", "birth", "years",
+})
+# fmt: on
+
+SUM_COLUMNS = 1000  # tables up to this wide are searched for a column that is the sum of the others
+FEWEST_SUMMANDS = 3
+
+
+def words_of(name: Any) -> list[str]:
+    """The words of a name: "ageGroup" and "Age_group" are age, group; "score1" is one word."""
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", str(name))
+    return [word.lower() for word in re.split(r"[\W_]+", spaced) if word]
+
+
+def says_attribute(name: Any) -> bool:
+    """Whether a column of this name is clearly about the person: "sex", "Age group", "total_score".
+
+    >>> [says_attribute(name) for name in ("Gender", "school_id", "score1", "form3_q2", "group 2")]
+    [True, True, False, False, False]
+    """
+    words = set(words_of(name))
+    return bool(words & ATTRIBUTES) and words <= ATTRIBUTES | _BESIDE
+
+
+def mentions_attribute(name: Any) -> bool:
+    """Whether a short name has such a word in it: "group 2", "age_q3". A whole question as name says nothing."""
+    words = words_of(name)
+    return len(words) <= 3 and bool(set(words) & ATTRIBUTES)
+
+
+def attributes_among(names: Sequence[Any], are_answers: Sequence[bool]) -> tuple[list[int], list[int]]:
+    """Positions of the names that are attributes, and of those that are merely suspect.
+
+    Where most of the names look like that, it is how the items are called, and none is either.
+    """
+    sure = [k for k, name in enumerate(names) if says_attribute(name)]
+    like = [k for k, name in enumerate(names) if says_attribute(name) or mentions_attribute(name)]
+    if 2 * (len(like) - 1) > len(names) - 1 or len(names) - len(sure) < 2:
+        return [], []
+    out = [k for k in sure if not are_answers[k] or set(words_of(names[k])) & CATEGORIES]
+    return out, [k for k in like if k not in out]
+
+
+def are_answers(values: pl.Series) -> bool:
+    """Zeros and ones, repeated: a column called "code" or "task" may be an item after all."""
+    texts = one_spelling(values).drop_nulls()
+    return texts.n_unique() < len(texts) and bool(texts.is_in(["0", "1", *NOT_ANSWERED]).all())
+
+
+# ---------------------------------------------------------------------------------------- what was said
+
+
+def parts_of(said: Any, known: Iterable[Any]) -> list[Any]:
+    """The names in "a,b"; a column may be called that, and then it is meant."""
+    if not isinstance(said, str) or "," not in said or said in {str(name) for name in known}:
+        return [said]
+    return [part.strip() for part in said.split(",") if part.strip()]
+
+
+def named(said: Sequence[Any], names: Sequence[Any]) -> list[bool]:
+    """Which of the names are meant by names and patterns such as "q*"."""
+    texts = [str(name) for name in names]
+    patterns = [str(part) for one in said for part in parts_of(one, names)]
+    return [any(text == pattern or fnmatchcase(text, pattern) for pattern in patterns) for text in texts]
+
+
+def check_named(said: Sequence[Any], names: Sequence[Any], source: str) -> None:
+    """Refuse a name or pattern of items that is not there."""
+    for one in said:
+        for part in parts_of(one, names):
+            if not any(named([part], names)):
+                raise OptionError(
+                    f"{source} has no column {str(part)!r} for `items`; its columns are {listed(names)}. Give names or "
+                    "patterns such as `items='q*'`."
+                )
+
+
+# --------------------------------------------------------------------------------------------- a choice
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Columns by name: items, and why others are not items or perhaps should not be."""
+
+    items: tuple[Any, ...] = ()
+    attributes: tuple[Any, ...] = ()
+    totals: tuple[Any, ...] = ()
+    not_in_key: tuple[Any, ...] = ()
+    suspects: tuple[Any, ...] = ()
+    label: Any = None
+
+    def findings(self) -> tuple[Finding, ...]:
+        out = [_taken(self)]
+        if self.attributes:
+            out.append(_left_out("attribute_columns", self.attributes, "named like an attribute of the person"))
+        if self.totals:
+            out.append(_left_out("total_columns", self.totals, "the sum of the other columns, a total score"))
+        if self.not_in_key:
+            known = all(says_attribute(name) for name in self.not_in_key)
+            sentence = f"Not in the key, and so left out of the items: {_columns(self.not_in_key)}."
+            remedy = "" if known else "Add the right answers of those that are items to the key."
+            out.append(Finding("not_in_key", "note" if known else "warning", sentence, remedy, self.not_in_key))
+        if self.suspects:
+            sentence = f"Taken for items, though named like something else: {_columns(self.suspects)}."
+            remedy = f"If that is wrong, say `ignore={','.join(map(str, self.suspects))!r}`."
+            out.append(Finding("suspect_items", "warning", sentence, remedy, self.suspects))
+        return tuple(out)
+
+
+def _taken(chosen: Chosen) -> Finding:
+    who = "numbered" if chosen.label is None else f"labeled by {chosen.label}"
+    sentence = f"Taken for items: {_columns(chosen.items)}. People are {who}."
+    return Finding("items_taken", "note", sentence, "", chosen.items)
+
+
+def _left_out(code: str, names: tuple[Any, ...], what: str) -> Finding:
+    be, it = ("is", "it is an item") if len(names) == 1 else ("are", "they are items")
+    return Finding(
+        code,
+        "warning",
+        f"Left out of the items: {_columns(names)}, which {be} {what}.",
+        f"If {it}, name all the items, as in `items={f'q*,{names[0]}'!r}`.",
+        names,
+    )
+
+
+def _columns(names: Sequence[Any]) -> str:
+    return f"{'column' if len(names) == 1 else f'{len(names):,} columns'} {listed(names)}"
+
+
+def together(parts: Sequence[Chosen]) -> Chosen:
+    """What was chosen in several tables; a column that is an item in one of them is an item."""
+    if len(parts) == 1:
+        return parts[0]
+
+    def every(kind: str) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys(name for part in parts for name in getattr(part, kind)))
+
+    kinds = ("items", "attributes", "totals", "not_in_key", "suspects")
+    return Chosen(**{kind: every(kind) for kind in kinds}, label=parts[0].label)
+
+
+def choose_columns(
+    table: Table, candidates: Sequence[int], items: Sequence[Any], key: Sequence[Any]
+) -> tuple[list[int], Chosen]:
+    """The positions of the items among these columns, and what there is to say; `items` and `key` were said, if any."""
+    names = [item_label(table.columns[k]) for k in candidates]
+    if items:
+        kept = named(items, names)
+        return [k for k, meant in zip(candidates, kept, strict=True) if meant], Chosen(_pick(names, kept))
+    if key and (found := positions(names, key) >= 0).any():
+        chosen = Chosen(_pick(names, found), not_in_key=_pick(names, ~found))
+        return [k for k, known in zip(candidates, found, strict=True) if known], chosen
+    answers = [
+        not says_attribute(name) or are_answers(table.head(k)) for k, name in zip(candidates, names, strict=True)
+    ]
+    out, suspects = attributes_among(names, answers)
+    left_out = set(out)
+    rest = [n for n in range(len(names)) if n not in left_out]
+    sums = {rest[n] for n in _sums(table, [candidates[n] for n in rest])}
+    kept = [n not in sums and n not in left_out for n in range(len(names))]
+    chosen = Chosen(
+        _pick(names, kept),
+        attributes=tuple(names[n] for n in out),
+        totals=tuple(names[n] for n in sorted(sums)),
+        suspects=tuple(names[n] for n in suspects if n not in sums),
+    )
+    return [k for k, stays in zip(candidates, kept, strict=True) if stays], chosen
+
+
+def _pick(names: Sequence[Any], chosen: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(name for name, taken in zip(names, chosen, strict=True) if taken)
+
+
+def _sums(table: Table, columns: Sequence[int]) -> list[int]:
+    """Which of the columns is the sum of all others, in the first rows; it has a value above 1, unlike an item."""
+    if not FEWEST_SUMMANDS < len(columns) <= SUM_COLUMNS:
+        return []
+    numbers = [_as_numbers(table.head(k)) for k in columns]
+    if len({len(values) for values in numbers}) > 1 or len(numbers[0]) < FEWEST_SUMMANDS:
+        return []
+    values = np.stack(numbers, axis=1)
+    total = np.nansum(values, axis=1)
+    largest = np.nanmax(np.where(np.isfinite(values), values, -np.inf), axis=0)
+    is_sum = (2 * values == total[:, None]).all(axis=0) & (largest > 1)
+    return np.flatnonzero(is_sum).tolist() if is_sum.sum() == 1 else []
+
+
+def _as_numbers(values: pl.Series) -> np.ndarray[Any, Any]:
+    if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
+        return np.full(len(values), np.nan)
+    return one_spelling(values).cast(pl.Float64, strict=False).to_numpy().astype(np.float64)

@@ -1,0 +1,320 @@
+"""Is a table long or wide, and which column is what?
+
+Long: one row per answer, in columns for the person, the item and the response. Wide: one row per person, one column
+per item, perhaps a column with the people's labels first. What the caller says is believed; what is not
+said is told by names.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import polars as pl
+
+from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.reading.attributes import (
+    Chosen,
+    are_answers,
+    check_named,
+    choose_columns,
+    named,
+    parts_of,
+    says_attribute,
+)
+from spectral_irt.reading.frame import HEAD_COLUMNS, Table
+from spectral_irt.reading.request import Asked
+from spectral_irt.responses.labels import SUSPECTS, one_spelling
+
+# fmt: off
+_PEOPLE = (
+    "user", "person", "student", "subject", "respondent", "participant", "pupil", "examinee", "candidate", "learner",
+    "testtaker", "annotator", "worker", "model", "system", "llm", "player",
+)
+_THINGS = (
+    "item", "question", "problem", "prompt", "movie", "book", "product", "task", "exercise", "example", "stimulus",
+)
+_ENDINGS = ("", "s", "id", "ids", "name", "no", "nr", "number", "code", "key")
+
+USER_NAMES = frozenset(word + ending for word in _PEOPLE for ending in _ENDINGS)
+ITEM_NAMES = frozenset(word + ending for word in _THINGS for ending in _ENDINGS) | {"isbn"}
+# Names of people only when nothing better is there. "" and "Unnamed: 0" are what R and pandas call row labels.
+ID_NAMES = frozenset({
+    "", "id", "ids", "uid", "pid", "sid", "name", "names", "label", "case", "caseid", "idno", "rowname", "rownames",
+    "index", "unnamed0", "code",
+})
+RESPONSE_NAMES = frozenset({
+    "response", "responses", "resp", "correct", "iscorrect", "correctness", "score", "scores", "answer", "answers",
+    "rating", "ratings", "value", "values", "result", "outcome", "mark", "grade",
+})
+KEY_NAMES = frozenset({
+    "key", "keys", "correct", "correctanswer", "correctoption", "correctresponse", "answer", "answers", "answerkey",
+    "solution", "right",
+})
+# fmt: on
+
+# Words that say no more than "those who answered" and "what they answered".
+REPEATED = 0.1  # of the labels of rows, at most: somebody who is there twice is told so
+_GENERAL = frozenset({"user", "person", "item"})
+_PLURALS = {"stimulus": "stimuli", "testtaker": "test takers", "llm": "LLMs"}
+
+
+def words_of(user: Any, item: Any) -> tuple[str, str]:
+    """What a long table calls those who answered and what they answered, in the plural.
+
+    >>> words_of("model", "prompt_id"), words_of("user_id", "item"), words_of("Student", "Aufgabe")
+    (('models', 'prompts'), ('people', 'items'), ('students', 'items'))
+    """
+    return _word(user, _PEOPLE, "people"), _word(item, _THINGS, "items")
+
+
+def _word(column: Any, known: Iterable[str], otherwise: str) -> str:
+    name = plain(column)
+    word = next((word for word in known if name in {word + ending for ending in _ENDINGS}), None)
+    return otherwise if word is None or word in _GENERAL else _PLURALS.get(word, f"{word}s")
+
+
+_ITEM_LABEL = re.compile(r"(q|i|it|item|question|problem|prompt|task|exercise|v|var)[\s_.\-]*\d+[a-z]?", re.I)
+_PERSON_LABEL = re.compile(
+    r"(p|s|u|id|user|person|student|subject|subj|pupil|respondent|resp|participant|examinee|candidate|learner|model)"
+    r"[\s_.\-]*\d+",
+    re.I,
+)
+_PERSON_WORD = re.compile(
+    r"(user|person|student|subject|pupil|respondent|participant|examinee|candidate|learner)[\s_.\-]*\d+", re.I
+)
+
+
+@dataclass(frozen=True)
+class Long:
+    """Positions of the three columns of a long table; and of the one that orders the rows, if it was named."""
+
+    user: int
+    item: int
+    response: int
+    order: int | None = None
+
+
+@dataclass(frozen=True)
+class Wide:
+    """Position of the row labels of a wide table (None: rows are numbered), and of the columns with answers."""
+
+    label: int | None
+    columns: tuple[int, ...]
+    chosen: Chosen | None = None
+
+
+def plain(name: Any) -> str:
+    """A column name for comparison: "User_ID" and "user id" are "userid"."""
+    return re.sub(r"[\W_]+", "", str(name)).lower() or str(name).strip()
+
+
+def find_layout(table: Table, asked: Asked, items_of_key: Iterable[Any] = ()) -> Long | Wide:
+    """How to read the table; an error that says what to pass when that is not clear."""
+    for role in ("user", "item", "response", "order_by"):
+        position_of(table, role, getattr(asked, role))
+    _ignored(table, asked)
+    as_items = asked.format == "wide" and asked.orient == "items"
+    if asked.format != "wide" and (asked.item is not None or asked.response is not None):
+        return _long(table, asked)
+    if asked.format == "wide" and not as_items and (asked.item is not None or asked.response is not None):
+        raise OptionError("`item` and `response` name columns of a long table; leave them out, or say `format='long'`.")
+    if asked.format == "long":
+        return _long(table, asked)
+    if asked.format == "auto" and _looks_long(table, asked):
+        return _long(table, asked)
+    return _wide(table, asked, tuple(items_of_key))
+
+
+def position_of(table: Table, role: str, name: Any) -> int | None:
+    """The position of a column that was named; an error with the nearest names when there is none."""
+    if name is None:
+        return None
+    names = [str(column) for column in table.columns]
+    if name in table.columns:
+        return table.columns.index(name)
+    if str(name) in names:
+        return names.index(str(name))
+    close = difflib.get_close_matches(str(name).lower(), [n.lower() for n in names], n=1, cutoff=0.5)
+    nearest = [n for n in names if close and n.lower() == close[0]]
+    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+    raise OptionError(
+        f"{table.name} has no column {str(name)!r} for `{role}`; its columns are {listed(table.columns)}.{hint}"
+    )
+
+
+def _ignored(table: Table, asked: Asked) -> set[int | None]:
+    """Positions of the columns that are about the persons or the rows, not answers."""
+    return {position_of(table, "ignore", part) for name in asked.ignore for part in parts_of(name, table.columns)}
+
+
+# ------------------------------------------------------------------ long
+
+
+def _candidates(table: Table, role: str, asked: Asked) -> list[int]:
+    """Columns that may have this role: the one that was named, else those with a usual name."""
+    said = position_of(table, role, getattr(asked, role))
+    if said is not None:
+        return [said]
+    taken = {position_of(table, other, getattr(asked, other)) for other in ("user", "item", "response")}
+    taken |= _ignored(table, asked) | {position_of(table, "order_by", asked.order_by)}
+    free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in taken]
+    names = {"user": USER_NAMES, "item": ITEM_NAMES, "response": RESPONSE_NAMES}[role]
+    found = [k for k, name in free if name in names]
+    if not found and role == "user":
+        found = [k for k, name in free if name in ID_NAMES]
+    return found
+
+
+def _looks_long(table: Table, asked: Asked) -> bool:
+    if asked.orient == "items" or len(table.columns) < 3:
+        return False
+    found = {role: _candidates(table, role, asked) for role in ("user", "item", "response")}
+    if all(found.values()):
+        return True
+    if found["user"] and found["item"] and not are_answers(table.head(found["item"][0])):
+        raise ReadError(
+            f"{table.name} seems to be long (it has columns {_quoted(table, found['user'] + found['item'])}), but "
+            f"which column holds the responses is not clear; the columns are {listed(table.columns)}. Say "
+            "`response=`, or `format='wide'` if every column is an item."
+        )
+    return False
+
+
+def _long(table: Table, asked: Asked) -> Long:
+    if asked.orient == "items":
+        raise OptionError("`orient='items'` is for wide tables; in a long table the columns say what is what.")
+    if asked.items:
+        raise OptionError(
+            f"`items=` names columns of a wide table, and {table.name} is long (one row per answer). Leave it out, or "
+            "say `format='wide'` if a row is a person."
+        )
+    chosen: dict[str, int] = {}
+    for role in ("user", "item", "response"):
+        found = [k for k in _candidates(table, role, asked) if k not in chosen.values()]
+        if len(found) == 1:
+            chosen[role] = found[0]
+            continue
+        called = "person" if role == "user" else role
+        if found:
+            problem = f"{_quoted(table, found)} could each hold the {called}"
+        else:
+            problem = f"no column seems to hold the {called}; the columns are {listed(table.columns)}"
+        scored = [k for k in found if are_answers(table.head(k))]
+        example = table.columns[(scored or found)[0]] if found else ...
+        raise ReadError(f"{table.name}: {problem}. Say which one with `{role}={example!r}`.")
+    return Long(**chosen, order=position_of(table, "order_by", asked.order_by))
+
+
+def _quoted(table: Table, positions: Iterable[int]) -> str:
+    return " and ".join(repr(str(table.columns[k])) for k in positions)
+
+
+# ------------------------------------------------------------------ wide
+
+
+def _wide(table: Table, asked: Asked, items_of_key: tuple[Any, ...]) -> Wide:
+    if asked.order_by is not None:
+        raise OptionError(
+            f"`order_by=` is for long tables, with a row per answer, and {table.name} is wide. Leave it out, or say "
+            "`format='long'`."
+        )
+    said = asked.item if asked.orient == "items" and asked.format == "wide" else asked.user
+    label, ignored = position_of(table, "user", said), _ignored(table, asked)
+    if label in ignored and label is not None:
+        raise OptionError(f"column {str(said)!r} of {table.name} labels the rows and cannot be left out as well.")
+    if label is None:
+        label = _label_column(table, asked, ignored, frozenset(map(str, items_of_key)))
+    if label is None and asked.orient == "users" and _most(_PERSON_WORD, [str(name) for name in table.columns]):
+        raise ReadError(
+            f"{table.name} seems to have a column for each person ({listed(table.columns[:3])}, ...). Say "
+            "`orient='items'` if a row is an item; if the columns are items, give them other names."
+        )
+    columns = [k for k in range(len(table.columns) - table.n_added) if k != label and k not in ignored]
+    if not columns and ignored:
+        raise OptionError(f"{table.name} has no answers beside the columns to ignore, {listed(asked.ignore)}.")
+    if not columns:
+        raise ReadError(
+            f"{table.name} has the one column {str(table.columns[0])!r}, which labels the rows, and no answers beside "
+            "it. Check the separator of the file."
+        )
+    if asked.orient == "items":  # columns are people
+        return Wide(label, tuple(columns))
+    chosen, said_of = choose_columns(table, columns, asked.items, items_of_key)
+    if not chosen:
+        check_named(asked.items, [table.columns[k] for k in columns], table.name)
+    return Wide(label, tuple(chosen), replace(said_of, label=_label_name(table, label)))
+
+
+def _label_column(table: Table, asked: Asked, ignored: set[int | None], items_of_key: frozenset[str]) -> int | None:
+    """The first column, if it labels the rows; columns that are not items do not count as the first."""
+    meant = named(asked.items, table.columns)
+    for k, name in enumerate(table.columns[: len(table.columns) - table.n_added]):
+        if k in ignored:
+            continue
+        if not meant[k] and _labels_rows(table, k, items_of_key):
+            if asked.orient == "users":
+                _check_orientation(table, k)
+            return k
+        passed = not meant[k] if asked.items else says_attribute(name) and str(name) not in items_of_key
+        if asked.orient == "items" or not passed:
+            return None
+    return None
+
+
+def _label_name(table: Table, label: int | None) -> str | None:
+    if label is None:
+        return None if table.row_labels is None else "the index"
+    return f"column {str(table.columns[label])!r}"
+
+
+def _labels_rows(table: Table, position: int, items_of_key: frozenset[str]) -> bool:
+    """Whether the first column labels the rows: by its name, or by values that can be nothing else."""
+    first = table.columns[position]
+    if str(first) in items_of_key:
+        return False
+    values = table.head(position)
+    if isinstance(first, str):
+        if plain(first) in USER_NAMES:
+            return True
+        if plain(first) in ID_NAMES | ITEM_NAMES and not are_answers(values):
+            return True
+    if values.dtype not in (pl.String, pl.Categorical, pl.Enum) or len(table.columns) == 1:
+        return False
+    texts = one_spelling(values)
+    others = [one_spelling(table.head(k)) for k in range(min(len(table.columns), HEAD_COLUMNS)) if k != position]
+    if texts.null_count():  # a row in which nothing is written is no row
+        every = pl.DataFrame([one.alias(str(k)) for k, one in enumerate([texts, *others])])
+        texts = texts.filter(every.select(pl.any_horizontal(pl.all().is_not_null())).to_series())
+    if (
+        texts.null_count()
+        or texts.is_in(list(SUSPECTS)).any()
+        or texts.str.to_lowercase().is_in(["true", "false"]).any()
+    ):
+        return False
+    if texts.n_unique() < (1 - REPEATED) * len(texts) or texts.cast(pl.Float64, strict=False).count():
+        return False
+    # Raw answers of a few people may all differ, but then they turn up in other columns too.
+    return not any(texts.is_in(other.drop_nulls().to_list()).any() for other in others)
+
+
+def _check_orientation(table: Table, position: int) -> None:
+    """Complain when the header names people and the first column names items."""
+    first = table.columns[position]
+    rows = [str(value) for value in table.head(position).drop_nulls().to_list()]
+    header = [str(name) for k, name in enumerate(table.columns) if k != position]
+    items_down = plain(first) in ITEM_NAMES or _most(_ITEM_LABEL, rows)
+    people_across = plain(first) in ITEM_NAMES or _most(_PERSON_LABEL, header)
+    if items_down and people_across and rows and header and not _most(_ITEM_LABEL, header):
+        raise ReadError(
+            f"{table.name} seems to have a row for each item ({listed(rows[:3])}, ...) and a column for each person "
+            f"({listed(header[:3])}, ...). Say `orient='items'` if so; if each row is a person, say "
+            f"`user={str(first)!r}`."
+        )
+
+
+def _most(pattern: re.Pattern[str], labels: list[str]) -> bool:
+    return sum(pattern.fullmatch(label.strip()) is not None for label in labels) > 0.8 * len(labels)

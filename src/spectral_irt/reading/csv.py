@@ -1,0 +1,271 @@
+"""CSV text as a table: every column as text, every record checked before polars parses it.
+
+polars fills short rows with nulls and renames repeated columns without a word, so the header is read here and the
+values of every record are counted: one pass over the bytes, cheap beside the parsing.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from spectral_irt.errors import ReadError
+from spectral_irt.reading.formats import File
+from spectral_irt.reading.frame import (
+    HEAD_ROWS,
+    Pieces,
+    Table,
+    by_position,
+    check_names_differ,
+    polars_errors_named,
+)
+from spectral_irt.reading.text_pieces import RawPiece, check_utf8, end_of_last_record, notes_on_encoding, raw_pieces
+from spectral_irt.tables import GUARDED, unguarded
+
+SEPARATORS = (",", ";", "\t", "|")
+HEAD_BYTES = 1 << 16
+MOST_COLUMNS = 1_000_000
+BLANK = b" \r\n"
+
+
+class Records(NamedTuple):
+    """Where the records of a buffer end (after the line break), and how many values each has."""
+
+    ends: NDArray[np.int64]
+    n_values: NDArray[np.int64]
+
+
+def records_of(data: bytes, separator: str) -> Records:
+    array = np.frombuffer(data, dtype=np.uint8)
+    marks = np.flatnonzero((array == ord(separator)) | (array == ord("\n")))
+    if b'"' in data:
+        quotes = np.flatnonzero(array == ord('"'))
+        marks = marks[np.searchsorted(quotes, marks) % 2 == 0]
+    breaks = np.flatnonzero(array[marks] == ord("\n"))
+    return Records(marks[breaks] + 1, np.diff(breaks, prepend=-1))
+
+
+@dataclass(frozen=True)
+class CsvText:
+    """A CSV file whose header has been understood."""
+
+    file: File
+    separator: str
+    columns: list[str]
+
+    def bodies(self, size: int | None = None) -> Iterator[RawPiece]:
+        """The records after the header, in pieces, checked."""
+        pieces = raw_pieces(self.file, end_of_last_record, *([size] if size else []))
+        header_passed = False
+        for piece in pieces:
+            check_utf8(self.file, piece)
+            if not header_passed:
+                _, end = _span_of_header(piece.data)
+                header_passed = end > 0
+                line = piece.line + piece.data.count(b"\n", 0, end)
+                piece = RawPiece(piece.data[end:] if end else b"", line, piece.done)
+            yield RawPiece(self._checked(piece), piece.line, piece.done)
+
+    def _checked(self, piece: RawPiece) -> bytes:
+        """The records without blank lines; an error when one has more or fewer values than the header."""
+        # A blank line is no record, except in a table of one column, where it is a missing answer.
+        if len(self.columns) > 1:
+            piece = RawPiece(_without_blank_end(piece.data), piece.line, piece.done)
+        records = records_of(piece.data, self.separator)
+        ragged = records.n_values != len(self.columns)
+        if not ragged.any():
+            return piece.data
+        starts = np.concatenate([[0], records.ends[:-1]])
+        array = np.frombuffer(piece.data, dtype=np.uint8)
+        filled = np.add.reduceat(~np.isin(array, list(BLANK)), starts, dtype=np.int64)
+        blank = (records.n_values == 1) & (filled == 0)
+        for k in np.flatnonzero(ragged & ~blank)[:1]:
+            self._complain_of_ragged(piece, int(starts[k]), int(records.ends[k]), int(records.n_values[k]))
+        return array[np.repeat(~blank, records.ends - starts)].tobytes()
+
+    def _complain_of_ragged(self, piece: RawPiece, start: int, end: int, found: int) -> None:
+        line = piece.line + piece.data.count(b"\n", 0, start)
+        quotes = " Check the quotation marks on it." if b'"' in piece.data[start:end] else ""
+        values = "value" if found == 1 else "values"
+        raise ReadError(
+            f"{self.file.name}: line {line:,} has {found:,} {values}; the header has {len(self.columns):,} columns. "
+            f"Give every line the same number of values, empty where there is no answer.{quotes}"
+        )
+
+    def columns_of(self, piece: RawPiece, columns: Sequence[int]) -> pl.DataFrame:
+        """Records as text columns, named by position."""
+        if not piece.data:
+            return pl.DataFrame({str(k): pl.Series([], dtype=pl.String) for k in range(len(columns))})
+        frame = self._parsed(piece, piece.data, sorted(columns))
+        # polars and `records_of` can differ only about quotation marks in the middle of a value.
+        if b'"' in piece.data and frame.height != len(records_of(piece.data, self.separator).ends):
+            raise self._unmatched_quotes(piece)
+        return by_position(frame[:, np.searchsorted(sorted(columns), columns).tolist()])
+
+    def cells_of(self, piece: RawPiece) -> pl.Series:
+        """Records as one column of text, value after value: a table may have 100,000 columns, each at a price."""
+        if not piece.data:
+            return pl.Series([], dtype=pl.String)
+        cells = self._parsed(piece, _one_a_line(piece.data, self.separator), [0]).to_series()
+        if b'"' in piece.data:
+            n_records = len(records_of(piece.data, self.separator).ends)
+            if len(cells) != n_records * len(self.columns):
+                raise self._unmatched_quotes(piece)
+        return cells
+
+    def _parsed(self, piece: RawPiece, data: bytes, columns: list[int]) -> pl.DataFrame:
+        try:
+            parsed = pl.read_csv(
+                io.BytesIO(data),
+                has_header=False,
+                infer_schema=False,
+                separator=self.separator,
+                quote_char='"',
+                columns=columns,
+            )
+            return parsed.with_columns(pl.all().str.replace(GUARDED, "$1")) if b"'" in data else parsed
+        except pl.exceptions.PolarsError:
+            if b'"' not in data:
+                raise
+            raise self._unmatched_quotes(piece) from None
+
+    def _unmatched_quotes(self, piece: RawPiece) -> ReadError:
+        first = piece.line + piece.data.count(b"\n", 0, piece.data.find(b'"'))
+        last = piece.line + piece.data.count(b"\n", 0, piece.data.rfind(b'"'))
+        return ReadError(
+            f"{self.file.name}: the quotation marks between lines {first:,} and {last:,} do not match up. A value "
+            'that holds one must be in quotation marks, and the marks inside it doubled ("").'
+        )
+
+    def pieces(self, columns: Sequence[int]) -> Pieces:
+        with polars_errors_named(self.file.name):
+            for piece in self.bodies():
+                yield self.columns_of(piece, columns), piece.done
+
+    def grid(self) -> Iterator[tuple[pl.Series, float]]:
+        with polars_errors_named(self.file.name):
+            for piece in self.bodies():
+                yield self.cells_of(piece), piece.done
+
+    def first_cells(self) -> pl.Series:
+        """The cells of the first rows."""
+        first = RawPiece(b"", 1, 0.0)
+        for first in self.bodies(HEAD_BYTES):
+            if first.data:
+                break
+        with polars_errors_named(self.file.name):
+            return self.cells_of(first).head(HEAD_ROWS * len(self.columns))
+
+
+def _without_blank_end(data: bytes) -> bytes:
+    """The data without blank lines at the end, of which there may be millions."""
+    last = len(data.rstrip(BLANK))
+    return data[: data.find(b"\n", last) + 1] if last else b""
+
+
+def _one_a_line(data: bytes, separator: str) -> bytes:
+    """The data with every separator between values replaced by a line break."""
+    if b'"' not in data:
+        return data.replace(separator.encode(), b"\n")
+    array = np.frombuffer(data, dtype=np.uint8).copy()
+    places = np.flatnonzero(array == ord(separator))
+    quotes = np.flatnonzero(array == ord('"'))
+    array[places[np.searchsorted(quotes, places) % 2 == 0]] = ord("\n")
+    return array.tobytes()
+
+
+def open_table(file: File) -> Table:
+    """A CSV file as a table of text columns."""
+    header, first = _first_records(file)
+    separator = "\t" if file.tabbed else _separator(header, first)
+    if (n := _n_values(header, separator)) > MOST_COLUMNS:
+        raise ReadError(
+            f"{file.name}: the header has {n:,} columns, and at most {MOST_COLUMNS:,} are read. Write the answers as a "
+            "long table, a line for each, with the columns person, item and response."
+        )
+    text = CsvText(file, separator, _column_names(file, header, separator))
+    cells, n = text.first_cells(), len(text.columns)
+    return Table(
+        file.name,
+        list(text.columns),
+        [pl.String] * n,
+        [True] * n,
+        lambda column: cells.gather_every(n, column),
+        text.pieces,
+        loose_header=True,
+        grid=text.grid,
+        notes=notes_on_encoding(file),
+    )
+
+
+def _span_of_header(data: bytes) -> tuple[int, int]:
+    """Where the first record that is not blank begins and ends; (0, 0) when all are blank."""
+    blank = len(data) - len(data.lstrip())
+    if blank == len(data):
+        return 0, 0
+    start = data.rfind(b"\n", 0, blank) + 1
+    return start, _end_of_first_record(data, start)
+
+
+def _end_of_first_record(data: bytes, start: int) -> int:
+    end = start
+    while True:
+        end = data.find(b"\n", end) + 1
+        if end == 0:
+            return len(data)
+        if data.count(b'"', start, end) % 2 == 0:
+            return end
+
+
+def _first_records(file: File) -> tuple[str, str]:
+    """The header and the record after it, as text."""
+    data, start, end = b"", 0, 0
+    for piece in raw_pieces(file, end_of_last_record, HEAD_BYTES):
+        check_utf8(file, piece)
+        data = data + piece.data if data.strip() else piece.data  # blank lines are not kept, however many there are
+        start, end = _span_of_header(data)
+        if end and end < len(data):
+            break
+    if not end:
+        raise ReadError(f"{file.name} holds nothing but blank lines.")
+    header = data[start:end].decode()
+    if "\r" in header.rstrip() and '"' not in header:
+        raise ReadError(
+            f"{file.name} ends its lines with carriage returns only (old Macintosh text); save it with ordinary line "
+            "ends."
+        )
+    return header, data[end : _end_of_first_record(data, end)].decode()
+
+
+def _separator(header: str, first: str) -> str:
+    """The separator that cuts header and first record into equally many values, more than one."""
+    counts = {sep: [_n_values(text, sep) for text in (header, first)] for sep in SEPARATORS}
+    for separator, (in_header, in_first) in counts.items():
+        if in_header > 1 and in_header == in_first:
+            return separator
+    return max(SEPARATORS, key=lambda separator: counts[separator][0])
+
+
+def _n_values(record: str, separator: str) -> int:
+    return record.count(separator) - sum(part.count(separator) for part in record.split('"')[1::2]) + 1
+
+
+def _column_names(file: File, header: str, separator: str) -> list[str]:
+    try:
+        columns = [unguarded(name) for name in next(csv.reader(io.StringIO(header, newline=""), delimiter=separator))]
+    except csv.Error as error:
+        raise ReadError(f"{file.name}: the header cannot be read ({error}).") from None
+    if all(name.strip() in ("0", "1", "NA", "") for name in columns) and any(columns):
+        raise ReadError(
+            f"{file.name} has no header: its first line already holds answers. Put a line with the names of the items "
+            "above it."
+        )
+    check_names_differ(file.name, columns)
+    return columns

@@ -1,0 +1,438 @@
+"""A sheet of a workbook (Excel, OpenDocument) as a table of text, like CSV: what a cell shows is what counts.
+
+Spreadsheet programs do not know text from numbers as a table does, so every cell becomes text, a whole number without
+decimals. What a person sees at a glance and a program does not is looked for: titles above the header, columns without
+a name, codes that became dates; and, in the XML of the sheet, what becomes an empty cell when it is read, like an
+answer that was not given: cells with an error (#N/A), formulas that were never computed, the covered part of merged
+cells.
+"""
+
+from __future__ import annotations
+
+import difflib
+import mmap
+import posixpath
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from xlsxwriter.utility import xl_col_to_name
+
+from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed
+from spectral_irt.reading.columns import plain
+from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
+from spectral_irt.reading.frame import Pieces, Table, check_names_differ, no_panic_on_stderr, table_of_frame
+from spectral_irt.reading.unpacking import too_much, zip_fits
+from spectral_irt.responses.findings import Finding
+
+DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)$"  # as the reader writes the date of a cell
+ISO_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$"  # in .ods
+# What people call a sheet of right answers; "Answers" is as often what was answered.
+KEY_SHEETS = frozenset({"key", "keys", "answerkey", "scoringkey", "correctanswers", "solution", "solutions"})
+WIDE_ENOUGH = 3  # columns of a table above which a row with a single filled cell is a title
+MOST_CELLS = 200_000_000  # cells between the first and the last; empty ones take room too
+MOST_PART = 1 << 26  # bytes of a part that says where the others are
+CHUNK = 1 << 22
+MANIFEST, STRINGS = "META-INF/manifest.xml", "xl/sharedStrings.xml"
+BOOK, RELATIONS = "xl/workbook.xml", "xl/_rels/workbook.xml.rels"
+
+# What comes of an archive that is damaged, or made in a way that is not for workbooks.
+DAMAGE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, KeyError, NotImplementedError, RuntimeError)
+
+_CELL = re.compile(rb"<(?:\w+:)?c\s([^>]*?)(?:/>|>(.*?)</(?:\w+:)?c>)", re.S)
+_PLACE = re.compile(rb'\br="([A-Z]+)(\d+)"')
+_VALUE = re.compile(rb"<(?:\w+:)?v>([^<]+)</|<(?:\w+:)?is>")
+_MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]+)(\d+):([A-Z]+)(\d+)"')
+
+
+@dataclass
+class Blind:
+    """Places in a sheet that look empty and are not; rows and columns are counted from 0.
+
+    `errors` are rows and texts by column, `uncomputed` the first row by column, `merged` first and last row and column.
+    """
+
+    errors: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+    uncomputed: dict[int, int] = field(default_factory=dict)
+    merged: list[tuple[int, int, int, int]] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """A sheet as text by position; `columns` are the columns of the sheet that are there, counted from 0."""
+
+    name: str
+    frame: pl.DataFrame
+    columns: list[int]
+    blind: Blind | None  # None: such things cannot be told in this kind of workbook
+    date: str
+
+
+def open_table(file: File) -> Table:
+    """The sheet of a workbook that was said, or its only one, as a table of text columns."""
+    cells = _load(file)
+    header, notes = _header_row(cells)
+    if cells.blind is None:
+        sentence = "in this kind of workbook, cells with an error (#N/A), formulas without value and merged cells are"
+        remedy = "Save it as .xlsx to have them found."
+        notes = (*notes, Finding("blind_cells", "note", f"{cells.name}: {sentence} empty.", remedy))
+    names, body = cells.frame.row(header), cells.frame.slice(header + 1)
+    holds = body.select(pl.all().is_not_null().any()).row(0) if body.height else [False] * len(names)
+    kept = [k for k, name in enumerate(names) if name or holds[k]]
+    _check_named(cells, header, names, kept)
+    columns = [names[k] or "" for k in kept]
+    if any(columns) and all(name in ("0", "1", "NA", "") for name in columns):
+        raise ReadError(
+            f"{cells.name} has no header: row {header + 1:,} already holds answers. Put a row with the names of the "
+            "items above it."
+        )
+    check_names_differ(cells.name, columns)
+    _check_no_dates_in_header(cells, header, columns)
+    table = table_of_frame(body.select(pl.nth(kept)), list(columns))
+
+    def pieces(chosen: Sequence[int]) -> Pieces:
+        _check_columns(cells, {kept[k]: columns[k] for k in chosen}, header)
+        yield from table.pieces(chosen)
+
+    about: dict[str, Any] = {"name": cells.name, "notes": notes, "loose_header": True, "rows_above": header + 1}
+    return replace(table, loose=[True] * len(columns), pieces=pieces, **about)
+
+
+# ------------------------------------------------------------------------------------------- which sheet
+
+
+@contextmanager
+def _reader_errors_named(file: File) -> Iterator[None]:
+    """No exception of the reader reaches the user, nor does a panic, which is no Exception."""
+    import fastexcel
+
+    try:
+        with no_panic_on_stderr():
+            yield
+    except SpectralIrtError:
+        raise
+    except BaseException as error:
+        of_file = isinstance(error, (fastexcel.FastExcelError, *DAMAGE)) or type(error).__name__ == "PanicException"
+        if not of_file or isinstance(error, MemoryError):
+            raise
+        if "assword" in str(error):
+            raise _has_password(file) from None
+        raise _damaged(file, error) from None
+
+
+def sheet_names(file: File) -> list[str]:
+    """The names of all sheets."""
+    check_workbook(file)
+    with _reader_errors_named(file):
+        return list(_reader(file, _sheet_parts(file)).sheet_names)
+
+
+def _reader(file: File, parts: dict[str, str]) -> Any:
+    import fastexcel
+
+    suffix = file.path.suffix.lower()
+    # A file under a wrong name is told by what is in it, for which the reader wants its bytes.
+    renamed = suffix not in FORMATS["workbook"].endings or bool(parts) != (suffix in (".xlsx", ".xlsm"))
+    return fastexcel.read_excel(file.path.read_bytes() if renamed else file.path)
+
+
+def _load(file: File) -> Cells:
+    check_workbook(file)
+    with _reader_errors_named(file):
+        parts = _sheet_parts(file)
+        reader = _reader(file, parts)
+        sheet, opened, blind = _chosen_sheet(file, reader, parts)
+        name = f"{file.name}, sheet {sheet!r}"
+        columns = [info.absolute_index for info in opened.available_columns()]
+        frame = opened.to_polars()
+    frame = _texts(frame, [blind.errors.get(column, []) if blind else [] for column in columns])
+    rows = np.flatnonzero(_filled(frame)) if frame.width else np.arange(0)
+    if not len(rows):
+        raise ReadError(f"{name} is empty.")
+    date = ISO_DATE if file.path.suffix.lower() == ".ods" else DATE
+    return Cells(name, frame.head(int(rows[-1]) + 1), columns, blind, date)
+
+
+def _texts(frame: pl.DataFrame, errors: Sequence[Sequence[tuple[int, str]]]) -> pl.DataFrame:
+    """The cells with the texts of errors, by column; blanks are nothing."""
+    told = [(frame.to_series(k), zip(*found, strict=True)) for k, found in enumerate(errors) if found]
+    said = [column.scatter(*map(list, rows_and_texts)) for column, rows_and_texts in told]
+    cell = pl.all()  # one expression for all columns: there may be 16,384, and each step has a price
+    return frame.with_columns(said).select(pl.when(cell.str.strip_chars() != "").then(cell).name.keep())
+
+
+def _open(file: File, reader: Any, parts: dict[str, str], sheet: str) -> tuple[str, Any, Blind | None]:
+    blind = _blind_spots(file, parts[sheet], sheet) if sheet in parts else None  # before it is read: it may be too far
+    return sheet, reader.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string"), blind
+
+
+def _chosen_sheet(file: File, reader: Any, parts: dict[str, str]) -> tuple[str, Any, Blind | None]:
+    """The name of the sheet, the sheet, and what looks empty in it and is not."""
+    names: list[str] = list(reader.sheet_names)
+    if file.sheet is not None or len(names) == 1:
+        return _open(file, reader, parts, names[0] if file.sheet is None else _said_sheet(file, names))
+    every = {name: _open(file, reader, parts, name) for name in names}
+    filled = [name for name, (_, sheet, _) in every.items() if sheet.visible == "visible" and sheet.total_height]
+    if file.sheet_option == "key_sheet" and len(filled) > 1:
+        filled = [name for name in filled if plain(name) in KEY_SHEETS] or filled
+    if not filled:
+        raise ReadError(f"{file.name}: none of its {len(names)} sheets that are visible holds anything.")
+    if len(filled) > 1:
+        raise ReadError(
+            f"{file.name} has {len(filled)} sheets: {listed(filled)}. Say which one with "
+            f"`{file.sheet_option}={filled[0]!r}`."
+        )
+    return every[filled[0]]
+
+
+def _said_sheet(file: File, names: list[str]) -> str:
+    said = str(file.sheet)
+    if said not in names and said.isdecimal() and 1 <= int(said) <= len(names):
+        return names[int(said) - 1]
+    alike = [name for name in names if name.strip().lower() == said.strip().lower()]
+    if said in names or len(alike) == 1:
+        return said if said in names else alike[0]
+    close = difflib.get_close_matches(said, names, n=1)
+    hint = f" Did you mean {close[0]!r}?" if close else ""
+    raise OptionError(
+        f"{file.name} has no sheet {said!r} for `{file.sheet_option}`; its sheets are {listed(names)}.{hint}"
+    )
+
+
+# -------------------------------------------------------------------------------------------- the header
+
+
+def _filled(frame: pl.DataFrame) -> NDArray[np.int64]:
+    """How many cells of each row hold something."""
+    return frame.select(pl.sum_horizontal(pl.all().is_not_null().cast(pl.Int64))).to_series().to_numpy()
+
+
+def _header_row(cells: Cells) -> tuple[int, tuple[Finding, ...]]:
+    """The first row that holds something, but for titles, single cells above a table; and what to say of those."""
+    filled = _filled(cells.frame)
+    rows, titles = np.flatnonzero(filled), 0
+    while titles + 1 < len(rows) and filled[rows[titles]] == 1 and filled[rows[titles + 1 :]].max() >= WIDE_ENOUGH:
+        titles += 1
+    header = int(rows[titles])
+    if not titles:
+        return header, ()
+    shown = [next(value for value in cells.frame.row(int(row)) if value) for row in rows[:titles]]
+    if any(value in ("0", "1") for value in cells.frame.row(header)):
+        raise ReadError(
+            f"{cells.name}: row {rows[titles - 1] + 1:,} has the one cell {shown[-1]!r}, and the row below already "
+            "holds answers, so the columns have no names. Put a row with the names of the items above the answers."
+        )
+    above = f"row {rows[0] + 1:,}" if titles == 1 else f"rows {rows[0] + 1:,} to {rows[titles - 1] + 1:,}"
+    sentence = f"{cells.name}: {above} ({listed(shown)}) was taken for a title; the header is row {header + 1:,}."
+    return header, (Finding("title_rows", "note", sentence),)
+
+
+def _check_named(cells: Cells, header: int, names: Sequence[str | None], kept: Sequence[int]) -> None:
+    """Refuse columns with values and no name; only the first may be without, as row labels are in tables from R."""
+    bare = [xl_col_to_name(cells.columns[k]) for k in kept[1:] if not names[k]]
+    if bare:
+        raise ReadError(
+            f"{cells.name}: the header is row {header + 1:,}, and {'column' if len(bare) == 1 else 'columns'} "
+            f"{', '.join(bare[:5])}{f' and {len(bare) - 5:,} more' if len(bare) > 5 else ''} hold values without a "
+            "name there. Give every column a name in one row, without merged cells, and remove what is above it."
+        )
+
+
+def _check_no_dates_in_header(cells: Cells, header: int, columns: Sequence[str]) -> None:
+    dates = pl.Series(columns, dtype=pl.String).str.contains(cells.date)
+    if dates.any():
+        which = [name.removesuffix(" 00:00:00") for name, is_date in zip(columns, dates, strict=True) if is_date]
+        raise ReadError(
+            f"{cells.name}: row {header + 1:,} has dates for names of columns ({listed(which)}); the spreadsheet "
+            "program has probably made them out of codes such as 1-2. Format the row as text and enter them again."
+        )
+
+
+def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:
+    """Refuse what would pass for an answer, a label or nothing though it is none; attributes may be as they like."""
+    blind = cells.blind or Blind()
+    for k, name in names.items():
+        row = blind.uncomputed.get(cells.columns[k])
+        if row is not None and row > header:
+            raise ReadError(
+                f"{cells.name}: column {name!r}, row {row + 1:,} holds a formula without a value; the program that "
+                "wrote the workbook does not compute. Open it in a spreadsheet program and save it."
+            )
+    for first, last, left, right in blind.merged:
+        covered = [name for k, name in names.items() if left <= cells.columns[k] <= right]
+        if last > header and covered:
+            ends = f"{xl_col_to_name(left)}{first + 1}:{xl_col_to_name(right)}{last + 1}"
+            raise ReadError(
+                f"{cells.name}: column {covered[0]!r} has merged cells, {ends}, of which only the first holds a value. "
+                "Split them, and fill in every cell."
+            )
+    body = cells.frame.slice(header + 1).select(pl.nth(list(names)))
+    dates = body.select(pl.all().str.contains(cells.date).any()).row(0) if body.height else ()
+    for name, values, found in zip(names.values(), body.iter_columns(), dates, strict=False):
+        if found:
+            at = int(values.str.contains(cells.date).fill_null(False).arg_max() or 0)
+            date = str(values[at]).removesuffix(" 00:00:00")
+            raise ReadError(
+                f"{cells.name}: column {name!r}, row {header + 2 + at:,} holds the date {date}; the spreadsheet "
+                "program has probably made it out of a code such as 1-2. Format the column as text and enter it again, "
+                f"or leave it out with `ignore={name!r}`."
+            )
+
+
+# ------------------------------------------------------------------------------------------- the archive
+
+
+def check_workbook(file: File) -> None:
+    """Refuse what is no workbook, has a password, or would unpack to more than any workbook."""
+    with open(file.path, "rb") as opened:
+        start = opened.read(64)
+    if start[:4] == COMPOUND:
+        with open(file.path, "rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as whole:
+            if whole.find("EncryptedPackage".encode("utf-16-le")) >= 0:
+                raise _has_password(file)
+        return
+    if start[:4] != ZIP:
+        if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"<":
+            raise ReadError(
+                f"{file.name} is a web page or XML under the name of a workbook. Open it in the spreadsheet program "
+                "and save it as .xlsx."
+            )
+        raise ReadError(
+            f"{file.name} is not a workbook, whatever its name says. If it is text, rename it to .csv; otherwise it is "
+            "probably damaged: fetch it again."
+        )
+    try:
+        fits = zip_fits(file.path)
+        with zipfile.ZipFile(file.path) as archive:
+            has_manifest = fits and MANIFEST in archive.namelist()
+            locked = has_manifest and b"encryption-data" in _part(file, archive, MANIFEST)
+    except DAMAGE as error:
+        raise _damaged(file, error) from None
+    if not fits:
+        raise too_much(file.name)
+    if locked:
+        raise _has_password(file)
+
+
+def _has_password(file: File) -> ReadError:
+    return ReadError(
+        f"{file.name} is protected by a password. Open it in the spreadsheet program and save it without one, or save "
+        "the sheet as CSV."
+    )
+
+
+def _damaged(file: File, error: BaseException) -> ReadError:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+    return ReadError(
+        f"{file.name} cannot be read as a workbook: {reason}. It is probably damaged or cut short; fetch it again, or "
+        "open it in the spreadsheet program and save it anew."
+    )
+
+
+def _part(file: File, archive: zipfile.ZipFile, name: str) -> bytes:
+    if archive.getinfo(name).file_size > MOST_PART:
+        raise too_much(file.name)
+    return archive.read(name)
+
+
+def _sheet_parts(file: File) -> dict[str, str]:
+    """The part of an .xlsx archive that holds each sheet, by the sheet's name; nothing for other workbooks."""
+    try:
+        with zipfile.ZipFile(file.path) as archive:
+            every = set(archive.namelist())
+            if not {BOOK, RELATIONS} <= every:
+                return {}
+            relations = ElementTree.fromstring(_part(file, archive, RELATIONS))
+            book = ElementTree.fromstring(_part(file, archive, BOOK))
+    except zipfile.BadZipFile:
+        return {}
+    except (ElementTree.ParseError, OSError, ValueError) as error:
+        raise _damaged(file, error) from None
+    target = {one.get("Id"): one.get("Target", "") for one in relations}
+    found = {}
+    for one in book.iter():
+        if one.tag.endswith("}sheet"):
+            which = next((value for name, value in one.attrib.items() if name.endswith("}id")), None)
+            found[one.get("name", "")] = posixpath.normpath(posixpath.join("/xl", target.get(which, ""))).lstrip("/")
+    return {name: part for name, part in found.items() if part in every}
+
+
+def _blind_spots(file: File, part: str, sheet: str) -> Blind:
+    """What looks empty in this sheet and is not; an error when it is cut short, which readers pass over.
+
+    A stray cell so far away that the empty ones before it would not fit is refused; what the sheet says of its own
+    extent need not be true.
+    """
+    blind, columns, last_row = Blind(), {b"A"}, 1
+    with zipfile.ZipFile(file.path) as archive:
+        for data in _whole_rows(archive, part):
+            places = _PLACE.findall(data)
+            columns.update(column for column, _ in places)
+            last_row = max(last_row, max((int(row) for _, row in places), default=1))
+            if b't="e"' in data or b"<f" in data or b":f" in data:  # in the usual sheet: nothing but values
+                _look(data, blind)
+        for left, first, right, last in _MERGED.findall(data):  # after the rows
+            blind.merged.append((int(first) - 1, int(last) - 1, _column(left), _column(right)))
+        if STRINGS in archive.namelist():
+            end = b""
+            with archive.open(STRINGS) as opened:  # to its end, by which its checksum is compared
+                while data := opened.read(CHUNK):
+                    end = (end + data)[-64:].rstrip()
+            if not end.endswith((b"sst>", b"/>")):
+                raise zipfile.BadZipFile(f"{STRINGS} is not complete")
+    last_column = max(columns, key=_column)
+    if (_column(last_column) + 1) * last_row > MOST_CELLS:
+        raise ReadError(
+            f"{file.name}, sheet {sheet!r} reaches to column {last_column.decode()[:9]} and to row {last_row:,}, more "
+            "cells than can be read. Delete the stray cells far from the data, or save the sheet as CSV."
+        )
+    return blind
+
+
+def _whole_rows(archive: zipfile.ZipFile, part: str) -> Iterator[bytes]:
+    """The sheet, in pieces that end with a row; the last is what comes after the rows."""
+    with archive.open(part) as opened:
+        rest, wanted = b"", CHUNK
+        while data := opened.read(wanted):
+            rest += data
+            if end := rest.rfind(b"row>") + 1:
+                yield rest[: end + 3]
+                rest = rest[end + 3 :]
+            wanted = max(CHUNK, len(rest))  # what is without end is put together in steps that grow
+    if not rest.rstrip().endswith(b"worksheet>"):
+        raise zipfile.BadZipFile(f"the sheet in {part} is not complete")
+    yield rest
+
+
+def _look(data: bytes, blind: Blind) -> None:
+    """Note the cells with an error, and those with a formula and no value."""
+    for attributes, inner in _CELL.findall(data):
+        is_error = b't="e"' in attributes
+        place = _PLACE.search(attributes)
+        if place is None or not (is_error or b"<f" in inner or b":f" in inner):
+            continue
+        column, row, value = _column(place[1]), int(place[2]) - 1, _VALUE.search(inner)
+        if is_error and value is not None and value[1]:
+            blind.errors.setdefault(column, []).append((row, value[1].decode("utf-8", "replace")))
+        elif value is None and b't="str"' not in attributes:  # of which a text may be empty
+            blind.uncomputed.setdefault(column, row)
+
+
+def _column(letters: bytes) -> int:
+    """The column from 0.
+
+    >>> [_column(letters) for letters in (b"A", b"Z", b"AA", b"XFD")]
+    [0, 25, 26, 16383]
+    """
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - 64
+    return number - 1

@@ -1,0 +1,260 @@
+"""Table: columns that can be read in pieces, from a file or from a dataframe of any library."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from spectral_irt.errors import ReadError, SpectralIrtError, listed, printable
+from spectral_irt.reading.numbering import is_loose
+from spectral_irt.responses.findings import Finding
+from spectral_irt.responses.labels import check_people, is_missing
+
+if TYPE_CHECKING:
+    from spectral_irt.reading.request import Asked
+    from spectral_irt.reading.wide_builder import Rows
+
+PIECE_CELLS = 2_000_000  # values in a piece: some tens of MB as text, and enough that a piece costs little by itself
+PIECE_ROWS = 1_000_000
+LEAST_ROWS = 32  # a piece of a very wide table: every column has a cost of its own
+HEAD_ROWS = 200  # rows and columns looked at to tell what a table is
+HEAD_COLUMNS = 20
+
+Pieces = Iterator[tuple[pl.DataFrame, float]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table to be read in pieces, as often as needed.
+
+    Attributes
+    ----------
+    name : str
+        For messages: the file's name, or "the dataframe".
+    columns : list
+        Column labels as they are. Inside, columns go by position ("0", "1", ...): a label may be any text, and polars
+        reads some texts as patterns.
+    dtypes : list of polars types
+    loose : list of bool
+        Columns whose text has no type (CSV), so that labels which are all whole numbers become integers.
+    head : function
+        The first rows of the column at a position.
+    pieces : function
+        Given positions, yields (the next rows of these columns, the share of the table read by now).
+    loose_header : bool
+        The same for the column labels.
+    grid : function, optional
+        Yields (the next whole rows as one column of values, row after row; share), where this is cheaper than columns.
+    row_labels : polars Series, optional
+        Labels of the rows that are no column (the index of a pandas frame).
+    people : function, optional
+        Given what was asked and the items of the key, `Rows` when each record is a person with answers of their own
+        (JSON), or None when it is a row like those of other tables.
+    rows_above : int
+        Rows of the sheet above the first row here, the header among them, where people count those too (workbooks).
+    notes : tuple of findings
+        What there is to say about how the file was read.
+    n_added : int
+        How many of the columns, the last ones, stand in no file but in the names of folders; they are never items.
+    """
+
+    name: str
+    columns: list[Any]
+    dtypes: list[Any]
+    loose: list[bool]
+    head: Callable[[int], pl.Series]
+    pieces: Callable[[Sequence[int]], Pieces]
+    loose_header: bool = False
+    grid: Callable[[], Iterator[tuple[pl.Series, float]]] | None = None
+    row_labels: pl.Series | None = None
+    people: Callable[[Asked, Iterable[Any]], Rows | None] | None = None
+    rows_above: int = 0
+    notes: tuple[Finding, ...] = ()
+    n_added: int = 0
+
+
+NOT_PLAIN = (
+    "It may be sound, with columns of a kind that is not read here; write it with plain columns of numbers and texts."
+)
+_NOT_READ = re.compile("not.{0,9} (implemented|supported)|unsupported", re.I)
+_STDERR = threading.RLock()  # one at a time takes the place of stderr
+
+DAMAGED = "It is probably damaged or cut short; write or fetch it again."
+
+
+@contextmanager
+def polars_errors_named(name: str, remedy: str = DAMAGED) -> Iterator[None]:
+    """No polars exception reaches the user: it becomes a sentence about the file."""
+    try:
+        yield
+    except SpectralIrtError:
+        raise
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, UnicodeError) as error:
+        if remedy == DAMAGED and (isinstance(error, pl.exceptions.PanicException) or _NOT_READ.search(str(error))):
+            remedy = NOT_PLAIN
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].split(": Error {")[0].rstrip(".")
+        raise ReadError(f"{name} cannot be read: {printable(reason)}. {remedy}") from None
+
+
+@contextmanager
+def no_panic_on_stderr() -> Iterator[None]:
+    """What a library in Rust writes to stderr when it panics is no message to users; all else comes there after it."""
+    with _STDERR, ExitStack() as stack:
+        try:
+            saved = os.dup(2)
+            stack.callback(os.close, saved)
+            kept = stack.enter_context(tempfile.TemporaryFile())
+        except OSError:  # closed, or no room for what is written to it
+            yield
+            return
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException as error:
+            if type(error).__name__ == "PanicException":
+                kept.truncate(0)
+            raise
+        finally:
+            os.dup2(saved, 2)
+            kept.seek(0)
+            while data := kept.read(1 << 16):
+                os.write(2, data)
+
+
+def check_names_differ(source: str, names: Sequence[str]) -> None:
+    """Refuse columns of the same name."""
+    if len(set(names)) < len(names):
+        twice = [name for name, times in Counter(names).items() if times > 1]
+        raise ReadError(f"{source}: column names must differ; repeated: {listed(twice)}. Rename or remove them.")
+
+
+def by_position(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame with its columns named "0", "1", ..."""
+    if frame.width:
+        frame = frame.clone()
+        frame.columns = [str(k) for k in range(frame.width)]
+    return frame
+
+
+def rows_in_a_piece(n_columns: int) -> int:
+    return max(min(LEAST_ROWS, PIECE_ROWS), min(PIECE_ROWS, PIECE_CELLS // n_columns))
+
+
+def table_of_frame(frame: pl.DataFrame, columns: list[Any], row_labels: pl.Series | None = None) -> Table:
+    """A dataframe in memory as a table."""
+
+    def pieces(chosen: Sequence[int]) -> Pieces:
+        size = rows_in_a_piece(len(chosen))
+        part = by_position(frame[:, list(chosen)])
+        for start in range(0, max(part.height, 1), size):
+            piece = part.slice(start, size)
+            yield piece, min((start + size) / max(part.height, 1), 1.0)
+
+    def head(column: int) -> pl.Series:
+        return frame.to_series(column).head(HEAD_ROWS)
+
+    dtypes = list(frame.dtypes)
+    loose = [is_loose(dtype) for dtype in dtypes]
+    return Table("the dataframe", columns, dtypes, loose, head, pieces, row_labels=row_labels)
+
+
+def series_of(values: list[Any]) -> pl.Series:
+    """Values of any kinds; null where one is missing.
+
+    >>> series_of([1, None, True]).to_list(), series_of([1, "A", True]).to_list()
+    ([1.0, None, 1.0], ['1', 'A', '1'])
+    """
+    known = [None if is_missing(value) else value for value in values]
+    kinds = {type(value) for value in known} - {type(None)}
+    if not kinds:
+        return pl.Series(known, dtype=pl.Null)
+    if kinds == {int} and all(value is None or abs(value) < 2**63 for value in known):
+        return pl.Series(known, dtype=pl.Int64)
+    if kinds != {int} and all(issubclass(kind, bool | int | float) or hasattr(kind, "dtype") for kind in kinds):
+        try:
+            return pl.Series([None if value is None else float(value) for value in known], dtype=pl.Float64)
+        except (OverflowError, ValueError):
+            pass  # text of numpy's, or a whole number of more than 308 digits
+    return pl.Series([None if value is None else _text(value) for value in known], dtype=pl.String)
+
+
+def _text(value: Any) -> str:
+    return str(int(value)) if isinstance(value, bool) else str(value)
+
+
+def table_of_any_frame(native: Any) -> tuple[Table, str]:
+    """The frame as a table, and the name of its library."""
+    import narwhals.stable.v1 as nw
+
+    if type(native).__name__ == "RecordBatch" and hasattr(native, "to_pandas"):  # of pyarrow: a table of one piece
+        import pyarrow
+
+        native = pyarrow.Table.from_batches([native])
+    try:
+        frame: Any = nw.from_native(native)
+    except TypeError:
+        raise ReadError(
+            f"expected a dataframe, a 2-D table, not {type(native).__name__}; arrays go to Responses.from_wide, files "
+            "to read."
+        ) from None
+    except Exception as error:
+        if "unique column names" in str(error):
+            repeated = " ".join(str(error).split())
+            raise ReadError(f"the dataframe's column names must differ ({repeated}); rename or remove them.") from None
+        raise
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    kind: str = frame.implementation.value
+    if not frame.columns:
+        raise ReadError("the dataframe has no columns.")
+    columns = list(frame.columns)
+    _check_one_level(columns)
+    series = [_series(frame.get_column(name)).alias(str(k)) for k, name in enumerate(columns)]
+    return table_of_frame(by_position(pl.DataFrame(series)), columns, _index(frame)), kind
+
+
+def _series(column: Any) -> pl.Series:
+    """A narwhals series as a polars one, through numpy or plain Python, so that pyarrow is not needed."""
+    import narwhals.stable.v1 as nw
+
+    native = nw.to_native(column)
+    if isinstance(native, pl.Series):
+        return native
+    missing = column.is_null().to_numpy().astype(bool)
+    if column.dtype.is_numeric() and not missing.any():
+        values = column.to_numpy()
+        if values.dtype.kind in "iuf":
+            return pl.Series(values)
+    return series_of([None if absent else v for v, absent in zip(column.to_list(), missing, strict=True)])
+
+
+def _check_one_level(columns: list[Any]) -> None:
+    """Refuse pandas columns of several levels: an item has one label."""
+    levels = [name for name in columns if isinstance(name, tuple)]
+    if levels:
+        raise ReadError(
+            f"the dataframe's column labels have several levels, as in {levels[0]!r} (MultiIndex), and an item has one "
+            "label. Join them first: df.columns = ['_'.join(map(str, c)) for c in df.columns]."
+        )
+
+
+def _index(frame: Any) -> pl.Series | None:
+    """The row labels of a pandas-like frame, if they differ from each other."""
+    import narwhals.stable.v1 as nw
+
+    index = nw.maybe_get_index(frame)
+    if index is None or len(set(index)) < len(frame):
+        return None
+    plain = [label.item() if hasattr(label, "item") else label for label in index]
+    check_people(plain, "the index of the dataframe")
+    labels = series_of(plain)
+    return labels if labels.dtype in (pl.Int64, pl.String) else labels.cast(pl.String)

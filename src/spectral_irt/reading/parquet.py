@@ -1,0 +1,72 @@
+"""Parquet and Arrow files as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+
+import polars as pl
+
+from spectral_irt.errors import ReadError
+from spectral_irt.reading.formats import File
+from spectral_irt.reading.frame import (
+    DAMAGED,
+    HEAD_COLUMNS,
+    HEAD_ROWS,
+    Pieces,
+    Table,
+    by_position,
+    no_panic_on_stderr,
+    polars_errors_named,
+    rows_in_a_piece,
+)
+from spectral_irt.reading.numbering import is_loose
+
+ELSEWHERE = (
+    "Check the address, and the credentials, which polars takes from the environment (AWS_ACCESS_KEY_ID and the like) "
+    "or from the configuration of the store's own program."
+)
+
+
+def open_table(file: File) -> Table:
+    """A Parquet or Arrow file as a table."""
+    remedy = DAMAGED if file.uri is None else ELSEWHERE
+    quiet = no_panic_on_stderr() if file.uri is None else nullcontext()
+    with polars_errors_named(file.name, remedy), quiet:
+        if file.uri is not None:
+            lazy = pl.scan_parquet(file.uri) if file.family == "parquet" else pl.scan_ipc(file.uri)
+        elif file.family == "parquet":
+            lazy = pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
+        elif _is_stream(file):
+            lazy = pl.read_ipc_stream(file.path).lazy()
+        else:
+            lazy = pl.scan_ipc(file.path, glob=False)
+        schema = lazy.collect_schema()
+        if not len(schema):
+            raise ReadError(f"{file.name} has no columns.")
+        first = by_position(lazy.select(pl.nth(range(min(len(schema), HEAD_COLUMNS)))).head(HEAD_ROWS).collect())
+        n_rows = max(int(lazy.select(pl.len()).collect().item()), 1)
+
+    def head(column: int) -> pl.Series:
+        if column < first.width:
+            return first.to_series(column)
+        with polars_errors_named(file.name, remedy):
+            return lazy.select(pl.nth(column)).head(HEAD_ROWS).collect().to_series()
+
+    def pieces(columns: Sequence[int]) -> Pieces:
+        size = rows_in_a_piece(len(columns))
+        seen = 0
+        with polars_errors_named(file.name, remedy):
+            chosen = lazy.select(pl.nth(list(columns)))
+            for batch in chosen.collect_batches(chunk_size=size, maintain_order=True):
+                seen += batch.height
+                yield by_position(batch), min(seen / n_rows, 1.0)
+
+    dtypes = list(schema.dtypes())
+    return Table(file.name, list(schema.names()), dtypes, [is_loose(dtype) for dtype in dtypes], head, pieces)
+
+
+def _is_stream(file: File) -> bool:
+    """The Arrow stream format, which has no directory and must be read in one go."""
+    with open(file.path, "rb") as opened:
+        return opened.read(6) != b"ARROW1"

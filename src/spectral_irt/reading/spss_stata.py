@@ -1,0 +1,64 @@
+"""Files of SPSS and Stata as tables, by pyreadstat, which is not installed unless asked for.
+
+Answers are the codes that are stored, not the labels that the program shows for them, and columns go by the names of
+the variables. Values that the file declares missing, the system's own or the author's, are missing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+
+from spectral_irt.errors import ReadError
+from spectral_irt.reading.formats import File
+from spectral_irt.reading.frame import Table, table_of_frame
+from spectral_irt.reading.numbering import is_loose
+
+PROGRAMS = {"spss": "SPSS", "stata": "Stata"}
+
+
+def open_table(file: File) -> Table:
+    """An SPSS or Stata file as a table."""
+    try:
+        pyreadstat: Any = importlib.import_module("pyreadstat")
+    except ImportError:
+        raise ReadError(
+            f"{file.name} is a file of {PROGRAMS[file.family]}, and what reads those is not installed: pip install "
+            '"spectral-irt[formats]". Or save it as CSV or .xlsx.'
+        ) from None
+    read = pyreadstat.read_sav if file.family == "spss" else pyreadstat.read_dta
+    own = getattr(pyreadstat, "PyreadstatError", pyreadstat.ReadstatError)  # of the wrapper; public since 1.3.2
+    try:
+        frame, about = read(file.path, encoding=file.encoding, output_format="polars", user_missing=False)
+    except (pyreadstat.ReadstatError, own, OSError, TypeError, ValueError, OverflowError) as error:
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        if "convert" in reason.lower() or "encod" in reason.lower():
+            raise ReadError(
+                f"{file.name} cannot be read: {reason}. Say how its text is written, as in `encoding='cp1252'`."
+            ) from None
+        raise ReadError(
+            f"{file.name} cannot be read as a file of {PROGRAMS[file.family]}: {reason}. It is probably damaged or cut "
+            "short; write or fetch it again."
+        ) from None
+    if not frame.width:
+        raise ReadError(f"{file.name} has no variables.")
+    columns = list(about.column_names)
+    frame = pl.DataFrame([_plain(frame.to_series(k)).alias(str(k)) for k in range(frame.width)])
+    table = table_of_frame(frame, columns)
+    return replace(table, name=file.name, loose=[is_loose(dtype) for dtype in frame.dtypes])
+
+
+def _plain(column: pl.Series) -> pl.Series:
+    """Text without the blanks that fill it up, and nothing where it is blank; no NaN; whole numbers as such."""
+    if column.dtype == pl.String:
+        text = column.str.strip_chars_end()
+        return text.set((text == "").fill_null(False), None)
+    if column.dtype.is_float():
+        column = column.fill_nan(None)
+        whole = column.cast(pl.Int64, strict=False)
+        same = (whole.cast(column.dtype) == column).fill_null(True) & (whole.is_null() == column.is_null())
+        return whole if same.all() else column
+    return column

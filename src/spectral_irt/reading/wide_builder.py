@@ -1,0 +1,291 @@
+"""Tables with all the answers of a person together -> Responses, in one pass.
+
+A *sheet* is a run of whole rows, each with its answers: a slice of a wide table, or some lines of a JSON-lines file.
+When a row is a person and nobody may come twice, sheets are packed as they arrive; otherwise the answers are gathered
+first, because a later row may change or belong to an earlier person.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from spectral_irt.errors import DuplicateResponseError, ReadError, listed
+from spectral_irt.reading.attributes import Chosen, together
+from spectral_irt.reading.columns import Wide
+from spectral_irt.reading.frame import LEAST_ROWS, Table
+from spectral_irt.reading.numbering import ItemIndex, check_names, is_whole, labels_of, plain_labels
+from spectral_irt.reading.request import Request
+from spectral_irt.responses.block import BLOCK_RESPONSES
+from spectral_irt.responses.gatherer import Gatherer, Piece, Place, refuse_blanks
+from spectral_irt.responses.labels import Labels, item_label, label_array, nobody, positions
+from spectral_irt.responses.responses import Responses
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """Some whole rows: a label for each, Int64 or text, and their values; a `person` of the piece is a row here."""
+
+    labels: pl.Series
+    piece: Piece
+
+
+class Rows(Protocol):
+    """A source of sheets: a wide table, or JSON lines with a person each.
+
+    Attributes
+    ----------
+    name : str
+    labeled : bool
+        Whether the rows have labels; otherwise they are numbered.
+    loose_rows, loose_columns : bool
+        Labels are text without a type: they become integers when all are whole numbers.
+    in_order : bool
+        Whether the cells of a row are in the order of the test.
+    chosen : Chosen or None
+        Which columns were taken for items; None when there was nothing to choose.
+    """
+
+    name: str
+    labeled: bool
+    loose_rows: bool
+    loose_columns: bool
+    in_order: bool
+    chosen: Chosen | None
+
+    def sheets(self, columns: ItemIndex, number: int) -> Iterator[tuple[Sheet, float]]:
+        """Sheets, each with the share read by now; rows without labels are numbered from `number`."""
+        ...
+
+
+def responses_of_rows(sources: Sequence[Rows], request: Request) -> Responses:
+    """Responses from rows of several sources, stacked; people and items in the order they come."""
+    _check_all_labeled(sources)
+    columns = ItemIndex()
+    collector = _Collector(columns, request, sources)
+    number = 0 if request.frame_kind else 1  # rows of a file are counted from 1, those of a frame from 0
+    for index, source in enumerate(sources):
+        for sheet, done in source.sheets(columns, number):
+            number += len(sheet.labels)
+            collector.add(sheet)
+            request.report((index + done) / len(sources))
+    responses = collector.responses()
+    chosen = [source.chosen for source in sources if source.chosen is not None]
+    if not chosen:
+        return responses
+    said = together(chosen)
+    about_columns = replace(said, items=said.items or tuple(responses.items.tolist())).findings()
+    return replace(responses, notes=about_columns + responses.notes)
+
+
+def _check_all_labeled(sources: Sequence[Rows]) -> None:
+    bare = [source.name for source in sources if not source.labeled]
+    if bare and len(bare) < len(sources):
+        raise ReadError(f"{bare[0]} has no column of people's labels, but other files have. Name it with `user=`.")
+
+
+class _Collector:
+    """Sheets on their way to Responses."""
+
+    def __init__(self, columns: ItemIndex, request: Request, sources: Sequence[Rows]) -> None:
+        self._columns, self._request = columns, request
+        self._loose_rows = all(source.loose_rows for source in sources)
+        self._loose_columns = all(source.loose_columns for source in sources)
+        self._gatherer = Gatherer(request.scoring, request.source, wide=True, duplicates=request.duplicates)
+        self._labels: list[pl.Series] = []
+        self._n_packed = 0  # sheets
+        self._n_rows = 0  # since then
+        self._at_once = request.asked.orient == "users" and request.duplicates == "error"
+        if not self._at_once:
+            refuse_blanks(request.scoring, "here people may have several rows, or a row is an item")
+        elif not all(source.in_order for source in sources):
+            refuse_blanks(request.scoring, "here people have items of their own")
+
+    def add(self, sheet: Sheet) -> None:
+        self._gatherer.add(sheet.piece._replace(person=sheet.piece.person + self._n_rows))
+        self._labels.append(sheet.labels)
+        self._n_rows += len(sheet.labels)
+        if self._at_once and self._gatherer.n_waiting >= BLOCK_RESPONSES:
+            self._pack()
+
+    def _pack(self) -> None:
+        """Pack the rows so far: they are people, and each comes once."""
+        users = _joined(self._labels[self._n_packed :]).to_numpy()
+        self._gatherer.whole_people(users, label_array(self._columns.labels))
+        self._n_packed, self._n_rows = len(self._labels), 0
+
+    def responses(self) -> Responses:
+        request, survey = self._request, self._gatherer.survey
+        if not any(map(len, self._labels)):
+            raise ReadError(f"{request.source} has a header but no rows; check that whatever wrote it had finished.")
+        survey.n_columns = len(self._columns.labels)
+        survey.check(request.source)
+        labels = _joined(self._labels)
+        rows = labels.unique(maintain_order=True)
+        if request.duplicates == "error" and len(rows) < len(labels):
+            raise self._repeated(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
+        packed = self._each_once(rows) if self._at_once else self._together(labels, rows)
+        survey.check_scored(packed)
+        raw, notes = self._gatherer.raw(packed.items)
+        return replace(
+            packed, frame_kind=request.frame_kind, source=request.source, raw=raw, notes=(*packed.notes, *notes)
+        )
+
+    def _each_once(self, rows: pl.Series) -> Responses:
+        if self._n_rows:
+            self._pack()
+        return self._gatherer.responses(self._row_labels(rows), self._column_labels())
+
+    def _together(self, labels: pl.Series, rows: pl.Series) -> Responses:
+        of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
+        if self._request.asked.orient == "users":
+            return self._gatherer.responses(
+                self._row_labels(rows), self._column_labels(), lambda row, column: (of_row[row], column)
+            )
+        return self._gatherer.responses(
+            self._column_labels(), self._row_labels(rows), lambda row, column: (column, of_row[row])
+        )
+
+    def _row_labels(self, rows: pl.Series) -> Labels:
+        return labels_of(rows, loose=self._loose_rows)
+
+    def _column_labels(self) -> Labels:
+        labels = self._columns.labels
+        if self._loose_columns:
+            return labels_of(pl.Series(labels, dtype=pl.String), loose=True)
+        return label_array(labels)
+
+    def _repeated(self, twice: pl.Series) -> DuplicateResponseError:
+        said = "`duplicates='first' or 'last'`"
+        one = len(twice) == 1
+        if self._request.asked.orient == "users":
+            who, remedy = "person has" if one else "people have", "Say " + said + " to keep one answer to each item."
+        else:
+            who = "item has" if one else "items have"
+            remedy = "Rename them, or say " + said + " to keep one answer of each person."
+        return DuplicateResponseError(
+            f"{self._request.source}: {len(twice):,} {who} more than one row: {listed(twice.to_list())}. {remedy}"
+        )
+
+
+def _joined(labels: list[pl.Series]) -> pl.Series:
+    if len({part.dtype for part in labels}) > 1:
+        labels = [part.cast(pl.String) for part in labels]
+    return pl.concat(labels)
+
+
+class Slab(NamedTuple):
+    """Some rows of a wide table: their labels, if it has any, and all values, row after row."""
+
+    labels: pl.Series | None
+    values: Any  # a Series, or an array of numbers
+    height: int
+
+
+class WideRows:
+    """One wide table, cut into sheets of about a block's worth of values. See `Rows`."""
+
+    in_order = True
+
+    def __init__(self, table: Table, layout: Wide, *, orient: str) -> None:
+        self.table, self.name, self.chosen = table, table.name, layout.chosen
+        self.label, self.columns = layout.label, layout.columns
+        self.labeled = layout.label is not None or table.row_labels is not None
+        self.loose_rows = layout.label is not None and table.loose[layout.label]
+        self.loose_columns = table.loose_header
+        self.orient = orient
+        self.items = [item_label(table.columns[k]) for k in layout.columns]
+        self.numeric = _are_numbers(table, layout.columns)
+
+    def sheets(self, columns: ItemIndex, number: int) -> Iterator[tuple[Sheet, float]]:
+        codes = columns.codes(self.items)
+        rows = max(LEAST_ROWS, BLOCK_RESPONSES // len(codes))
+        start = 0
+        for slab, done in self._slabs_of_cells(rows) if self.table.grid else self._slabs_of_columns(rows):
+            yield self._sheet(slab, codes, start, number + start), done
+            start += slab.height
+
+    def _slabs_of_columns(self, rows: int) -> Iterator[tuple[Slab, float]]:
+        label = [] if self.label is None else [self.label]
+        for frame, done in self.table.pieces([*label, *self.columns]):
+            for part in frame.iter_slices(rows):
+                labels = part.to_series(0) if label else None
+                yield Slab(labels, self._row_after_row(part[:, len(label) :]), part.height), done
+
+    def _row_after_row(self, part: pl.DataFrame) -> Any:
+        if self.numeric:
+            return part.cast(pl.Float64).to_numpy(order="c").ravel()
+        by_column = part.cast(pl.String).unpivot().get_column("value")
+        return by_column.gather(np.arange(len(by_column)).reshape(part.width, part.height).T.ravel())
+
+    def _slabs_of_cells(self, rows: int) -> Iterator[tuple[Slab, float]]:
+        assert self.table.grid is not None
+        width = len(self.table.columns)
+        answers = np.zeros(width, dtype=bool)
+        answers[list(self.columns)] = True
+        for cells, done in self.table.grid():
+            for start in range(0, len(cells), rows * width):
+                part = cells.slice(start, rows * width)
+                height = len(part) // width
+                labels = None if self.label is None else part.gather_every(width, self.label)
+                if not answers.all():
+                    part = part.filter(pl.Series(np.tile(answers, height)))
+                yield Slab(labels, part, height), done
+
+    def _sheet(self, slab: Slab, codes: NDArray[np.int32], start: int, number: int) -> Sheet:
+        n = len(codes)
+        rows = self.table.rows_above + np.arange(start + 1, start + slab.height + 1)
+        if slab.labels is None:
+            labels = self._row_labels(slab.height, start, number)
+        else:
+            slab, rows = self._without_empty_rows(slab, rows)
+            labels = plain_labels(slab.labels, text=not is_whole(self.table.dtypes[self.label]), name=self._where())  # type: ignore[arg-type, index]
+            if self.orient == "users":
+                check_names(labels, self._where(), rows)
+
+        def place(k: int) -> Place:
+            return Place(self.name, self.items[k % n], int(rows[k // n]))
+
+        row = np.repeat(np.arange(slab.height, dtype=np.int32), n)
+        width = n if self.orient == "users" else None  # else the cells of a row are those of an item
+        return Sheet(labels, Piece(row, np.tile(codes, slab.height), slab.values, place, width))
+
+    def _where(self) -> str:
+        assert self.label is not None
+        return f"{self.name}: column {str(self.table.columns[self.label])!r}"
+
+    def _row_labels(self, height: int, start: int, number: int) -> pl.Series:
+        if self.table.row_labels is not None:
+            return self.table.row_labels.slice(start, height)
+        return pl.Series(np.arange(number, number + height, dtype=np.int64))
+
+    def _without_empty_rows(self, slab: Slab, rows: NDArray[Any]) -> tuple[Slab, NDArray[Any]]:
+        """Spreadsheets leave rows of nothing at the end; a row of answers without a label is an error."""
+        assert slab.labels is not None
+        bare = slab.labels.is_null().to_numpy()
+        if not bare.any():
+            return slab, rows
+        values = slab.values
+        empty = np.isnan(values) if isinstance(values, np.ndarray) else values.is_null().to_numpy()
+        answered = bare & ~empty.reshape(len(bare), -1).all(axis=1)
+        if answered.any():
+            raise nobody(self._where(), rows[answered].tolist())
+        kept = np.repeat(~bare, len(values) // len(bare))
+        values = values[kept] if isinstance(values, np.ndarray) else values.filter(pl.Series(kept))
+        return Slab(slab.labels.filter(pl.Series(~bare)), values, int((~bare).sum())), rows[~bare]
+
+
+def _are_numbers(table: Table, columns: Sequence[int]) -> bool:
+    """Whether every column holds numbers; otherwise all are read as text, to be judged in one go."""
+    for k in columns:
+        if table.dtypes[k].is_nested() or table.dtypes[k] in (pl.Object, pl.Binary):
+            raise ReadError(
+                f"{table.name}: column {str(table.columns[k])!r} is of type {table.dtypes[k]}, not answers. Leave it "
+                "out of the table."
+            )
+    return all(table.dtypes[k].is_numeric() or table.dtypes[k] in (pl.Boolean, pl.Null) for k in columns)

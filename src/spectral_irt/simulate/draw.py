@@ -1,0 +1,326 @@
+"""Answers drawn under the Rasch model and its kin, and the truth behind them.
+
+One simulator: every answer is a category, and right or wrong is the case of one threshold. `rasch`, `partial_credit`
+and `rating_scale` say where the thresholds are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from spectral_irt.errors import OptionError
+from spectral_irt.numerics import generator
+from spectral_irt.responses.block import Block, Floats, Ints
+from spectral_irt.responses.categories import HIGHEST
+from spectral_irt.responses.pack import limits_of, pack_block, user_chunks
+from spectral_irt.responses.responses import Responses
+from spectral_irt.responses.thresholds import Thresholds, answered_items
+from spectral_irt.simulate.adaptive import Given, Items, Responsive
+from spectral_irt.simulate.designs import Design, as_count, as_design, check_spread
+
+# Slots of packed responses are the item and the bits of the category in four bytes.
+MOST_ITEMS = 2**30 - 1
+MOST_CATEGORIES = HIGHEST + 1
+
+Seed = int | np.random.Generator | None
+Truth = Callable[[int, np.random.Generator], tuple[Thresholds, Floats]]
+
+
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """Responses drawn under a known truth.
+
+    Attributes
+    ----------
+    responses : Responses
+        Items are labeled 0 to n_items - 1, people 0 to n_users - 1.
+    thresholds : array
+        Item after item, one for each item that is answered right or wrong. Larger = harder; the mean of the items'
+        difficulties is zero.
+    ability : array, n_users
+        On the same scale.
+    slopes : array, n_items
+        Discriminations; all 1 under the Rasch model.
+    design : Design
+        Who was shown what.
+    """
+
+    responses: Responses
+    thresholds: Floats
+    ability: Floats
+    slopes: Floats
+    design: Design
+
+    @property
+    def n_thresholds(self) -> Ints:
+        """Of each item."""
+        return self.responses.thresholds.max_score
+
+    @property
+    def difficulty(self) -> Floats:
+        """Of each item: its threshold, or the mean of its thresholds."""
+        return self.responses.thresholds.mean(self.thresholds)
+
+    def information(self) -> Floats:
+        """What the data say about each item's difficulty if abilities were known: sum_l a_i^2 Var(X_li)."""
+        steps = self.responses.thresholds
+        items = Items(steps.cumulated(self.thresholds), self.slopes)
+        total: Floats = self.responses.entries.sum(_information, steps, items, persons=(self.ability,))
+        return total
+
+    def floor_rmse(self) -> float:
+        """sqrt(mean_i 1 / information_i) over the items with any: the least root mean square error.
+
+        The Cramér-Rao bound for unbiased estimates with known abilities; no estimator has these, so none reaches it.
+        """
+        information = self.information()
+        return float(np.sqrt(np.mean(1 / information[information > 0])))
+
+
+def rasch(
+    n_users: int,
+    n_items: int | None = None,
+    *,
+    design: str | Design = "complete",
+    ability: ArrayLike | None = None,
+    ability_mean: float = 0.0,
+    ability_sd: float = 1.0,
+    difficulty: ArrayLike | None = None,
+    difficulty_sd: float = 1.0,
+    slopes: ArrayLike | None = None,
+    seed: Seed = None,
+    **options: Any,
+) -> Simulated:
+    """Responses of `n_users` people to `n_items` items under the Rasch model, with the truth behind them.
+
+    P(X_li = 1) = 1 / (1 + exp(beta_i - theta_l)), or 1 / (1 + exp(a_i (beta_i - theta_l))) with slopes.
+
+    Parameters
+    ----------
+    n_users, n_items : int
+        `n_items` may be left out where `difficulty` or the design says it.
+    design : "complete", "sampled", "popularity", "booklets", "linked", "adaptive", "two-stage", "stopping", or a Design
+        Who is shown what; in the last three by the answers so far. A name takes the parameters of its design as further
+        keywords: `design="sampled", p=0.1` is `design=Sampled(p=0.1)`.
+    ability, difficulty : array, optional
+        Given truth. A given difficulty and the abilities are shifted together so that the difficulties average zero.
+    ability_mean, ability_sd, difficulty_sd : float
+        Otherwise both are normal; the difficulties are centered after the draw.
+    slopes : array, optional
+        Item discriminations, for data under the two-parameter model. (A single number stands for an array of it, as
+        in `ability`.)
+    seed : int or numpy Generator, optional
+        The same seed gives the same answers, on any machine. Difficulties, abilities, design and answers have streams
+        of their own: the same seed with another design keeps the truth.
+
+    Examples
+    --------
+    >>> data = rasch(500, 20, design="sampled", p=0.5, seed=1)
+    >>> data.responses
+    Responses(500 persons x 20 items, 5,021 responses, 49.8% right)
+    >>> rasch(3000, design="linked", forms=30, length=40, anchors=2, seed=1).responses.n_items
+    1142
+    """
+    check_spread("difficulty_sd", difficulty_sd)
+
+    def truth(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
+        drawn = difficulty_sd * rng.standard_normal(n)
+        return Thresholds.ones(n), drawn if difficulty is None else _as_parameters("difficulty", difficulty, n)
+
+    given = None if difficulty is None else np.size(difficulty)
+    people: dict[str, Any] = {"ability": ability, "ability_mean": ability_mean, "ability_sd": ability_sd}
+    return _drawn(n_users, n_items, truth, given, design, options, seed, slopes, **people)
+
+
+def partial_credit(
+    n_users: int,
+    n_items: int | None = None,
+    *,
+    categories: int | Sequence[int] = 4,
+    thresholds: Sequence[ArrayLike] | None = None,
+    design: str | Design = "complete",
+    ability: ArrayLike | None = None,
+    ability_mean: float = 0.0,
+    ability_sd: float = 1.0,
+    difficulty_sd: float = 1.0,
+    step_sd: float = 0.5,
+    seed: Seed = None,
+    **options: Any,
+) -> Simulated:
+    """Responses under the partial credit model, with the truth behind them.
+
+    P(X_li = k) ~ exp(k theta_l - sum_{v <= k} beta_iv),  k = 0, ..., K_i.
+
+    Parameters
+    ----------
+    n_users, n_items : int
+    categories : int or sequence of int
+        K_i + 1 of all items, or of each.
+    thresholds : sequence of arrays, optional
+        The thresholds of each item; by default a normal location (`difficulty_sd`), steps a logit apart around it, and
+        a normal deviation of each (`step_sd`). They are shifted with the abilities so that the mean location is zero.
+    design, ability, ability_mean, ability_sd, seed, options
+        As for `simulate.rasch`.
+
+    Examples
+    --------
+    >>> partial_credit(200, 5, categories=[2, 3, 4, 5, 3], seed=1).n_thresholds.tolist()
+    [1, 2, 3, 4, 2]
+    """
+    check_spread("difficulty_sd", difficulty_sd)
+    check_spread("step_sd", step_sd)
+
+    def truth(n: int, rng: np.random.Generator) -> tuple[Thresholds, Floats]:
+        if thresholds is not None:
+            return _as_thresholds(thresholds, n)
+        counts = np.broadcast_to(np.asarray(categories, dtype=np.int64), (n,)) - 1
+        if counts.min() < 1 or counts.max() >= MOST_CATEGORIES:
+            raise OptionError(f"`categories` must lie between 2 and {MOST_CATEGORIES}.")
+        steps = Thresholds(counts.copy())
+        location = difficulty_sd * rng.standard_normal(n)
+        apart = steps.level - (steps.max_score[steps.item] + 1) / 2
+        return steps, location[steps.item] + apart + step_sd * rng.standard_normal(steps.n_entries)
+
+    given = None if thresholds is None else len(thresholds)
+    people: dict[str, Any] = {"ability": ability, "ability_mean": ability_mean, "ability_sd": ability_sd}
+    return _drawn(n_users, n_items, truth, given, design, options, seed, **people)
+
+
+def rating_scale(
+    n_users: int,
+    n_items: int | None = None,
+    *,
+    categories: int = 5,
+    difficulty: ArrayLike | None = None,
+    steps: ArrayLike | None = None,
+    difficulty_sd: float = 1.0,
+    seed: Seed = None,
+    **options: Any,
+) -> Simulated:
+    """Responses under the rating scale model, beta_ik = delta_i + tau_k: all items share the distances of thresholds.
+
+    Parameters
+    ----------
+    difficulty : array, optional
+        delta_i; normal by default.
+    steps : array, optional
+        tau_k; by default one logit apart, with mean zero.
+
+    The others are as for `partial_credit`.
+
+    >>> data = rating_scale(100, 4, categories=3, seed=1)
+    >>> bool(np.ptp(np.diff(data.thresholds.reshape(4, 2))) < 1e-12)
+    True
+    """
+    if steps is None:
+        k = as_count("categories", categories, least=2, most=MOST_CATEGORIES) - 1
+        tau = np.arange(k) - (k - 1) / 2
+    else:
+        tau = np.atleast_1d(np.asarray(steps, dtype=float))
+    if n_items is None and difficulty is not None:
+        n_items = np.size(difficulty)
+    if n_items is None:
+        raise OptionError("`n_items` is missing; say how many items there are.")
+    n_items = as_count("n_items", n_items, most=MOST_ITEMS)
+    if difficulty is None:
+        check_spread("difficulty_sd", difficulty_sd)
+        difficulty = difficulty_sd * generator(seed).spawn(5)[4].standard_normal(n_items)
+        difficulty = difficulty - difficulty.mean()
+    delta = _as_parameters("difficulty", difficulty, n_items)
+    return partial_credit(n_users, n_items, thresholds=list(delta[:, None] + tau), seed=seed, **options)
+
+
+def _drawn(
+    n_users: int,
+    n_items: int | None,
+    truth: Truth,
+    given: int | None,
+    design: str | Design,
+    options: dict[str, Any],
+    seed: Seed,
+    slopes: ArrayLike | None = None,
+    *,
+    ability: ArrayLike | None,
+    ability_mean: float,
+    ability_sd: float,
+) -> Simulated:
+    """What all models share; `given` is the number of items whose thresholds were said, if they were."""
+    plan = as_design(design, options)
+    n_users = as_count("n_users", n_users)
+    for_items, for_ability, for_design, for_answers = generator(seed).spawn(4)
+    n_items = next((n for n in (n_items, plan.n_items, given) if n is not None), None)
+    if n_items is None:
+        raise OptionError("`n_items` is missing; say how many items there are.")
+    n_items = as_count("n_items", n_items, most=MOST_ITEMS)
+    plan.check(n_users, n_items)
+    check_spread("ability_sd", ability_sd)
+    theta = ability_mean + ability_sd * for_ability.standard_normal(n_users)
+    theta = _as_parameters("ability", theta if ability is None else ability, n_users)
+    steps, beta = truth(n_items, for_items)
+    shift = float(steps.averaging() @ beta)
+    beta = beta - shift
+    if given is not None:
+        theta = theta - shift
+    a = np.ones(n_items) if slopes is None else _as_parameters("slopes", slopes, n_items)
+    parts = _answered(plan, for_design, for_answers, theta, Items(steps.cumulated(beta), a))
+    return Simulated(_packed(parts, steps, n_users, f"simulated data ({plan})"), beta, theta, a, plan)
+
+
+def _answered(
+    plan: Design, for_design: np.random.Generator, for_answers: np.random.Generator, theta: Floats, items: Items
+) -> Iterator[Given]:
+    """For runs of people: how many items each is given, these items, and the categories of the answers."""
+    if isinstance(plan, Responsive):
+        yield from plan.administered(for_answers, items, theta)
+        return
+    start = 0
+    for counts, shown in plan.shown(for_design, len(theta), len(items.slopes)):
+        own = np.repeat(theta[start : start + len(counts)], counts)
+        yield counts, shown, items.at(shown).answers(for_answers.random(len(shown)), own)
+        start += len(counts)
+
+
+def _packed(parts: Iterator[Given], steps: Thresholds, n_users: int, source: str) -> Responses:
+    blocks: list[Block] = []
+    for counts, item, category in parts:
+        slots, limits = (item << steps.bits) | category.astype(np.int32), limits_of(counts)
+        for start, stop in user_chunks(limits, entries=1 if steps.binary else 2):
+            own = limits[start : stop + 1]
+            blocks.append(pack_block(own - own[0], slots[own[0] : own[-1]], steps))
+    return Responses(tuple(blocks), np.arange(steps.n_items), np.arange(n_users), source=source, thresholds=steps)
+
+
+def _information(block: Block, ability: Floats, steps: Thresholds, items: Items) -> Floats:
+    indptr, item, _ = answered_items(block, steps)
+    weights = items.at(item).information(np.repeat(ability, np.diff(indptr)))
+    return np.bincount(item, weights=weights, minlength=steps.n_items).astype(np.float64)
+
+
+def _as_thresholds(given: Sequence[ArrayLike], n_items: int) -> tuple[Thresholds, Floats]:
+    own = [np.atleast_1d(np.asarray(one, dtype=float)) for one in given]
+    if len(own) != n_items:
+        raise OptionError(f"thresholds are given for {len(own):,} items; there are {n_items:,}.")
+    if any(not len(one) or not np.all(np.isfinite(one)) for one in own):
+        raise OptionError("thresholds holds an item without any, or values that are not finite.")
+    if max(map(len, own)) >= MOST_CATEGORIES:
+        raise OptionError(f"thresholds make an item with more than {MOST_CATEGORIES} categories.")
+    return Thresholds(np.array([len(one) for one in own])), np.concatenate(own)
+
+
+def _as_parameters(name: str, values: ArrayLike, size: int) -> Floats:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise OptionError(f"{name} holds values that are not numbers ({error}).") from None
+    if array.ndim == 0:
+        array = np.full(size, array)
+    if array.shape != (size,):
+        raise OptionError(f"{name} has shape {array.shape}; it must hold {size:,} numbers.")
+    if not np.all(np.isfinite(array)):
+        raise OptionError(f"{name} holds values that are not finite.")
+    return array

@@ -1,0 +1,85 @@
+"""`fit_in_database`: a calibration for which no answer leaves the database."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any
+
+from spectral_irt.errors import check_option
+from spectral_irt.estimators.spectral import SpectralRasch
+from spectral_irt.reading.databases import needed
+
+if TYPE_CHECKING:
+    from spectral_irt.responses import Responses
+
+SE = ("auto", "one-pass", "dense", "none")
+
+
+def responses_in_database(database: Any, table: str, **how: Any) -> AbstractContextManager[Responses]:
+    """Responses that stay in the database; see `source.responses_in_database`."""
+    try:
+        from spectral_irt.sql import table as source
+    except ImportError as error:
+        raise needed(error) from error
+    return source.responses_in_database(database, table, **how)
+
+
+def fit_in_database(
+    database: Any,
+    table: str,
+    *,
+    person: str | None = None,
+    item: str | None = None,
+    response: str | None = None,
+    weighting: str = "ability",
+    regularization: str | float = "auto",
+    se: str = "auto",
+    tol: float = 1e-10,
+    max_iter: int = 10_000,
+    threads: int | None = None,
+    progress: Any = None,
+) -> SpectralRasch:
+    """Calibrate the items of a table of answers, with the database doing the sums.
+
+    The estimate is that of `SpectralRasch(refine=False)`, the chain without the landing, which needs nothing but sums
+    over people: each pass is two queries with a GROUP BY (docs/explanation/in_the_database.md). Only numbers per item
+    travel. Everything happens in one transaction that is never committed: besides temporary tables, which end with it,
+    nothing is created.
+
+    Parameters
+    ----------
+    database : str or connection
+        `duckdb:FILE` (opened for reading only), `postgresql://USER@HOST/DATABASE`, or a connection of DuckDB.
+    table : str
+        A table or view with a row for each answer: "answers", or "schema.answers".
+    person, item, response : str, optional
+        Its columns; by default found by their names. The response is 1 or true, 0 or false, or null (not answered).
+    weighting : "ability", "persons" or "pairs"
+        How much each person counts, as in `SpectralRasch`.
+    regularization, tol, max_iter
+        As in `SpectralRasch`.
+    se : "auto", "one-pass", "dense" or "none"
+        "auto": dense below 20 items, one pass from there on.
+    threads : int, optional
+        Of DuckDB; all by default.
+    progress : callable, optional
+        Told in a few words what is going on.
+
+    Examples
+    --------
+    >>> import duckdb, polars as pl, spectral_irt as si
+    >>> person, item, right = si.datasets.load_lsat().answers()
+    >>> connection = duckdb.connect()
+    >>> _ = connection.register("frame", pl.DataFrame({"person": person, "item": item, "response": right}).to_arrow())
+    >>> _ = connection.execute("CREATE TABLE answers AS SELECT * FROM frame")
+    >>> fit = si.fit_in_database(connection, "answers")
+    >>> fit.difficulty_.round(2).tolist()
+    [-1.27, 0.48, 1.24, 0.17, -0.62]
+    """
+    check_option("se", se, SE)
+    estimator = SpectralRasch(
+        weighting=weighting, regularization=regularization, refine=False, se=se, tol=tol, max_iter=max_iter
+    )
+    columns = {"person": person, "item": item, "response": response}
+    with responses_in_database(database, table, **columns, threads=threads, progress=progress) as responses:
+        return estimator.fit(responses, progress=progress)

@@ -1,0 +1,219 @@
+"""A table of answers in a database: found, checked, and put into whole numbers there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+from sqlglot import exp
+
+from spectral_irt.errors import (
+    DatabaseError,
+    DuplicateResponseError,
+    OptionError,
+    ReadError,
+    ResponseValueError,
+    listed,
+)
+from spectral_irt.reading.columns import Long, find_layout, words_of
+from spectral_irt.reading.frame import table_of_frame
+from spectral_irt.reading.request import Asked
+from spectral_irt.responses import Finding, Responses
+from spectral_irt.responses.labels import label_array
+from spectral_irt.sql import queries
+from spectral_irt.sql.connection import Connection, connect
+from spectral_irt.sql.engine import Answers, DatabaseEngine
+
+Tell = Callable[[str], None]
+
+FEW_BYTES = 1e9  # up to so many, a bit for every person and item finds repeated answers in a fifth of the time
+
+
+@contextmanager
+def responses_in_database(
+    database: Any,
+    table: str,
+    *,
+    person: str | None = None,
+    item: str | None = None,
+    response: str | None = None,
+    threads: int | None = None,
+    progress: Tell | None = None,
+) -> Iterator[Responses]:
+    """Responses that stay in the database: sums over people are done there, for as long as this lasts."""
+    tell = progress or (lambda text: None)
+    tell("connecting to the database")
+    connection = connect(database, threads)
+    try:
+        given = find_table(connection, table, {"user": person, "item": item, "response": response})
+        connection.begin()
+        yield coded(DatabaseEngine(connection), given, tell)
+    finally:
+        connection.close()
+
+
+# ------------------------------------------------------------------------------------- finding the table
+
+
+@dataclass(frozen=True)
+class Given:
+    """The table of answers, and its three columns."""
+
+    source: str
+    table: exp.Expression
+    names: dict[str, str]
+    response: exp.Expression
+
+    def put(self, **more: Any) -> dict[str, Any]:
+        person, item = (queries.column_called(self.names[role]) for role in ("user", "item"))
+        return {"table": self.table, "person": person, "item": item, "response": self.response, **more}
+
+
+def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Given:
+    """The table of this name, "table" or "schema.table", and which of its columns are which."""
+    named, types = _first_that_exists(connection, table)
+    source = f"table {table!r} of {connection.where}"
+    frame = replace(table_of_frame(pl.DataFrame(schema=dict.fromkeys(types, pl.String)), list(types)), name=source)
+    layout = find_layout(frame, Asked(format="long", **asked))
+    assert isinstance(layout, Long)
+    names = {role: list(types)[getattr(layout, role)] for role in asked}
+    column = queries.column_called(names["response"])
+    kind = _kind(types[names["response"]])
+    if kind not in ("truth", "whole number", "number"):
+        raise ReadError(
+            f"{source}: column {names['response']!r} is of type {_said(types[names['response']])}; right and wrong are "
+            "a column of numbers (1 and 0) or of true and false. Make a view that has one: "
+            "SELECT ..., CASE WHEN ... THEN 1 ELSE 0 END AS response."
+        )
+    if _kind(types[names["item"]]) not in ("text", "whole number"):
+        raise ReadError(
+            f"{source}: column {names['item']!r} is of type {_said(types[names['item']])}; items are named by text or "
+            "by whole numbers."
+        )
+    return Given(source, named, names, queries.as_number(column) if kind == "truth" else column)
+
+
+def _first_that_exists(connection: Connection, table: str) -> tuple[exp.Expression, dict[str, Any]]:
+    """The table of exactly this name; else what is before a dot is the schema."""
+    if not table.strip():
+        raise OptionError("`table` is empty; name a table or a view.")
+    connection.doing = f"read table {table!r}"
+    for parts in ((table,), *((tuple(table.split(".")),) if 1 <= table.count(".") <= 2 else ())):
+        named = queries.table_called(*parts)
+        try:
+            return named, connection.types(queries.written(queries.HEAD, connection.dialect, table=named))
+        except DatabaseError as error:
+            if "exist" not in str(error):
+                raise
+            connection.recover()
+            missing = error
+    raise _missing(connection, table) from missing
+
+
+def _missing(connection: Connection, table: str) -> DatabaseError:
+    there = connection.fetch(queries.written(queries.TABLES, connection.dialect))["table_name"].tolist()
+    has = f"it has {listed(dict.fromkeys(there))}" if there else "it has none at all"
+    return DatabaseError(f"{connection.where}: there is no table or view {table!r} that we may see; {has}.")
+
+
+def _said(arrow: Any) -> str:
+    """A type without its bits and units: "date", not "date32[day]"."""
+    return re.sub(r"\d*(\[.*)?$", "", str(arrow)) or str(arrow)
+
+
+def _kind(arrow: Any) -> str:
+    import pyarrow.types as of
+
+    if of.is_boolean(arrow):
+        return "truth"
+    if of.is_integer(arrow):
+        return "whole number"
+    if of.is_floating(arrow) or of.is_decimal(arrow):
+        return "number"
+    return "text" if of.is_string(arrow) or of.is_large_string(arrow) else "other"
+
+
+# --------------------------------------------------------------------------------------------- checking
+
+
+def coded(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
+    """The answers in whole numbers, in temporary tables, once the table has been found to be in order."""
+    tell("checking the table")
+    skipped = _check(engine, given)
+    tell("numbering people and items")
+    persons, items = (
+        engine.create("codes", queries.LABELS, table=given.table, column=queries.column_called(given.names[role]))
+        for role in ("user", "item")
+    )
+    labels = label_array(engine.ask("read the items' labels", queries.LABELS_IN_ORDER, codes=items)["label"].tolist())
+    n_users = engine.one("count people", queries.HOW_MANY, codes=persons)
+    answers = engine.create("answers", queries.ANSWERS, **given.put(persons=persons, items=items))
+    tell("looking for answers given twice")
+    _check_once(engine, given, answers, persons, items, (n_users, len(labels)))
+    engine.drop(persons)
+    engine.drop(items)
+    people = engine.create("people", queries.PEOPLE, answers=answers)
+    return Responses(
+        blocks=(Answers(answers, people, n_users, len(labels)),),  # type: ignore[arg-type]  # parts of this engine
+        items=labels,
+        users=np.broadcast_to(np.int64(0), n_users),  # their labels stay; only how many they are is known
+        source=given.source,
+        notes=skipped,
+        words=words_of(given.names["user"], given.names["item"]),
+        engine=engine,
+    )
+
+
+def _check(engine: DatabaseEngine, given: Given) -> tuple[Finding, ...]:
+    found = {name: int(x[0]) for name, x in engine.ask("check the table", queries.CHECK, **given.put()).items()}
+    n = found["n_rows"]
+    if n == 0:
+        raise ReadError(f"{given.source}: it has no rows.")
+    for role, counted in (("user", "n_person"), ("item", "n_item")):
+        if found[counted] < n:
+            raise ReadError(
+                f"{given.source}: column {given.names[role]!r} is null in {n - found[counted]:,} of {n:,} rows, so it "
+                "is not known whose answer, or to what, these are. Leave them out in a view (WHERE ... IS NOT NULL)."
+            )
+    if found["n_odd"]:
+        odd = engine.ask("look at values", queries.ODD_VALUES, **given.put())
+        values = [f"{value} ({count:,} rows)" for value, count in zip(odd["response"], odd["n"].tolist(), strict=True)]
+        raise ResponseValueError(
+            f"{given.source}: column {given.names['response']!r} holds {', '.join(values)} among others; a Rasch fit "
+            "needs 0 (wrong), 1 (right) and null (not answered). Make a view that says which is which."
+        )
+    missing = n - found["n_response"]
+    if not missing:
+        return ()
+    return (
+        Finding(
+            "no_answer",
+            "note",
+            f"{missing:,} of {n:,} rows have no answer (null) and were left out.",
+            "They count neither as right nor as wrong.",
+        ),
+    )
+
+
+def _check_once(
+    engine: DatabaseEngine, given: Given, answers: str, persons: str, items: str, size: tuple[int, int]
+) -> None:
+    n, m = size
+    by_bits = engine.dialect == "duckdb" and n * m / 8 <= FEW_BYTES
+    query = queries.PAIRS_BY_BITS if by_bits else queries.PAIRS
+    found = engine.ask("look for answers given twice", query, answers=answers, m=m)
+    if int(found["n"][0]) == int(found["n_different"][0]):
+        return
+    first = engine.ask("look for answers given twice", queries.TWICE, answers=answers, persons=persons, items=items)
+    pairs = int(first["n"][0])
+    shown = [f"({listed([u])}, {listed([i])})" for u, i in zip(first["person"], first["item"], strict=True)]
+    more = f" and {pairs - len(shown):,} more" if pairs > len(shown) else ""
+    raise DuplicateResponseError(
+        f"{given.source}: {pairs:,} (person, item) {'pair is' if pairs == 1 else 'pairs are'} answered more than once: "
+        f"{', '.join(shown)}{more}. Keep one answer of each in a view (SELECT ... GROUP BY, or ROW_NUMBER)."
+    )

@@ -1,0 +1,200 @@
+"""Tables as an Excel workbook: a sheet each, with the header in sight, and text that stays text.
+
+The numbers are those of the CSV files, to the sixteen digits that the format holds. A label is written as a string, so
+that nothing in it is computed; there is no need for the apostrophe of `guarded`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spectral_irt.errors import OutputError
+from spectral_irt.tables import AnyColumns, frame_of, plain, write_csv, write_parquet
+
+if TYPE_CHECKING:
+    import polars as pl
+
+WORKBOOK = ".xlsx"
+MOST_ROWS = 1_048_575  # of a sheet, below the header
+LONGEST_TEXT = 32_767  # characters of a cell
+EXACT = 10**15  # whole numbers from here on are rounded by spreadsheet programs: they are written as text
+# _x0041_ is how the format spells a character; the writer guards one such text, but not two that share an underscore.
+ESCAPES = re.compile(r"_x[0-9a-fA-F]{4}_x[0-9a-fA-F]{4}_")
+SAMPLE = 1000  # rows that decide how wide a column is
+NARROWEST, WIDEST = 8, 40  # characters
+MARK = "Written by spectral-irt"
+ABOUT, FINDINGS = "about", "findings"
+
+
+def is_workbook(path: Path) -> bool:
+    """Whether results go to a workbook of this name, and not to a folder."""
+    return path.suffix.lower() == WORKBOOK and not path.is_dir()
+
+
+def too_long(tables: Mapping[str, AnyColumns]) -> dict[str, int]:
+    """Names of the tables with more rows than a sheet has, and how many they have."""
+    rows = {name: len(next(iter(columns.values()), ())) for name, columns in tables.items()}
+    return {name: n for name, n in rows.items() if n > MOST_ROWS}
+
+
+def refuse_foreign(path: Path) -> None:
+    """An error when a file of this name is there and is not a workbook of ours: it is somebody's data."""
+    if not path.is_file():
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            ours = MARK.encode() in archive.read("docProps/core.xml")
+    except (OSError, zipfile.BadZipFile, KeyError, NotImplementedError, RuntimeError):
+        ours = False
+    if not ours:
+        raise OutputError(
+            f"{str(path)!r} is there already, and no run of spectral-irt wrote it; choose another name, or move it "
+            "away. Nothing was written."
+        )
+
+
+def write_workbook(
+    path: Path, tables: Mapping[str, AnyColumns], record: Mapping[str, Any] | None = None
+) -> dict[str, int]:
+    """A sheet for each table, then the findings and the rest of the record; tables too long for one, with their rows.
+
+    Nothing but the file stays behind, also when it cannot be completed.
+    """
+    import xlsxwriter
+    from xlsxwriter.exceptions import FileCreateError
+
+    left_out = too_long(tables)
+    with tempfile.TemporaryDirectory() as drafts:
+        # Rows go to a file as they come: a million of them as objects would take gigabytes.
+        book = xlsxwriter.Workbook(str(path), {"constant_memory": True, "tmpdir": drafts})
+        book.set_properties({"comments": MARK})
+        for name, columns in tables.items():
+            if name not in left_out:
+                _write_sheet(book, name, frame_of(columns))
+        if record is not None:
+            _write_record(book, record, left_out)
+        try:
+            book.close()
+        except FileCreateError as error:
+            raise error.args[0] from None  # the operating system's own
+    return left_out
+
+
+def _write_record(book: Any, record: Mapping[str, Any], left_out: Mapping[str, int]) -> None:
+    import polars as pl
+
+    findings = [one for one in record.get("findings", []) if isinstance(one, Mapping)]
+    shown = ("severity", "sentence", "remedy", "code", "n_items")
+    if findings:
+        _write_sheet(book, FINDINGS, pl.DataFrame({name: [one.get(name) for one in findings] for name in shown}))
+    rest = {name: value for name, value in record.items() if name != "findings"}
+    lines = _flat(plain(rest))
+    lines += [(f"left_out.{name}", f"{rows:,} rows, more than a sheet has") for name, rows in left_out.items()]
+    _write_sheet(book, ABOUT, pl.DataFrame(lines, schema={"name": pl.String, "value": pl.Object}, orient="row"))
+
+
+def _flat(value: Any, name: str = "") -> list[tuple[str, Any]]:
+    """The leaves of a record, each with its path.
+
+    >>> _flat({"counts": {"items": 5}, "files": ["a", "b"], "tests": [{"p": 0.5}]})
+    [('counts.items', 5), ('files', 'a, b'), ('tests.1.p', 0.5)]
+    """
+    if isinstance(value, dict):
+        return [leaf for key, inner in value.items() for leaf in _flat(inner, f"{name}.{key}" if name else key)]
+    if isinstance(value, list) and any(isinstance(one, dict | list) for one in value):
+        return [leaf for k, inner in enumerate(value, start=1) for leaf in _flat(inner, f"{name}.{k}")]
+    return [(name, ", ".join(map(str, value)) if isinstance(value, list) else value)]
+
+
+def _write_sheet(book: Any, name: str, frame: pl.DataFrame) -> None:
+    sheet = book.add_worksheet(name)
+    sheet.freeze_panes(1, 1)
+    sheet.ignore_errors({"number_stored_as_text": "A1:XFD1048576"})  # 007 is meant so
+    write_head = {"bold": True, "bottom": 1}
+    writers = [_writer(sheet, column, kind) for column, kind in frame.schema.items()]
+    for k, column in enumerate(frame.columns):
+        sheet.set_column(k, k, _width(frame.to_series(k)), book.add_format({"num_format": _format(frame, column)}))
+    sheet.set_row(0, None, book.add_format(write_head))
+    for k, column in enumerate(frame.columns):
+        sheet.write_string(0, k, column)
+    for row, cells in enumerate(frame.iter_rows(), start=1):
+        for k, (write, cell) in enumerate(zip(writers, cells, strict=True)):
+            if cell is not None:
+                write(row, k, cell)
+    if frame.height:
+        sheet.autofilter(0, 0, frame.height, frame.width - 1)
+
+
+def _writer(sheet: Any, column: str, kind: Any) -> Callable[[int, int, Any], None]:
+    def text(row: int, k: int, cell: Any) -> None:
+        cell = str(cell)
+        if len(cell.encode("utf-16-le")) > 2 * LONGEST_TEXT:
+            raise OutputError(
+                f"the column {column!r} holds a text of {len(cell):,} characters, and a cell of a workbook at most "
+                f"{LONGEST_TEXT:,}; write a folder of CSV files instead. Nothing was written."
+            )
+        if "_x" in cell and ESCAPES.search(cell):
+            raise OutputError(
+                f"the column {column!r} holds the text {cell[:60]!r}, which would come out as another in a workbook; "
+                "write a folder of CSV files instead. Nothing was written."
+            )
+        sheet.write_string(row, k, cell)
+
+    def number(row: int, k: int, cell: Any) -> None:
+        if isinstance(cell, float) and not math.isfinite(cell):
+            if cell == cell:
+                sheet.write_string(row, k, str(cell))  # inf, as in CSV
+        elif isinstance(cell, int) and abs(cell) >= EXACT:
+            sheet.write_string(row, k, str(cell))
+        else:
+            sheet.write_number(row, k, cell)
+
+    def any_kind(row: int, k: int, cell: Any) -> None:
+        if isinstance(cell, bool):
+            sheet.write_boolean(row, k, cell)
+        else:
+            (number if isinstance(cell, int | float) else text)(row, k, cell)
+
+    import polars as pl
+
+    if kind == pl.String:
+        return text
+    return number if kind.is_numeric() else any_kind
+
+
+def _format(frame: pl.DataFrame, column: str) -> str:
+    """How the numbers of a column are shown; all their digits are in the cells."""
+    if not frame.schema[column].is_float():
+        return "General"
+    return "0.0000" if column in ("p", "p_holm", "p_bh") or column.endswith(("_p", "_p_bh")) else "0.000"
+
+
+def _width(column: pl.Series) -> float:
+    """Characters that a column needs, by its name and first rows."""
+    import polars as pl
+
+    longest = 0
+    if column.dtype == pl.String and len(column):
+        longest = int(column.head(SAMPLE).str.len_chars().max() or 0)  # type: ignore[arg-type]
+    elif column.dtype == pl.Object:
+        longest = WIDEST
+    return min(max(len(column.name) + 3, longest + 1, NARROWEST), WIDEST)  # and the arrow of the filter
+
+
+def write_table(path: Path, target: Path, name: str, columns: AnyColumns) -> None:
+    """One table as what the target's name says: .parquet, .xlsx (a sheet of this name), or else CSV."""
+    kind = target.suffix.lower()
+    if kind != WORKBOOK:
+        (write_parquet if kind == ".parquet" else write_csv)(path, columns)
+        return
+    for rows in write_workbook(path, {name: columns}).values():
+        raise OutputError(
+            f"{str(target)!r} would have {rows:,} rows, and a sheet has at most {MOST_ROWS:,} below the header; name a "
+            ".csv or .parquet file instead. Nothing was written."
+        )

@@ -1,0 +1,168 @@
+"""The same answers are the same responses, whichever way they come in."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import spectral_irt as si
+from spectral_irt.errors import ResponseValueError
+
+ORDERED = [
+    si.SpectralPartialCredit(),
+    si.ConditionalPartialCredit(),
+    si.MarginalPartialCredit(),
+    si.SpectralRatingScale(),
+    si.ConditionalRatingScale(),
+]
+
+
+@pytest.fixture(scope="module")
+def survey() -> pl.DataFrame:
+    """A wide table with a column of names and an attribute beside the answers."""
+    drawn = si.simulate.rating_scale(200, 5, categories=3, seed=1).responses.to_dense().astype(int)
+    named = {"student": [f"s{k}" for k in range(200)], "sex": ["f", "m"] * 100}
+    return pl.DataFrame(named | {f"q{k}": drawn[:, k] for k in range(5)})
+
+
+@pytest.mark.parametrize("estimator", ORDERED, ids=lambda estimator: type(estimator).__name__)
+def test_a_frame_means_the_same_to_estimators_of_ordered_answers(estimator: Any, survey: pl.DataFrame) -> None:
+    long = survey.unpivot(index=["student", "sex"], variable_name="item", value_name="response").sample(
+        fraction=1, shuffle=True, seed=2
+    )
+    plain = estimator.fit(survey.select(pl.selectors.starts_with("q")).to_numpy()).calibration_.thresholds
+    for frame in (
+        survey,
+        survey.to_pandas(),
+        long,
+        long.to_pandas(),
+        pd.DataFrame(survey.to_pandas().set_index("student")),
+    ):
+        found = estimator.fit(frame).calibration_
+        assert found.labels.tolist() == [f"q{k}" for k in range(5)]
+        np.testing.assert_allclose(found.thresholds, plain, atol=1e-6)
+
+
+def test_a_frame_of_labels_says_where_recode_goes(survey: pl.DataFrame) -> None:
+    words = survey.with_columns(pl.selectors.starts_with("q").replace_strict({0: "low", 1: "mid", 2: "high"}))
+    with pytest.raises(ResponseValueError, match=r"`recode=`.*Such options go to spectral_irt\.read"):
+        si.SpectralPartialCredit().fit(words)
+
+
+# ------------------------------------------------------------------ the same answers through every door
+
+
+def stored(frame: pl.DataFrame, at: Path) -> dict[str, Any]:
+    """A table in a database, and the query that asks for it."""
+    with sqlite3.connect(at / "a.db") as opened:
+        opened.execute(f"CREATE TABLE a ({', '.join(frame.columns)})")
+        opened.executemany(f"INSERT INTO a VALUES ({', '.join('?' * frame.width)})", frame.rows())
+    return {"sql": "SELECT * FROM a", "database": f"sqlite:{at / 'a.db'}"}
+
+
+def packed(frame: pl.DataFrame, at: Path, **how: Any) -> Path:
+    si.read(frame, **how).save(at / "a.packed")
+    return at / "a.packed"
+
+
+def written(frame: pl.DataFrame, at: Path, ending: str) -> Path:
+    write: Callable[..., Any] = {
+        "csv": frame.write_csv,
+        "parquet": frame.write_parquet,
+        "xlsx": frame.write_excel,
+        "arrow": frame.write_ipc,
+        "jsonl": frame.write_ndjson,
+    }[ending]
+    write(at / f"a.{ending}")
+    return at / f"a.{ending}"
+
+
+FRAMES: dict[str, Callable[[pl.DataFrame], Any]] = {
+    "polars": lambda frame: frame,
+    "lazy": lambda frame: frame.lazy(),
+    "pandas": lambda frame: frame.to_pandas(),
+    "pyarrow": lambda frame: frame.to_arrow(),
+}
+FILES = ("csv", "parquet", "xlsx", "arrow", "jsonl")
+KINDS = {
+    "right and wrong": si.simulate.rasch(120, 6, design="sampled", p=0.8, seed=3).responses.to_dense(),
+    "ordered": si.simulate.rating_scale(120, 6, categories=4, design="sampled", p=0.8, seed=3).responses.to_dense(),
+}
+
+
+def tables(kind: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    answers = KINDS[kind]
+    cells = [[None if np.isnan(x) else int(x) for x in column] for column in answers.T]
+    wide = pl.DataFrame(
+        {"student": [f"s{k:03}" for k in range(len(answers))]} | {f"q{k}": c for k, c in enumerate(cells)}
+    )
+    long = wide.unpivot(index="student", variable_name="item", value_name="response").drop_nulls()
+    return wide, long.sample(fraction=1, shuffle=True, seed=4)
+
+
+def same(a: si.Responses, b: si.Responses) -> None:
+    """The same people, items and blocks, to the bit."""
+    assert a.items.tolist() == b.items.tolist()
+    assert a.thresholds.max_score.tolist() == b.thresholds.max_score.tolist()
+    assert len(a.blocks) == len(b.blocks)
+    for mine, theirs in zip(a.blocks, b.blocks, strict=True):
+        for name in ("indptr", "split", "items"):
+            np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
+
+
+def about_the_data(found: si.Responses) -> list[str]:
+    told = ("items_taken", "ordered_categories")  # how it came in
+    return [finding.code for finding in found.findings() if finding.code not in told]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_door_gives_the_same_blocks_and_findings(kind: str, tmp_path: Path) -> None:
+    wide, long = tables(kind)
+    ordered = kind == "ordered"
+    plain = si.read(KINDS[kind], items=[f"q{k}" for k in range(6)])
+    assert plain.thresholds.binary is not ordered
+    doors: dict[str, Any] = {"array": KINDS[kind]}
+    doors |= {
+        f"{library} {shape}": make(table)
+        for library, make in FRAMES.items()
+        for shape, table in (("wide", wide), ("long", long))
+    }
+    for shape, table in (("wide", wide), ("long", long)):
+        at = tmp_path / shape
+        at.mkdir()
+        doors |= {f"{shape} {ending}": written(table, at, ending) for ending in FILES}
+        doors |= {f"{shape} query": stored(table, at), f"{shape} packed": packed(table, at)}
+    for name, door in doors.items():
+        labels = {"items": plain.items.tolist()} if name == "array" else {}
+        for how in (
+            ({}, {"ordered": ordered}, {"ordered": True}) if "packed" not in name else ({}, {"ordered": ordered})
+        ):
+            how = {**how, **labels}
+            found = si.read(**door, **how) if isinstance(door, dict) else si.read(door, **how)
+            same(found, plain)
+            assert about_the_data(found) == about_the_data(plain), name
+            if name != "array":
+                assert found.users.tolist() == wide["student"].to_list(), name
+    rows = long.rows()
+    same(si.Responses.from_long(*zip(*rows, strict=True), ordered=True), plain)
+
+
+def test_older_names_say_what_to_use() -> None:
+    for older in (si.read_responses, si.responses_from_frame, si.read_ordered):
+        with pytest.warns(DeprecationWarning, match=r"use spectral_irt\.read"):
+            same(older(pl.DataFrame({"a": [0, 1], "b": [1, 0]})), si.read([[0, 1], [1, 0]], items=["a", "b"]))
+
+
+def test_codes_for_missing_answers_are_no_categories() -> None:
+    table = np.array([[0, 1, 9], [1, 9, 0], [9, 1, 1], [1, 0, 0]])
+    with pytest.raises(ResponseValueError, match="If 9 means 'not answered'"):
+        si.read(table)
+    assert si.read(table, missing=9).thresholds.binary
+    assert si.read(pl.DataFrame(table, schema=["a", "b", "c"]), missing=9).thresholds.binary

@@ -1,0 +1,123 @@
+"""Right and wrong is the case of one threshold: answers 0 and 1 are the same data, scored or read as categories."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+import spectral_irt as si
+from spectral_irt.errors import ResponseValueError
+from spectral_irt.responses.responses import Responses
+
+TABLE = np.random.default_rng(20).choice([0.0, 1.0, np.nan], (60, 9), p=[0.35, 0.45, 0.2])
+PEOPLE = [f"p{k:02}" for k in range(60)]
+ITEMS = [f"q{k}" for k in range(9)]
+
+
+def wide_frame():
+    cells = [[None if np.isnan(one) else int(one) for one in column] for column in TABLE.T]
+    return pl.DataFrame({"person": PEOPLE} | dict(zip(ITEMS, cells, strict=True)))
+
+
+def long_frame():
+    person, item = np.nonzero(~np.isnan(TABLE))
+    order = np.random.default_rng(3).permutation(len(person))
+    person, item = person[order], item[order]
+    answer = TABLE[person, item].astype(int)
+    return pl.DataFrame(
+        {"person": np.array(PEOPLE)[person], "item": np.array(ITEMS)[item], "response": answer.tolist()}
+    )
+
+
+def columns():
+    return [long_frame()[name].to_numpy() for name in ("person", "item", "response")]
+
+
+def packed(responses, folder):
+    responses.save(folder / "answers.packed")
+    return si.open_responses(folder / "answers.packed")
+
+
+def written(frame, path):
+    (frame.write_csv if path.suffix == ".csv" else frame.write_parquet)(path)
+    return path
+
+
+DOORS = {
+    "array": (lambda _: Responses.from_wide(TABLE), lambda _: si.ordered_from_wide(TABLE)),
+    "columns": (lambda _: Responses.from_long(*columns()), lambda _: si.ordered_from_long(*columns())),
+    "wide frame": (lambda _: si.read(wide_frame()), lambda _: si.read(wide_frame(), ordered=True)),
+    "long frame": (lambda _: si.read(long_frame()), lambda _: si.read(long_frame(), ordered=True)),
+    "wide csv": (
+        lambda folder: si.read(written(wide_frame(), folder / "wide.csv")),
+        lambda folder: si.read(written(wide_frame(), folder / "wide.csv"), ordered=True),
+    ),
+    "long csv": (
+        lambda folder: si.read(written(long_frame(), folder / "long.csv")),
+        lambda folder: si.read(written(long_frame(), folder / "long.csv"), ordered=True),
+    ),
+    "long parquet": (
+        lambda folder: si.read(written(long_frame(), folder / "long.parquet")),
+        lambda folder: si.read(written(long_frame(), folder / "long.parquet"), ordered=True),
+    ),
+    "packed": (
+        lambda folder: packed(Responses.from_wide(TABLE, items=ITEMS), folder),
+        lambda folder: packed(si.ordered_from_wide(TABLE, items=ITEMS), folder),
+    ),
+}
+
+
+@pytest.fixture(params=DOORS)
+def both(request, tmp_path):
+    return tuple(door(tmp_path) for door in DOORS[request.param])
+
+
+def same_blocks(one, other):
+    assert len(one.blocks) == len(other.blocks)
+    for mine, theirs in zip(one.blocks, other.blocks, strict=True):
+        for name in ("indptr", "split", "items"):
+            assert np.array_equal(getattr(mine, name), getattr(theirs, name))
+
+
+def test_the_same_blocks_and_labels(both):
+    one, other = both
+    same_blocks(one, other)
+    assert one.items.tolist() == other.items.tolist()
+    assert one.users.tolist() == other.users.tolist()
+    assert one.thresholds.binary
+    assert other.thresholds.binary
+    assert one.entries is one
+    assert other.entries is other
+    assert one.digest() == other.digest()
+    assert repr(one) == repr(other)
+
+
+def test_the_same_counts_and_findings(both):
+    one, other = both
+    for name in ("n_responses", "n_users", "n_items"):
+        assert getattr(one, name) == getattr(other, name)
+    for name in ("counts", "scores", "most", "mixed", "kinds_of_people", "item_counts", "item_scores"):
+        assert np.array_equal(getattr(one, name), getattr(other, name))
+    assert np.array_equal(one.category_counts, other.category_counts)
+    assert np.array_equal(one.category_codes(), other.category_codes())
+    assert np.array_equal(one.to_dense(), other.to_dense(), equal_nan=True)
+    assert [f.code for f in one.findings()] == [f.code for f in other.findings()]
+
+
+def test_the_same_parts(both):
+    one, other = both
+    chosen, some = [6, 1, 3], np.arange(0, 60, 3)
+    same_blocks(one.take_items(chosen), other.take_items(chosen))
+    same_blocks(one.take_users(some), other.take_users(some))
+    same_blocks(one.in_one_block(), other.in_one_block())
+    same_blocks(one.largest_component(), other.largest_component())
+    for mine, theirs in zip(one.answers(), other.answers(), strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+def test_what_knows_right_and_wrong_only_refuses_more_categories():
+    answers = si.ordered_from_wide([[0, 1, 2], [2, 0, 1], [1, 2, 0]])
+    for ask in (answers.sum, answers.map, answers.gather, answers.prepare, answers.transform):
+        with pytest.raises(ResponseValueError, match="right and wrong answers only"):
+            ask(len)
+    assert not answers.thresholds.binary
+    assert answers.entries.thresholds.binary

@@ -1,0 +1,160 @@
+"""Recursion, tree and contour sum against enumeration of all answers, for right and wrong and for ordered ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from dense_ordered import conditional
+from spectral_irt.conditional import given_score
+from spectral_irt.conditional.contour import Contour, chances, rough_tilt
+from spectral_irt.conditional.recursion import by_fewer_steps
+from spectral_irt.conditional.tree import given_every_score
+from spectral_irt.responses.thresholds import Thresholds
+
+CASES = {
+    "one right or wrong": [[0.3]],
+    "one item": [[0.3, -0.2, 1.0]],
+    "two items": [[-1.0], [0.5]],
+    "right and wrong": [[-1.0], [0.5], [0.0], [2.0], [-0.3]],
+    "right and wrong, far apart": [[-15.0], [15.0], [-14.0], [14.0], [0.0], [0.5]],
+    "unequal categories": [[-0.5, 0.7], [0.2], [-1.0, -0.2, 1.1], [0.0, 0.4]],
+    "ordered, far apart": [[-15.0, 15.0], [5.0], [-14.0, 6.0, 15.0]],
+    "disordered": [[15.0, -15.0], [3.0, -3.0, 0.0], [0.0]],
+    "factors that vanish": [[0.0, 0.0, 0.0]] * 4,
+}
+
+
+def columns(thresholds, scores, padding=2):
+    """`cumulated` of one set of items, a column for each score, with items that nobody answered below."""
+    steps = Thresholds(np.array([len(own) for own in thresholds]))
+    sums = steps.cumulated(np.concatenate(thresholds))[:, 1:].T
+    sums = np.concatenate([sums, np.full((len(sums), padding), np.inf)], axis=1)
+    return np.repeat(sums[:, :, None], len(scores), axis=2), np.full(len(scores), steps.n_entries)
+
+
+def enumerated(thresholds, score, width):
+    """P(X_i = c | s) for c = 1, 2, ..., P(X_i >= c, X_j >= c' | s), and log gamma."""
+    x, p = conditional(thresholds, score)
+    n = len(thresholds)
+    each = np.array([[p[x[:, i] == c].sum() for i in range(n)] for c in range(1, width + 1)])
+    passed = (x[:, :, None] >= np.arange(1, width + 1)).reshape(len(x), -1).astype(float)
+    weight = [np.exp(-sum(sum(own[:c]) for own, c in zip(thresholds, row, strict=True))) for row in x]
+    return each, (passed * p[:, None]).T @ passed, np.log(sum(weight))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_agree_with_enumeration(name):
+    thresholds = CASES[name]
+    n, most = len(thresholds), sum(len(own) for own in thresholds)
+    scores = np.arange(1, most)
+    if not len(scores):
+        return
+    cumulated, high = columns(thresholds, scores)
+    width = len(cumulated)
+    sums = Contour.of(cumulated, scores, high)
+    contour = sums.given
+    theta = rough_tilt(cumulated, scores, high)[0]
+    start = chances(theta, cumulated)
+    recursion, total = by_fewer_steps(start, cumulated, scores, high)
+    tree = given_every_score(cumulated[:, :n, 0])
+    real, imaginary = sums.pair_factors()
+    other = ~np.kron(np.eye(n, dtype=bool), np.ones((width, width), dtype=bool))
+    for k, score in enumerate(scores):
+        each, pairs, log = enumerated(thresholds, score, width)
+        for found in (contour.p[:, :n, k], recursion[:, :n, k], tree.p[:, :, k]):
+            np.testing.assert_allclose(found, each, rtol=0, atol=2e-13)
+        assert np.all(contour.p[:, n:, k] < 1e-300)
+        assert np.all(recursion[:, n:, k] < 1e-300)
+        b, c = (part[k, :n].reshape(n * width, -1) for part in (real, imaginary))
+        np.testing.assert_allclose((b @ b.T - c @ c.T)[other], pairs[other], rtol=0, atol=2e-13)
+        by_recursion = np.log(total[k]) - np.log(start[0, :, k]).sum() - score * theta[k]
+        for found in (contour.log_gamma[k], tree.log_gamma[k], by_recursion):
+            assert abs(found - log) < 1e-11 * max(1, abs(log))
+
+
+@pytest.mark.parametrize("padding", [0, 3])
+def test_right_and_wrong_are_the_case_of_one_threshold(padding):
+    """The same items with a second category that nobody can reach: the general way, and the same numbers."""
+    rng = np.random.default_rng(4)
+    for n, sd in ((2, 1.0), (7, 3.0), (40, 1.0), (40, 8.0)):
+        scores = np.arange(1, n)
+        beta = np.concatenate([rng.normal(0, sd, n), np.full(padding, np.inf)])
+        one = np.repeat(beta[None, :, None], n - 1, axis=2)
+        two = np.concatenate([one, np.full_like(one, np.inf)])
+        most = np.full(n - 1, n)
+        short, long = Contour.of(one, scores, most), Contour.of(two, scores, most)
+        np.testing.assert_allclose(long.given.p[0], short.given.p[0], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(long.given.log_gamma, short.given.log_gamma, rtol=1e-13, atol=1e-12)
+        for a, b in zip(short.pair_factors(), long.pair_factors(), strict=True):
+            assert a.shape[:3] == (n - 1, n + padding, 1)
+            assert b.shape[:3] == (n - 1, n + padding, 2)
+        theta = rough_tilt(one, scores, most)[0]
+        for a, b in zip(
+            by_fewer_steps(chances(theta, one), one, scores, most),
+            by_fewer_steps(chances(theta, two), two, scores, most),
+            strict=True,
+        ):
+            np.testing.assert_allclose(b[0], a[0], rtol=0, atol=1e-13)
+        few, many = given_every_score(one[:, :n, 0]), given_every_score(two[:, :n, 0])
+        np.testing.assert_allclose(many.p[0], few.p[0], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(many.log_gamma, few.log_gamma, rtol=1e-13, atol=1e-12)
+
+
+def test_missing_answers_and_unequal_lengths_side_by_side():
+    """Columns of different items, lengths and highest scores in one table."""
+    sets = [CASES["unequal categories"], CASES["ordered, far apart"], CASES["two items"]]
+    tables = [columns(each, [1], padding=4 - len(each))[0] for each in sets]
+    cumulated = np.full((3, 4, 3), np.inf)
+    for k, table in enumerate(tables):
+        cumulated[: len(table), :, k] = table[:, :, 0]
+    most = np.array([sum(len(own) for own in each) for each in sets])
+    for scores in (np.array([1, 1, 1]), most - 1, np.array([5, 3, 1])):
+        contour = Contour.of(cumulated, scores, most).given
+        theta = rough_tilt(cumulated, scores, most)[0]
+        recursion = by_fewer_steps(chances(theta, cumulated), cumulated, scores, most)[0]
+        for k, each in enumerate(sets):
+            p = enumerated(each, scores[k], 3)[0]
+            for found in (contour.p, recursion):
+                np.testing.assert_allclose(found[:, : len(each), k], p, rtol=0, atol=2e-13)
+
+
+def test_items_that_are_certain_keep_their_digits():
+    """Where q = 1 - p would keep a few digits only."""
+    beta = np.array([-25.0, -26.0, 12.0, 13.0])
+    scores = np.array([1, 3])
+    cumulated, most = columns([[b] for b in beta], scores, padding=0)
+    exact = np.array([enumerated([[b] for b in beta], s, 1)[0][0] for s in scores]).T
+    for theta in (0.0, -6.0, 6.0):
+        found = by_fewer_steps(chances(np.full(2, theta), cumulated), cumulated, scores, most)[0][0]
+        np.testing.assert_allclose(found, exact, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(given_every_score(beta[None]).p[0][:, [0, 2]], exact, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["right and wrong", "unequal categories"])
+def test_whoever_takes_which_method_has_the_same_answers(kind, monkeypatch):
+    """Through the one door: the tree for all scores of a set, the recursion for few steps, else the contour sum."""
+    thresholds = CASES[kind]
+    scores = np.arange(1, sum(len(own) for own in thresholds))
+    cumulated, most = columns(thresholds, scores, padding=0)
+    taken = []
+    for name in ("given_every_score", "by_fewer_steps"):
+        way = getattr(given_score, name)
+        monkeypatch.setattr(given_score, name, lambda *each, way=way: (taken.append(way.__name__), way(*each))[1])
+    tree = given_score.given_score(cumulated, scores, most, one_set=True)
+    recursion = given_score.given_score(cumulated, scores, most)
+    monkeypatch.setattr(given_score, "SHORT_ORDER", 0)
+    contour = given_score.given_score(cumulated, scores, most)
+    assert taken == ["given_every_score", "by_fewer_steps"]
+    for found in (recursion, contour):
+        np.testing.assert_allclose(found.p, tree.p, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(found.log_gamma, tree.log_gamma, rtol=0, atol=1e-12)
+
+
+def test_scores_too_unlikely_for_the_recursion_take_the_contour_sum():
+    """At an ability where the score has no chance that a number can hold."""
+    scores = np.array([1, 2])
+    cumulated, most = columns([[600.0], [601.0], [602.0]], scores, padding=0)
+    found = given_score.given_score(cumulated, scores, most, np.full(2, -200.0)).p[0]
+    exact = np.array([enumerated([[0.0], [1.0], [2.0]], s, 1)[0][0] for s in scores]).T
+    np.testing.assert_allclose(found, exact, rtol=0, atol=1e-13)

@@ -1,0 +1,109 @@
+"""What the landing keeps of every answer: single precision, people in place or sorted, sums in double."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import spectral_irt as si
+from spectral_irt.conditional import rows
+from spectral_irt.conditional.contour import Contour
+from spectral_irt.conditional.rows import People, Rows, answers_to_items, evaluate, linked, score_squares, score_twice
+from spectral_irt.conditional.series_binary import DOUBLE, SINGLE
+from spectral_irt.estimators import landing
+from spectral_irt.responses.block import Block
+
+M = 40
+
+
+def block_of(lengths: list[int], seed: int = 0) -> tuple[Block, np.ndarray]:
+    """People with so many answers each; the first of every length is all right, the second all wrong."""
+    rng = np.random.default_rng(seed)
+    beta, seen = rng.normal(size=M), set()
+    right, wrong = [], []
+    for n in lengths:
+        items = np.sort(rng.permutation(M)[:n])
+        passed = rng.random(n) < 1 / (1 + np.exp(beta[items] - rng.normal()))
+        for extreme in (True, False):
+            if (n, extreme) not in seen:
+                seen.add((n, extreme))
+                passed[:] = extreme
+                break
+        right.append(items[passed])
+        wrong.append(items[~passed])
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    items = np.concatenate([np.concatenate(pair) for pair in zip(right, wrong, strict=True)]).astype(np.int32)
+    return Block(indptr, indptr[:-1] + [len(each) for each in right], items), beta
+
+
+def slowly(block: Block, beta: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Counts, right answers, scores and their squares of every item: by the exact sum, one person after the other."""
+    counts, right, score, squares = np.zeros((4, M))
+    for k in np.flatnonzero(block.informative):
+        low, high = block.indptr[k], block.indptr[k + 1]
+        items, s = block.items[low:high], block.split[k] - low
+        x = np.arange(high - low) < s
+        p = Contour.of(beta[items][None, :, None], np.array([s]), np.array([len(x)])).given.p[0, :, 0]
+        counts[items] += weight[k]
+        right[items] += weight[k] * x
+        score[items] += weight[k] * (p - x)
+        squares[items] += (weight[k] * (p - x)) ** 2
+    return counts, right, score, squares
+
+
+LENGTHS = [40, 38, 36] * 40 + [1, 2, 5, 1, 2, 5, 6, 7]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(("precision", "close"), [(DOUBLE, 1e-10), (SINGLE, 1e-5)])
+@pytest.mark.parametrize("without", [False, True])
+def test_people_in_place_are_people_sorted(weighted, precision, close, without, monkeypatch) -> None:
+    block, beta = block_of(LENGTHS + ([0] if without else []))
+    weight = np.random.default_rng(1).uniform(0.5, 2, block.n_users) if weighted else np.ones(block.n_users)
+    people = People.weighted(block, weight, beta) if weighted else People.of(block, beta)
+    v = np.random.default_rng(2).normal(size=M)
+    found = []
+    for share in (0.5, -1.0):
+        monkeypatch.setattr(rows, "IN_PLACE", share)
+        made = Rows.of(people, 3.0, M, precision)
+        assert (made.block is block) == (share > 0 and not without)
+        for at in (0 * beta, beta):  # the memory of the first is used again
+            made, sums = evaluate(made, at)
+        assert made.score.dtype == made.link.dtype == precision
+        assert all(each.dtype == np.float64 for each in sums)
+        columns = linked(made, np.stack([v, 2 * v], axis=1))
+        here = linked(made, v)
+        assert np.allclose(columns, np.stack([here, 2 * here], axis=1), rtol=0, atol=1e-12)
+        found.append([*answers_to_items(made), *sums, score_squares(made), here, score_twice(made, v)])
+        assert np.allclose(linked(made, np.ones(M)), sums[1], rtol=1e-13)  # its rows add to zero, whatever is kept
+    for a, b in zip(*found, strict=True):
+        assert np.allclose(a, b, rtol=0, atol=close)
+    counts, right, score, squares = slowly(block, beta, weight)
+    assert np.allclose(found[0][0], counts)
+    assert np.allclose(found[0][1], right)
+    assert np.allclose(found[0][2], score, atol=2e-3)  # the series
+    assert np.allclose(found[0][5], squares, atol=2e-3)
+
+
+def test_all_are_exact_where_all_are_short() -> None:
+    block, beta = block_of([4, 5, 6] * 50)
+    made, (score, *_) = evaluate(Rows.of(People.of(block, beta), np.inf, M, DOUBLE), beta)
+    assert made.n_long == 0
+    assert np.allclose(score, slowly(block, beta, np.ones(block.n_users))[2], atol=1e-9)
+
+
+@pytest.mark.parametrize("se", ["one-pass", "multiplier", "dense"])
+def test_single_precision_moves_nothing_that_matters(se: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    theta, beta = rng.normal(size=2_500), rng.normal(size=150)
+    answers = (rng.random((2_500, 150)) < 1 / (1 + np.exp(beta - theta[:, None]))).astype(float)
+    answers[rng.random(answers.shape) < 0.6] = np.nan
+    responses = si.Responses.from_wide(answers)
+    assert responses.n_responses > landing.FEW
+    single = si.SpectralRasch(se=se).fit(responses)
+    monkeypatch.setattr(rows, "SINGLE", DOUBLE)
+    monkeypatch.setattr("spectral_irt.chain.rounds.MANY", 10**9)
+    double = si.SpectralRasch(se=se).fit(responses)
+    assert np.max(np.abs(single.difficulty_ - double.difficulty_) / double.se_) < 1e-4 < landing.ALLOWED / 10
+    assert np.allclose(single.se_, double.se_, rtol=1e-5)
+    assert not np.array_equal(single.difficulty_, double.difficulty_)

@@ -1,0 +1,94 @@
+"""Landing by tables of repeated designs, against landing person by person: the same numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.conditional.contour import Contour
+from spectral_irt.conditional.tree import given_every_score
+from spectral_irt.estimators import landing
+from spectral_irt.estimators.landing import land
+from spectral_irt.estimators.landing_errors import Matrices, standard_errors
+from spectral_irt.responses import Responses
+from spectral_irt.responses.same_items import shared_sets
+
+
+def answers(design: str, people: int = 300, items: int = 14) -> Responses:
+    """Answers that misfit a little, so that the sandwich is not the inverse information."""
+    rng = np.random.default_rng(5)
+    slope, beta = rng.uniform(0.6, 1.6, items), np.linspace(-1.5, 1.5, items)
+    x = (rng.random((people, items)) < 1 / (1 + np.exp(slope * (beta - rng.normal(size=(people, 1)))))).astype(float)
+    if design.startswith("booklets"):
+        x[::2, :4] = np.nan
+        x[1::2, -5:] = np.nan
+    if design.endswith("some missing"):
+        x[rng.random(x.shape) < 0.02] = np.nan
+    if design == "one set per person":
+        x[rng.random(x.shape) < 0.4] = np.nan
+    return Responses.from_wide(x)
+
+
+@pytest.mark.parametrize("design", ["complete", "booklets", "booklets, some missing", "one set per person"])
+def test_the_same_numbers(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landing, "FINER", 1e-10)  # exact sums for everybody, steps until nothing moves
+    responses = answers(design, people=60 if design == "one set per person" else 300)
+    shared = shared_sets(responses, per_item=0, per_block=0, shared=0)
+    assert shared is not None
+    one, other = (land(responses, np.zeros(responses.n_items), shared=how) for how in (None, shared))
+    np.testing.assert_allclose(other.beta, one.beta, atol=1e-9)
+    np.testing.assert_allclose(other.information, one.information, rtol=1e-9)
+    a, b = Matrices.of(one), Matrices.of(other)
+    np.testing.assert_allclose(b.bread, a.bread, atol=1e-9 * np.abs(a.bread).max())
+    np.testing.assert_allclose(b.meat, a.meat, atol=1e-9 * np.abs(a.meat).max())
+    np.testing.assert_allclose(b.covariance(), a.covariance(), atol=1e-9 * np.abs(a.covariance()).max())
+    np.testing.assert_allclose(standard_errors(other, "one-pass"), standard_errors(one, "one-pass"), rtol=1e-9)
+
+
+def test_people_off_the_shared_sets_are_taken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landing, "FINER", 1e-10)
+    responses = answers("booklets, some missing")
+    shared = shared_sets(responses, per_item=2, per_block=0, shared=0)
+    assert shared is not None
+    assert shared.rest is not None
+    assert len(shared.sets) == 2
+    one, other = (land(responses, np.zeros(responses.n_items), shared=how) for how in (None, shared))
+    np.testing.assert_allclose(other.beta, one.beta, atol=1e-9)
+    np.testing.assert_allclose(Matrices.of(other).covariance(), Matrices.of(one).covariance(), atol=1e-12)
+
+
+@pytest.mark.parametrize("design", ["complete", "booklets", "booklets, some missing"])
+def test_a_fit_chooses_it_by_itself(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    responses = answers(design, people=1500)
+    assert responses.shared is not None
+    chosen = SpectralRasch().fit(responses)
+    plain = responses.take_users(np.arange(responses.n_users))
+    monkeypatch.setitem(vars(plain), "shared", None)
+    other = SpectralRasch().fit(plain)
+    np.testing.assert_allclose(chosen.difficulty_, other.difficulty_, atol=2e-4 * other.se_.min())
+    np.testing.assert_allclose(chosen.se_, other.se_, rtol=1e-4)
+    assert chosen.status_.tolist() == other.status_.tolist()
+    assert [f.code for f in chosen.findings_] == [f.code for f in other.findings_]
+
+
+@pytest.mark.parametrize("k", [2, 3, 40, 250])
+def test_every_score_at_once_is_the_contour_sum_of_each(k: int) -> None:
+    beta = np.random.default_rng(k).normal(size=k) * 2
+    scores = np.arange(1, k)
+    exact = Contour.of(np.tile(beta[:, None], k - 1)[None], scores, np.full(k - 1, k)).given.p[0]
+    np.testing.assert_allclose(given_every_score(beta[None]).p[0], exact, atol=1e-12)
+
+
+def test_every_score_of_a_form_too_long_for_one_ability() -> None:
+    beta = np.repeat([-6.0, 6.0], 70)
+    beta[:5] += 1
+    p = given_every_score(beta[None]).p[0]
+    np.testing.assert_allclose(p.sum(axis=0), np.arange(1, 140), atol=1e-9)
+
+
+def test_threads_do_not_matter() -> None:
+    data = simulate.rasch(3000, 12, seed=2).responses
+    one, two = (SpectralRasch(threads=threads).fit(data) for threads in (1, 2))
+    assert one.difficulty_.tobytes() == two.difficulty_.tobytes()
+    assert one.se_.tobytes() == two.se_.tobytes()

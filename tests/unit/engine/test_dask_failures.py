@@ -1,0 +1,120 @@
+"""What goes wrong with a cluster is said in a sentence, and soon."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spectral_irt as si
+from spectral_irt.cli.main import main
+from spectral_irt.engine import dask
+from spectral_irt.engine.dask import connect
+from spectral_irt.errors import ClusterError, OptionError, ReadError
+from spectral_irt.responses.packed import mapped_blocks
+
+pytestmark = pytest.mark.slow  # many short runs of whole jobs
+
+distributed = pytest.importorskip("distributed")
+
+
+@pytest.fixture
+def closed_port() -> str:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return f"tcp://127.0.0.1:{one.getsockname()[1]}"
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """A cluster of threads in this process: what it does wrong is the same, and it starts at once."""
+    small: Any = {"n_workers": 1, "threads_per_worker": 1, "processes": False, "silence_logs": 50}
+    with distributed.LocalCluster(protocol="tcp://", dashboard_address="127.0.0.1:0", **small) as cluster:
+        yield cluster
+
+
+def test_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ClusterError, match=r"pip install 'spectral-irt\[cluster\]'"):
+        connect("local:2")
+
+
+@pytest.mark.parametrize("where", ["local:x", "local:0", "", 7, "one:two:three"])
+def test_no_address(where: Any) -> None:
+    with pytest.raises(OptionError, match="`dask` is"):
+        connect(where)
+
+
+def test_nobody_answers(
+    closed_port: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dask, "ANSWERS_WITHIN", 1.0)
+    file = tmp_path / "answers.csv"
+    file.write_text("who,a,b\nx,1,0\ny,0,1\nz,1,1\n")
+    assert main(["fit", str(file), "--dask", closed_port, "-o", str(tmp_path / "out")]) == 2
+    assert f"no Dask scheduler answers at {closed_port}" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_another_version(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = si.__version__
+    monkeypatch.setattr(dask, "__version__", "99.1")
+    with pytest.raises(ClusterError, match=f"the workers run spectral-irt {ours}, and this program is 99.1"):
+        connect(cluster.scheduler_address)
+
+
+def test_a_worker_that_joins_with_another_version() -> None:
+    call = dask.KernelCall(np.sum, (), version="99.1")
+    with pytest.raises(ClusterError, match=r"this program is 99\.1"):
+        dask.total(dask.Shard([np.ones(3)]), dask.PartArgs([0], [()]), call)
+
+
+def test_a_scheduler_without_workers(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask, "WORKERS_WITHIN", 0.5)
+    cluster.scale(0)
+    while cluster.scheduler.workers:
+        time.sleep(0.01)
+    with pytest.raises(ClusterError, match=r"has no workers\. Start some"):
+        connect(cluster.scheduler_address)
+
+
+def test_the_cluster_dies(cluster: Any) -> None:
+    answers = si.Responses.from_wide(np.random.default_rng(0).integers(0, 2, (50, 6)))
+    engine = connect(cluster.scheduler_address)
+    there = answers.using(engine)
+    assert there.n_responses == 300
+    cluster.close()
+    with pytest.raises(ClusterError, match="the connection to the cluster was lost"):
+        si.SpectralRasch().fit(there)
+    engine.close()
+
+
+def test_the_workers_die(cluster: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dask, "WORKERS_WITHIN", 1.0)
+    monkeypatch.setattr(dask, "LOOKS_EVERY", 0.3)
+    engine = connect(cluster.scheduler_address)
+    there = si.Responses.from_wide(np.random.default_rng(0).integers(0, 2, (50, 6))).using(engine)
+    cluster.scale(0)
+    with pytest.raises(ClusterError, match="has had no worker for 1 second"):
+        si.SpectralRasch().fit(there)
+    engine.close()
+
+
+def test_a_packed_file_that_changed(tmp_path: Path) -> None:
+    file = tmp_path / "answers.packed"
+    si.Responses.from_wide([[1, 0], [0, 1], [1, 1]]).save(file)
+    assert len(mapped_blocks(str(file), file.stat().st_mtime_ns, 0, 1).parts) == 1
+    with pytest.raises(ReadError, match=r"answers\.packed changed"):
+        mapped_blocks(str(file), 1, 0, 1)
+
+
+def test_sizes_are_those_of_the_arrays() -> None:
+    """So that the scheduler does not move a shard as if it were nothing."""
+    answers = si.Responses.from_wide(np.ones((1000, 50)))
+    assert sys.getsizeof(dask.Shard(answers.blocks)) > 4 * answers.n_responses

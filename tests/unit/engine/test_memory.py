@@ -1,0 +1,252 @@
+"""A budget changes where numbers are kept, never the numbers."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import os
+import signal
+import subprocess
+import sys
+import tracemalloc
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import spectral_irt as si
+from spectral_irt.engine import LocalEngine, memory, spill
+from spectral_irt.engine.memory import Budget, in_bytes
+from spectral_irt.engine.spill import is_mapped
+from spectral_irt.errors import OptionError, OutputError
+from spectral_irt.responses.block import Block
+from spectral_irt.responses.pack import Repeats, pack, stored
+from spectral_irt.responses.responses import Responses
+
+
+@pytest.fixture
+def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Budget:
+    """A budget with no room at all, under which even the smallest array goes to disk."""
+    monkeypatch.setattr(memory, "SMALL", 1)
+    none = Budget("1GB", tmp_path)
+    none.explicit, none.total = False, 0  # as a machine without free memory has it
+    return none
+
+
+def in_blocks(seed: int = 0, users: int = 300, items: int = 12, blocks: int = 4) -> Responses:
+    rng = np.random.default_rng(seed)
+    answered = rng.random((users, items)) < 0.7
+    theta, beta = rng.normal(size=users), rng.normal(size=items)
+    right = rng.random((users, items)) < 1 / (1 + np.exp(beta - theta[:, None]))
+    made: list[Block] = []
+    for rows in np.array_split(np.arange(users), blocks):
+        who, item = np.nonzero(answered[rows])
+        slots = (2 * item + right[rows][who, item]).astype(np.int32)
+        indptr = np.concatenate([[0], np.cumsum(answered[rows].sum(axis=1))])
+        made += pack(indptr, slots, duplicates="error", repeats=Repeats())
+    return Responses(tuple(made), np.arange(items), np.arange(users))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_same_bits_when_everything_is_on_disk(nothing: Budget, threads: int) -> None:
+    free, mapped = in_blocks(), in_blocks()
+    here = si.SpectralRasch().fit(free.using(LocalEngine(threads)))
+    mapped = Responses(tuple(stored(block, nothing) for block in mapped.blocks), mapped.items, mapped.users)
+    assert all(is_mapped(block.items) and is_mapped(block.indptr) for block in mapped.blocks)
+    there = si.SpectralRasch().fit(mapped.using(LocalEngine(threads, nothing)))
+    assert nothing.spill.written > 0
+    assert nothing.used == 0
+    assert np.array_equal(here.difficulty_, there.difficulty_)
+    assert np.array_equal(here.se_, there.se_)
+
+
+def test_what_is_there_first_stays_and_room_comes_back(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(memory, "SMALL", 1)
+    budget = Budget("1GB", tmp_path)
+    budget.reserved = budget.total - 2_000
+    first, second = np.arange(200.0), np.arange(200.0)
+    assert budget.keep(first) is first
+    assert budget.used == 1_600
+    assert budget.keep((first, "text"))[0] is first
+    assert budget.used == 1_600
+    third = budget.keep(second)
+    assert is_mapped(third)
+    assert np.array_equal(third, second)
+    del first
+    gc.collect()
+    assert budget.used == 0
+    assert budget.keep(second) is second
+
+
+def test_what_can_be_made_again_gives_way(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(memory, "SMALL", 1)
+    budget = si.set_memory("1GB", tmp_path)
+    try:
+        responses = in_blocks()
+        before = [block.halves(12)[0].toarray() for block in responses.blocks]
+        used = budget.used
+        assert used > 0
+        responses.engine.make_room(1000)  # there is room
+        assert budget.used == used
+        budget.reserved = budget.total - used
+        responses.engine.make_room(1000)
+        assert budget.used == 0
+        assert all(
+            np.array_equal(block.halves(12)[0].toarray(), x) for block, x in zip(responses.blocks, before, strict=True)
+        )
+    finally:
+        si.set_memory()
+
+
+def test_a_fit_writes_few_bytes_of_an_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    responses = in_blocks(users=1_800, items=100)
+    assert responses.n_responses > 100_000
+    monkeypatch.setattr(memory, "SMALL", 1)
+    budget = si.set_memory("1GB", tmp_path)
+    try:
+        budget.explicit, budget.total = False, 0
+        si.SpectralRasch().fit(responses.using(LocalEngine(1)))
+        # Items by right and wrong, the chain's factor, score and link: four bytes each; and what there is of people.
+        assert 16 < budget.spill.written / responses.n_responses < 22
+    finally:
+        si.set_memory()
+
+
+def test_tables_of_shared_sets_are_counted(nothing: Budget) -> None:
+    theta, beta = (np.random.default_rng(k).normal(size=n) for k, n in ((0, 2_000), (1, 10)))
+    right = np.random.default_rng(2).random((2_000, 10)) < 1 / (1 + np.exp(beta - theta[:, None]))
+    here, there = (si.Responses.from_wide(right.astype(float)) for _ in range(2))
+    there = there.using(LocalEngine(1, nothing))
+    assert here.shared is not None
+    assert there.shared is not None
+    for a, b in zip(here.shared.sets, there.shared.sets, strict=True):
+        assert is_mapped(b.right)
+        assert is_mapped(b.together)
+        assert np.array_equal(a.right, b.right)
+        assert np.array_equal(a.together, b.together)
+    assert np.array_equal(si.SpectralRasch().fit(here).difficulty_, si.SpectralRasch().fit(there).difficulty_)
+
+
+def test_matrices_that_share_numbers_still_share_them(nothing: Budget) -> None:
+    @dataclass(frozen=True)
+    class Part:
+        rows: Any
+        columns: Any
+
+    matrix = sparse.random(30, 20, density=0.3, random_state=1, format="csr")
+    before = matrix.toarray()
+    part = nothing.keep(Part(matrix, matrix.T))
+    assert is_mapped(part.rows.data)
+    assert is_mapped(part.rows.indices)
+    part.rows.data[:] *= 2  # a kernel that fills the memory of an old part
+    assert np.array_equal(part.columns.toarray(), 2 * before.T)
+
+
+def test_read_only_arrays_belong_to_somebody_else(nothing: Budget) -> None:
+    shared = np.arange(100.0)
+    shared.setflags(write=False)
+    assert nothing.keep(shared) is shared
+
+
+def test_large_arrays_and_many_small_ones(nothing: Budget, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spill, "SEGMENT", 4096)
+    arrays = [np.random.default_rng(k).integers(0, 100, size=k * 100, dtype=np.int32) for k in range(1, 30)]
+    kept = [nothing.keep(array.copy()) for array in arrays]
+    assert all(np.array_equal(a, b) for a, b in zip(arrays, kept, strict=True))
+
+
+@pytest.mark.parametrize("text", ["", "GB", "-1GB", "0", "4XB", "nan", "1e9", "four GB"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(OptionError, match="it is a size such as"):
+        in_bytes(text)
+
+
+def test_a_budget_too_small_says_what_is_needed() -> None:
+    with pytest.raises(
+        OptionError, match=r"`memory` is 100 MB, and 1,000,000 people and 500 items with 2 threads need at"
+    ):
+        Budget("100MB").reserve(persons=1_000_000, items=500, threads=2, answers=10**8)
+    Budget("2GB").reserve(persons=1_000_000, items=500, threads=2, answers=10**8)
+    Budget("500MB").reserve(persons=80_000, items=2_000, threads=2, answers=5_700_000)  # which takes 450 in all
+
+
+@pytest.mark.parametrize(
+    ("persons", "items", "each"),
+    [(7_000, 300, 72), (3_000, 1_000, 60), (150_000, 200, 3), (4_000, 6_000, 60), (600, 40, 20)],
+)
+def test_the_reckoning_is_what_arrays_take(persons: int, items: int, each: int, tmp_path: Path) -> None:
+    """All that may be on disk is there; the rest, which is traced, is no more than reckoned, nor a small part of it."""
+    rng = np.random.default_rng(persons)
+    person = np.repeat(np.arange(persons), each)
+    item = ((rng.integers(0, items, persons)[:, None] + np.arange(each) * (items // each)) % items).ravel()
+    right = rng.random(len(person)) < 1 / (1 + np.exp(rng.normal(size=items)[item] - rng.normal(size=persons)[person]))
+    labels = {"users": np.arange(persons), "items": np.arange(items)}
+    responses = Responses.from_codes(person, item.astype(np.int32), right, **labels)
+    budget = si.set_memory("4GB", tmp_path)
+    budget.explicit, budget.total = False, 0
+    tracemalloc.start()
+    try:
+        si.SpectralRasch(threads=1).fit(responses)
+        taken = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+        si.set_memory()
+    counts = {"persons": persons, "items": items, "answers": responses.n_responses}
+    reckoned = budget.needed(**counts, threads=1) - memory.PROGRAM
+    assert taken < 1.1 * reckoned + 10**7
+    assert reckoned < 4 * taken + 4 * 10**7
+
+
+def test_a_folder_that_is_none() -> None:
+    with pytest.raises(OptionError, match="not a folder"):
+        Budget("1GB", "/nowhere/at/all")
+
+
+def test_a_full_disk_is_an_error_and_leaves_nothing(
+    nothing: Budget, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*args: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    nothing.keep(np.arange(50.0))
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(OutputError, match=r"the disk is full.* Allow more `memory`, or name a folder .*spill="):
+        nothing.keep(np.arange(50.0))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_nothing_is_left_whatever_ends_the_process(tmp_path: Path, number: signal.Signals) -> None:
+    program = (
+        "import signal, sys, time, numpy as np\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # in the background it may be ignored
+        "from spectral_irt.engine.memory import Budget\n"
+        "b = Budget('1GB', sys.argv[1]); b.reserved = b.total\n"
+        "kept = b.keep(np.zeros(10**6)); print('there', flush=True); time.sleep(60)"
+    )
+    process = subprocess.Popen([sys.executable, "-c", program, str(tmp_path)], stdout=subprocess.PIPE, stderr=-3)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"there\n"
+    process.send_signal(number)
+    process.wait()
+    process.stdout.close()
+    assert not list(tmp_path.iterdir())
+
+
+def test_memory_is_counted_once_and_whole_while_any_view_of_it_lives() -> None:
+    budget = Budget("4GB")
+    whole = np.zeros(200_000)
+    views = [whole[:100_000], whole[100_000:]]
+    for view in views:
+        budget.keep(view)
+    size = whole.nbytes
+    del whole, view
+    assert budget.used == size
+    del views[0]
+    assert budget.used == size  # the other holds all of it
+    views.clear()
+    assert budget.used == 0

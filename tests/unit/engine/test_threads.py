@@ -1,0 +1,178 @@
+"""The local engine: the same bits whatever the number of threads, the order of the blocks kept."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import threading
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dense import AWKWARD
+from spectral_irt import SpectralRasch
+from spectral_irt.engine import LocalEngine
+from spectral_irt.errors import OptionError
+from spectral_irt.responses import Block, Responses, arrays
+from spectral_irt.simulate import rasch
+
+N_ITEMS = 40
+
+
+@pytest.fixture(scope="module")
+def blocks() -> tuple[Block, ...]:
+    """Blocks of unlike sizes, with sums that depend on the order of addition in their last bits."""
+    whole = rasch(600, N_ITEMS, design="sampled", p=0.3, seed=1).responses.blocks[0]
+    cuts = [0, 1, 50, 51, 200, 340, 341, 600]
+    return tuple(whole.take(np.arange(low, high)) for low, high in pairwise(cuts))
+
+
+def weighted(block: Block, v: np.ndarray) -> np.ndarray:
+    """Something like an inflow: wrong answers, weighted by what the person got right."""
+    rows = block.pattern(len(v)) @ v
+    rows[1::2] = rows[0::2] / 3
+    rows[0::2] = 0
+    return block.pattern(len(v)).T @ rows
+
+
+def size_and_total(block: Block, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([block.n_users, block.n_responses]), weighted(block, v)
+
+
+def test_sum_has_the_same_bits_for_any_number_of_threads(blocks: tuple[Block, ...]) -> None:
+    v = np.random.default_rng(2).lognormal(size=N_ITEMS)
+    alone = LocalEngine(threads=1).sum(weighted, blocks, v)
+    for threads in (2, 3, 8, None):
+        engine = LocalEngine(threads)
+        for _ in range(5):
+            assert engine.sum(weighted, blocks, v).tobytes() == alone.tobytes()
+    expected = sum(weighted(block, v) for block in blocks)
+    np.testing.assert_array_equal(alone, expected)
+
+
+def test_sum_is_the_one_block_sum(monkeypatch: pytest.MonkeyPatch) -> None:
+    v = np.linspace(0.1, 2, AWKWARD.shape[1])
+    whole = LocalEngine().sum(weighted, Responses.from_wide(AWKWARD).blocks, v)
+    monkeypatch.setattr(arrays, "BLOCK_RESPONSES", 1)
+    parts = LocalEngine(2).sum(weighted, Responses.from_wide(AWKWARD).blocks, v)
+    np.testing.assert_allclose(parts, whole, rtol=1e-14)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_tuples_are_added_part_by_part(blocks: tuple[Block, ...], threads: int) -> None:
+    v = np.ones(N_ITEMS)
+    sizes, total = LocalEngine(threads).sum(size_and_total, blocks, v)
+    assert sizes.tolist() == [600, sum(block.n_responses for block in blocks)]
+    np.testing.assert_array_equal(total, LocalEngine(1).sum(weighted, blocks, v))
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_map_keeps_the_order(blocks: tuple[Block, ...], threads: int) -> None:
+    later = threading.Event()
+
+    def first_ends_last(block: Block) -> int:
+        if block is not blocks[0]:
+            later.set()
+        elif threads > 1:
+            assert later.wait(60)
+        return block.n_users
+
+    assert list(LocalEngine(threads).map(first_ends_last, blocks)) == [block.n_users for block in blocks]
+
+
+def test_threads_work_at_the_same_time(blocks: tuple[Block, ...]) -> None:
+    together = threading.Barrier(2, timeout=60)
+    assert LocalEngine(2).sum(lambda block: together.wait() * 0, blocks[:2]) == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_parts_given_out_are_not_changed(blocks: tuple[Block, ...], threads: int) -> None:
+    """A kernel may hand out an array that it keeps; adding must not write into it."""
+    kept = [np.ones(3) for _ in blocks]
+    number = {id(block): k for k, block in enumerate(blocks)}
+    total = LocalEngine(threads).sum(lambda block: kept[number[id(block)]], blocks)
+    assert total.tolist() == [len(blocks)] * 3
+    assert all(part.tolist() == [1, 1, 1] for part in kept)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_error_in_a_kernel_reaches_the_caller(blocks: tuple[Block, ...], threads: int) -> None:
+    def broken(block: Block) -> Any:
+        raise ZeroDivisionError("in the kernel")
+
+    engine = LocalEngine(threads)
+    with pytest.raises(ZeroDivisionError, match="in the kernel"):
+        engine.sum(broken, blocks)
+    assert engine.sum(lambda block: block.n_users, blocks) == 600  # and the engine still works
+
+
+def test_one_block_and_none(blocks: tuple[Block, ...]) -> None:
+    count: Callable[[Block], int] = lambda block: block.n_users  # noqa: E731
+    assert LocalEngine().sum(count, blocks[:1]) == 1
+    assert LocalEngine().sum(count, ()) is None
+
+
+@pytest.mark.parametrize("threads", [0, -2])
+def test_threads_must_be_positive(threads: int) -> None:
+    with pytest.raises(OptionError, match=f"`threads` is {threads}"):
+        LocalEngine(threads)
+
+
+# ------------------------------------------------------------------------- parts that stay where they are
+
+
+def test_prepared_parts_have_sums_of_their_own() -> None:
+    engine = LocalEngine(2)
+    parts = engine.prepare(lambda part, factor: part * factor, [1.0, 2.0, 3.0], 10.0)
+    assert parts.sum(lambda part: part) == 60
+    assert list(parts.map(lambda part, own, more: (part, own, more), "x", each=[[7, 8, 9]]))[1] == (20.0, 8, "x")
+    assert parts.prepare(lambda part: part + 1).sum(lambda part: part) == 63
+    further, total = parts.map_and_sum(lambda part: (-part, (part, np.array([1.0, part]))))
+    assert further.sum(lambda part: part) == -60
+    assert total[0] == 60
+    np.testing.assert_array_equal(total[1], [3, 60])
+    np.testing.assert_array_equal(parts.gather(lambda part: np.full(2, part)), [10, 10, 20, 20, 30, 30])
+    with pytest.raises(ValueError, match="zip"):
+        list(parts.map(lambda part, own: own, each=[[1]]))
+
+
+def test_sums_do_not_change_what_a_kernel_keeps() -> None:
+    kept = [np.ones(3), np.full(3, 2.0), np.full(3, 3.0)]
+    total = LocalEngine(1).sum(lambda k: kept[k], [0, 1, 2])
+    np.testing.assert_array_equal(total, np.full(3, 6.0))
+    np.testing.assert_array_equal(kept[0], np.ones(3))
+
+
+def test_seeds_do_not_depend_on_threads() -> None:
+    drawn = [
+        list(LocalEngine(k).hold(range(5)).map(lambda part, seed: np.random.default_rng(seed).random(), each=[seeds]))
+        for k in (1, 3)
+        for seeds in [LocalEngine(k).hold(range(5)).seeds(4)]
+    ]
+    assert drawn[0] == drawn[1]
+    assert len(set(drawn[0])) == 5
+
+
+def test_an_engine_travels_without_its_threads() -> None:
+    engine = LocalEngine(2)
+    engine.sum(lambda part: part, [1, 2, 3])
+    assert pickle.loads(pickle.dumps(engine)).threads == 2
+
+
+def test_a_thread_for_every_processor_where_the_system_does_not_say_which(monkeypatch: pytest.MonkeyPatch) -> None:
+    """macOS and Windows have no `sched_getaffinity`."""
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 7)
+    assert LocalEngine().threads == 7
+
+
+def test_threads_are_not_for_answers_on_a_cluster() -> None:
+    class Cluster(LocalEngine):
+        remote = True
+
+    there = rasch(50, 5, seed=0).responses.using(Cluster(1))
+    with pytest.raises(OptionError, match="these are on a cluster"):
+        SpectralRasch(threads=2).fit(there)

@@ -1,0 +1,50 @@
+"""Options that are no numbers, and seeds that are no seeds: a sentence, whichever estimator it is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import spectral_irt as si
+from spectral_irt import SpectralRasch, simulate
+from spectral_irt.errors import OptionError
+
+NUMBERS = {"tol", "max_iter", "nu", "threads", "random_state", "regularization"}
+ESTIMATORS = [
+    si.SpectralRasch,
+    si.ConditionalRasch,
+    si.MarginalRasch,
+    si.JointRasch,
+    si.PairwiseRasch,
+    si.VariationalRasch,
+    si.SpectralPartialCredit,
+    si.SpectralRatingScale,
+]
+
+
+@pytest.mark.parametrize("made", ESTIMATORS)
+def test_options_that_are_no_numbers(made: Any) -> None:
+    responses = simulate.rasch(40, 5, seed=1).responses
+    for name in sorted(NUMBERS & set(made().get_params())):
+        for wrong in ("a", [1], None, -1 if name == "random_state" else "b"):
+            if wrong is None and name == "threads":
+                continue  # all there are
+            with pytest.raises(OptionError, match=f"`{name}` is "):
+                made(**{name: wrong}).fit(responses)
+    with pytest.raises(OptionError, match=r"`max_iter` is 2\.5; it must be a whole number"):
+        made(max_iter=2.5).fit(responses)
+
+
+@pytest.mark.parametrize("seed", [-1, "a", 1.5])
+def test_seeds_are_whole_numbers(seed: Any) -> None:
+    responses = simulate.rasch(40, 5, seed=1).responses
+    study = SpectralRasch().fit(responses).analyse(responses)
+    for work in (
+        lambda: study.ranking(seed=seed),
+        lambda: study.persons(method="pv", seed=seed),
+        lambda: simulate.rasch(5, 5, seed=seed),
+        lambda: si.Leaderboard(responses, seed=seed).models(),
+    ):
+        with pytest.raises(OptionError, match="`seed` is "):
+            work()

@@ -1,0 +1,61 @@
+"""Rating scales with items that everybody answers alike: left out and said, never placed at infinity."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectral_irt import simulate
+from spectral_irt.errors import DesignError
+from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
+from spectral_irt.responses.arrays import ordered_from_wide
+
+BOTH = (SpectralRatingScale, ConditionalRatingScale)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return simulate.rating_scale(80, 6, categories=4, seed=11).responses.to_dense()
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_an_item_in_one_extreme_category_is_left_out_and_said(estimator, table):
+    odd = np.column_stack([table, np.full(80, 3.0), np.zeros(80)])
+    fit, without = estimator().fit(odd), estimator().fit(table)
+    assert fit.status_.tolist() == ["ok"] * 6 + ["all right", "all wrong"]
+    assert np.isnan(fit.difficulty_[6:]).all()
+    assert np.isnan(fit.se_[6:]).all()
+    # Such items change every score by the same number: the others are where they are without them.
+    np.testing.assert_allclose(fit.difficulty_[:6], without.difficulty_, atol=1e-3)
+    np.testing.assert_allclose(fit.se_[:6], without.se_, rtol=1e-3)
+    (said,) = [one for one in fit.findings_ if one.code == "items_left_out"]
+    assert said.items == (6, 7)
+    assert not [one for one in fit.findings_ if one.code == "extreme_items"]
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_an_item_that_only_extreme_scores_answer_otherwise_is_left_out(estimator, table):
+    """Only the person who is lowest everywhere is lower than the top on the last item: nobody else differs on it."""
+    odd = np.vstack([np.column_stack([table, np.full(80, 3.0)]), np.zeros(7)])
+    fit = estimator().fit(odd)
+    assert fit.status_[-1] == "no information"
+    assert np.nanmax(fit.se_) < 1
+
+
+@pytest.mark.parametrize("estimator", BOTH)
+def test_a_category_of_left_out_items_only_is_refused(estimator, table):
+    odd = np.column_stack([np.minimum(table, 2), np.full(80, 3.0)])
+    with pytest.raises(DesignError, match="category '3' was chosen only for items"):
+        estimator().fit(odd)
+
+
+def test_categories_that_are_kept_are_not_said_to_be_numbered_anew(table):
+    narrow = table.copy()
+    narrow[:, 0] = np.maximum(narrow[:, 0], 1)
+    kept = ordered_from_wide(narrow, unused="keep")
+    assert not kept.notes
+    np.testing.assert_array_equal(kept.to_dense(), narrow)
+    assert [one.code for one in ordered_from_wide(narrow, unused="collapse").notes] == ["categories_collapsed"]
+    # A category that no item uses is gone from all of them.
+    gap = np.where(narrow == 2, 3, narrow)
+    assert [one.code for one in ordered_from_wide(gap, unused="keep").notes] == ["categories_collapsed"]

@@ -1,0 +1,252 @@
+"""Damaged and odd logs: whatever is in them, a sentence that names the file, never a bare exception."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import harness_logs as make
+import spectral_irt as si
+from spectral_irt.errors import OptionError, ReadError, SpectralIrtError
+from spectral_irt.eval_logs.collect import Collected, collect, find_logs
+
+SCORES = [1.0, 0.0, 1.0, 1.0, 0.0]
+DEEP = "[" * 100_000 + "]" * 100_000
+ODD: list[Any] = [None, True, 3, -1, 1.5, float("nan"), float("inf"), 10**400, "", "text", [], [1, "x"], {}, {"a": [1]}]
+
+
+def read(path: Path, **options: Any) -> Collected | None:
+    files = find_logs([path])
+    return None if files is None else collect(files, **options)
+
+
+def jsonl(folder: Path) -> Path:
+    return make.lm_eval(folder, "m", {"acc": SCORES})
+
+
+def ever(folder: Path) -> Path:
+    return make.every_eval_ever(folder / "x_samples.jsonl", "m", [(str(k), v > 0, v) for k, v in enumerate(SCORES)])
+
+
+def plain(folder: Path) -> Path:
+    path = folder / "2025-01-01T00-00-00_arc_x.json"
+    path.write_text(json.dumps(make.inspect_log("m", [make.inspect_sample(k, v) for k, v in enumerate(SCORES)])))
+    return path
+
+
+def zipped(folder: Path) -> Path:
+    log = make.inspect_log("m", [make.inspect_sample(k, v) for k, v in enumerate(SCORES)], status="error")
+    return make.inspect_eval(folder / "a.eval", log)
+
+
+def helm(folder: Path) -> Path:
+    return make.helm(folder, "m", [(f"id{k}", 0, {"exact_match": v}, None) for k, v in enumerate(SCORES)])
+
+
+def lighteval(folder: Path) -> Path:
+    return make.lighteval(folder, "org/m", {"em": SCORES})
+
+
+LOGS: dict[str, Callable[[Path], Path]] = {
+    "lm_eval": jsonl,
+    "every_eval_ever": ever,
+    "inspect json": plain,
+    "inspect eval": zipped,
+    "helm": helm,
+    "lighteval": lighteval,
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where something else could stand in a JSON document."""
+    found = [path]
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inner:
+        found += places(one, (*path, key))
+    return found
+
+
+def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = changed(value[path[0]], path[1:], new)
+    return copy
+
+
+def only_sentences(log: Path) -> None:
+    with contextlib.suppress(SpectralIrtError):
+        read(log)
+    with contextlib.suppress(SpectralIrtError):
+        si.read(log)
+
+
+@pytest.mark.parametrize("kind", LOGS)
+def test_flipped_and_missing_bytes(tmp_path: Path, kind: str) -> None:
+    rng = random.Random(1)
+    log = LOGS[kind](tmp_path)
+    whole = log.read_bytes()
+    for _ in range(40):
+        data = bytearray(whole)
+        for _ in range(rng.choice([1, 1, 4])):
+            data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
+        log.write_bytes(bytes(data if rng.random() < 0.7 else data[: rng.randrange(1, len(data))]))
+        only_sentences(log)
+
+
+@pytest.mark.parametrize("kind", ["lm_eval", "every_eval_ever", "inspect json", "inspect eval", "helm", "helm spec"])
+def test_values_of_other_types(tmp_path: Path, kind: str) -> None:
+    """Every place of a log in turn holds something else: another type, NaN, a number too large."""
+    rng = random.Random(2)
+    log = LOGS[kind.removesuffix(" spec")](tmp_path)
+    target = log.parent / "run_spec.json" if kind == "helm spec" else log
+    lines = kind in ("lm_eval", "every_eval_ever")
+    members: dict[str, Any] = {}
+    if kind == "inspect eval":
+        with zipfile.ZipFile(log) as archive:
+            members = {name: json.loads(archive.read(name)) for name in archive.namelist()}
+        document: Any = {name: members[name] for name in ("header.json", "summaries.json")}
+    else:
+        document = [json.loads(line) for line in log.open()] if lines else json.loads(target.read_text())
+    for place in places(document):
+        new = changed(document, place, rng.choice(ODD))
+        if kind == "inspect eval":
+            with zipfile.ZipFile(log, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, value in (new if isinstance(new, dict) else {}).items():
+                    archive.writestr(name, json.dumps(value))
+        elif lines:
+            target.write_text("\n".join(map(json.dumps, new if isinstance(new, list) else [new])))
+        else:
+            target.write_text(json.dumps(new))
+        only_sentences(log)
+
+
+@pytest.mark.parametrize("kind", ["lm_eval", "every_eval_ever", "inspect json", "helm"])
+def test_json_that_is_too_deep(tmp_path: Path, kind: str) -> None:
+    log = LOGS[kind](tmp_path)
+    text = log.read_text()
+    for deep in (text.replace("1.0", DEEP, 1), DEEP, text + "\n" + text.replace("1.0", DEEP, 1)):
+        log.write_text(deep)
+        only_sentences(log)
+
+
+def test_members_that_cannot_be_unpacked(tmp_path: Path) -> None:
+    log = zipped(tmp_path)
+    whole = log.read_bytes()
+    central = whole.index(b"PK\x01\x02")
+    for at, value in ((8, 1), (10, 99), (10, 93), (10, 14), (10, 12)):  # encrypted; packed in ways that are not
+        data = bytearray(whole)
+        for start in (k for k in range(central, len(data) - 4) if data[k : k + 4] == b"PK\x01\x02"):
+            data[start + at] = value
+        log.write_bytes(bytes(data))
+        with pytest.raises(ReadError, match=r"a\.eval is not a complete \.eval file"):
+            read(log)
+
+
+def test_a_member_beyond_the_limit_is_not_unpacked(tmp_path: Path) -> None:
+    for name in "abc":
+        make.inspect_eval(tmp_path / f"{name}.eval", make.inspect_log(name, [make.inspect_sample(1, "C")]))
+    for paths in ([tmp_path / "a.eval"], [tmp_path]):  # several are read by several threads
+        with pytest.raises(ReadError, match="max_unpacked"):
+            si.Leaderboard.read(paths, max_unpacked=100)
+
+
+def test_where_a_log_is_odd(tmp_path: Path) -> None:
+    log = ever(tmp_path)
+    lines = log.read_text().splitlines()
+    lines[2] = json.dumps({**json.loads(lines[2]), "evaluation": [1]})
+    log.write_text("\n".join(lines))
+    with pytest.raises(ReadError, match=r"x_samples\.jsonl: line 3 has no 'is_correct'"):
+        read(log)
+    log = helm(tmp_path)
+    stats = json.loads(log.read_text())
+    stats[3]["train_trial_index"] = "two"
+    log.write_text(json.dumps(stats))
+    with pytest.raises(ReadError, match=r"per_instance_stats\.json: entry 4 is not as HELM writes it"):
+        read(log)
+    log = plain(tmp_path)
+    text = json.loads(log.read_text())
+    text["samples"][1]["scores"] = [1]
+    log.write_text(json.dumps(text))
+    with pytest.raises(ReadError, match=r"_arc_x\.json: sample 2 is not as inspect_ai writes it"):
+        read(log)
+
+
+# --------------------------------------------------------------------------------------- scores that are none
+
+
+@pytest.mark.parametrize("kind", ["lm_eval", "every_eval_ever", "helm", "lighteval"])
+@pytest.mark.parametrize("n", [1, 3])
+def test_a_score_that_is_no_number_is_wrong_and_said(tmp_path: Path, kind: str, n: int) -> None:
+    nan = [float("nan")] * n + SCORES[n:]
+    log = {
+        "lm_eval": lambda: make.lm_eval(tmp_path, "m", {"acc": nan}),
+        "every_eval_ever": lambda: make.every_eval_ever(
+            tmp_path / "x_samples.jsonl",
+            "m",
+            [(str(k), v, v) for k, v in enumerate(nan)],  # type: ignore[misc]
+        ),
+        "helm": lambda: make.helm(tmp_path, "m", [(f"id{k}", 0, {"em": v}, None) for k, v in enumerate(nan)]),
+        "lighteval": lambda: make.lighteval(tmp_path, "m", {"em": nan}),
+    }[kind]()
+    found = read(log)
+    assert found is not None
+    more = {"response": "is_correct"} if kind == "every_eval_ever" else {}
+    for responses in (found.responses, si.read(log, **more)):
+        assert responses.n_responses == len(SCORES)
+        assert responses.scores.sum() == sum(SCORES[n:])
+        notes = [one for one in responses.notes if one.code == "nan_scores"]
+        assert len(notes) == 1
+        assert notes[0].severity == "warning"
+        assert f"{n} samples" in notes[0].sentence
+
+
+def test_inspect_counts_what_is_unscored_and_what_it_does_not_know(tmp_path: Path) -> None:
+    """NaN is inspect_ai's own sign of a sample without a verdict; a text that it cannot turn into a number is 0."""
+    values = ["C", "I", float("nan"), "maybe", 1.0]
+    log = make.inspect_eval(
+        tmp_path / "a.eval", make.inspect_log("m", [make.inspect_sample(k, v) for k, v in enumerate(values)])
+    )
+    found = read(log)
+    assert found is not None
+    for responses in (found.responses, si.read(log)):
+        assert responses.n_responses == 4
+        assert responses.scores.sum() == 2
+        assert [one.code for one in responses.notes] == ["unscored_samples", "nan_scores"]
+
+
+def test_a_stray_filter_loses_no_answers_in_silence(tmp_path: Path) -> None:
+    log = jsonl(tmp_path)
+    lines = [json.loads(line) for line in log.open()]
+    lines[0]["filter"] = "stray"
+    log.write_text("\n".join(map(json.dumps, lines)))
+    with pytest.raises(OptionError, match=r"'acc,stray', 'acc,none'"):
+        read(log)
+    found = read(log, metric=["acc,none"])
+    assert found is not None
+    assert found.responses.n_responses == 4
+    assert [one.code for one in found.responses.notes] == ["unscored_samples"]
+    assert found.responses.n_items == 5
+
+
+def test_scores_of_a_table_with_an_integer_metric(tmp_path: Path) -> None:
+    log = make.lighteval(tmp_path, "m", {"em": [1, 0, 1]})
+    assert pl.read_parquet(log)["metric"].struct.field("em").dtype == pl.Int64
+    found = read(log)
+    assert found is not None
+    assert found.responses.scores.sum() == 2
+
+
+def test_a_leaderboard_says_it_once(tmp_path: Path) -> None:
+    for model, first in (("a", float("nan")), ("b", 1.0), ("c", 0.0)):
+        make.lm_eval(tmp_path, model, {"acc": [first, *SCORES, 0.0, float(model == "b")]})
+    codes = [one.code for one in si.Leaderboard.read(tmp_path).findings]
+    assert codes.count("nan_scores") == 1

@@ -1,0 +1,71 @@
+"""What a small file can unpack to, and lines without end: refused at once, with the true cause."""
+
+from __future__ import annotations
+
+import gzip
+import io
+from pathlib import Path
+
+import pytest
+import zstandard
+
+import spectral_irt as si
+from spectral_irt.errors import OptionError, ReadError
+from spectral_irt.reading import csv as csv_text
+from spectral_irt.reading import text_pieces as raw
+from spectral_irt.reading.unpacking import ZstdStream, whole
+
+TABLE = b"person,q1,q2\n" + b"".join(b"p%d,%d,%d\n" % (k, k % 2, k // 2 % 2) for k in range(2000))
+PACK = {"a.csv.gz": gzip.compress, "a.csv.zst": zstandard.ZstdCompressor().compress}
+
+
+@pytest.mark.parametrize("name", PACK)
+def test_no_more_is_unpacked_than_allowed(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(PACK[name](TABLE))
+    with pytest.raises(ReadError, match=rf"{name} unpacks to more than 1e-05 GB .* `max_unpacked=.20GB.`"):
+        si.read(path, max_unpacked="10KB")
+    assert si.read(path, max_unpacked=len(TABLE)).n_users == 2000
+    assert si.read(path).n_users == 2000  # what was said for one file is not said for the next
+
+
+def test_a_size_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(TABLE)
+    with pytest.raises(OptionError, match="`max_unpacked` is 'much'"):
+        si.read(tmp_path / "a.csv", max_unpacked="much")
+
+
+def test_zstd_is_unpacked_by_streams(tmp_path: Path) -> None:
+    packed = PACK["a.csv.zst"](TABLE)
+    assert whole(ZstdStream(io.BytesIO(packed + packed)), "two frames") == 2 * TABLE
+    with pytest.raises(EOFError):
+        whole(ZstdStream(io.BytesIO(packed[:-5])), "cut short")
+    # A line break inside a value stays as it is.
+    (tmp_path / "b.csv.zst").write_bytes(PACK["a.csv.zst"](b'person,"q\r\n1",q2\na,1,0\nb,0,1\n'))
+    assert si.read(tmp_path / "b.csv.zst").items.tolist() == ["q\r\n1", "q2"]
+
+
+@pytest.mark.parametrize("fill", [b"a", b","])
+def test_a_line_without_end(tmp_path: Path, fill: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(raw, "LONGEST_RECORD", 1 << 20)
+    seen = 0
+
+    def cut(buffer: bytes) -> int:
+        nonlocal seen
+        seen += len(buffer)
+        return raw.end_of_last_record(buffer)
+
+    monkeypatch.setattr(csv_text, "end_of_last_record", cut)
+    (tmp_path / "line.csv.gz").write_bytes(gzip.compress(fill * (1 << 24)))
+    with pytest.raises(ReadError, match=r"line 1 has no end within 1 MB.* how its lines end"):
+        si.read(tmp_path / "line.csv.gz")
+    assert seen < 1 << 23  # the same bytes are not looked at again and again
+    (tmp_path / "quote.csv").write_bytes(b'a,"' + fill * (1 << 21))
+    with pytest.raises(ReadError, match=r"a quotation mark on line 1.* is never closed"):
+        si.read(tmp_path / "quote.csv")
+
+
+def test_a_header_of_more_columns_than_are_read(tmp_path: Path) -> None:
+    (tmp_path / "commas.csv.gz").write_bytes(gzip.compress(b"," * 3_000_000 + b"\n1,0\n"))
+    with pytest.raises(ReadError, match=r"the header has 3,000,001 columns, and at most 1,000,000 .* long table"):
+        si.read(tmp_path / "commas.csv.gz")
