@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from spectral_irt import MarginalRasch, Responses, SpectralRasch, simulate
-from spectral_irt.inference.clusters import cluster_covariance
-from spectral_irt.inference.hausman import hausman
+from spectral_irt.inference.groups.cluster_errors import cluster_covariance
+from spectral_irt.inference.groups.hausman import hausman
 
 
 @dataclass(frozen=True)

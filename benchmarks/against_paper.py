@@ -17,7 +17,7 @@ from measure import cost, table
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.chain.pair_chain import pair_counts
 from spectral_irt.chain.paper import algorithm_2
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
 
 
 def printed_program(x: np.ma.MaskedArray) -> np.ndarray:

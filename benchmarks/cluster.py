@@ -23,9 +23,9 @@ import polars as pl
 
 import spectral_irt as si
 from measure import table
+from spectral_irt.data.block import item_counts
 from spectral_irt.engine import LocalEngine
 from spectral_irt.engine.dask import DaskEngine, connect
-from spectral_irt.responses.block import item_counts
 
 STAGES = ("read", "fit", "persons", "item fit")
 FAR = 10**11

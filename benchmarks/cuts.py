@@ -17,7 +17,7 @@ import numpy as np
 
 from measure import table
 from spectral_irt import SpectralRasch
-from spectral_irt.inference.cuts import class_of
+from spectral_irt.inference.scores.cut_scores import class_of
 
 PEOPLE, CUTS = 3_000, np.array([-0.5, 0.7])
 HEAD = ["abilities", "items", "answers", "accuracy", "true", "consistency", "true"]

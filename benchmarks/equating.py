@@ -16,7 +16,7 @@ import numpy as np
 
 from measure import table
 from spectral_irt import Responses, SpectralRasch, equate
-from spectral_irt.inference.equating import equated
+from spectral_irt.inference.scores.equating import equated
 
 HEAD = ["items", "common", "people each", "rms error", "bias", "se / sd", "coverage"]
 SETTINGS = [(20, 8, 500), (20, 8, 2_000), (40, 10, 500), (20, 4, 500)]

@@ -23,8 +23,8 @@ from spectral_irt import ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.conditional.contour import Contour, tilt
 from spectral_irt.conditional.given_score import conditional_probabilities
 from spectral_irt.conditional.series_binary import fill_given_score
+from spectral_irt.data.block import Block
 from spectral_irt.model import prox, sigmoid
-from spectral_irt.responses.block import Block
 
 BANDS = ((1, 2), (2, 4), (4, 10), (10, 40), (40, 1000))
 

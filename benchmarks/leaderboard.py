@@ -32,7 +32,7 @@ import numpy as np
 import polars as pl
 
 import spectral_irt as si
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
 
 REAL = ("helm_lite", "metabench_gsm8k")
 

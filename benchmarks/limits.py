@@ -54,7 +54,7 @@ TOUCHED = 12  # bytes of a response in a pass: the item and a factor
 
 def blocks(n_responses: int, n_people: int) -> Iterator[Any]:
     """Blocks of about half a million answers under the Rasch model."""
-    from spectral_irt.responses.pack import pack_block
+    from spectral_irt.data.packing import pack_block
 
     rng = np.random.default_rng(15)
     beta = rng.normal(size=ITEMS)
@@ -79,7 +79,7 @@ def write(name: str, folder: Path) -> None:
     """The packed file, and Parquet files in the order in which the people come."""
     import polars as pl
 
-    from spectral_irt.responses.packed import PackedWriter
+    from spectral_irt.data.packed_file import PackedWriter
 
     n_people = PEOPLE.get(name, SIZES[name] // ANSWERS)
     waiting: list[Any] = []

@@ -28,9 +28,9 @@ import numpy as np
 from measure import table
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Link, anchored_fit, link
+from spectral_irt.bank.build import without_data
 from spectral_irt.bank.evidence import Answers
-from spectral_irt.bank.making import without_data
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
 
 OWN = 10  # items that only one form has
 # name: common items, share of the items of a form that each person answers, common items that drift, by how much

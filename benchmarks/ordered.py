@@ -16,11 +16,11 @@ import numpy as np
 
 from measure import cost
 from spectral_irt import SpectralRasch, simulate
+from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
-from spectral_irt.responses import Responses
 from two_phase import TwoPhase
 
 RATE = {

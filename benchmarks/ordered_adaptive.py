@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from spectral_irt import MarginalPartialCredit, SpectralPartialCredit, simulate
-from spectral_irt.inference.ordered_hausman import ordered_hausman
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
+from spectral_irt.inference.groups.ordered_hausman import ordered_hausman
 
 FEWEST = 10  # people in each category of an item that is counted
 

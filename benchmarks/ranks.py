@@ -23,8 +23,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.inference.rank_change import rank_change
-from spectral_irt.inference.ranking import rank_items
+from spectral_irt.inference.ranks.items import rank_items
+from spectral_irt.inference.ranks.rank_change import rank_change
 from spectral_irt.simulate import Simulated
 
 DESIGNS: dict[str, tuple[str, dict, int]] = {

@@ -17,7 +17,7 @@ import numpy as np
 
 import spectral_irt as si
 from measure import table
-from spectral_irt.responses import Block, Responses
+from spectral_irt.data import Block, Responses
 
 SHAPES = ((50, 100_000, 1.0), (100, 5_000, 1.0), (500, 5_000, 0.2))
 

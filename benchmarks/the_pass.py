@@ -28,8 +28,8 @@ from spectral_irt import SpectralRasch, simulate
 from spectral_irt.chain.operator import Part, flow_in, flow_out, total_rates
 from spectral_irt.chain.weights import ABILITY
 from spectral_irt.conditional.rows import evaluate
+from spectral_irt.data.design import evidence, spread_marks
 from spectral_irt.engine import LocalEngine
-from spectral_irt.responses.design import evidence, spread_marks
 
 LOOP = """
 void pass(long people, const int *right, const int *right_items, const double *a, const int *wrong,

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import PAIRS
-from spectral_irt.responses.block import Block
-from spectral_irt.responses.design import estimable, require_connected
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.thresholds import Thresholds
+from spectral_irt.data.block import Block
+from spectral_irt.data.design import estimable, require_connected
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.thresholds import Thresholds
 
 Floats = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from collections.abc import Callable
 import numpy as np
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
 
 WARNINGS = ("misfitting_items", "unequal_halves", "dependent_items", "second_dimension", "erratic_people")
 CAUSES = ("unequal_slopes", "guessing", "last_items")

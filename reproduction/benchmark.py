@@ -26,10 +26,10 @@ from reproduction.methods import Found
 from reproduction.paper_numbers import Printed, printed
 from reproduction.results import grouped, mean_and_error
 from reproduction.trials import Row, Task, generator
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError, ReadError
-from spectral_irt.inference.holdout import TEN_PRIORS, evaluate, split_users
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats
+from spectral_irt.inference.prediction import TEN_PRIORS, evaluate, split_users
 
 TRAINING, VALIDATION = 0.8, 0.1  # of all people; of those who train
 TOPS = (10, 25, 50)

@@ -19,10 +19,10 @@ from reproduction.results import summarize
 from reproduction.trials import Row, Task, generator
 from spectral_irt.chain.pair_chain import pair_counts, seen_together
 from spectral_irt.chain.paper import algorithm_2
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import DesignError
 from spectral_irt.inference.bounds import least_difference, spread
 from spectral_irt.model import sigmoid
-from spectral_irt.responses.block import Floats
 from spectral_irt.simulate import Simulated, rasch
 
 USERS = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)

@@ -17,6 +17,9 @@ from reproduction.without_pairs import complete_paper_difficulty, pairwise_witho
 from spectral_irt.calibration import Z95
 from spectral_irt.chain.pair_chain import pair_counts
 from spectral_irt.chain.regularization import met_groups
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.joint import joint_difficulty
@@ -25,9 +28,6 @@ from spectral_irt.estimators.pairwise import pairwise_difficulty
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.estimators.support import keep_estimable, start_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.labels import positions
 
 Mask = NDArray[np.bool_]
 

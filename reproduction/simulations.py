@@ -19,13 +19,13 @@ from reproduction.experiment import Experiment, Request
 from reproduction.figures import Panel, simulation_figure
 from reproduction.results import summarize
 from reproduction.trials import Row, Task, generator
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import SpectralIrtError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.inference.bounds import floor
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats
 from spectral_irt.simulate import Simulated, rasch
 
 # The authors' program used nu = 0.001 on synthetic data: just enough to keep the chain in one piece.

@@ -24,9 +24,9 @@ from reproduction.results import summarize
 from reproduction.trials import Row, Task
 from spectral_irt.chain.pair_chain import pair_counts, regularize, seen_together
 from spectral_irt.chain.paper import PaperFit, algorithm_2
-from spectral_irt.inference.holdout import evaluate
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.inference.prediction import evaluate
 
 SPLITS = 5
 MEASURES = ("auc", "loglik", "top10", "top25", "top50", "from_exact", "seconds")

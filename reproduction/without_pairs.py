@@ -12,8 +12,8 @@ import hashlib
 import numpy as np
 
 from spectral_irt.chain.stationary import stationary
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints
 
 STEP = 0.5  # of the trapezoidal rule for 1 / x: relative error 2e-8
 TINY = 1e-9  # what is left out at its ends

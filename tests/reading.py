@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from spectral_irt.data import Responses
 from spectral_irt.reading import read
-from spectral_irt.responses import Responses
 
 
 def read_text(tmp_path: Path, text: str, **options: Any) -> Responses:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
 
 
 def in_blocks(responses: Responses, size: int) -> Responses:

@@ -9,11 +9,11 @@ import numpy as np
 
 from reproduction.datasets.catalog import Source, source_named, sources
 from reproduction.datasets.locating import VARIABLE, Data, data_path, find, unpacked
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.datasets import load_lsat
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError
 from spectral_irt.reading import read
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats, Ints
 
 if TYPE_CHECKING:
     import polars as pl

@@ -18,7 +18,7 @@ from reproduction.page.markdown import Full, between, figures, number, one, pick
 from reproduction.paper_numbers import all_printed, printed
 from reproduction.results import mean_and_error
 from reproduction.trials import Row
-from spectral_irt.inference.holdout import TEN_PRIORS
+from spectral_irt.inference.prediction import TEN_PRIORS
 
 SHORT = {PAPER: "spectral, paper", BY_ESTIMATE: "ours, by estimate", BY_LOWER: "ours, by lower end"}
 

@@ -15,7 +15,7 @@ _NAMES = {
     "analysis": "Analysis",
     "analysis.ordered_analysis": "OrderedAnalysis",
     "bank": "AnchoredRasch Bank anchored_fit equate link load",
-    "bank.cat": "next_item simulate_cat",
+    "bank.adaptive": "next_item simulate_cat",
     "calibration": "Calibration Scale",
     "chain.paper": "",
     "datasets": "",
@@ -31,13 +31,13 @@ _NAMES = {
     "estimators.reciprocal": "ChoppinRasch EigenvectorRasch",
     "estimators.spectral": "SpectralRasch spectral_difficulty",
     "estimators.variational": "VariationalRasch",
-    "inference.model_tests": "andersen martin_loef wald_by_item",
+    "inference.groups.model_tests": "andersen martin_loef wald_by_item",
     "leaderboard": "Leaderboard",
     "leaderboard.shortlist": "ShortList",
     "ordered_calibration": "OrderedCalibration",
     "persons": "",
-    "responses": "Finding OrderedResponses Responses",
-    "responses.arrays": "open_responses ordered_from_long ordered_from_wide",
+    "data": "Finding OrderedResponses Responses",
+    "data.arrays": "open_responses ordered_from_long ordered_from_wide",
     "reading": "read read_ordered read_responses responses_from_frame",
     "simulate": "",
     "sql.fit": "fit_in_database",
@@ -57,11 +57,17 @@ if TYPE_CHECKING:
     from spectral_irt.bank import equate as equate
     from spectral_irt.bank import link as link
     from spectral_irt.bank import load as load
-    from spectral_irt.bank.cat import next_item as next_item
-    from spectral_irt.bank.cat import simulate_cat as simulate_cat
+    from spectral_irt.bank.adaptive import next_item as next_item
+    from spectral_irt.bank.adaptive import simulate_cat as simulate_cat
     from spectral_irt.calibration import Calibration as Calibration
     from spectral_irt.calibration import Scale as Scale
     from spectral_irt.chain import paper as paper
+    from spectral_irt.data import Finding as Finding
+    from spectral_irt.data import OrderedResponses as OrderedResponses
+    from spectral_irt.data import Responses as Responses
+    from spectral_irt.data.arrays import open_responses as open_responses
+    from spectral_irt.data.arrays import ordered_from_long as ordered_from_long
+    from spectral_irt.data.arrays import ordered_from_wide as ordered_from_wide
     from spectral_irt.engine import set_memory as set_memory
     from spectral_irt.estimators.conditional import ConditionalRasch as ConditionalRasch
     from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit as ConditionalPartialCredit
@@ -77,9 +83,9 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.spectral import SpectralRasch as SpectralRasch
     from spectral_irt.estimators.spectral import spectral_difficulty as spectral_difficulty
     from spectral_irt.estimators.variational import VariationalRasch as VariationalRasch
-    from spectral_irt.inference.model_tests import andersen as andersen
-    from spectral_irt.inference.model_tests import martin_loef as martin_loef
-    from spectral_irt.inference.model_tests import wald_by_item as wald_by_item
+    from spectral_irt.inference.groups.model_tests import andersen as andersen
+    from spectral_irt.inference.groups.model_tests import martin_loef as martin_loef
+    from spectral_irt.inference.groups.model_tests import wald_by_item as wald_by_item
     from spectral_irt.leaderboard import Leaderboard as Leaderboard
     from spectral_irt.leaderboard.shortlist import ShortList as ShortList
     from spectral_irt.ordered_calibration import OrderedCalibration as OrderedCalibration
@@ -87,12 +93,6 @@ if TYPE_CHECKING:
     from spectral_irt.reading import read_ordered as read_ordered
     from spectral_irt.reading import read_responses as read_responses
     from spectral_irt.reading import responses_from_frame as responses_from_frame
-    from spectral_irt.responses import Finding as Finding
-    from spectral_irt.responses import OrderedResponses as OrderedResponses
-    from spectral_irt.responses import Responses as Responses
-    from spectral_irt.responses.arrays import open_responses as open_responses
-    from spectral_irt.responses.arrays import ordered_from_long as ordered_from_long
-    from spectral_irt.responses.arrays import ordered_from_wide as ordered_from_wide
     from spectral_irt.sql.fit import fit_in_database as fit_in_database
 else:
 

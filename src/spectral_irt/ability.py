@@ -24,10 +24,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.packing import CACHED, user_chunks
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.model import prox
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.pack import CACHED, user_chunks
-from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.sparse_kernels import fill_scaled
 from spectral_irt.total_score import Answers, log_likelihood, numbers_each, score_cumulants
 

@@ -17,13 +17,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.ability import score_abilities
 from spectral_irt.chain.regularization import Regularization
+from spectral_irt.data import Finding
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
+from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import fixed
-from spectral_irt.responses import Finding
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.labels import positions
-from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns, make_table
 
 Z95 = 1.959963984540054  # standard normal quantile at 0.975
@@ -323,7 +323,7 @@ class Calibration:
 
         A bank made with the responses too (`study.to_bank()`) also knows what updating it needs.
         """
-        from spectral_irt.bank.making import without_data
+        from spectral_irt.bank.build import without_data
 
         return without_data(self).save(folder)
 

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from spectral_irt.ability import score_abilities
 from spectral_irt.calibration import Z95, Calibration, as_abilities
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import category_probabilities
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.tables import Columns, make_table
 from spectral_irt.total_score import form_information
 

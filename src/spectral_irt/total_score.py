@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.packing import CACHED, user_chunks
+from spectral_irt.data.thresholds import Rows, Thresholds
 from spectral_irt.model import category_probabilities
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.pack import CACHED, user_chunks
-from spectral_irt.responses.thresholds import Rows, Thresholds
 from spectral_irt.sparse_kernels import fill_scaled, row_sums, shared_ones
 
 

@@ -22,7 +22,7 @@ from spectral_irt import (
     VariationalRasch,
     simulate,
 )
-from spectral_irt.responses import arrays, pack
+from spectral_irt.data import arrays, packing
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 
@@ -60,7 +60,7 @@ def layout(request, monkeypatch):
     """What a million responses look like, in small: every table of the suite also comes in blocks of 200 responses."""
     data.cache_clear()
     if request.param == "several blocks":
-        monkeypatch.setattr(pack.user_chunks, "__defaults__", (200,))
+        monkeypatch.setattr(packing.user_chunks, "__defaults__", (200,))
         monkeypatch.setattr(arrays, "BLOCK_RESPONSES", 200)
         assert len(data().responses.blocks) > 5
         assert len(Responses.from_wide(data().responses.to_dense()).blocks) > 5
@@ -133,14 +133,14 @@ def test_one_block_or_many(make, monkeypatch):
     users, items = np.nonzero(~np.isnan(table))
     long = (users, items, table[users, items])
     a = fitted(make, Responses.from_long(*long))
-    monkeypatch.setattr(pack.user_chunks, "__defaults__", (200,))
+    monkeypatch.setattr(packing.user_chunks, "__defaults__", (200,))
     many = Responses.from_long(*long)
     assert len(many.blocks) > 5
     same(a, fitted(make, many))
 
 
 def test_threads_give_the_same_bits(make, monkeypatch):
-    monkeypatch.setattr(pack.user_chunks, "__defaults__", (200,))
+    monkeypatch.setattr(packing.user_chunks, "__defaults__", (200,))
     table = data().responses.to_dense()
     users, items = np.nonzero(~np.isnan(table))
     many = Responses.from_long(users, items, table[users, items])

@@ -19,7 +19,7 @@ from spectral_irt import (
     ordered_from_wide,
     simulate,
 )
-from spectral_irt.responses import pack
+from spectral_irt.data import packing as pack
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 

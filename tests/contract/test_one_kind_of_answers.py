@@ -5,8 +5,8 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
+from spectral_irt.data.responses import Responses
 from spectral_irt.errors import ResponseValueError
-from spectral_irt.responses.responses import Responses
 
 TABLE = np.random.default_rng(20).choice([0.0, 1.0, np.nan], (60, 9), p=[0.35, 0.45, 0.2])
 PEOPLE = [f"p{k:02}" for k in range(60)]

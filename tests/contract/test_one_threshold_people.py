@@ -12,12 +12,12 @@ import spectral_irt as si
 from spectral_irt.ability import score_abilities
 from spectral_irt.analysis.analysis import Analysis
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.persons.plausible import plausible_values
 from spectral_irt.persons.test_form import Form, find_forms
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.thresholds import Thresholds
 
 METHODS = ("wle", "ml", "eap")
 BETA = np.random.default_rng(3).normal(0, 1.5, 15)

@@ -75,7 +75,7 @@ def test_a_writer_that_is_done_lets_the_next_one_go_on(place: Path, command: str
 
 KILLED = """
 import os, signal, sys
-from spectral_irt.bank import store
+from spectral_irt.bank import storage as store
 def killed(*paths):
     os.kill(os.getpid(), signal.SIGKILL)
 store.os.rename = killed  # the folder is complete, and gets its name in the next moment

@@ -15,7 +15,7 @@ import pytest
 from end_to_end.banks import contents, refused, write
 from end_to_end.tables import numbers, read_csv
 from spectral_irt import SpectralRasch, tables
-from spectral_irt.bank import Bank, store
+from spectral_irt.bank import Bank, storage
 from spectral_irt.errors import OutputError
 from spectral_irt.reading import read
 
@@ -43,7 +43,7 @@ def test_a_bank_that_cannot_be_saved_takes_the_results_with_it(
     def full(*_: Any) -> None:
         raise OutputError("the bank 'bank' cannot be written: No space left on device.")
 
-    monkeypatch.setattr(store, "save", full)
+    monkeypatch.setattr(storage, "save", full)
     write("other.csv", 2)
     refused(cli("fit", "other.csv", "--bank", bank, "-o", "out"), "No space left")
     assert not Path("out").exists()
@@ -124,7 +124,7 @@ def test_a_hostile_bank_is_refused_in_a_sentence(cli: Cli, bank: Path, how: str)
         record = json.loads(manifest.read_text())
         del record["sha256"]
         record["scale"]["unit"] = "wide"
-        manifest.write_bytes(store._sealed(record)[0])
+        manifest.write_bytes(storage._sealed(record)[0])
     before = contents(bank)
     for command in (("score", "new.csv", "--bank", bank), ("update", bank, "new.csv"), ("link", bank, bank)):
         refused(cli(*command))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from spectral_irt import MarginalRasch, SpectralRasch, simulate
-from spectral_irt.inference.clusters import cluster_covariance
+from spectral_irt.inference.groups.cluster_errors import cluster_covariance
 
 pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
 

@@ -16,8 +16,8 @@ import pytest
 from end_to_end.tables import numbers, read_csv, record
 from spectral_irt import SpectralRasch, datasets, simulate
 from spectral_irt.analysis import parts
+from spectral_irt.data import Responses
 from spectral_irt.reading import read
-from spectral_irt.responses import Responses
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
 

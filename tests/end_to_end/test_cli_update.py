@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from end_to_end.banks import contents, refused, write
-from spectral_irt.bank import Bank, store
+from spectral_irt.bank import Bank, storage
 from spectral_irt.reading import read
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
@@ -123,14 +123,14 @@ def test_an_update_that_fails_or_is_stopped_leaves_the_bank(
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "_put", full)
+        patch.setattr(storage, "_put", full)
         refused(cli("update", bank, "new.csv"), "No space left on device", "The bank that was there is unchanged")
     assert contents(bank) == before
 
 
 def test_an_interrupt_at_the_very_end_comes_too_late(cli: Cli, bank: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While bank and results take their places Ctrl-C is not heard: never one without the other, never a false word."""
-    save = store.save
+    save = storage.save
 
     def interrupted(*args: Any) -> Path:
         signal.raise_signal(signal.SIGINT)
@@ -138,7 +138,7 @@ def test_an_interrupt_at_the_very_end_comes_too_late(cli: Cli, bank: Path, monke
 
     handler = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
-        monkeypatch.setattr(store, "save", interrupted)
+        monkeypatch.setattr(storage, "save", interrupted)
         assert cli("fit", write("new.csv", 2), "--bank", "newer", "-o", "out").code == 0
         assert cli("update", bank, "new.csv").code == 0
     finally:

@@ -247,7 +247,7 @@ def test_a_kill_is_cleaned_up_by_the_next_run(place: Path) -> None:
 
 
 def test_an_interrupt_after_the_results_were_written_says_so(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    from spectral_irt import display
+    from spectral_irt import terminal
 
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -255,7 +255,7 @@ def test_an_interrupt_after_the_results_were_written_says_so(cli: Cli, monkeypat
     Path("a.csv").write_text(ANSWERS)
     assert cli("fit", "a.csv", "--bank", "bank").code == 0
     with monkeypatch.context() as patch:
-        patch.setattr(display, "say", interrupted)
+        patch.setattr(terminal, "say", interrupted)
         done = cli("fit", "a.csv", "-o", "out")
         assert done.code == 130
         assert "nothing was written" not in done.err

@@ -16,7 +16,7 @@ import pytest
 
 from spectral_irt import Responses
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.inference.fit_statistics import item_statistics
+from spectral_irt.inference.fit.mean_squares import item_statistics
 
 HERE = Path(__file__).parent
 SETS = ["lsat6", "test15", "missing12", "booklets24"]

@@ -17,13 +17,13 @@ import polars as pl
 import pytest
 
 from spectral_irt import datasets
+from spectral_irt.data import as_responses
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.andersen import andersen
-from spectral_irt.inference.martin_loef import martin_loef
-from spectral_irt.inference.residual_pairs import pairs_of, residual_matrices
-from spectral_irt.inference.wald import compare_groups, wald_by_item
+from spectral_irt.inference.dimensions.residual_pairs import pairs_of, residual_matrices
+from spectral_irt.inference.groups.andersen import andersen
+from spectral_irt.inference.groups.martin_loef import martin_loef
+from spectral_irt.inference.groups.wald import compare_groups, wald_by_item
 from spectral_irt.persons import abilities
-from spectral_irt.responses import as_responses
 
 HERE = Path(__file__).parent
 SETS = ["lsat6", "test15", "missing12", "booklets24"]

@@ -19,8 +19,8 @@ from spectral_irt import Responses
 from spectral_irt.calibration import test_information as information
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.marginal import MarginalRasch
-from spectral_irt.inference.marginal_reliability import marginal_reliability
-from spectral_irt.inference.reliability import separation
+from spectral_irt.inference.scores.marginal_reliability import marginal_reliability
+from spectral_irt.inference.scores.reliability import separation
 
 HERE = Path(__file__).parent
 SETS = ["lsat6", "test15", "missing12", "booklets24"]

@@ -24,8 +24,8 @@ from reproduction.results import read_table
 from reproduction.simulations import Setting, at
 from reproduction.trials import Task, run_trials
 from spectral_irt import PairwiseRasch, SpectralRasch, simulate
+from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError
-from spectral_irt.responses import Responses
 
 pytestmark = pytest.mark.slow  # seconds each: left out of the quick part
 

@@ -17,10 +17,10 @@ from scipy import sparse
 
 import spectral_irt as si
 from spectral_irt.cli.main import main
+from spectral_irt.data import Responses
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.wald import score_split
-from spectral_irt.responses import Responses
+from spectral_irt.inference.groups.wald import score_split
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 
@@ -90,7 +90,7 @@ def test_every_kernel_runs_once(counted: tuple[si.Analysis, CountingEngine]) -> 
     assert engine.times("persons.abilities._likelihood") == 2 + 4
     assert 3 < engine.times("persons.abilities._posterior") < 15  # the steps to the population of EAP reliability
     own = content(study.responses.blocks)
-    divides = "spectral_irt.inference.splits.ability_and_level"  # both tests between halves divide people
+    divides = "spectral_irt.inference.groups.grouping.ability_and_level"  # both tests between halves divide people
     assert {n for (name, parts, *_), n in runs.items() if parts == own and name != divides} == {1}
     # The comparison of two halves fits each of them, and a fit looks at the design of its data more than once.
     engine.runs.clear()

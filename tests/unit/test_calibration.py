@@ -11,8 +11,8 @@ import pytest
 from spectral_irt import Bank, Calibration, SpectralRasch, datasets, simulate
 from spectral_irt.bank import AnchoredRasch
 from spectral_irt.calibration import SMALL
+from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError
-from spectral_irt.responses import Responses
 
 LARGEST = 200  # bytes per item
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.inference.item_fit import detectable, item_fit_columns
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
+from spectral_irt.inference.fit.item_fit import detectable, item_fit_columns
 
 pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
 

@@ -7,14 +7,14 @@ import ast
 from source import MODULES as EVERY
 from source import ROOT, named, nodes
 
-OWNERS = [ROOT / "responses" / "responses.py", *(ROOT / "engine").glob("*.py")]
+OWNERS = [ROOT / "data" / "responses.py", *(ROOT / "engine").glob("*.py")]
 MODULES = [path for path in EVERY if path not in OWNERS]
 HELD = ("blocks", "parts")  # attributes that only an engine may look into
 # At the edge an engine is chosen: the estimators' `threads=`, the update of a bank, the command line; and logs are read
 # by threads before there are responses. Where answers stay in a database there is no other.
 EDGE = {
     "estimators/base.py",
-    "bank/updating.py",
+    "bank/update.py",
     "cli/check.py",
     "eval_logs/collect.py",
 }

@@ -12,8 +12,8 @@ import pytest
 from source import MODULES, named, nodes
 from spectral_irt import errors
 from spectral_irt.cli.main import built
+from spectral_irt.data import Finding, Responses
 from spectral_irt.errors import ConvergenceWarning, OptionError, OutputError, ReadError, for_shell
-from spectral_irt.responses import Finding, Responses
 
 NAMED = [vars(errors)[name] for name in dir(errors) if isinstance(vars(errors)[name], type)]
 KINDS = [kind for kind in NAMED if issubclass(kind, errors.SpectralIrtError | ConvergenceWarning)]

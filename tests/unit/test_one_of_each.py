@@ -11,7 +11,7 @@ from source import MODULES, ROOT, named, nodes
 # ------------------------------------------------------------------------------------------- labels
 
 # Where labels of two sources meet; and where the labels of one source are numbered as its pieces arrive.
-MATCHING = {"responses/labels.py", "reading/numbering.py", "eval_logs/collect.py"}
+MATCHING = {"data/labels.py", "reading/numbering.py", "eval_logs/collect.py"}
 
 
 def _called(node: ast.AST) -> str:
@@ -73,9 +73,9 @@ def test_the_check_sees_lookups() -> None:
 KERNELS = ("spectral_irt.chain", "spectral_irt.inference", "spectral_irt.persons", "spectral_irt.ability")
 # `compare` runs a comparison, which is no part of the analysis of one calibration; `check` has no calibration at all.
 OWN = {
-    "cli/compare.py": {"spectral_irt.inference.compare", "spectral_irt.inference.holdout"},
-    "cli/check.py": {"spectral_irt.inference.hausman"},
-    "cli/ordered_job.py": {"spectral_irt.inference.ordered_hausman"},  # for `check`
+    "cli/compare.py": {"spectral_irt.inference.compare", "spectral_irt.inference.prediction"},
+    "cli/check.py": {"spectral_irt.inference.groups.hausman"},
+    "cli/ordered_job.py": {"spectral_irt.inference.groups.ordered_hausman"},  # for `check`
 }
 
 

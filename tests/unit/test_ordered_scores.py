@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 import spectral_irt as si
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.equating import equated
+from spectral_irt.inference.scores.equating import equated
 from spectral_irt.persons.test_form import Form
 
 COUNTS, OTHERS = np.array([2, 3, 1]), np.array([1, 2, 4])

@@ -17,10 +17,10 @@ ROOMS = [
     "sparse_kernels",
     "numerics",
     "engine",
-    "responses",
+    "data",
     "reading",
     "eval_logs",
-    "display",
+    "terminal",
     "total_score",
     "ability",
     "chain",
@@ -45,8 +45,8 @@ ABOVE_ALL = (ROOT / "__init__.py", ROOT / "__main__.py")  # the public names and
 MODULES = [path for path in EVERY if path not in ABOVE_ALL]
 # Doors: a method that hands its object to a lower room, which is imported when the method is called.
 DOORS = {
-    "responses/responses.py": {"reading"},
-    "responses/arrays.py": {"reading"},
+    "data/responses.py": {"reading"},
+    "data/arrays.py": {"reading"},
     "reading/formats.py": {"eval_logs"},
     "estimators/base.py": {"analysis"},
     "estimators/ordered_base.py": {"analysis"},
@@ -111,8 +111,8 @@ if TYPE_CHECKING:
 def later():
     from spectral_irt.persons import abilities
 """
-    found = imported_rooms(list(ast.walk(ast.parse(source))), ["spectral_irt", "responses"])
-    assert found == {"cli", "bank", "__version__", "chain", "responses", "errors", "plots", "persons"}
+    found = imported_rooms(list(ast.walk(ast.parse(source))), ["spectral_irt", "data"])
+    assert found == {"cli", "bank", "__version__", "chain", "data", "errors", "plots", "persons"}
 
 
 def test_the_design_names_the_rooms_in_this_order() -> None:

@@ -13,29 +13,29 @@ from spectral_irt.analysis.of_items import OfItems
 from spectral_irt.analysis.parts import Parts
 from spectral_irt.analysis.score_tables import ScoreTables
 from spectral_irt.analysis.shared_items import SharedItems
+from spectral_irt.data import Finding
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.inference.bounds import error_over_floor
-from spectral_irt.inference.clusters import clustered
-from spectral_irt.inference.conditional_fit import ConditionalStatistics, conditional_statistics
-from spectral_irt.inference.equating import Equating, equate_forms
-from spectral_irt.inference.hausman import HausmanTest, hausman, quick_hausman
-from spectral_irt.inference.item_fit import bootstrap_limits, item_fit_columns
+from spectral_irt.inference.fit.conditional_fit import ConditionalStatistics, conditional_statistics
+from spectral_irt.inference.fit.item_fit import bootstrap_limits, item_fit_columns
+from spectral_irt.inference.groups.cluster_errors import clustered
+from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
+from spectral_irt.inference.groups.wald import WaldTest, score_split
+from spectral_irt.inference.items.rest_score import restscore_columns
 from spectral_irt.inference.joint_errors import known_errors
-from spectral_irt.inference.rank_change import RankTest, rank_change
-from spectral_irt.inference.ranking import DENSE_ITEMS
-from spectral_irt.inference.reliability import Reliability, reliability
-from spectral_irt.inference.restscore import restscore_columns
-from spectral_irt.inference.simultaneous import LEVEL as RANK_LEVEL
-from spectral_irt.inference.wald import WaldTest, score_split
-from spectral_irt.responses import Finding
-from spectral_irt.responses.block import Floats
+from spectral_irt.inference.ranks.intervals import LEVEL as RANK_LEVEL
+from spectral_irt.inference.ranks.items import DENSE_ITEMS
+from spectral_irt.inference.ranks.rank_change import RankTest, rank_change
+from spectral_irt.inference.scores.equating import Equating, equate_forms
+from spectral_irt.inference.scores.reliability import Reliability, reliability
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
-    from spectral_irt.inference.item_links import ItemLinks
+    from spectral_irt.data.block import Ints
+    from spectral_irt.inference.items.links import ItemLinks
     from spectral_irt.plots.plots import Plots
-    from spectral_irt.responses.block import Ints
 
 Tell = Callable[[str], None]
 
@@ -162,7 +162,7 @@ class Analysis(OfItems, ScoreTables, SharedItems):
 
     def strata_columns(self, items: Ints, strata: int) -> Columns:
         """Right answers to these items (positions) by stratum of ability; see `inference.strata.strata_columns`."""
-        from spectral_irt.inference.strata import strata_columns
+        from spectral_irt.inference.fit.strata import strata_columns
 
         return strata_columns(self.responses, self.calibration.difficulty, self.abilities("wle"), items, strata)
 
@@ -198,7 +198,7 @@ class Analysis(OfItems, ScoreTables, SharedItems):
 
     def item_links(self) -> ItemLinks:
         """Groups of items between which few people make a link; see `inference.item_links.item_links`."""
-        from spectral_irt.inference.item_links import item_links
+        from spectral_irt.inference.items.links import item_links
 
         return self._once("item_links", lambda: item_links(self.responses), say="links between items")
 

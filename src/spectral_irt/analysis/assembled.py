@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from spectral_irt.calibration import Scale
-from spectral_irt.inference.differential import Differential
+from spectral_irt.inference.groups.dif import Differential
 from spectral_irt.tables import Columns
 
 

@@ -14,17 +14,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.beyond_ability import BeyondAbility, beyond_ability, p_text, unseen_dependence
-from spectral_irt.inference.causes import cause_findings, traces
-from spectral_irt.inference.erratic_people import ErraticPeople, erratic_people
-from spectral_irt.inference.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
+from spectral_irt.inference.dimensions.dimensionality import BeyondAbility, beyond_ability, p_text, unseen_dependence
+from spectral_irt.inference.fit.causes import cause_findings, traces
+from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
+from spectral_irt.inference.fit.person_fit import ErraticPeople, erratic_people
+from spectral_irt.inference.groups.ordered_tests import ordered_halves
+from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.levels import EACH, TOGETHER
-from spectral_irt.inference.ordered_tests import ordered_halves
-from spectral_irt.inference.rao import RaoTest, ability_split
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

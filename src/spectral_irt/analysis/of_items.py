@@ -5,22 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.analysis.of_people import OfPeople
+from spectral_irt.data import Finding
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.distractors import Distractors, distractors, has_options
-from spectral_irt.inference.fit_statistics import ItemStatistics, item_statistics
-from spectral_irt.inference.item_analysis import (
+from spectral_irt.inference.fit.mean_squares import ItemStatistics, item_statistics
+from spectral_irt.inference.items.classical import (
     ItemAnalysis,
     item_analysis,
     item_analysis_columns,
     reversed_findings,
 )
-from spectral_irt.inference.slopes import Slopes, slopes
-from spectral_irt.responses import Finding
+from spectral_irt.inference.items.distractors import Distractors, distractors, has_options
+from spectral_irt.inference.items.slopes import Slopes, slopes
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.parts import Parts
-    from spectral_irt.responses.block import Ints
+    from spectral_irt.data.block import Ints
 
 
 class OfItems(OfPeople):
@@ -80,7 +80,7 @@ class OfItems(OfPeople):
 
     def option_curves(self, items: Ints, strata: int) -> list[Columns]:
         """Which option people of each ability choose; see `inference.option_curves.option_curves`."""
-        from spectral_irt.inference.option_curves import option_curves
+        from spectral_irt.inference.items.option_curves import option_curves
 
         ability = self.abilities("wle").ability
         return option_curves(self.responses, self.calibration.difficulty, ability, items, strata)

@@ -8,11 +8,11 @@ import numpy as np
 
 from spectral_irt.analysis.shared_people import SharedPeople, Tell
 from spectral_irt.calibration import Calibration
+from spectral_irt.data import as_responses
 from spectral_irt.errors import OptionError
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.persons.align import align
 from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
-from spectral_irt.responses import as_responses
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

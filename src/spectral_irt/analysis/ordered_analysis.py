@@ -25,12 +25,12 @@ from spectral_irt.analysis.record import (
     record_head,
     test_record,
 )
+from spectral_irt.data import Finding
 from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
 from spectral_irt.files import write_each
-from spectral_irt.inference.equating import Equating, equate_forms
+from spectral_irt.inference.items.ordered_item_analysis import turned_findings
 from spectral_irt.inference.joint_errors import known_errors
-from spectral_irt.inference.ordered_item_analysis import turned_findings
-from spectral_irt.responses import Finding
+from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

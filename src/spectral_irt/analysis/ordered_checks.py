@@ -10,11 +10,11 @@ from spectral_irt.analysis.checks import measured_parameters
 from spectral_irt.analysis.ordered_core import OfOrderedPeople
 from spectral_irt.analysis.score_tables import ScoreTables
 from spectral_irt.analysis.shared_items import SharedItems
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.estimators.adaptive import is_adaptive
 from spectral_irt.estimators.ordered_anchors import spread
-from spectral_irt.inference.hausman import HausmanTest
-from spectral_irt.inference.item_fit import bootstrap_limits, judged
-from spectral_irt.inference.ordered_fit import (
+from spectral_irt.inference.fit.item_fit import bootstrap_limits, judged
+from spectral_irt.inference.fit.ordered_fit import (
     AnswerMoments,
     conditional_item_mean_squares,
     item_mean_squares,
@@ -22,17 +22,17 @@ from spectral_irt.inference.ordered_fit import (
     moments_given_score,
     spread_squares,
 )
-from spectral_irt.inference.ordered_hausman import ordered_hausman, quick_ordered_hausman
-from spectral_irt.inference.ordered_item_analysis import (
+from spectral_irt.inference.fit.ordered_strata import ordered_strata
+from spectral_irt.inference.fit.strata import STRATA, curved
+from spectral_irt.inference.groups.hausman import HausmanTest
+from spectral_irt.inference.groups.ordered_hausman import ordered_hausman, quick_ordered_hausman
+from spectral_irt.inference.groups.ordered_tests import StepWaldTest, ordered_score_split
+from spectral_irt.inference.items.ordered_item_analysis import (
     OrderedItemAnalysis,
     ordered_item_analysis,
     ordered_item_columns,
 )
-from spectral_irt.inference.ordered_strata import ordered_strata
-from spectral_irt.inference.ordered_tests import StepWaldTest, ordered_score_split
-from spectral_irt.inference.strata import STRATA, curved
 from spectral_irt.persons.residuals import MeanSquares
-from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.analysis.shared_people import SharedPeople
+from spectral_irt.data.block import Ints
+from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.ordered_fit import cronbach_alpha, moments_at, person_mean_squares
-from spectral_irt.inference.reliability import Reliability, Separation, reliability, separation
+from spectral_irt.inference.fit.ordered_fit import cronbach_alpha, moments_at, person_mean_squares
+from spectral_irt.inference.scores.reliability import Reliability, Separation, reliability, separation
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.persons.abilities import Persons
 from spectral_irt.persons.align import Coded, align_categories
 from spectral_irt.persons.residuals import MeanSquares
-from spectral_irt.responses.block import Ints
-from spectral_irt.responses.responses import Responses
 
 
 class OfOrderedPeople(SharedPeople):

@@ -10,8 +10,8 @@ from rich.text import Text
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
 from spectral_irt.analysis.parts import Parts
 from spectral_irt.analysis.summary import SAID, how, part_lines, people_tables
-from spectral_irt.display import plain_table, say, show_findings, show_lines, show_source
 from spectral_irt.errors import printable
+from spectral_irt.terminal import plain_table, say, show_findings, show_lines, show_source
 
 MOST_ITEMS = 60  # shown on a terminal; of more, the hardest and the easiest
 ENDS = 10

@@ -15,15 +15,15 @@ import numpy as np
 
 from spectral_irt import __version__
 from spectral_irt.analysis.folder import PROGRAM
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats
 from spectral_irt.engine.base import Engine
 from spectral_irt.errors import for_shell
 from spectral_irt.estimators.adaptive import ADAPTIVE, FIXED, is_adaptive
-from spectral_irt.inference.differential import Differential
-from spectral_irt.inference.hausman import HausmanTest
-from spectral_irt.inference.rao import RaoTest
-from spectral_irt.inference.reliability import mean_and_sd
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats
+from spectral_irt.inference.groups.dif import Differential
+from spectral_irt.inference.groups.hausman import HausmanTest
+from spectral_irt.inference.groups.score_test import RaoTest
+from spectral_irt.inference.scores.reliability import mean_and_sd
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

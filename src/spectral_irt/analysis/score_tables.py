@@ -9,7 +9,7 @@ import numpy as np
 
 from spectral_irt.analysis.assembled import with_measures
 from spectral_irt.analysis.shared_people import SharedPeople
-from spectral_irt.inference.cuts import Others, cut_columns, raw_cuts, scale_cuts
+from spectral_irt.inference.scores.cut_scores import Others, cut_columns, raw_cuts, scale_cuts
 from spectral_irt.persons.score_tables import score_columns
 from spectral_irt.persons.test_form import Form, Forms, find_forms, form_columns
 from spectral_irt.tables import Columns

@@ -12,19 +12,19 @@ from spectral_irt.analysis.checks import Checks, compared_halves, halves_are_qui
 from spectral_irt.analysis.parts import Parts, affordable
 from spectral_irt.analysis.shared_people import SharedPeople
 from spectral_irt.calibration import Scale
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.adaptive import is_adaptive
-from spectral_irt.inference.dependence import MIN_USERS as MIN_PAIRED
-from spectral_irt.inference.dependence import LocalDependence, local_dependence
-from spectral_irt.inference.differential import MIN_USERS, Differential, differential
-from spectral_irt.inference.item_fit import LEVEL
-from spectral_irt.inference.ranking import ranking_columns
-from spectral_irt.responses.block import Floats
+from spectral_irt.inference.dimensions.q3 import MIN_USERS as MIN_PAIRED
+from spectral_irt.inference.dimensions.q3 import LocalDependence, local_dependence
+from spectral_irt.inference.fit.item_fit import LEVEL
+from spectral_irt.inference.groups.dif import MIN_USERS, Differential, differential
+from spectral_irt.inference.ranks.items import ranking_columns
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
     from spectral_irt.bank.bank import Bank
-    from spectral_irt.inference.rao import RaoTest
+    from spectral_irt.inference.groups.score_test import RaoTest
 
 
 class SharedItems(SharedPeople):
@@ -151,6 +151,6 @@ class SharedItems(SharedPeople):
         salt : bytes or path, optional
             A secret by which the bank knows people again; see `bank.making.to_bank`.
         """
-        from spectral_irt.bank.making import to_bank
+        from spectral_irt.bank.build import to_bank
 
         return to_bank(self.calibration, self.responses, salt)

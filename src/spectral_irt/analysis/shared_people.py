@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.analysis.assembled import group_table, with_measures
-from spectral_irt.inference.group_means import group_columns
-from spectral_irt.inference.marginal_reliability import Marginal, marginal_reliability
-from spectral_irt.inference.person_ranks import person_ranks
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.inference.groups.means import group_columns
+from spectral_irt.inference.ranks.people import person_ranks
+from spectral_irt.inference.scores.marginal_reliability import Marginal, marginal_reliability
 from spectral_irt.persons.abilities import FEW_ANSWERS, Abilities, abilities, both_likelihoods
 from spectral_irt.persons.plausible import PlausibleValues, Seed, plausible_values
 from spectral_irt.persons.residuals import MeanSquares, residual_columns
 from spectral_irt.persons.score_tables import person_columns
 from spectral_irt.persons.unexpected import EACH, MOST, people_at, unexpected_columns
-from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns, make_table
 
 if TYPE_CHECKING:

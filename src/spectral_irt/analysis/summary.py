@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.text import Text
 
-from spectral_irt.display import (
+from spectral_irt.errors import printable
+from spectral_irt.estimators.landing import LANDED
+from spectral_irt.terminal import (
     Screen,
     item_table,
     legend,
@@ -20,8 +22,6 @@ from spectral_irt.display import (
     show_lines,
     show_source,
 )
-from spectral_irt.errors import printable
-from spectral_irt.estimators.landing import LANDED
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from spectral_irt.analysis.analysis import Analysis
     from spectral_irt.analysis.parts import Parts
     from spectral_irt.calibration import Calibration
-    from spectral_irt.inference.reliability import Reliability
+    from spectral_irt.inference.scores.reliability import Reliability
 
 SHOWN = 12  # groups, or classes, that are shown; the files have all
 

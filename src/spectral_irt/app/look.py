@@ -135,7 +135,7 @@ def _roles(table: Table, layout: Long | Wide) -> list[str]:
 def _is_text(table: Table, column: int) -> bool:
     import polars as pl
 
-    from spectral_irt.responses.labels import one_spelling
+    from spectral_irt.data.labels import one_spelling
 
     return one_spelling(table.head(column)).cast(pl.Float64, strict=False).count() == 0
 
@@ -144,7 +144,7 @@ def _makes_groups(table: Table, column: int, people: int | None, long: bool) -> 
     """Whether the people fall into a few groups by this column, all large enough to be compared."""
     import polars as pl
 
-    from spectral_irt.responses.labels import one_spelling
+    from spectral_irt.data.labels import one_spelling
 
     positions = [column, people] if long and people is not None else [column]
     counts: dict[str, int] = {}

@@ -2,10 +2,10 @@
 
 from spectral_irt.bank.anchoring import AnchoredRasch, anchored_fit
 from spectral_irt.bank.bank import Bank, DataSet
+from spectral_irt.bank.build import to_bank
 from spectral_irt.bank.equating import Equating, equate
 from spectral_irt.bank.linking import Link, link
-from spectral_irt.bank.making import to_bank
-from spectral_irt.bank.updating import update
+from spectral_irt.bank.update import update
 
 load = Bank.load
 

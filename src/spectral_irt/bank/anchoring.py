@@ -22,6 +22,11 @@ from spectral_irt.chain.regularization import (
     enough_is_known,
     prior_precision,
 )
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Design, examine, tied_to
+from spectral_irt.data.labels import positions
+from spectral_irt.data.responses import Labels
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.chain_alone import chain_convergence
@@ -36,11 +41,6 @@ from spectral_irt.estimators.landing_errors import (
     variance_from_anchors,
 )
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.design import Design, examine, tied_to
-from spectral_irt.responses.labels import positions
-from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import make_table
 
 DISPLACED = 0.5  # logits: less is unlikely to matter in practice (Linacre, Winsteps manual, "Displacement measures")

@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.bank.bank import Bank, calibration_of
-from spectral_irt.bank.known_errors import errors_of
-from spectral_irt.bank.linked_groups import on_scale
+from spectral_irt.bank.components import on_scale
+from spectral_irt.bank.covariance import errors_of
 from spectral_irt.calibration import LOGITS, Calibration, Scale
+from spectral_irt.data.block import Floats
+from spectral_irt.data.labels import label_array
+from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors, known_errors
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.labels import label_array
-from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import unguarded
 from spectral_irt.xlsx import WORKBOOK
 

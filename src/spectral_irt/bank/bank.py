@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.bank.linked_groups import is_measured
+from spectral_irt.bank.components import is_measured
 from spectral_irt.bank.naming import in_words_of
-from spectral_irt.bank.people import Hashes, Salt, digest_of, nobody
+from spectral_irt.bank.recognition import Hashes, Salt, digest_of, nobody
 from spectral_irt.bank.reference_population import Population
 from spectral_irt.calibration import LOGITS, Z95, Calibration, Provenance, Scale
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.responses import Labels
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import make_table
 
 if TYPE_CHECKING:
@@ -241,7 +241,7 @@ class Bank:
         else has saved another since, that is an error, and theirs stays. While another program is writing it, this
         one waits; `tell` is told so.
         """
-        from spectral_irt.bank.store import save
+        from spectral_irt.bank.storage import save
 
         return save(self, folder, tell)
 
@@ -259,7 +259,7 @@ class Bank:
         ...     len(Bank.load(f"{folder}/lsat").items)
         5
         """
-        from spectral_irt.bank.store import load
+        from spectral_irt.bank.storage import load
 
         return load(folder)
 
@@ -268,7 +268,7 @@ class Bank:
     @classmethod
     def from_fit(cls, fit: Calibration | RaschEstimator, responses: Any, salt: Any = None) -> Bank:
         """The bank of a fitted estimator; see `to_bank`."""
-        from spectral_irt.bank.making import to_bank
+        from spectral_irt.bank.build import to_bank
 
         return to_bank(fit, responses, salt)
 
@@ -319,7 +319,7 @@ class Bank:
         threads: int | None = None,
     ) -> Bank:
         """The bank after new answers, by people old or new, to items old or new; see `bank.updating.update`."""
-        from spectral_irt.bank.updating import update
+        from spectral_irt.bank.update import update
 
         return update(self, responses, method, repeats=repeats, salt=salt, threads=threads)
 
@@ -334,7 +334,7 @@ class Bank:
         ignore_unknown: bool = False,
     ) -> Any:
         """The people who gave these answers as a table, each with an ability; see `bank.scoring.score`."""
-        from spectral_irt.bank.scoring import score
+        from spectral_irt.bank.score import score
 
         how: dict[str, Any] = {"population": population, "draws": draws, "seed": seed}
         return score(self, responses, ability, ignore_unknown=ignore_unknown, **how).table()

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.known_errors import Side
+from spectral_irt.bank.covariance import Side
 from spectral_irt.bank.linking import Link, link
 from spectral_irt.calibration import Calibration
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.equating import Equating, OneWay, both_ways, equated
+from spectral_irt.inference.scores.equating import Equating, OneWay, both_ways, equated
 from spectral_irt.persons.test_form import Form
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.labels import positions
 
 Made = Bank | Calibration | RaschEstimator
 

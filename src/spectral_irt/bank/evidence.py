@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 from spectral_irt.chain.prior import fading, renewed_precision
 from spectral_irt.conditional.rows import evaluate, link_gram, linked, prepare_rows, score_squares
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import Prepared
 from spectral_irt.estimators.landing import ALLOWED, CERTAIN, FEW, FINER, centered_within
 from spectral_irt.numerics import centered_inverse, conjugate_gradients
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats, Ints
 
 Mask = NDArray[np.bool_]
 

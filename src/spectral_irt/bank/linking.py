@@ -1,7 +1,7 @@
 """Two calibrations with items in common, brought to one scale, and the items that have drifted.
 
 With difficulties x in b and y in a of the common items, the shift is the mean of y - x over the items that agree on it
-(`inference/agreement.py` says how these are found). Its variance takes the covariances of both calibrations,
+(`inference/robust_center.py` says how these are found). Its variance takes the covariances of both calibrations,
 
     var(shift) = w' V_a w + w' V_b w,   w = 1 / k on the k items used,
 
@@ -24,18 +24,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.known_errors import KINDS, LINKED, Side, errors_of_bank, errors_of_steps, step_labels
+from spectral_irt.bank.covariance import KINDS, LINKED, Side, errors_of_bank, errors_of_steps, step_labels
 from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.calibration import Calibration, Scale
+from spectral_irt.data import Finding
+from spectral_irt.data.block import Floats
+from spectral_irt.data.finding import Severity
+from spectral_irt.data.labels import label_array, positions
+from spectral_irt.data.responses import Labels
 from spectral_irt.errors import BankError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.agreement import LIMIT, agree, choice_variance, scatter
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.responses import Finding
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.findings import Severity
-from spectral_irt.responses.labels import label_array, positions
-from spectral_irt.responses.responses import Labels
+from spectral_irt.inference.robust_center import LIMIT, agree, choice_variance, scatter
 from spectral_irt.tables import make_table
 
 METHODS = ("mean", "mean-sigma", "robust")

@@ -8,9 +8,9 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from spectral_irt.data import Responses
+from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.errors import BankError
-from spectral_irt.responses import Responses
-from spectral_irt.responses.labels import Labels, label_array, positions
 
 
 def in_words_of(responses: Responses, known: Labels) -> Responses:

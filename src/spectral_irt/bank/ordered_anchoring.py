@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.known_errors import errors_of
-from spectral_irt.bank.linked_groups import on_scale
+from spectral_irt.bank.components import on_scale
+from spectral_irt.bank.covariance import errors_of
 from spectral_irt.bank.ordered_bank import OrderedBank
+from spectral_irt.data.block import Floats
+from spectral_irt.data.labels import label_array
+from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.estimators.ordered_anchors import KnownThresholds
 from spectral_irt.inference.joint_errors import known_errors
 from spectral_irt.persons.align import Coded, in_categories_of
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.labels import label_array
-from spectral_irt.responses.responses import Responses
 from spectral_irt.tables import unguarded
 
 NEEDED = ("item", "category", "threshold")

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.bank.bank import Bank
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import BankError, listed
 from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.labels import positions
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.thresholds import Thresholds
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

@@ -20,19 +20,19 @@ from numpy.typing import NDArray
 from spectral_irt.bank.bank import DataSet
 from spectral_irt.bank.evidence import MATRIX_ITEMS
 from spectral_irt.bank.ordered_bank import OrderedBank
-from spectral_irt.bank.people import NO_RECOGNITION, Hashes, nobody
+from spectral_irt.bank.recognition import NO_RECOGNITION, Hashes, nobody
 from spectral_irt.bank.repeats import check_usable, checked_salt, without_repeats
 from spectral_irt.chain.prior import fading
 from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.data import Finding
+from spectral_irt.data.block import Block, Floats
+from spectral_irt.data.labels import label_array, positions
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.engine import Engine
 from spectral_irt.errors import BankError, DesignError, listed
 from spectral_irt.estimators.ordered_base import as_ordered
 from spectral_irt.persons.align import Coded, align_categories
-from spectral_irt.responses import Finding
-from spectral_irt.responses.block import Block, Floats
-from spectral_irt.responses.labels import label_array, positions
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.thresholds import Thresholds, rows_of
 
 PRECISION = 0.25  # of the prior of a threshold that little is known about: two logits either way
 STEPS = 60

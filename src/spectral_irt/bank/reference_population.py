@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.marginal_reliability import sample_of_people
+from spectral_irt.inference.scores.marginal_reliability import sample_of_people
 from spectral_irt.persons.abilities import COLLAPSED, abilities
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats
 
 FEWEST = 30  # people: with fewer the spread of abilities is anybody's guess
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.people import SALT, Hashes, Salt, numbered
+from spectral_irt.bank.recognition import SALT, Hashes, Salt, numbered
+from spectral_irt.data import Finding, Responses
 from spectral_irt.errors import BankError, DesignError, OptionError, listed
-from spectral_irt.responses import Finding, Responses
 
 SAME_AGAIN = 0.95  # share of merely numbered people with the very same answers from which it is no accident
 

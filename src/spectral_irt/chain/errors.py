@@ -31,9 +31,9 @@ from scipy import sparse
 
 from spectral_irt.chain.operator import ItemChain, Part
 from spectral_irt.chain.pair_chain import PairChain
+from spectral_irt.data.block import Floats
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.numerics import centered_inverse, gram
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.sparse_kernels import csr
 
 Mask = NDArray[np.bool_]

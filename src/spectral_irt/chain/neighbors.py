@@ -22,11 +22,11 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Mask
+from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.numerics import gram
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.design import Mask
-from spectral_irt.responses.thresholds import Thresholds, rows_of
 from spectral_irt.sparse_kernels import csr, shared_ones
 
 PROBES, FEWER, MANY = 16, 4, 1_000_000  # random signs for the mean squares; fewer for more answers than this

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from spectral_irt.chain.weights import PERSONS, Moments, Weighting
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.same_items import SharedSets
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import gram
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.same_items import SharedSets
-from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.sparse_kernels import onto_items
 
 NOTHING = 1e-12  # of a rate: what rounding leaves where a threshold meets only its own item

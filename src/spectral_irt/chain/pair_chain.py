@@ -12,9 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Block, Floats
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Block, Floats
 
 DENSE_ITEMS = 4000  # up to here a dense matrix (128 MB) is faster and hardly larger than a sparse one
 MOST_DENSE_ITEMS = 30_000  # a matrix of 7 GB

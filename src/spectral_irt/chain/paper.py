@@ -19,8 +19,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from spectral_irt.chain.pair_chain import Pairs, pair_counts, regularize, seen_together
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import ConvergenceWarning, DesignError, OptionError, check_option, stopped
-from spectral_irt.responses.block import Floats
 
 __all__ = ["PaperFit", "algorithm_1", "algorithm_2", "pair_counts", "regularize", "seen_together"]
 

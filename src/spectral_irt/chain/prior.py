@@ -33,9 +33,9 @@ from spectral_irt.chain.regularization import (
     prior_precision,
     share,
 )
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.design import Mask
-from spectral_irt.responses.thresholds import Thresholds
+from spectral_irt.data.block import Floats
+from spectral_irt.data.design import Mask
+from spectral_irt.data.thresholds import Thresholds
 
 SETTLING = 10  # steps of empirical Bayes: it is wanted to a few per cent
 

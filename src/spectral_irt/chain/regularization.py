@@ -16,11 +16,11 @@ from scipy import sparse
 
 from spectral_irt.chain.pair_chain import NU_RULES, check_strength
 from spectral_irt.chain.weights import COUNTED, weighting_named
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Design, describe_split
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, OptionError, check_option
 from spectral_irt.model import LOGISTIC_VARIANCE
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.design import Design, describe_split
 
 # Below this information an item's standard error exceeds 0.2 logits, and what the other items tell about the spread of
 # difficulties is worth having. A judgment, not a theorem.

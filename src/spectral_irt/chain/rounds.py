@@ -18,8 +18,8 @@ from spectral_irt.chain.pair_chain import PairChain, pair_counts, regularize, se
 from spectral_irt.chain.regularization import Regularization, prior_precision
 from spectral_irt.chain.stationary import Stationary, stationary
 from spectral_irt.chain.weights import Weighting, weighting_named
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats
 
 LEAST_ROUNDS, MOST_ROUNDS = 2, 50
 ROUGH = 1e-4  # residual of solves whose result is only the start of the next

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.chain.operator import Chain
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import ConvergenceWarning, stopped
 from spectral_irt.numerics import Anderson, inner
-from spectral_irt.responses.block import Floats
 
 SMALL = 32  # up to here the explicit matrix costs no more than a few passes
 WINDOW = 5  # differences that Anderson's acceleration looks back on

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.weights import PERSONS
+from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import listed
-from spectral_irt.responses import Block, Finding, Responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.thresholds import Thresholds, rows_of
 
 WEAK = 0.9  # contraction above which a link is reported
 FEW_PEOPLE, THIN = 50, 0.97  # people below, contraction above which it is a warning: a grade that links forms is sound

@@ -22,11 +22,11 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.packing import BINARY, CACHED, user_chunks
+from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.errors import check_option
 from spectral_irt.model import prox
-from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.pack import BINARY, CACHED, user_chunks
-from spectral_irt.responses.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.sparse_kernels import csr, fill_scaled
 
 Halves = tuple[sparse.csr_array, sparse.csr_array]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def refuse_bank_place(folder: Path) -> None:
     """An error before the work when no bank can be saved in this place."""
-    from spectral_irt.bank.store import MANIFEST
+    from spectral_irt.bank.storage import MANIFEST
 
     if folder.exists() and not folder.is_dir():
         raise OutputError(f"{str(folder)!r} is a file, not a folder; choose another place. Nothing was written.")

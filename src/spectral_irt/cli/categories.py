@@ -13,7 +13,7 @@ from spectral_irt.estimators.by_name import MODELS
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
-    from spectral_irt.responses import Responses
+    from spectral_irt.data import Responses
 
 _categories = panel("Answers in more than two categories")
 

@@ -16,7 +16,7 @@ from spectral_irt.cli.spread import with_options
 from spectral_irt.cli.wanted import Wanted
 
 if TYPE_CHECKING:
-    from spectral_irt.responses import Finding, Responses
+    from spectral_irt.data import Finding, Responses
 
     Looked = tuple[Responses, list[Finding]]
 
@@ -60,7 +60,7 @@ def check(
 def _look(job: Job) -> Looked:
     from spectral_irt.engine import LocalEngine
     from spectral_irt.estimators.spectral import spectral_difficulty
-    from spectral_irt.inference.hausman import quick_hausman
+    from spectral_irt.inference.groups.hausman import quick_hausman
 
     job.checked()
     with Progress() as progress, warnings.catch_warnings():
@@ -82,7 +82,7 @@ def _look(job: Job) -> Looked:
 
 
 def _show(findings: list[Finding]) -> None:
-    from spectral_irt.display import console, show_findings
+    from spectral_irt.terminal import console, show_findings
 
     out = console()
     show_findings(out, findings)

@@ -17,9 +17,9 @@ from spectral_irt.errors import DesignError, OptionError, check_option, for_shel
 from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator, make_ordered
 
 if TYPE_CHECKING:
+    from spectral_irt.data import Finding
     from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.inference.compare import Comparison
-    from spectral_irt.responses import Finding
 
 
 # The estimators of ordered answers: model and name.
@@ -128,8 +128,8 @@ def show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> N
     from rich.table import Table
     from rich.text import Text
 
-    from spectral_irt.display import console, say, show_findings
     from spectral_irt.errors import printable
+    from spectral_irt.terminal import console, say, show_findings
 
     out = console()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")

@@ -90,9 +90,9 @@ def _copy(data: str, place: Path) -> None:
     """The files of a dataset, in a folder, and what to do with them."""
     from spectral_irt import datasets
     from spectral_irt.datasets.bundled import log_texts
-    from spectral_irt.display import console, say
     from spectral_irt.errors import printable
     from spectral_irt.files import all_or_nothing, naming
+    from spectral_irt.terminal import console, say
 
     if data == "logs":
         texts = {place / "runs" / path: text for path, text in log_texts()}
@@ -120,7 +120,7 @@ def _show_command(parts: list[str]) -> None:
     from rich.cells import cell_len
     from rich.text import Text
 
-    from spectral_irt.display import console, say
+    from spectral_irt.terminal import console, say
 
     out = console()
     lines = [f"  {parts[0]}"]

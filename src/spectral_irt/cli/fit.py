@@ -98,7 +98,7 @@ def calibrate(job: Job, saying: Saying) -> None:
 def show(study: Analysis, parts: Parts, job: Job) -> None:
     """The summary of the analysis, and where the results are."""
     from spectral_irt.analysis.summary import show_summary
-    from spectral_irt.display import console, say
+    from spectral_irt.terminal import console, say
 
     out = console()
     seconds, name = job.seconds, job.fitting.estimator
@@ -114,8 +114,8 @@ def show(study: Analysis, parts: Parts, job: Job) -> None:
 def _say_where(out: Console, job: Job) -> None:
     from rich.text import Text
 
-    from spectral_irt.display import say
     from spectral_irt.errors import printable
+    from spectral_irt.terminal import say
 
     wanted = job.wanted
     further = [wanted.ifile, wanted.pfile, wanted.catsim, wanted.report, wanted.plots, wanted.bank]

@@ -9,10 +9,10 @@ from spectral_irt.errors import DesignError, OptionError, listed
 
 if TYPE_CHECKING:
     from spectral_irt.cli.options import Reading
+    from spectral_irt.data import Responses
+    from spectral_irt.data.labels import People
     from spectral_irt.reading.formats import File
     from spectral_irt.reading.frame import Table
-    from spectral_irt.responses import Responses
-    from spectral_irt.responses.labels import People
 
 MOST_LEVELS = 100  # beyond, the column is more likely an age or a name than a group
 

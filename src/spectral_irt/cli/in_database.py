@@ -17,7 +17,7 @@ from spectral_irt.errors import OptionError, check_option
 if TYPE_CHECKING:
     from spectral_irt.cli.job import Job
     from spectral_irt.cli.progress import Progress
-    from spectral_irt.responses import Responses
+    from spectral_irt.data import Responses
 
 _database = panel("In the database")
 

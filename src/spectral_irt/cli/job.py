@@ -22,9 +22,9 @@ from spectral_irt.errors import OptionError, OutputError
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis, Parts
     from spectral_irt.bank import Bank
+    from spectral_irt.data import Responses
     from spectral_irt.estimators.base import RaschEstimator
     from spectral_irt.plots.standard import Pictures
-    from spectral_irt.responses import Responses
     from spectral_irt.tables import Columns
 
 
@@ -161,7 +161,7 @@ class Job:
 
     def _parts(self, study: Analysis, of: dict[str, list[Any]]) -> Parts:
         """Which parts of the analysis were asked for, or go without saying."""
-        from spectral_irt.bank.people import NO_RECOGNITION
+        from spectral_irt.bank.recognition import NO_RECOGNITION
 
         wanted = self.wanted
         parts = study.parts(
@@ -290,7 +290,7 @@ class Job:
         """The report, or a file for another program."""
         if target == self.wanted.report:
             return self.page
-        from spectral_irt.bank.exports import WINSTEPS_STYLES, catsim_text, ifile, pfile, winsteps_text
+        from spectral_irt.bank.export import WINSTEPS_STYLES, catsim_text, ifile, pfile, winsteps_text
 
         scale = study.calibration.scale
         if target == self.wanted.catsim:
@@ -308,7 +308,7 @@ class Job:
 
     def _bank_of(self, study: Analysis, parts: Parts) -> Bank:
         from spectral_irt.bank import to_bank
-        from spectral_irt.bank.merging import merged
+        from spectral_irt.bank.merge import merged
 
         calibration = study.calibration.replace(findings=study.findings(parts))
         bank = to_bank(calibration, study.responses, self.wanted.salt_file)

@@ -155,9 +155,9 @@ def show(board: Leaderboard, place: Path | None, written: list[Path]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from spectral_irt.display import console, say, shortened, show_findings
     from spectral_irt.errors import printable
     from spectral_irt.leaderboard.words import headline_text
+    from spectral_irt.terminal import console, say, shortened, show_findings
 
     out = console()
     models = board.model_columns()

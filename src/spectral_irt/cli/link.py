@@ -105,8 +105,8 @@ def show(found: Link, places: tuple[Path, Path], banks: tuple[Bank, Bank], score
     from rich.text import Text
 
     from spectral_irt.bank.linking import told_errors
-    from spectral_irt.display import console, plain_table, say, show_lines
     from spectral_irt.errors import printable
+    from spectral_irt.terminal import console, plain_table, say, show_lines
 
     out = console()
     order = np.lexsort((-np.abs(found.difference), ~found.drift))[:SHOW]
@@ -143,8 +143,8 @@ def show(found: Link, places: tuple[Path, Path], banks: tuple[Bank, Bank], score
 def say_where(output: Path | None, table: Path | None, equate: Path | None) -> None:
     from rich.text import Text
 
-    from spectral_irt.display import console, say
     from spectral_irt.errors import printable
+    from spectral_irt.terminal import console, say
 
     out = console()
     if output is None and table is None and equate is None:

@@ -15,7 +15,7 @@ from spectral_irt.errors import OptionError
 
 if TYPE_CHECKING:
     from spectral_irt.cli.progress import Progress
-    from spectral_irt.responses import Responses
+    from spectral_irt.data import Responses
 
 Files = Annotated[
     list[str],
@@ -211,7 +211,7 @@ class Reading:
     def read(self, files: Sequence[str], progress: Progress, **how: Any) -> Responses:
         """The responses in these files, checked: something can be estimated from them. `how` are options of `read` that
         are not about the files: `people`, and what is said of categories."""
-        from spectral_irt.responses.design import check_usable
+        from spectral_irt.data.design import check_usable
 
         responses = self._read(files, progress, **how)
         check_usable(responses)

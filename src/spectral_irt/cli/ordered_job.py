@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from spectral_irt.bank import Bank
     from spectral_irt.cli.job import GroupsOf
     from spectral_irt.cli.saying import Saying
-    from spectral_irt.responses import Finding
-    from spectral_irt.responses.responses import Responses
+    from spectral_irt.data import Finding
+    from spectral_irt.data.responses import Responses
 
 RIGHT_OR_WRONG = ("correct", "threshold", "above_mean")  # options of reading that make answers so
 # What is done for ordered answers too; every other option is for right and wrong ones.
@@ -278,7 +278,7 @@ class OrderedJob:
 
     def exports(self, study: OrderedAnalysis, parts: Parts) -> dict[Path, Callable[[Path], object]]:
         """What writes the files for other programs."""
-        from spectral_irt.bank.exports import WINSTEPS_STYLES, ifile, pfile, sfile_text, winsteps_text
+        from spectral_irt.bank.export import WINSTEPS_STYLES, ifile, pfile, sfile_text, winsteps_text
 
         wanted, scale = self.wanted, study.calibration.scale
         texts: dict[Path, str] = {}
@@ -308,8 +308,8 @@ class OrderedJob:
 
     def look(self) -> tuple[Responses, list[Finding]]:
         """The answers, and what is odd in their design; nothing is fitted."""
-        from spectral_irt.inference.ordered_hausman import rough_hausman
-        from spectral_irt.responses.design import examine
+        from spectral_irt.data.design import examine
+        from spectral_irt.inference.groups.ordered_hausman import rough_hausman
 
         self.check()
         self.estimator()
@@ -327,8 +327,8 @@ class OrderedJob:
         from rich.text import Text
 
         from spectral_irt.analysis.ordered_summary import show_ordered
-        from spectral_irt.display import console, say
         from spectral_irt.errors import printable
+        from spectral_irt.terminal import console, say
 
         out = console()
         assert self.parts is not None

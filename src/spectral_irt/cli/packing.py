@@ -16,7 +16,7 @@ from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import OptionError
 
 if TYPE_CHECKING:
-    from spectral_irt.responses import Responses
+    from spectral_irt.data import Responses
 
 ENDING = ".packed"
 
@@ -48,8 +48,8 @@ def pack(
       spectral-irt fit answers.packed -o results
       spectral-irt pack answers.csv --group sex -o answers.packed
     """
+    from spectral_irt.data.packed_file import write_packed
     from spectral_irt.files import all_or_nothing, naming
-    from spectral_irt.responses.packed import write_packed
 
     saying.begin()
     if output.suffix.lower() != ENDING:
@@ -65,9 +65,9 @@ def pack(
 def _show(responses: Responses, output: Path) -> None:
     from rich.text import Text
 
-    from spectral_irt.display import console, say, show_findings, show_source
     from spectral_irt.engine.memory import format_bytes
     from spectral_irt.errors import printable
+    from spectral_irt.terminal import console, say, show_findings, show_source
 
     out = console()
     show_source(out, responses)

@@ -14,7 +14,7 @@ from spectral_irt.cli.reporting import WARNED, complain
 from spectral_irt.errors import for_shell
 
 if TYPE_CHECKING:
-    from spectral_irt.responses import Finding
+    from spectral_irt.data import Finding
 
 _machines = panel("For programs")
 

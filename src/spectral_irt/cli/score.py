@@ -20,8 +20,8 @@ from spectral_irt.errors import OptionError, check_option
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
-    from spectral_irt.bank.scoring import Scores
-    from spectral_irt.responses import Responses
+    from spectral_irt.bank.score import Scores
+    from spectral_irt.data import Responses
 
 RECORD = "score.json"
 KINDS = (".csv", ".parquet", ".xlsx")
@@ -85,7 +85,7 @@ def score(
         return
     from spectral_irt.analysis.folder import result_paths
     from spectral_irt.bank import Bank
-    from spectral_irt.bank.scoring import score as scored
+    from spectral_irt.bank.score import score as scored
     from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.tables import write_json
     from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
@@ -181,8 +181,8 @@ def show(
     from rich.text import Text
 
     from spectral_irt.analysis.summary import people
-    from spectral_irt.display import console, person_table, say, show_findings, show_lines, show_source
     from spectral_irt.errors import printable
+    from spectral_irt.terminal import console, person_table, say, show_findings, show_lines, show_source
 
     out = console()
     show_source(out, responses)

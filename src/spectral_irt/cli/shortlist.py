@@ -55,11 +55,11 @@ def shortlist(
       spectral-irt shortlist results/ --items 100 -o short
       spectral-irt score new_model/ --bank short
     """
-    from spectral_irt.display import console, say, show_findings
     from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.leaderboard.shortlist import ShortList
     from spectral_irt.leaderboard.source import read_source
     from spectral_irt.tables import write_csv, write_json
+    from spectral_irt.terminal import console, say, show_findings
 
     targets = [] if output is None else [output / "shortlist.csv", output / SHORTLIST]
     with all_or_nothing(targets, inputs=files) as drafts:
@@ -99,13 +99,13 @@ def score_models(files: list[str], reading: Reading, path: Path, output: Path | 
     from rich.table import Table
     from rich.text import Text
 
-    from spectral_irt.display import console, say, shortened
     from spectral_irt.errors import OptionError
     from spectral_irt.eval_logs.collect import find_logs
     from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.leaderboard.shortlist import ShortList
     from spectral_irt.leaderboard.source import read_source
     from spectral_irt.tables import write_csv
+    from spectral_irt.terminal import console, say, shortened
 
     if output is not None and output.suffix.lower() != ".csv":
         raise OptionError(f"{str(output)!r} does not end in .csv; scores on a short list are one table.")

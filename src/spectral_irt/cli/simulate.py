@@ -19,7 +19,7 @@ from spectral_irt.estimators.by_name import MODELS
 if TYPE_CHECKING:
     import polars as pl
 
-    from spectral_irt.responses import Responses
+    from spectral_irt.data import Responses
     from spectral_irt.simulate import Simulated
 
 

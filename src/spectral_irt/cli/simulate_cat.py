@@ -38,11 +38,11 @@ def simulate_cat(
     from rich.text import Text
 
     from spectral_irt.bank import Bank
-    from spectral_irt.bank.cat import cat_text
-    from spectral_irt.bank.cat import simulate_cat as run
-    from spectral_irt.display import console, say
+    from spectral_irt.bank.adaptive import cat_text
+    from spectral_irt.bank.adaptive import simulate_cat as run
     from spectral_irt.files import all_or_nothing, naming
     from spectral_irt.tables import write_csv
+    from spectral_irt.terminal import console, say
 
     known = Bank.load(bank)
     texts = {"catsim": catsim, "adaptivetesting": adaptivetesting, "jscat": jscat, "mirtcat": mirtcat}

@@ -17,7 +17,7 @@ from spectral_irt.errors import StaleBankError, check_option
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
-    from spectral_irt.responses import Finding, Responses
+    from spectral_irt.data import Finding, Responses
 
 SHOW = 10  # items that moved most
 
@@ -142,8 +142,8 @@ def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
     import numpy as np
     from rich.text import Text
 
-    from spectral_irt.display import console, plain_table, say, show_findings, show_lines, show_source
     from spectral_irt.errors import printable
+    from spectral_irt.terminal import console, plain_table, say, show_findings, show_lines, show_source
 
     out = console()
     show_source(out, responses)

@@ -235,7 +235,7 @@ def check_draws(ability: str, draws: int | None, seed: int | None) -> None:
 
 def check_styles(wanted: Wanted) -> None:
     """An error where a file for Winsteps is not named after what it shall be."""
-    from spectral_irt.bank.exports import WINSTEPS_STYLES
+    from spectral_irt.bank.export import WINSTEPS_STYLES
 
     for path in (wanted.ifile, wanted.sfile, wanted.pfile):
         if path is not None and path.suffix.lower() not in WINSTEPS_STYLES:

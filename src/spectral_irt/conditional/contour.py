@@ -44,8 +44,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.model import prox
-from spectral_irt.responses.block import Floats, Ints
 
 NEGLIGIBLE = 37.0  # what is left out is below exp(-37) = 1e-16 of what is kept
 CLOSE = 0.05  # of a standard deviation, to which the mean of the tilted score meets the score

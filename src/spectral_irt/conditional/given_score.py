@@ -28,10 +28,10 @@ from spectral_irt.conditional.patterns import (
 from spectral_irt.conditional.recursion import by_fewer_steps
 from spectral_irt.conditional.series_binary import DOUBLE, Precision, fill_given_score
 from spectral_irt.conditional.tree import LEAST, given_every_score
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.same_items import same_rows
+from spectral_irt.data.thresholds import Rows, Thresholds
 from spectral_irt.model import LOGISTIC_VARIANCE, prox
-from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.same_items import same_rows
-from spectral_irt.responses.thresholds import Rows, Thresholds
 from spectral_irt.sparse_kernels import csr, shared_ones
 
 SERIES_FROM = 4.0  # information of a person at which the series is good to 7e-5 at worst, 5e-7 on average
@@ -177,7 +177,7 @@ def conditional_probabilities(
     precision : float64 or float32
         What the series is computed in.
 
-    >>> from spectral_irt.responses import Responses
+    >>> from spectral_irt.data import Responses
     >>> block = Responses.from_wide([[1, 0, 0], [1, 1, 1]]).blocks[0]
     >>> conditional_probabilities(block, np.zeros(3)).round(3).tolist()
     [0.333, 0.333, 0.333, 1.0, 1.0, 1.0]

@@ -21,9 +21,9 @@ from scipy import sparse
 
 from spectral_irt.conditional.contour import Contour, n_points
 from spectral_irt.conditional.patterns import PatternPart, columns_of
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import conjugate_gradients, gram
-from spectral_irt.responses.block import Floats, Ints
 
 DENSE_ITEMS = 5_000  # 200 MB for a matrix; beyond, standard errors come from random multipliers
 EXACT_WORK = 5e7  # pairs of items, summed over patterns, up to which the exact form is used: a few seconds

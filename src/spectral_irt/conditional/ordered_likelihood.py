@@ -14,13 +14,13 @@ from spectral_irt.conditional.contour import n_points, tilt
 from spectral_irt.conditional.given_score import part_given
 from spectral_irt.conditional.information import exact_information
 from spectral_irt.conditional.patterns import PatternPart, columns_of, padded, pattern_parts, step_codes
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.same_items import distinct_rows
+from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.engine import Prepared
 from spectral_irt.model import above
 from spectral_irt.numerics import gram
-from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.same_items import distinct_rows
-from spectral_irt.responses.thresholds import Thresholds, rows_of
 from spectral_irt.sparse_kernels import csr
 
 EXACT_WORK = 2e10  # multiplications that the exact information may cost

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.same_items import row_keys
-from spectral_irt.responses.thresholds import Rows, Thresholds
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.same_items import row_keys
+from spectral_irt.data.thresholds import Rows, Thresholds
 
 TILE_CELLS = 131_072  # numbers of a table: a megabyte, which the second cache of a core holds
 MANY = 64  # people in a tile where there are so many of their kind

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.data.block import Floats, Ints
 
 
 def by_recursion(p: Floats, scores: Ints) -> tuple[Floats, Floats]:

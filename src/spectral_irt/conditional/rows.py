@@ -16,11 +16,11 @@ from scipy import sparse
 from spectral_irt.conditional.given_score import Exact, rough_ability
 from spectral_irt.conditional.patterns import by_order, spans
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision, fill_given_score
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.packing import user_chunks
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import gram
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.pack import user_chunks
 from spectral_irt.sparse_kernels import add_columns, csr, row_sums
 
 ROUGH = 1e-3  # standard errors from which on single precision will do for the series

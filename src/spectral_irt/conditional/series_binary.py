@@ -26,8 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.pack import user_chunks
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.packing import user_chunks
 from spectral_irt.sparse_kernels import fill_scaled
 
 SPAN = 2**19  # bytes that one number per answer takes, for the answers of one go: they stay in a core's cache

@@ -36,8 +36,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.thresholds import Thresholds
+from spectral_irt.data.block import Floats
+from spectral_irt.data.thresholds import Thresholds
 
 ORDER = 6  # derivatives that are used, and powers of 1 / sqrt(V) in the series
 SHIFTS = 3  # Newton steps for the ability at which the mean is the score

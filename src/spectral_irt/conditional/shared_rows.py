@@ -19,8 +19,8 @@ from spectral_irt.conditional.information import links
 from spectral_irt.conditional.rows import Rows
 from spectral_irt.conditional.series_binary import DOUBLE
 from spectral_irt.conditional.tree import given_every_score
-from spectral_irt.responses.block import EMPTY, Block, Floats, Ints
-from spectral_irt.responses.same_items import SharedSet, SharedSets
+from spectral_irt.data.block import EMPTY, Block, Floats, Ints
+from spectral_irt.data.same_items import SharedSet, SharedSets
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ from scipy import sparse
 from spectral_irt.conditional.given_score import passed_given
 from spectral_irt.conditional.information import variance_links
 from spectral_irt.conditional.patterns import PatternPart, pattern_parts, step_codes
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.same_items import same_rows
-from spectral_irt.responses.thresholds import Rows, Thresholds
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.same_items import same_rows
+from spectral_irt.data.thresholds import Rows, Thresholds
 from spectral_irt.sparse_kernels import csr
 
 Sums = tuple[Floats, Floats, Floats, Floats]

@@ -20,12 +20,12 @@ from scipy import sparse
 
 from spectral_irt.conditional.series_tables import StepTables, Terms, grid_over, weights
 from spectral_irt.conditional.step_exact import ExactRows
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.same_items import row_keys
+from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.engine import Prepared
 from spectral_irt.model import prox
-from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.same_items import row_keys
-from spectral_irt.responses.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.sparse_kernels import csr, shared_ones
 
 TRIES = 20  # of bringing an ability near a point of the grid

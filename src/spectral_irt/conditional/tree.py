@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.conditional.contour import Contour, Given, chances
-from spectral_irt.responses.block import Floats
+from spectral_irt.data.block import Floats
 
 LEAST = 1e-290  # a chance below this has lost digits; the contour sum, with an ability for each score, has them
 

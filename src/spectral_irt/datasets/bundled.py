@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from spectral_irt.responses.responses import Responses
+from spectral_irt.data.responses import Responses
 
 HERE = Path(__file__).parent
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from spectral_irt.responses import Finding
+from spectral_irt.data import Finding
 
 if TYPE_CHECKING:
     from spectral_irt.calibration import Calibration

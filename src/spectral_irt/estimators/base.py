@@ -22,14 +22,14 @@ from numpy.typing import ArrayLike, NDArray
 from spectral_irt import __version__
 from spectral_irt.calibration import LOGITS, SMALL, Calibration, Provenance, Scale
 from spectral_irt.chain.regularization import Regularization
+from spectral_irt.data import Finding, Responses, as_responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import check_usable
+from spectral_irt.data.responses import Labels
 from spectral_irt.engine import LocalEngine, one_blas_thread
 from spectral_irt.errors import ConvergenceWarning, NotFittedError, OptionError, listed, stopped
 from spectral_irt.estimators.logged import LoggedFit
 from spectral_irt.numerics import fixed
-from spectral_irt.responses import Finding, Responses, as_responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.design import check_usable
-from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

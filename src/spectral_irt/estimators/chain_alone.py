@@ -13,12 +13,12 @@ from spectral_irt.chain.regularization import Regularization, met_items
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weak_links import weak_links
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.design import Design, Mask, estimable
 from spectral_irt.errors import check_option
 from spectral_irt.estimators.base import WEAK_LINKS, convergence
 from spectral_irt.estimators.ordered_base import StepEstimate, centered, location_errors, spread, spread_matrix
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.design import Design, Mask, estimable
 
 CHAIN_ERRORS = ("auto", "dense", "one-pass", "none")  # ways to standard errors of the chain alone
 SLOW = 0.5  # contraction above which weak links between groups of items are looked for

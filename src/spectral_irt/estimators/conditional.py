@@ -21,14 +21,14 @@ from spectral_irt.conditional.information import (
     solve,
 )
 from spectral_irt.conditional.patterns import padded, pattern_parts, step_codes
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Block, Floats
+from spectral_irt.data.same_items import distinct_rows
 from spectral_irt.engine import Prepared
 from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, stopped
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import keep_estimable, start_difficulty
 from spectral_irt.numerics import centered_inverse, gram
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Block, Floats
-from spectral_irt.responses.same_items import distinct_rows
 
 ConditionalSe = Literal["information", "sandwich", "none"]
 STANDARD_ERRORS = get_args(ConditionalSe)
@@ -88,7 +88,7 @@ def conditional_difficulty(
     Parameters
     ----------
     responses : Responses
-        All items must have a finite estimate: see `spectral_irt.responses.design.estimable`, which the class calls.
+        All items must have a finite estimate: see `spectral_irt.data.design.estimable`, which the class calls.
     start : float array, optional
         Difficulties to begin with; any will do.
 

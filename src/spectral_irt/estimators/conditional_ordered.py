@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood, OrderedPoint
+from spectral_irt.data.block import Floats
+from spectral_irt.data.design import estimable, examine
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, stopped
 from spectral_irt.estimators.base import Tell, convergence
 from spectral_irt.estimators.conditional import LONGEST_STEP, ON_THE_EDGE, SHORTEST_STEP
@@ -22,10 +26,6 @@ from spectral_irt.estimators.ordered_base import (
     spread_matrix,
 )
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.design import estimable, examine
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.thresholds import Thresholds
 
 STANDARD_ERRORS = ("information", "none")
 MOST_STEPS = 3000  # thresholds: the information is a matrix

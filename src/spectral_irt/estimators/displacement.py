@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from spectral_irt.conditional.rows import Rows
+from spectral_irt.data.block import Floats
 from spectral_irt.estimators.landing import Landed
 from spectral_irt.estimators.landing_errors import Matrices
-from spectral_irt.responses.block import Floats
 
 STEPS, LONGEST = 40, 2.0  # Newton steps for all fixed items at once, and how far one may go
 SETTLED = 1e-6  # logits

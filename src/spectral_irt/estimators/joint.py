@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 
 from spectral_irt.chain.weights import prox_ability
+from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import Prepared
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, by_user, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, conjugate_gradients, gram
-from spectral_irt.responses import Block, Finding, Responses
-from spectral_irt.responses.block import Floats, Ints
 
 ABILITY_TOL = 1e-9  # abilities are solved to this within every pass, so the likelihood is a function of difficulty
 HALVINGS = 20

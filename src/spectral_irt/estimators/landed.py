@@ -13,16 +13,16 @@ from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.prior import Prior, fading
 from spectral_irt.chain.regularization import Regularization, acted, enough_is_known, plan_prior
 from spectral_irt.chain.rounds import Rounds
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Design, Mask
+from spectral_irt.data.same_items import SharedSets
 from spectral_irt.errors import LARGEST_COMPONENT, listed
 from spectral_irt.estimators.base import WEAK_LINKS, convergence
 from spectral_irt.estimators.chain_alone import SpectralFit, chosen_method, kept_items, slow_mixing
 from spectral_irt.estimators.landing import CLOSE, LANDED, Landed, land
 from spectral_irt.estimators.landing_errors import Matrices, standard_errors
 from spectral_irt.estimators.person_weights import weights_finding
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.design import Design, Mask
-from spectral_irt.responses.same_items import SharedSets
 
 MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single precision is worth having
 START = 1e-5  # residual of the chain from which the landing starts

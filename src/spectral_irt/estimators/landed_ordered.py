@@ -12,6 +12,10 @@ from spectral_irt.chain.prior import Prior, StepPrior, StepRegularization, step_
 from spectral_irt.chain.regularization import acted, enough_is_known, plan_prior
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.weights import PERSONS
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Mask, examine
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import listed
 from spectral_irt.estimators.base import WEAK_LINKS, convergence
 from spectral_irt.estimators.chain_alone import kept_items, slow_mixing
@@ -27,10 +31,6 @@ from spectral_irt.estimators.landing import CLOSE, LANDED
 from spectral_irt.estimators.ordered_base import StepEstimate, location_errors, spread, spread_matrix
 from spectral_irt.estimators.step_errors import covariance, threshold_errors
 from spectral_irt.estimators.step_landing import StepLanded, land_steps
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.design import Mask, examine
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.thresholds import Thresholds
 
 QUICK_STEPS = 1000  # thresholds up to which the dense sandwich costs little
 MIXING = 0.5  # contraction up to which one pass is near the dense value: a per cent above it at 0.3 to 0.4, measured

@@ -21,11 +21,11 @@ from numpy.typing import NDArray
 from spectral_irt.chain.prior import Prior
 from spectral_irt.conditional.rows import answers_to_items, evaluate, linked, prepare_rows
 from spectral_irt.conditional.shared_rows import SharedRows
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.same_items import SharedSets
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import conjugate_gradients
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.same_items import SharedSets
 
 LANDED = ", landed"  # what the solver's name ends with
 CLOSE = 0.04  # steps end when the next would move no item by more than this many standard errors

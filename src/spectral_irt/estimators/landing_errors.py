@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.conditional.rows import Rows, link_gram, linked, score_gram, score_squares, score_twice
+from spectral_irt.data import Finding
+from spectral_irt.data.block import Floats
 from spectral_irt.estimators.landing import Landed
 from spectral_irt.numerics import centered_inverse, sandwich, symmetric
-from spectral_irt.responses import Finding
-from spectral_irt.responses.block import Floats
 
 PROBES = 100  # random right-hand sides: about 7% of the correction remains as noise
 CLOSE = 1e-2  # how well each is solved

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
 
 log = logging.getLogger("spectral_irt")
 log.addHandler(logging.NullHandler())  # a program that sets up no log hears nothing

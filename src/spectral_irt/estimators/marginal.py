@@ -7,6 +7,9 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.design import examine
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, adaptive_finding
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
@@ -23,9 +26,6 @@ from spectral_irt.estimators.marginal_groups import People, people_by_group, pop
 from spectral_irt.estimators.marginal_information import MarginalErrors, marginal_errors, marginal_information
 from spectral_irt.estimators.population import MOST, Population, abilities, enough_nodes
 from spectral_irt.estimators.support import DENSE_ITEMS, Kept, start_difficulty
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.design import examine
 from spectral_irt.tables import Columns
 
 Prior = Literal["auto", "normal", "free", "validation"]

@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_information import marginal_information
 from spectral_irt.estimators.population import (
@@ -23,9 +26,6 @@ from spectral_irt.estimators.population import (
     passing,
 )
 from spectral_irt.numerics import Anderson
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.thresholds import Thresholds
 
 ROUGH_NODES, ROUGH_STEP = 41, 1e-2  # the first rounds, in which the spread of abilities is found
 FREE_STEP = 0.01  # gradient, in standard errors, at which a free distribution is left alone

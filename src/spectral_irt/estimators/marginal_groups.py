@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.labels import Split, by_label
 from spectral_irt.errors import DisconnectedDesignError, OptionError, listed
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.labels import Split, by_label
 from spectral_irt.tables import Columns
 
 EVERYBODY, NOBODYS = "all", "no group"

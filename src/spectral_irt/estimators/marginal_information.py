@@ -8,6 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.estimators.population import (
     CELLS,
     Population,
@@ -19,9 +22,6 @@ from spectral_irt.estimators.population import (
 )
 from spectral_irt.estimators.support import DENSE_ITEMS, user_slices
 from spectral_irt.numerics import gram
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.thresholds import Thresholds
 
 
 def information(

@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from spectral_irt.data.design import estimable, examine
+from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, adaptive_finding
 from spectral_irt.estimators.base import Tell, convergence
@@ -19,8 +21,6 @@ from spectral_irt.estimators.ordered_base import (
     spread_matrix,
 )
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
-from spectral_irt.responses.design import estimable, examine
-from spectral_irt.responses.responses import Responses
 
 MOST_STEPS = 3000
 ERRORS = ("information", "none")

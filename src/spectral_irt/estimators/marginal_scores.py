@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from spectral_irt.data import Block
+from spectral_irt.data.block import Floats
 from spectral_irt.estimators.marginal_information import population_scores
 from spectral_irt.estimators.population import (
     CELLS,
@@ -14,8 +16,6 @@ from spectral_irt.estimators.population import (
     posterior,
 )
 from spectral_irt.estimators.support import user_slices
-from spectral_irt.responses import Block
-from spectral_irt.responses.block import Floats
 
 
 def marginal_scores(block: Block, difficulty: Floats, population: Population) -> tuple[Floats, Floats]:

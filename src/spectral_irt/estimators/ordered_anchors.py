@@ -12,6 +12,10 @@ from spectral_irt.chain.anchored import FixedAndPrior, solve_anchored
 from spectral_irt.chain.errors import Balance
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.weights import ABILITY, weighting_named
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import Mask, estimable, examine
+from spectral_irt.data.labels import positions
+from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.landed import START
 from spectral_irt.estimators.landing import LANDED
@@ -20,10 +24,6 @@ from spectral_irt.estimators.ordered_base import StepEstimate, location_errors, 
 from spectral_irt.estimators.step_errors import covariance
 from spectral_irt.estimators.step_landing import land_steps
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.design import Mask, estimable, examine
-from spectral_irt.responses.labels import positions
-from spectral_irt.responses.responses import Responses
 
 
 @dataclass(frozen=True, eq=False)

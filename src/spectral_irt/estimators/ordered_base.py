@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.regularization import Regularization
+from spectral_irt.data import Finding, Responses, as_responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.design import Mask, check_usable
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE, SMALL_ALGEBRA, RaschEstimator, Tell
 from spectral_irt.estimators.logged import LoggedFit
 from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.responses import Finding, Responses, as_responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.design import Mask, check_usable
-from spectral_irt.responses.thresholds import Thresholds
 
 OUT_OF_ORDER = 1.96  # standard errors beyond which a threshold below the one before is more than chance
 

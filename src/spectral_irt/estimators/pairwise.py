@@ -11,13 +11,13 @@ from scipy import sparse
 from spectral_irt.chain.pair_chain import PairChain, pair_counts
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
+from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import check_option
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, gram
-from spectral_irt.responses import Block, Finding, Responses
-from spectral_irt.responses.block import Floats
 
 Algorithm = Literal["chain", "mm"]
 ALGORITHMS = get_args(Algorithm)

@@ -7,6 +7,8 @@ from typing import Any, Self
 from spectral_irt.chain.errors import SE_METHODS
 from spectral_irt.chain.regularization import check_regularization, plan_regularization
 from spectral_irt.chain.weights import weighting_named
+from spectral_irt.data.design import examine
+from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, fit_ordered_adaptive
 from spectral_irt.estimators.base import Tell
@@ -15,8 +17,6 @@ from spectral_irt.estimators.landed_ordered import landed_thresholds
 from spectral_irt.estimators.ordered_anchors import Anchors, anchored_steps
 from spectral_irt.estimators.ordered_base import OrderedEstimator, StepEstimate
 from spectral_irt.estimators.spectral import lands
-from spectral_irt.responses.design import examine
-from spectral_irt.responses.responses import Responses
 
 
 class SpectralPartialCredit(OrderedEstimator):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.labels import column_of
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.labels import column_of
 
 WEIGHTED = "weights"
 

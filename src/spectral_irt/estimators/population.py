@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data import Block
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.estimators.support import answered, user_slices
 from spectral_irt.model import category_probabilities, sigmoid
-from spectral_irt.responses import Block
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.thresholds import Thresholds, rows_of
 from spectral_irt.sparse_kernels import csr
 
 REACH = 6.0  # nodes cover mu +- 6 sigma: 2e-9 of a normal distribution lies outside

@@ -14,6 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.weights import PERSONS
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.design import examine
+from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import Tell
 from spectral_irt.estimators.conditional_ordered import conditional_estimate, conditional_thresholds
@@ -28,10 +32,6 @@ from spectral_irt.estimators.ordered_base import (
 )
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.estimators.tied_landing import land_tied
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.design import examine
-from spectral_irt.responses.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.tables import Columns
 
 Groups = Mapping[Any, Any] | Sequence[Any] | None

@@ -13,13 +13,13 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.chain.pair_chain import pair_counts
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.design import examine
 from spectral_irt.errors import NAMED, DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.support import user_slices
 from spectral_irt.numerics import gram
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.design import examine
 from spectral_irt.sparse_kernels import csr
 
 MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish

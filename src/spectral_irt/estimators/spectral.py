@@ -11,15 +11,15 @@ from numpy.typing import ArrayLike
 from spectral_irt.chain.errors import SE_METHODS
 from spectral_irt.chain.regularization import check_regularization, plan_regularization
 from spectral_irt.chain.weights import weighting_named
+from spectral_irt.data import Responses, as_responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.design import examine
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, fit_adaptive
 from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.chain_alone import SpectralFit, chain_difficulty
 from spectral_irt.estimators.landed import landed_difficulty
 from spectral_irt.estimators.person_weights import WEIGHTED, person_weights
-from spectral_irt.responses import Responses, as_responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.design import examine
 
 
 def spectral_difficulty(

@@ -15,11 +15,11 @@ from scipy import sparse
 
 from spectral_irt.conditional.series_tables import StepTables
 from spectral_irt.conditional.step_rows import StepRows, times
+from spectral_irt.data.block import Floats
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.estimators.landing_errors import CLOSE, PROBES, from_anchors
 from spectral_irt.estimators.step_landing import StepLanded, by_blocks, from_levels, products
 from spectral_irt.numerics import centered_inverse, gram
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.sparse_kernels import csr
 
 USED = 3  # terms of the series in sums of squares, which the others hardly change

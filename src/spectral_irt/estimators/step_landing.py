@@ -19,6 +19,9 @@ from spectral_irt.conditional.ordered_likelihood import _passed
 from spectral_irt.conditional.patterns import padded
 from spectral_irt.conditional.series_tables import StepTables
 from spectral_irt.conditional.step_rows import evaluate, linked, prepare_step_rows
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
 from spectral_irt.estimators.landing import (
     ALLOWED,
@@ -36,9 +39,6 @@ from spectral_irt.estimators.landing import (
     centered_within,
 )
 from spectral_irt.numerics import conjugate_gradients
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.thresholds import Thresholds
 
 THIN_STEPS = 4  # of items with a prior by themselves
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.design import Mask, estimable, examine
 from spectral_irt.estimators.spectral import spectral_difficulty
-from spectral_irt.responses import Block, Finding, Responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.design import Mask, estimable, examine
 from spectral_irt.sparse_kernels import csr
 
 # Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard

@@ -13,11 +13,11 @@ import numpy as np
 from spectral_irt.conditional.patterns import padded
 from spectral_irt.conditional.series_tables import StepTables
 from spectral_irt.conditional.step_rows import evaluate, prepare_step_rows
+from spectral_irt.data.block import Floats
+from spectral_irt.data.responses import Responses
 from spectral_irt.estimators.landing import FINER, LONGEST, MOST
 from spectral_irt.estimators.step_errors import bread_and_meat
 from spectral_irt.estimators.step_landing import StepLanded, information_of, passed_counts
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.responses import Responses
 
 
 @dataclass(frozen=True, eq=False)

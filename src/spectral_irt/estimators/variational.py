@@ -6,13 +6,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.design import examine
 from spectral_irt.engine import Prepared
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
 from spectral_irt.estimators.support import by_item, by_user, start_difficulty
 from spectral_irt.numerics import Anderson
-from spectral_irt.responses import Block, Finding, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.design import examine
 
 # Both precisions have a weak prior worth one imaginary person (or item) at distance 1 from the mean: it keeps the
 # spread from collapsing on tiny data and vanishes otherwise.

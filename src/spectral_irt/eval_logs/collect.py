@@ -13,6 +13,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from spectral_irt.data.block import Ints
+from spectral_irt.data.finding import Finding
+from spectral_irt.data.packing import DUPLICATES, Duplicates, Repeats, pack
+from spectral_irt.data.responses import Responses
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, check_option, listed
 from spectral_irt.eval_logs.log import (
@@ -27,10 +31,6 @@ from spectral_irt.eval_logs.log import (
 )
 from spectral_irt.reading.formats import ENDINGS, File, recognize
 from spectral_irt.reading.sources import expand
-from spectral_irt.responses.block import Ints
-from spectral_irt.responses.findings import Finding
-from spectral_irt.responses.pack import DUPLICATES, Duplicates, Repeats, pack
-from spectral_irt.responses.responses import Responses
 
 PROMPTS_BY = ("id", "hash")
 BENCHMARK = "benchmark"

@@ -14,10 +14,10 @@ from typing import Any
 
 import polars as pl
 
+from spectral_irt.data.finding import Finding
 from spectral_irt.errors import ReadError
 from spectral_irt.eval_logs.log import Log, laid_out, mapping, no_samples, numbers, texts, whole_json
 from spectral_irt.reading.formats import File
-from spectral_irt.responses.findings import Finding
 
 NAME = "HELM"
 STATS, SPEC = "per_instance_stats.json", "run_spec.json"

@@ -21,11 +21,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, SpectralIrtError, listed, printable
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import Table, table_of_frame
 from spectral_irt.reading.text_pieces import end_of_last_line, numbered_lines, raw_pieces
-from spectral_irt.responses.findings import Finding
 
 VARIANT = ","  # between a metric and the filter it was computed under, as lm-evaluation-harness has it
 REPEAT = "#"  # between a sample and the number of its second and later runs

@@ -15,12 +15,12 @@ from numpy.typing import ArrayLike
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.chain.prior import fading
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.packing import CACHED, user_chunks
 from spectral_irt.errors import OptionError
 from spectral_irt.model import sigmoid
 from spectral_irt.persons.residuals import probabilities
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.pack import CACHED, user_chunks
 
 # "Sufficiently large" in the appendix.
 C1 = 101  # of log m, and of log n in the regime of many items

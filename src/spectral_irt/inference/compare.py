@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError, SpectralIrtError
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.inference.holdout import TEN_PRIORS, evaluate, split_users
 from spectral_irt.inference.ordered_holdout import evaluate_ordered
-from spectral_irt.responses import Responses
+from spectral_irt.inference.prediction import TEN_PRIORS, evaluate, split_users
 
 CML = ("cml", "pcm-cml")  # what distances are taken from, where it is among the methods
 VALIDATION = 0.1  # of the training people, to choose the prior of the predictions: the paper's share

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spectral_irt.responses.block import Floats
+from spectral_irt.data.block import Floats
 
 
 @dataclass(frozen=True, eq=False)

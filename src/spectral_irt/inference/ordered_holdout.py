@@ -10,11 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spectral_irt.inference.holdout import NODES, TEN_PRIORS, Holdout
+from spectral_irt.data.block import Floats
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.inference.prediction import NODES, TEN_PRIORS, Holdout
 from spectral_irt.model import category_probabilities
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.thresholds import Thresholds
 
 
 def evaluate_ordered(

@@ -11,14 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Z95, Calibration
+from spectral_irt.data import Finding, Responses, as_responses
+from spectral_irt.data.arrays import turned
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import DesignError, OptionError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.spectral import SpectralRasch
-from spectral_irt.inference.clusters import clustered
-from spectral_irt.inference.ranking import covariance_among
-from spectral_irt.inference.simultaneous import order_p, sure_ranks
-from spectral_irt.inference.slopes import Slopes, slopes
-from spectral_irt.inference.spread import LEAST_SE
+from spectral_irt.inference.groups.cluster_errors import clustered
+from spectral_irt.inference.items.slopes import Slopes, slopes
+from spectral_irt.inference.ranks.difficulty_distribution import LEAST_SE
+from spectral_irt.inference.ranks.intervals import order_p, sure_ranks
+from spectral_irt.inference.ranks.items import covariance_among
 from spectral_irt.leaderboard.contrasts import Contrasts, compare_pairs, contrast_columns, tiers
 from spectral_irt.leaderboard.equal import answer_marks, made_equal, numbered
 from spectral_irt.leaderboard.prompts import alike_prompts, model_families, prompt_columns, prompt_findings
@@ -28,9 +31,6 @@ from spectral_irt.leaderboard.subjects import subject_columns
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
 from spectral_irt.reading.unpacking import unpacking_within
-from spectral_irt.responses import Finding, Responses, as_responses
-from spectral_irt.responses.arrays import turned
-from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns, make_table
 
 if TYPE_CHECKING:

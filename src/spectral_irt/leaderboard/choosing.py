@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.model import sigmoid
-from spectral_irt.responses.block import Floats, Ints
 
 POINTS = 15  # abilities at which the list has to measure: quantiles of the models
 PRIOR = 1.0  # information that is there before the first prompt, so that no point is worth everything

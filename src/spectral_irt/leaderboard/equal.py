@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.responses import Block
-from spectral_irt.responses.block import Floats, Ints
+from spectral_irt.data import Block
+from spectral_irt.data.block import Floats, Ints
 
 Marks = NDArray[np.uint64]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.inference.slopes import Slopes
+from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.inference.items.slopes import Slopes
 from spectral_irt.model import sigmoid
-from spectral_irt.responses import Block, Finding, Responses
-from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
 MOST_ALIKE = 8_000  # prompts up to which all pairs are looked at: 32 million, some seconds

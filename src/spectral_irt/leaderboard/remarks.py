@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectral_irt.data import Finding
 from spectral_irt.errors import listed
 from spectral_irt.leaderboard.contrasts import LEVEL
-from spectral_irt.responses import Finding
 
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard

@@ -22,6 +22,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
 from spectral_irt.errors import BankError, DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.leaderboard.choosing import choose, spread_out
@@ -29,9 +32,6 @@ from spectral_irt.leaderboard.source import Source
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.labels import positions
 from spectral_irt.tables import Columns
 
 METHODS = ("auto", "spread", "information")

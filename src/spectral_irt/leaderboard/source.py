@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Ints
+from spectral_irt.data.labels import positions
+from spectral_irt.data.packing import Duplicates
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.reading import read
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Ints
-from spectral_irt.responses.labels import positions
-from spectral_irt.responses.pack import Duplicates
 
 BENCHMARK = "benchmark"
 Progress = Callable[[float, str], None]

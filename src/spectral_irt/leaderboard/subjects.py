@@ -7,11 +7,11 @@ import warnings
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import SpectralIrtError
 from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.model import ALIKE
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
 LEAST = 30  # prompts of a subject for abilities of its own

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectral_irt.data import Finding
 from spectral_irt.errors import for_shell, listed, printable
-from spectral_irt.responses import Finding
 
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard

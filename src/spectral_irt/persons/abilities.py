@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.ability import likelihoods, score_abilities, solve
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.same_items import Patterns, SharedSets, distinct_rows, same_rows
+from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.persons.posterior import NARROWEST, fit_prior, posterior_moments
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.same_items import Patterns, SharedSets, distinct_rows, same_rows
-from spectral_irt.responses.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.total_score import Answers, cached_runs
 
 METHODS = ("wle", "ml", "eap")

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, ResponseValueError, listed
 from spectral_irt.ordered_calibration import OrderedCalibration
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.labels import positions
-from spectral_irt.responses.thresholds import Thresholds
 
 
 def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Responses:

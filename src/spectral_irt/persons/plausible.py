@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import checked, known_rows, population
@@ -19,9 +22,6 @@ from spectral_irt.persons.posterior import (
     posterior_moments,
     settle,
 )
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.tables import Columns
 from spectral_irt.total_score import Answers, cached_runs
 

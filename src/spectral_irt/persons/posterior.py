@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from spectral_irt.ability import solve
+from spectral_irt.data.block import Floats
 from spectral_irt.numerics import Anderson
-from spectral_irt.responses.block import Floats
 from spectral_irt.total_score import Answers, log_likelihood
 
 # Trapezoidal rule in steps of 0.8 standard deviations at the mode: exact to 2 exp(-2 pi^2 / 0.8^2) = 1e-13 for a normal

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.packing import CACHED, user_chunks
 from spectral_irt.persons.abilities import answers_with_difficulty
-from spectral_irt.responses import Block, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.pack import CACHED, user_chunks
 from spectral_irt.sparse_kernels import fill_scaled
 from spectral_irt.tables import Columns
 from spectral_irt.total_score import answer_moments

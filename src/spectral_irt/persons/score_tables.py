@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.persons.abilities import Abilities
 from spectral_irt.persons.residuals import MeanSquares
 from spectral_irt.persons.test_form import Form, Forms
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
 

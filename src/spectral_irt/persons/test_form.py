@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.ability import every_score, score_abilities, solve
+from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import above, category_probabilities, sigmoid
 from spectral_irt.numerics import scramble
 from spectral_irt.persons.abilities import checked, known_rows
 from spectral_irt.persons.posterior import posterior_moments
-from spectral_irt.responses import Block, Finding, Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.total_score import Answers
 
 FEWEST = 10  # people who make a set of items a form: fewer make no percentiles

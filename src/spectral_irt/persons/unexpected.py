@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.persons.abilities import Abilities
 from spectral_irt.persons.residuals import ERRATIC, MeanSquares, residuals
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.labels import positions
 from spectral_irt.tables import Columns
 
 EACH = 3  # answers of a person

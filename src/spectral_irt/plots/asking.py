@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.labels import positions
 
 if TYPE_CHECKING:
     from spectral_irt.analysis import Analysis

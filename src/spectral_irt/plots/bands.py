@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectral_irt.data.block import Floats
 from spectral_irt.plots.look import BLUE, INK, SKY, whole_ticks
-from spectral_irt.responses.block import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import LOGITS, Scale
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.model import category_probabilities
 from spectral_irt.plots.asking import item_position
@@ -17,7 +18,6 @@ from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import INK, dress, note, root_of, unit
 from spectral_irt.plots.names import apart
 from spectral_irt.plots.one_item import dress_small, item_title
-from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spectral_irt.inference.dependence import EXCESS, LocalDependence, dependent
+from spectral_irt.data.responses import Labels
+from spectral_irt.inference.dimensions.q3 import EXCESS, LocalDependence, dependent
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, GRAY, INK, RED, SMALL, dress, note, plural, room_for, rows_height
 from spectral_irt.plots.names import all_shown, as_is, name_rows, shown
-from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import numpy as np
 
 from spectral_irt.calibration import Z95
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.inference.differential import DELTA, LARGE, SMALL, Differential
+from spectral_irt.inference.groups.dif import DELTA, LARGE, SMALL, Differential
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, GRAY, INK, PALE, RED, ROWS, cloud, dress, note, room_for, rows_height
 from spectral_irt.plots.look import SMALL as SMALL_PRINT

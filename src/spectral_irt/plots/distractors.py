@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from spectral_irt.calibration import LOGITS, Scale
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.distractors import require_options
-from spectral_irt.inference.option_curves import STRATA
+from spectral_irt.inference.items.distractors import require_options
+from spectral_irt.inference.items.option_curves import STRATA
 from spectral_irt.plots.asking import item_position, known_abilities
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.icc import SHEET, sheet_of

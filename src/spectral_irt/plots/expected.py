@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.calibration import LOGITS, Scale
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.strata import STRATA
+from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.plots.asking import known_abilities
 from spectral_irt.plots.categories import AROUND, items_with_curves, mark_thresholds, probabilities, thresholds_of
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, dress, note, plural, unit, whole_ticks
 from spectral_irt.plots.one_item import dress_small, item_title, mark_strata, strata_table
-from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectral_irt.analysis.parts import affordable
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.item_fit import MATERIAL
+from spectral_irt.inference.fit.item_fit import MATERIAL
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, GREEN, INK, PALE, RED, SMALL, cloud, dress, note, plural
 from spectral_irt.plots.names import NAMED, name_points
-from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.calibration import LOGITS, Z95, Scale
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.inference.strata import STRATA
+from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.model import sigmoid
 from spectral_irt.plots.asking import item_position, known_abilities
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, INK, dress, note, plural, unit
 from spectral_irt.plots.names import all_shown, as_is
 from spectral_irt.plots.one_item import dress_small, item_title, mark_strata, strata_table
-from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

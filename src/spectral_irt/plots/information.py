@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectral_irt.calibration import LOGITS, Scale, test_information
+from spectral_irt.data.block import Floats
 from spectral_irt.plots.asking import on_scale
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, PALE, RED, dress, note, plural, unit
 from spectral_irt.plots.people import ability_edges
-from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectral_irt.calibration import LOGITS, Z95, Scale
+from spectral_irt.data.block import Floats
+from spectral_irt.data.responses import Labels
 from spectral_irt.plots.asking import with_errors
 from spectral_irt.plots.bands import BAND_NOTE, sorted_bands
 from spectral_irt.plots.display import Display
@@ -26,8 +28,6 @@ from spectral_irt.plots.look import (
     unit,
 )
 from spectral_irt.plots.names import all_shown, apart, as_is, name_rows
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

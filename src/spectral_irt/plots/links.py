@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.item_links import WEAK, ItemLinks
+from spectral_irt.inference.items.links import WEAK, ItemLinks
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, INK, RED, SMALL, dress, note, plural
 from spectral_irt.plots.names import as_is, shown
-from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns, make_table
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spectral_irt.calibration import Scale
-    from spectral_irt.responses.block import Floats
+    from spectral_irt.data.block import Floats
 
 # Okabe and Ito's colors, which the color-blind tell apart; dark enough, and always with a mark or line style of their
 # own, so that they can be told apart in gray too.

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectral_irt.data.block import Floats
 from spectral_irt.errors import printable
 from spectral_irt.plots.look import INK, SMALL, root_of
-from spectral_irt.responses.block import Floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +53,7 @@ def all_shown(labels: Iterable[object], longest: int = LONGEST) -> list[str]:
     >>> all_shown(["a very long name of an item, form A", "a very long name of an item, form B"], 16)
     ['a very long na…A', 'a very long na…B']
     """
-    from spectral_irt.display.shortening import shortened
+    from spectral_irt.terminal.shortening import shortened
 
     return [_in_the_font(text) for text in shortened(labels, longest, "…")]
 

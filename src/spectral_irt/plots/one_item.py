@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from spectral_irt.calibration import Scale
+from spectral_irt.data.block import Floats
 from spectral_irt.plots.look import RED, dress
 from spectral_irt.plots.names import shown
-from spectral_irt.responses.block import Floats
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectral_irt.data.block import Floats
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.files import write_each
-from spectral_irt.inference.strata import STRATA
+from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.plots.asking import known_abilities, on_scale
 from spectral_irt.plots.categories import CategoryCurves, category_curves
 from spectral_irt.plots.expected import ExpectedScore, expected_scores
@@ -21,8 +23,6 @@ from spectral_irt.plots.items import ItemIntervals
 from spectral_irt.plots.scores import ScoreDistribution
 from spectral_irt.plots.standard import Pictures, standard_paths, worth_a_look
 from spectral_irt.plots.wright import WrightMap
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.total_score import form_information
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spectral_irt.responses.block import Floats
+from spectral_irt.data.block import Floats
 
 MOST = 36  # bars
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spectral_irt.inference.dependence import LocalDependence
-from spectral_irt.inference.differential import Differential
-from spectral_irt.inference.option_curves import STRATA as CURVE
-from spectral_irt.inference.strata import STRATA
+from spectral_irt.inference.dimensions.q3 import LocalDependence
+from spectral_irt.inference.fit.strata import STRATA
+from spectral_irt.inference.groups.dif import Differential
+from spectral_irt.inference.items.option_curves import STRATA as CURVE
 from spectral_irt.plots.agreement import Agreement
 from spectral_irt.plots.dependence import ResidualCorrelations
 from spectral_irt.plots.dif import DifferentialPlot

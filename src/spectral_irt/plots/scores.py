@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from spectral_irt.data.block import Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.look import BLUE, INK, RED, SMALL, dress, plural, whole_ticks
-from spectral_irt.responses.block import Ints
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

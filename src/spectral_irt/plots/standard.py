@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import OptionError, for_shell
 from spectral_irt.files import write_each
-from spectral_irt.inference.distractors import has_options
+from spectral_irt.inference.items.distractors import has_options
 from spectral_irt.plots.distractors import distractor_sheet
 from spectral_irt.plots.fit_map import FitMap
 from spectral_irt.plots.icc import SHEET, curve_sheet, curves

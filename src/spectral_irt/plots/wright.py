@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spectral_irt.calibration import LOGITS, Scale
+from spectral_irt.data.block import Floats
+from spectral_irt.data.responses import Labels
 from spectral_irt.errors import listed
 from spectral_irt.plots.asking import known_abilities, on_scale
 from spectral_irt.plots.display import Display
@@ -26,8 +28,6 @@ from spectral_irt.plots.look import (
 )
 from spectral_irt.plots.names import all_shown, apart, as_is
 from spectral_irt.plots.people import ability_edges
-from spectral_irt.responses.block import Floats
-from spectral_irt.responses.responses import Labels
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:

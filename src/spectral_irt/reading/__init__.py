@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from spectral_irt.data.arrays import older
+from spectral_irt.data.packing import DUPLICATES, Duplicates
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.scoring import Blank, Polarity, Scoring, scoring, several
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, check_option, for_shell
 from spectral_irt.reading.unpacking import unpacking_within
-from spectral_irt.responses.arrays import older
-from spectral_irt.responses.pack import DUPLICATES, Duplicates
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.scorer import Blank, Polarity, Scoring, scoring, several
 
 if TYPE_CHECKING:
     from spectral_irt.engine.dask import DaskEngine
@@ -185,8 +185,8 @@ def read(
     >>> read(file, recode="never,sometimes,often", reverse="b").to_dense().tolist()
     [[0.0, 0.0], [2.0, 1.0], [1.0, 2.0]]
     """
+    from spectral_irt.data.arrays import is_frame
     from spectral_irt.reading.request import Request
-    from spectral_irt.responses.arrays import is_frame
 
     check_option("duplicates", duplicates, DUPLICATES)
     engine = None if client is None else _cluster(client)
@@ -307,8 +307,8 @@ def _of_frame(frame: Any, request: Request) -> Responses:
 
 
 def _of_array(table: Any, request: Request) -> Responses:
+    from spectral_irt.data.arrays import from_array
     from spectral_irt.reading.request import Asked, of_either_kind
-    from spectral_irt.responses.arrays import from_array
 
     asked = request.asked
     if asked.format == "long":

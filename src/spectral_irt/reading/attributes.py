@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from spectral_irt.data.finding import Finding
+from spectral_irt.data.labels import NOT_ANSWERED, item_label, one_spelling, positions
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.reading.frame import Table
-from spectral_irt.responses.findings import Finding
-from spectral_irt.responses.labels import NOT_ANSWERED, item_label, one_spelling, positions
 
 # fmt: off
 # Attributes that may well be coded 0 and 1: the name alone decides.

@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from spectral_irt.data.labels import SUSPECTS, one_spelling
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.reading.attributes import (
     Chosen,
@@ -27,7 +28,6 @@ from spectral_irt.reading.attributes import (
 )
 from spectral_irt.reading.frame import HEAD_COLUMNS, Table
 from spectral_irt.reading.request import Asked
-from spectral_irt.responses.labels import SUSPECTS, one_spelling
 
 # fmt: off
 _PEOPLE = (

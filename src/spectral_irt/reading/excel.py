@@ -26,12 +26,12 @@ import polars as pl
 from numpy.typing import NDArray
 from xlsxwriter.utility import xl_col_to_name
 
+from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed
 from spectral_irt.reading.columns import plain
 from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
 from spectral_irt.reading.frame import Pieces, Table, check_names_differ, no_panic_on_stderr, table_of_frame
 from spectral_irt.reading.unpacking import too_much, zip_fits
-from spectral_irt.responses.findings import Finding
 
 DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)$"  # as the reader writes the date of a cell
 ISO_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$"  # in .ods

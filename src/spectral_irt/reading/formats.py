@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, ReadWarning
 from spectral_irt.reading.sources import Found, expand
-from spectral_irt.responses.findings import Finding
 
 if TYPE_CHECKING:
     from spectral_irt.reading.frame import Table

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from spectral_irt.data.finding import Finding
+from spectral_irt.data.labels import check_people, is_missing
 from spectral_irt.errors import ReadError, SpectralIrtError, listed, printable
 from spectral_irt.reading.numbering import is_loose
-from spectral_irt.responses.findings import Finding
-from spectral_irt.responses.labels import check_people, is_missing
 
 if TYPE_CHECKING:
     from spectral_irt.reading.request import Asked

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from spectral_irt.data.gatherer import Piece, Place
+from spectral_irt.data.labels import as_text, positions
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.reading.attributes import Chosen, attributes_among, named, parts_of
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, RESPONSE_NAMES, USER_NAMES, plain
@@ -26,8 +28,6 @@ from spectral_irt.reading.numbering import ItemIndex, check_names
 from spectral_irt.reading.request import Asked
 from spectral_irt.reading.text_pieces import notes_on_encoding, numbered_lines
 from spectral_irt.reading.wide_builder import Rows, Sheet
-from spectral_irt.responses.gatherer import Piece, Place
-from spectral_irt.responses.labels import as_text, positions
 
 HEAD_BYTES = 1 << 16
 PIECE_BYTES = 1 << 21  # objects take many times the memory of their text

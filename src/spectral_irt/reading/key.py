@@ -8,10 +8,10 @@ from typing import Any
 
 import polars as pl
 
+from spectral_irt.data.labels import one_spelling
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, USER_NAMES, plain
 from spectral_irt.reading.frame import Table
-from spectral_irt.responses.labels import one_spelling
 
 SCORE_NAMES = frozenset({"score", "scores", "points", "credit", "mark", "marks"})
 

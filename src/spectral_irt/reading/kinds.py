@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spectral_irt.data.responses import Responses
 from spectral_irt.errors import ReadError
 from spectral_irt.reading.attributes import check_named
 from spectral_irt.reading.columns import Long, Wide, find_layout, position_of, words_of
@@ -13,7 +14,6 @@ from spectral_irt.reading.long_builder import LongTables, long_responses
 from spectral_irt.reading.people import Attributes
 from spectral_irt.reading.request import Request, of_either_kind
 from spectral_irt.reading.wide_builder import WideRows, responses_of_rows
-from spectral_irt.responses.responses import Responses
 
 # ------------------------------------------------------------------ tables
 

@@ -15,20 +15,20 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from spectral_irt.data.block import Ints
+from spectral_irt.data.categories import Settled, Used, settle
+from spectral_irt.data.choices import OptionCoder
+from spectral_irt.data.gatherer import Place, Survey, packed, raw_answers, refuse_blanks
+from spectral_irt.data.labels import Labels
+from spectral_irt.data.packing import Pile, Rows, slots_of
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.scoring import Keys, Means, Scoring, means_from_sums
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading.columns import Long
 from spectral_irt.reading.frame import Table
 from spectral_irt.reading.label_codes import LabelCodes
 from spectral_irt.reading.numbering import check_names, is_whole, labels_of, plain_labels, settled, unnamed
 from spectral_irt.reading.request import Request
-from spectral_irt.responses.block import Ints
-from spectral_irt.responses.categories import Settled, Used, settle
-from spectral_irt.responses.gatherer import Place, Survey, packed, raw_answers, refuse_blanks
-from spectral_irt.responses.labels import Labels
-from spectral_irt.responses.pack import Pile, Rows, slots_of
-from spectral_irt.responses.raw_answers import OptionCoder
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.scorer import Keys, Means, Scoring, means_from_sums
 
 
 class Clock:

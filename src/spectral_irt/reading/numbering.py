@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from spectral_irt.data.labels import NOT_ANSWERED, Labels, label_array, nobody
 from spectral_irt.errors import ReadError
-from spectral_irt.responses.labels import NOT_ANSWERED, Labels, label_array, nobody
 
 _WHOLE = (pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt16, pl.UInt32)
 

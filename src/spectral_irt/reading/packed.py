@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from spectral_irt.data.packed_file import mapped_blocks, open_packed
+from spectral_irt.data.responses import Responses
 from spectral_irt.engine.dask import TASKS_PER_THREAD
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError
-from spectral_irt.responses.packed import mapped_blocks, open_packed
-from spectral_irt.responses.responses import Responses
 
 if TYPE_CHECKING:
     from spectral_irt.engine.dask import DaskEngine

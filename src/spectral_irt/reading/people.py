@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from spectral_irt.data.labels import NOT_ANSWERED, Labels, People
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.reading.columns import Long, Wide, position_of
 from spectral_irt.reading.frame import Pieces, Table, by_position
 from spectral_irt.reading.numbering import all_whole, plain_labels
-from spectral_irt.responses.labels import NOT_ANSWERED, Labels, People
 
 LABEL = "label"
 DECIMAL = r"^-?(0|[1-9]\d*)(\.\d+)?$"  # a number; a code such as 007 is none

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.data.finding import Finding
+from spectral_irt.data.packing import Duplicates
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.scoring import Scoring
 from spectral_irt.errors import ResponseValueError
-from spectral_irt.responses.findings import Finding
-from spectral_irt.responses.pack import Duplicates
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.scorer import Scoring
 
 
 @dataclass(frozen=True)

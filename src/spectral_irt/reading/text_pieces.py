@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 import zstandard
 
+from spectral_irt.data.finding import Finding
 from spectral_irt.errors import ReadError
 from spectral_irt.reading.formats import File, NotUtf8Error, encoding_notes, in_utf8, told_encoding
 from spectral_irt.reading.unpacking import Readable, ZstdStream, pieces
-from spectral_irt.responses.findings import Finding
 
 PIECE_BYTES = 1 << 23
 LONGEST_RECORD = 1 << 26  # bytes; a longer one has lost its line breaks, or a quotation mark was never closed

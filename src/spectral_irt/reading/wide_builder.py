@@ -15,16 +15,16 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from spectral_irt.data.block import BLOCK_RESPONSES
+from spectral_irt.data.gatherer import Gatherer, Piece, Place, refuse_blanks
+from spectral_irt.data.labels import Labels, item_label, label_array, nobody, positions
+from spectral_irt.data.responses import Responses
 from spectral_irt.errors import DuplicateResponseError, ReadError, listed
 from spectral_irt.reading.attributes import Chosen, together
 from spectral_irt.reading.columns import Wide
 from spectral_irt.reading.frame import LEAST_ROWS, Table
 from spectral_irt.reading.numbering import ItemIndex, check_names, is_whole, labels_of, plain_labels
 from spectral_irt.reading.request import Request
-from spectral_irt.responses.block import BLOCK_RESPONSES
-from spectral_irt.responses.gatherer import Gatherer, Piece, Place, refuse_blanks
-from spectral_irt.responses.labels import Labels, item_label, label_array, nobody, positions
-from spectral_irt.responses.responses import Responses
 
 
 @dataclass(frozen=True)

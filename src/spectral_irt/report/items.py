@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.data.labels import positions
 from spectral_irt.plots.wright import WrightMap
 from spectral_irt.report.blocks import MOST, Column, DataTable, Missing, Section, Table, Text, short
 from spectral_irt.report.commands import how
 from spectral_irt.report.material import Material
 from spectral_irt.report.pictures import picture
 from spectral_irt.report.words import count, number
-from spectral_irt.responses.labels import positions
 from spectral_irt.tables import Columns
 
 COLUMNS: tuple[Column, ...] = (

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.calibration import LOGITS, Scale
-from spectral_irt.inference.strata import curved
+from spectral_irt.inference.fit.strata import curved
 from spectral_irt.tables import Columns, plain
 
 if TYPE_CHECKING:

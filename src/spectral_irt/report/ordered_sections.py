@@ -7,6 +7,9 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.ability import score_abilities
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.plots.categories import CategoryCurves
 from spectral_irt.plots.expected import ExpectedScore
@@ -25,9 +28,6 @@ from spectral_irt.report.people import LONGEST_FORM, SCORES, listed_people, spre
 from spectral_irt.report.people import scores as scores_of_forms
 from spectral_irt.report.pictures import figure_picture, picture
 from spectral_irt.report.words import count, number
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.labels import positions
-from spectral_irt.responses.thresholds import Thresholds
 from spectral_irt.tables import Columns
 
 MODELS = {

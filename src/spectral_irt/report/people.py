@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.ability import score_abilities
-from spectral_irt.inference.erratic_people import misfit_sentence
+from spectral_irt.inference.fit.person_fit import misfit_sentence
 from spectral_irt.plots.scores import ScoreDistribution
 from spectral_irt.report.blocks import MOST, Column, DataTable, How, Missing, Section, Table, Text, short
 from spectral_irt.report.commands import fit_command, how

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.model import category_probabilities, sigmoid
-from spectral_irt.responses.block import Floats, Ints
 from spectral_irt.simulate.designs import CHUNK, DESIGNS, Design, as_count
 
 Given = tuple[Ints, NDArray[np.int32], Ints]

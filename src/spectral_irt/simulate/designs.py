@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.packing import limits_of, user_chunks
 from spectral_irt.errors import OptionError, check_option
-from spectral_irt.responses.block import Floats, Ints
-from spectral_irt.responses.pack import limits_of, user_chunks
 
 Shown = tuple[Ints, NDArray[np.int32]]
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.categories import HIGHEST
+from spectral_irt.data.packing import limits_of, pack_block, user_chunks
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.errors import OptionError
 from spectral_irt.numerics import generator
-from spectral_irt.responses.block import Block, Floats, Ints
-from spectral_irt.responses.categories import HIGHEST
-from spectral_irt.responses.pack import limits_of, pack_block, user_chunks
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.thresholds import Thresholds, answered_items
 from spectral_irt.simulate.adaptive import Given, Items, Responsive
 from spectral_irt.simulate.designs import Design, as_count, as_design, check_spread
 

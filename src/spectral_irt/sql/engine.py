@@ -18,11 +18,11 @@ from sqlglot import exp
 from spectral_irt.chain.errors import products_of_persons, spread_of_persons
 from spectral_irt.chain.operator import Part, flow_in, flow_out, pair_rates, total_rates
 from spectral_irt.chain.weights import Weighting
+from spectral_irt.data.block import Block, Floats, Ints, item_counts, n_persons, n_responses
+from spectral_irt.data.design import across, evidence, spread_marks
+from spectral_irt.data.thresholds import Thresholds, kinds_of_people
 from spectral_irt.engine.base import Each, Engine, Kernel
 from spectral_irt.errors import DatabaseError
-from spectral_irt.responses.block import Block, Floats, Ints, item_counts, n_persons, n_responses
-from spectral_irt.responses.design import across, evidence, spread_marks
-from spectral_irt.responses.thresholds import Thresholds, kinds_of_people
 from spectral_irt.sql import queries
 from spectral_irt.sql.connection import Connection
 

@@ -10,7 +10,7 @@ from spectral_irt.estimators.spectral import SpectralRasch
 from spectral_irt.reading.databases import needed
 
 if TYPE_CHECKING:
-    from spectral_irt.responses import Responses
+    from spectral_irt.data import Responses
 
 SE = ("auto", "one-pass", "dense", "none")
 

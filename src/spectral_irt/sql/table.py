@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 from sqlglot import exp
 
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.labels import label_array
 from spectral_irt.errors import (
     DatabaseError,
     DuplicateResponseError,
@@ -23,8 +25,6 @@ from spectral_irt.errors import (
 from spectral_irt.reading.columns import Long, find_layout, words_of
 from spectral_irt.reading.frame import table_of_frame
 from spectral_irt.reading.request import Asked
-from spectral_irt.responses import Finding, Responses
-from spectral_irt.responses.labels import label_array
 from spectral_irt.sql import queries
 from spectral_irt.sql.connection import Connection, connect
 from spectral_irt.sql.engine import Answers, DatabaseEngine

@@ -10,10 +10,10 @@ import pytest
 from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.bank import AnchoredRasch, Bank, anchored_fit
 from spectral_irt.bank.anchors import Anchors
+from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, DesignError, OptionError, ReadError
 from spectral_irt.estimators.ordered_anchors import KnownThresholds
 from spectral_irt.inference.joint_errors import JointErrors
-from spectral_irt.responses import Responses
 
 
 def test_anchored_items_keep_their_values_to_the_bit() -> None:

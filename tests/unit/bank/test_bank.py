@@ -10,11 +10,11 @@ import pytest
 from spectral_irt import Analysis, AnchoredRasch, SpectralRasch, datasets, simulate
 from spectral_irt.bank import Bank
 from spectral_irt.bank.evidence import Answers
-from spectral_irt.bank.people import NO_RECOGNITION, Salt, numbered
+from spectral_irt.bank.recognition import NO_RECOGNITION, Salt, numbered
 from spectral_irt.calibration import Scale
+from spectral_irt.data import Responses, as_responses
 from spectral_irt.errors import BankError, NotFittedError, OptionError
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.responses import Responses, as_responses
 
 
 @pytest.fixture(scope="module")

@@ -11,8 +11,8 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
-from spectral_irt.bank.merging import merged
-from spectral_irt.responses import Responses
+from spectral_irt.bank.merge import merged
+from spectral_irt.data import Responses
 
 V2 = Path(__file__).parents[2] / "reference" / "banks" / "v2"  # the format with a prior around one mean for all items
 METHODS = ("stream", "refit")

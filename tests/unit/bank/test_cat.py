@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
+from spectral_irt.bank.adaptive import cat_text, next_item, simulate_cat
 from spectral_irt.bank.bank import Bank
-from spectral_irt.bank.cat import cat_text, next_item, simulate_cat
 from spectral_irt.cli.main import main
 from spectral_irt.errors import BankError, OptionError
 

@@ -10,8 +10,8 @@ from scipy.optimize import brentq
 
 import spectral_irt as si
 from spectral_irt.errors import BankError, OptionError
-from spectral_irt.inference.equating import equate_forms, equated
 from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.inference.scores.equating import equate_forms, equated
 
 sigmoid = lambda x: 1 / (1 + np.exp(-x))  # noqa: E731
 

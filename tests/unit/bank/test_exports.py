@@ -12,7 +12,7 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
-from spectral_irt.bank.exports import (
+from spectral_irt.bank.export import (
     CODES,
     LAYOUT,
     catsim_items,
@@ -23,8 +23,8 @@ from spectral_irt.bank.exports import (
     write_winsteps,
 )
 from spectral_irt.calibration import Scale
+from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError, OutputError
-from spectral_irt.responses import Responses
 
 NAMES = [
     *("ENTRY", "MEASURE", "STATUS", "COUNT", "SCORE", "ERROR", "IN.MSQ", "IN.ZSTD", "OUT.MSQ", "OUT.ZSTD"),

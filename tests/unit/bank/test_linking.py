@@ -11,10 +11,10 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, link
-from spectral_irt.bank.known_errors import _model_covariance, errors_of_bank
+from spectral_irt.bank.covariance import _model_covariance, errors_of_bank
 from spectral_irt.errors import BankError, OptionError
-from spectral_irt.inference.agreement import agree, choice_variance
 from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.inference.robust_center import agree, choice_variance
 
 
 def bank_of(difficulty: np.ndarray, se: float = 0.1, first: int = 0) -> Bank:

@@ -19,7 +19,7 @@ from spectral_irt import (
     simulate,
 )
 from spectral_irt.bank import link, to_bank
-from spectral_irt.bank.exports import ifile, pfile, sfile_text
+from spectral_irt.bank.export import ifile, pfile, sfile_text
 from spectral_irt.bank.ordered_anchoring import read_step_anchors
 from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.errors import BankError, OptionError, ReadError, ResponseValueError
@@ -78,7 +78,7 @@ def test_thresholds_without_an_estimate_come_back(tmp_path, answers):
     ],
 )
 def test_what_was_tampered_with_is_refused(bank, tmp_path, column, value, said):
-    from spectral_irt.bank import store
+    from spectral_irt.bank import storage as store
 
     place = bank.save(tmp_path / "bank")
     record = json.loads((place / "bank.json").read_text())

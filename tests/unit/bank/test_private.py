@@ -15,9 +15,9 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank
-from spectral_irt.bank.people import Salt
+from spectral_irt.bank.recognition import Salt
+from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, OptionError
-from spectral_irt.responses import Responses
 
 V1 = Path(__file__).parents[2] / "reference" / "banks" / "v1"  # as 0.1.0 wrote it
 SALT = b"a secret of sixteen bytes or more"

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.bank import Bank, store
+from spectral_irt.bank import Bank, storage
 from spectral_irt.errors import BankError, OutputError
 
 pytestmark = pytest.mark.slow  # many short ones: seconds together
@@ -27,11 +27,11 @@ def folder(tmp_path: Path) -> Path:
 def reseal(folder: Path, record: dict[str, Any]) -> None:
     record.pop("sha256", None)
     canonical = json.dumps(record, sort_keys=True, separators=(",", ":")).encode("ascii")
-    (folder / store.MANIFEST).write_text(json.dumps({**record, "sha256": hashlib.sha256(canonical).hexdigest()}))
+    (folder / storage.MANIFEST).write_text(json.dumps({**record, "sha256": hashlib.sha256(canonical).hexdigest()}))
 
 
 def change(folder: Path, path: str, value: Any) -> None:
-    record = json.loads((folder / store.MANIFEST).read_text())
+    record = json.loads((folder / storage.MANIFEST).read_text())
     *steps, last = path.split(".")
     place: Any = record
     for step in steps:
@@ -42,15 +42,15 @@ def change(folder: Path, path: str, value: Any) -> None:
 
 @pytest.mark.parametrize("depth", [1_000, 100_000])
 def test_a_deeply_nested_manifest(folder: Path, depth: int) -> None:
-    text = (folder / store.MANIFEST).read_text().rstrip().removesuffix("}")
-    (folder / store.MANIFEST).write_text(text + ', "x": ' + "[" * depth + "]" * depth + "}")
+    text = (folder / storage.MANIFEST).read_text().rstrip().removesuffix("}")
+    (folder / storage.MANIFEST).write_text(text + ', "x": ' + "[" * depth + "]" * depth + "}")
     with pytest.raises(BankError, match=r"checksum is wrong"):
         Bank.load(folder)
-    (folder / store.MANIFEST).write_text("[" * depth + "]" * depth)
+    (folder / storage.MANIFEST).write_text("[" * depth + "]" * depth)
     with pytest.raises(BankError, match=r"checksum is wrong|not a bank"):
         Bank.load(folder)
     with pytest.raises(OutputError, match="not a bank"):
-        store.save(Bank.load(_other(folder)), folder)
+        storage.save(Bank.load(_other(folder)), folder)
 
 
 def _other(folder: Path) -> Path:
@@ -81,13 +81,13 @@ LIES = {
 
 @pytest.mark.parametrize("path", LIES)
 def test_a_resealed_manifest_that_lies(folder: Path, path: str) -> None:
-    before = (folder / store.MANIFEST).read_bytes()
+    before = (folder / storage.MANIFEST).read_bytes()
     if path.startswith("findings.0"):
         change(folder, "findings", [{"code": "a", "severity": "note", "sentence": "b", "remedy": "", "items": []}])
         Bank.load(folder)
-        before = (folder / store.MANIFEST).read_bytes()
+        before = (folder / storage.MANIFEST).read_bytes()
     for value in LIES[path]:
-        (folder / store.MANIFEST).write_bytes(before)
+        (folder / storage.MANIFEST).write_bytes(before)
         change(folder, path, value)
         with pytest.raises(BankError, match=r"Restore it from a copy|format version") as caught:
             Bank.load(folder)
@@ -131,7 +131,7 @@ TABLES: dict[str, list[tuple[pl.Expr, str]]] = {
 @pytest.mark.parametrize(("table", "number"), [(name, k) for name, lies in TABLES.items() for k in range(len(lies))])
 def test_a_resealed_table_that_lies(folder: Path, table: str, number: int) -> None:
     lie, says = TABLES[table][number]
-    record = json.loads((folder / store.MANIFEST).read_text())
+    record = json.loads((folder / storage.MANIFEST).read_text())
     path = folder / record["tables"][table]["file"]
     pl.read_parquet(path).with_columns(lie).write_parquet(path)
     record["tables"][table]["sha256"] = hashlib.sha256(path.read_bytes()).hexdigest()
@@ -142,7 +142,7 @@ def test_a_resealed_table_that_lies(folder: Path, table: str, number: int) -> No
 
 @pytest.mark.parametrize("seed", range(5))
 def test_a_table_that_is_no_table(folder: Path, seed: int) -> None:
-    record = json.loads((folder / store.MANIFEST).read_text())
+    record = json.loads((folder / storage.MANIFEST).read_text())
     path = folder / record["tables"]["items"]["file"]
     content = bytearray(path.read_bytes())
     rng = np.random.default_rng(seed)

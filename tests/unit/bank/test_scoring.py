@@ -11,9 +11,9 @@ import pytest
 from spectral_irt import Analysis, SpectralRasch, simulate
 from spectral_irt.bank import Bank
 from spectral_irt.bank.reference_population import Population
-from spectral_irt.bank.scoring import score
+from spectral_irt.bank.score import score
+from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError
-from spectral_irt.responses import Responses
 
 EIGHT = np.linspace(-1.5, 1.5, 8)
 ONE = Responses.from_wide([[1, 1, 1, 1, 1, 1, 0, 0]])  # 6 of 8

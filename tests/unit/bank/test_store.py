@@ -16,13 +16,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.bank import Bank, store
+from spectral_irt.bank import Bank, storage
 from spectral_irt.bank.bank import ITEM_COLUMNS
 from spectral_irt.bank.naming import decoded, encoded
-from spectral_irt.bank.people import in_no_order
+from spectral_irt.bank.recognition import in_no_order
+from spectral_irt.data import Finding
+from spectral_irt.data.labels import label_array
 from spectral_irt.errors import BankError, OutputError
-from spectral_irt.responses import Finding
-from spectral_irt.responses.labels import label_array
 
 
 @pytest.fixture(scope="module")
@@ -144,11 +144,11 @@ def test_names_outside_the_folder_are_not_opened(bank: Bank, tmp_path: Path) -> 
     record = json.loads((folder / "bank.json").read_text())
     record.pop("sha256")
     record["tables"]["items"]["file"] = "../secret.parquet"
-    (folder / "bank.json").write_bytes(store._sealed(record)[0])
+    (folder / "bank.json").write_bytes(storage._sealed(record)[0])
     with pytest.raises(BankError, match="lies outside"):
         Bank.load(folder)
     record["tables"] = {"items": 5}
-    (folder / "bank.json").write_bytes(store._sealed(record)[0])
+    (folder / "bank.json").write_bytes(storage._sealed(record)[0])
     with pytest.raises(BankError, match=r"has no 'tables\.items' with file, sha256"):
         Bank.load(folder)
 
@@ -207,9 +207,9 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
-from spectral_irt.bank import Bank, store
-real = store._put
-store._put = lambda path, content: os._exit(9) if path.name == "bank.json" else real(path, content)
+from spectral_irt.bank import Bank, storage
+real = storage._put
+storage._put = lambda path, content: os._exit(9) if path.name == "bank.json" else real(path, content)
 bank = Bank.load({str(folder)!r})
 replace(bank, difficulty=bank.difficulty + 1).save({str(folder)!r})
 """

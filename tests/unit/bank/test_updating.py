@@ -10,9 +10,9 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, anchored_fit
+from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, DesignError, OptionError
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.responses import Responses
 
 pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long updates
 

@@ -13,8 +13,8 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, locking
+from spectral_irt.data import Responses
 from spectral_irt.errors import OutputError, StaleBankError
-from spectral_irt.responses import Responses
 
 
 def piece(seed: int, users: int = 100) -> Responses:

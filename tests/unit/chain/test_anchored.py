@@ -11,8 +11,8 @@ from spectral_irt.chain.anchored import AnchoredChain, FixedAndPrior, solve_anch
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.stationary import stationary
 from spectral_irt.chain.weights import ABILITY, PERSONS
-from spectral_irt.responses import Responses
-from spectral_irt.responses.design import tied_to
+from spectral_irt.data import Responses
+from spectral_irt.data.design import tied_to
 
 
 def test_the_ground_holds_the_anchored_items() -> None:

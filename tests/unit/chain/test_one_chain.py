@@ -10,8 +10,8 @@ from spectral_irt.chain.errors import covariance, one_pass
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.rounds import Rounds
-from spectral_irt.responses.responses import Responses
-from spectral_irt.responses.thresholds import Thresholds
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.thresholds import Thresholds
 
 WEIGHTINGS = ["pairs", "persons", "ability"]
 

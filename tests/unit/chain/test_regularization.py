@@ -8,10 +8,10 @@ from spectral_irt.chain.pair_chain import pair_counts
 from spectral_irt.chain.regularization import IMAGINARY, REACH, plan_regularization, prior_precision
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.weights import count_weights, weighting_named
+from spectral_irt.data.design import examine
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.pairwise import PairwiseRasch
 from spectral_irt.estimators.spectral import spectral_difficulty
-from spectral_irt.responses.design import examine
 
 pytestmark = pytest.mark.slow  # many short ones: seconds together
 

@@ -12,9 +12,9 @@ from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.weights import ABILITY, PERSONS, Moments, prox_ability, weighting_named
+from spectral_irt.data.arrays import ordered_from_wide
+from spectral_irt.data.thresholds import rows_of
 from spectral_irt.model import category_probabilities
-from spectral_irt.responses.arrays import ordered_from_wide
-from spectral_irt.responses.thresholds import rows_of
 
 THRESHOLDS = [[-0.5, 0.7], [0.2], [-1.0, -0.2, 1.1], [0.0, 0.4], [-0.3, 0.6, 0.2]]
 NONE = Regularization("none", "as asked")

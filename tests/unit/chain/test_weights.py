@@ -12,8 +12,8 @@ from spectral_irt import PairwiseRasch, SpectralRasch, simulate
 from spectral_irt.chain import weights
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.weights import WEIGHTINGS, Weighting, weighting_named
+from spectral_irt.data import Block
 from spectral_irt.errors import OptionError
-from spectral_irt.responses import Block
 
 
 @pytest.mark.parametrize("estimator", [SpectralRasch, PairwiseRasch])

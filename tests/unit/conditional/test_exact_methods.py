@@ -10,7 +10,7 @@ from spectral_irt.conditional import given_score
 from spectral_irt.conditional.contour import Contour, chances, rough_tilt
 from spectral_irt.conditional.recursion import by_fewer_steps
 from spectral_irt.conditional.tree import given_every_score
-from spectral_irt.responses.thresholds import Thresholds
+from spectral_irt.data.thresholds import Thresholds
 
 CASES = {
     "one right or wrong": [[0.3]],

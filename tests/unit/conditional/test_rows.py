@@ -10,8 +10,8 @@ from spectral_irt.conditional import rows
 from spectral_irt.conditional.contour import Contour
 from spectral_irt.conditional.rows import People, Rows, answers_to_items, evaluate, linked, score_squares, score_twice
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE
+from spectral_irt.data.block import Block
 from spectral_irt.estimators import landing
-from spectral_irt.responses.block import Block
 
 M = 40
 

@@ -8,11 +8,11 @@ import pytest
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.conditional.contour import Contour
 from spectral_irt.conditional.tree import given_every_score
+from spectral_irt.data import Responses
+from spectral_irt.data.same_items import shared_sets
 from spectral_irt.estimators import landing
 from spectral_irt.estimators.landing import land
 from spectral_irt.estimators.landing_errors import Matrices, standard_errors
-from spectral_irt.responses import Responses
-from spectral_irt.responses.same_items import shared_sets
 
 
 def answers(design: str, people: int = 300, items: int = 14) -> Responses:

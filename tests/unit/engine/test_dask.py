@@ -15,8 +15,8 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
+from spectral_irt.data import block
 from spectral_irt.engine.dask import DaskEngine, connect
-from spectral_irt.responses import block
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(find_spec("distributed") is None, reason="without Dask")]
 

@@ -14,10 +14,10 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.cli.main import main
+from spectral_irt.data.packed_file import mapped_blocks
 from spectral_irt.engine import dask
 from spectral_irt.engine.dask import connect
 from spectral_irt.errors import ClusterError, OptionError, ReadError
-from spectral_irt.responses.packed import mapped_blocks
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 

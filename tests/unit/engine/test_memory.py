@@ -18,13 +18,13 @@ import pytest
 from scipy import sparse
 
 import spectral_irt as si
+from spectral_irt.data.block import Block
+from spectral_irt.data.packing import Repeats, pack, stored
+from spectral_irt.data.responses import Responses
 from spectral_irt.engine import LocalEngine, memory, spill
 from spectral_irt.engine.memory import Budget, in_bytes
 from spectral_irt.engine.spill import is_mapped
 from spectral_irt.errors import OptionError, OutputError
-from spectral_irt.responses.block import Block
-from spectral_irt.responses.pack import Repeats, pack, stored
-from spectral_irt.responses.responses import Responses
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ import pytest
 
 from dense import AWKWARD
 from spectral_irt import SpectralRasch
+from spectral_irt.data import Block, Responses, arrays
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
-from spectral_irt.responses import Block, Responses, arrays
 from spectral_irt.simulate import rasch
 
 N_ITEMS = 40

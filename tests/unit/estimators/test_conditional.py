@@ -12,13 +12,13 @@ from spectral_irt.conditional import information, patterns
 from spectral_irt.conditional.given_score import conditional_probabilities, pattern_sums
 from spectral_irt.conditional.information import Information, exact_information, links, solve
 from spectral_irt.conditional.patterns import padded, pattern_parts, step_codes
+from spectral_irt.data import Responses
+from spectral_irt.data.same_items import distinct_rows
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import ConvergenceWarning, DesignError, DisconnectedDesignError, OptionError
 from spectral_irt.estimators import conditional
 from spectral_irt.estimators.conditional import ConditionalRasch, conditional_difficulty
-from spectral_irt.responses import Responses
-from spectral_irt.responses.same_items import distinct_rows
-from spectral_irt.responses.thresholds import Thresholds
 
 
 def draw(n_users, n_items, seen=1.0, seed=0, spread=1.0):

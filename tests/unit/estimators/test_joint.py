@@ -9,6 +9,7 @@ import pytest
 from scipy.optimize import minimize
 
 from dense import AWKWARD, dense_pairs, probabilities
+from spectral_irt.data import Responses
 from spectral_irt.errors import DisconnectedDesignError
 from spectral_irt.estimators.joint import (
     JointRasch,
@@ -18,7 +19,6 @@ from spectral_irt.estimators.joint import (
     shrink_factor,
     solve_abilities,
 )
-from spectral_irt.responses import Responses
 from spectral_irt.simulate import rasch
 from split import in_blocks
 

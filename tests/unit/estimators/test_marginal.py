@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dense import AWKWARD
+from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.marginal import MarginalRasch, marginal_difficulty
 from spectral_irt.estimators.marginal_information import information
@@ -18,7 +19,6 @@ from spectral_irt.estimators.population import (
     expected_counts,
     normal_population,
 )
-from spectral_irt.responses import Responses
 from spectral_irt.simulate import rasch
 from split import in_blocks
 

@@ -9,12 +9,12 @@ from scipy import optimize
 from dense_ordered import conditional_loglik, draw
 from spectral_irt import ConditionalRasch, MarginalRasch, SpectralRasch, simulate
 from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.data.arrays import ordered_from_wide
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError, ResponseValueError
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit, conditional_thresholds
 from spectral_irt.estimators.marginal_ordered import MarginalPartialCredit
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
-from spectral_irt.responses.arrays import ordered_from_wide
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 

@@ -9,9 +9,9 @@ import pytest
 
 from dense import AWKWARD, dense_pairs
 from spectral_irt.chain.pair_chain import pair_counts
+from spectral_irt.data import Responses
 from spectral_irt.errors import DisconnectedDesignError, OptionError
 from spectral_irt.estimators.pairwise import PairwiseRasch, pairwise_difficulty, user_scores
-from spectral_irt.responses import Responses
 from spectral_irt.simulate import rasch
 from split import in_blocks
 

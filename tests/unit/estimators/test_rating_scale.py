@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from spectral_irt import simulate
+from spectral_irt.data.arrays import ordered_from_wide
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
-from spectral_irt.responses.arrays import ordered_from_wide
 
 BOTH = (SpectralRatingScale, ConditionalRatingScale)
 

@@ -11,11 +11,11 @@ from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
 from spectral_irt.conditional.patterns import padded
 from spectral_irt.conditional.series_tables import StepTables
 from spectral_irt.conditional.step_rows import evaluate, prepare_step_rows
+from spectral_irt.data.arrays import ordered_from_wide
 from spectral_irt.estimators import step_errors, step_landing
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
 from spectral_irt.estimators.landing import centered_within
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
-from spectral_irt.responses.arrays import ordered_from_wide
 
 
 def evaluated(responses, beta, allowed):

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from dense import AWKWARD
+from spectral_irt.data import Responses
 from spectral_irt.errors import SpectralIrtError
 from spectral_irt.estimators.variational import (
     Items,
@@ -19,7 +20,6 @@ from spectral_irt.estimators.variational import (
     item_bound,
     update_items,
 )
-from spectral_irt.responses import Responses
 from spectral_irt.simulate import rasch
 from split import in_blocks
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt.inference.agreement import agree, scatter
 from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.inference.robust_center import agree, scatter
 
 
 def dense(errors: JointErrors) -> np.ndarray:

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralPartialCredit, SpectralRasch, ordered_from_wide, simulate
-from spectral_irt.inference import beyond_ability as module
-from spectral_irt.inference.beyond_ability import BeyondAbility, beyond_ability
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
+from spectral_irt.inference.dimensions import dimensionality as module
+from spectral_irt.inference.dimensions.dimensionality import BeyondAbility, beyond_ability
 
 
 def drawn(rng: np.random.Generator, logit: np.ndarray) -> np.ndarray:

@@ -9,8 +9,8 @@ from dense import AWKWARD
 from spectral_irt import Responses, SpectralRasch, simulate
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.answer_kinds import kind_of
-from spectral_irt.inference.bootstrap import band, bootstrap
+from spectral_irt.inference.fit.answer_kinds import kind_of
+from spectral_irt.inference.fit.bootstrap import band, bootstrap
 from spectral_irt.persons import abilities
 
 

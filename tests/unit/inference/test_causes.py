@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.inference.causes import traces
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
+from spectral_irt.inference.fit.causes import traces
 
 pytestmark = pytest.mark.slow  # whole runs of commands or checks, seconds each
 

@@ -10,7 +10,7 @@ import pytest
 
 from spectral_irt import ConditionalRasch, MarginalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.clusters import cluster_covariance, clustered
+from spectral_irt.inference.groups.cluster_errors import cluster_covariance, clustered
 
 
 def classrooms(n_classes=40, size=25, n_items=20, effect=0.6, seed=0):
@@ -63,7 +63,7 @@ def test_many_items_are_solved_for_without_a_matrix(monkeypatch):
     responses = Responses.from_wide(X)
     calibration = SpectralRasch().fit(responses).calibration_
     dense = cluster_covariance(calibration, responses, room)
-    monkeypatch.setattr(import_module("spectral_irt.inference.clusters"), "KEEP_COVARIANCE", 10)
+    monkeypatch.setattr(import_module("spectral_irt.inference.groups.cluster_errors"), "KEEP_COVARIANCE", 10)
     solved = cluster_covariance(calibration, responses, room)
     assert solved.covariance is None
     np.testing.assert_allclose(solved.se, dense.se, rtol=0.01)  # by the matched information, which is that close

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from spectral_irt.inference.conditional_pairs import apart, both, pair_residuals, pair_sums, rank_one
-from spectral_irt.inference.rao import _group_sums, _information
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
+from spectral_irt.inference.dimensions.pairs import apart, both, pair_residuals, pair_sums, rank_one
+from spectral_irt.inference.groups.score_test import _group_sums, _information
 
 Floats = NDArray[np.float64]
 BETA = np.array([-1.0, 0.3, 0.3, 2.0, -0.2])  # two are equal

@@ -5,7 +5,7 @@ import pytest
 
 from spectral_irt import Responses, SpectralRasch, simulate
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.inference import dependence, residual_components, residual_pairs
+from spectral_irt.inference.dimensions import residual_components, residual_pairs
 from spectral_irt.persons import abilities
 from split import in_blocks
 
@@ -74,7 +74,7 @@ def test_many_items_take_another_path_to_the_same(monkeypatch):
     data = simulate.rasch(800, 40, design="sampled", p=0.5, seed=4).responses
     fit = SpectralRasch().fit(data)
     small = fit.analyse(data).local_dependence(top=30)
-    for module in (residual_pairs, residual_components, dependence):
+    for module in (residual_pairs, residual_components, q3):
         monkeypatch.setattr(module, "ALL_PAIRS", 10)
     monkeypatch.setattr(residual_pairs, "CELLS", 40 * 7)
     large = fit.analyse(data).local_dependence(top=30)

@@ -17,9 +17,9 @@ from spectral_irt import (
     simulate,
 )
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.inference.differential import DELTA, differential
-from spectral_irt.inference.mantel_haenszel import mantel_haenszel
-from spectral_irt.inference.splits import divide
+from spectral_irt.inference.groups.dif import DELTA, differential
+from spectral_irt.inference.groups.grouping import divide
+from spectral_irt.inference.groups.mantel_haenszel import mantel_haenszel
 from spectral_irt.model import sigmoid
 
 

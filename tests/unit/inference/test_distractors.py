@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import spectral_irt as si
-from spectral_irt.inference.option_curves import option_curves
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
+from spectral_irt.inference.items.option_curves import option_curves
 
 OPTIONS = np.array(list("ABCD"))
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.inference.erratic_people import LIMIT, erratic_people, misfit_sentence, more_than
+from spectral_irt.data import Responses
+from spectral_irt.inference.fit.person_fit import LIMIT, erratic_people, misfit_sentence, more_than
 from spectral_irt.persons.residuals import person_mean_squares, standardized
-from spectral_irt.responses import Responses
 
 
 def careless(share: float, n: int = 1500, m: int = 30, seed: int = 1) -> Responses:

@@ -9,7 +9,7 @@ from spectral_irt import ConditionalRasch, MarginalRasch, Responses, SpectralRas
 from spectral_irt.errors import DesignError, for_shell
 from spectral_irt.estimators.marginal_scores import marginal_scores
 from spectral_irt.estimators.population import log_denominators, normal_population, posterior
-from spectral_irt.inference.hausman import (
+from spectral_irt.inference.groups.hausman import (
     CODE,
     MOST_ITEMS,
     compare_likelihoods,

@@ -6,7 +6,7 @@ import pytest
 from spectral_irt import Responses, SpectralRasch, simulate
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.compare import compare
-from spectral_irt.inference.holdout import TEN_PRIORS, auc, evaluate, marginal_probability, split_users
+from spectral_irt.inference.prediction import TEN_PRIORS, auc, evaluate, marginal_probability, split_users
 
 
 @pytest.mark.slow  # to load scikit-learn takes longer than all tests of this file

@@ -9,10 +9,10 @@ import pytest
 
 import spectral_irt as si
 from dense import AWKWARD
-from spectral_irt.inference.item_analysis import Groups, abler, item_analysis, item_analysis_columns
-from spectral_irt.inference.reliability import kr20
-from spectral_irt.responses import Responses
-from spectral_irt.responses.block import Block
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Block
+from spectral_irt.inference.items.classical import Groups, abler, item_analysis, item_analysis_columns
+from spectral_irt.inference.scores.reliability import kr20
 
 
 def rasch(n: int, m: int, seed: int, *, share: float = 1.0, slope: object = 1.0) -> np.ndarray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt.inference.item_links import WEAK, item_links
-from spectral_irt.responses import Responses
+from spectral_irt.data import Responses
+from spectral_irt.inference.items.links import WEAK, item_links
 
 
 def forms(blocks: list[tuple[range, int]], m: int, seed: int = 0) -> Responses:

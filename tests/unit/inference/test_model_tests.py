@@ -6,9 +6,9 @@ import pytest
 from spectral_irt import ConditionalRasch, Responses, SpectralRasch, andersen, datasets, martin_loef, simulate
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError
 from spectral_irt.estimators.joint import JointRasch
-from spectral_irt.inference.subgroups import calibrate_groups, estimator_like
-from spectral_irt.inference.tails import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
-from spectral_irt.inference.wald import joint_statistic, score_split, wald_by_item
+from spectral_irt.inference.groups.calibrations import calibrate_groups, estimator_like
+from spectral_irt.inference.groups.wald import joint_statistic, score_split, wald_by_item
+from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
 
 LEVEL = (0.03, 0.07)  # where the share of rejections at 5% must lie
 
@@ -258,7 +258,7 @@ def test_a_group_whose_items_fall_apart_is_named():
 def test_groups_are_calibrated_as_on_their_own():
     data = simulate.rasch(300, 6, seed=13).responses
     half = np.arange(300) % 2
-    from spectral_irt.inference.splits import divide
+    from spectral_irt.inference.groups.grouping import divide
 
     found = calibrate_groups(data, divide(data, half), SpectralRasch(regularization=0))
     for k in (0, 1):

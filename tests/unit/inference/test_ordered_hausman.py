@@ -14,18 +14,18 @@ from spectral_irt import (
     SpectralRasch,
     simulate,
 )
+from spectral_irt.data.same_items import distinct_rows
 from spectral_irt.errors import DesignError, OptionError
 from spectral_irt.estimators.marginal_em import passed
 from spectral_irt.estimators.population import normal_population
-from spectral_irt.inference.hausman import hausman
-from spectral_irt.inference.ordered_hausman import (
+from spectral_irt.inference.groups.hausman import hausman
+from spectral_irt.inference.groups.ordered_hausman import (
     compare_ordered,
     marginal_step_information,
     ordered_hausman,
     posterior,
     rough_hausman,
 )
-from spectral_irt.responses.same_items import distinct_rows
 
 
 def test_the_marginal_information_is_the_curvature_of_the_likelihood() -> None:

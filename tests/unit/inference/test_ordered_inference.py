@@ -22,16 +22,16 @@ from spectral_irt import (
 )
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.ordered_base import as_ordered
-from spectral_irt.inference.andersen import andersen
-from spectral_irt.inference.beyond_ability import beyond_ability
 from spectral_irt.inference.compare import compare
-from spectral_irt.inference.erratic_people import erratic_people
-from spectral_irt.inference.mantel_haenszel import mantel_haenszel
-from spectral_irt.inference.ordered_groups import calibrate_step_groups, locations
+from spectral_irt.inference.dimensions.dimensionality import beyond_ability
+from spectral_irt.inference.dimensions.ordered_pairs import ordered_pair_sums
+from spectral_irt.inference.fit.person_fit import erratic_people
+from spectral_irt.inference.groups.andersen import andersen
+from spectral_irt.inference.groups.grouping import by_label, divide
+from spectral_irt.inference.groups.mantel_haenszel import mantel_haenszel
+from spectral_irt.inference.groups.ordered_groups import calibrate_step_groups, locations
+from spectral_irt.inference.groups.score_test import ability_split
 from spectral_irt.inference.ordered_holdout import marginal_categories
-from spectral_irt.inference.ordered_pairs import ordered_pair_sums
-from spectral_irt.inference.rao import ability_split
-from spectral_irt.inference.splits import by_label, divide
 from spectral_irt.persons.abilities import Persons
 
 REFERENCE = Path(__file__).parents[2] / "reference"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.inference.person_ranks import person_ranks
+from spectral_irt.inference.ranks.people import person_ranks
 
 
 def test_places_ties_and_people_without_an_ability() -> None:

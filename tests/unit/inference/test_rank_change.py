@@ -7,8 +7,8 @@ import pytest
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.rank_change import apart_until, compare_ranks, rank_change_between
-from spectral_irt.inference.simultaneous import surely_ranked
+from spectral_irt.inference.ranks.intervals import surely_ranked
+from spectral_irt.inference.ranks.rank_change import apart_until, compare_ranks, rank_change_between
 
 COLUMNS = [
     "item",
@@ -88,7 +88,7 @@ def test_only_two_groups() -> None:
 @pytest.mark.slow
 def test_level_with_known_errors(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pairs of nearly equal items far apart, normal errors: one pair in the wrong order is enough to part intervals."""
-    monkeypatch.setattr("spectral_irt.inference.simultaneous.DRAWS", 500)
+    monkeypatch.setattr("spectral_irt.inference.ranks.intervals.DRAWS", 500)
     rng = np.random.default_rng(3)
     beta = np.repeat(np.arange(5) * 10.0, 2) + np.tile([0.0, 1e-6], 5)
     se = np.ones((2, 10))

@@ -11,10 +11,10 @@ from spectral_irt import ConditionalRasch, JointRasch, SpectralRasch, datasets, 
 from spectral_irt.analysis import analysis
 from spectral_irt.calibration import Z95
 from spectral_irt.errors import NotFittedError, OptionError
-from spectral_irt.inference import ranking as module
-from spectral_irt.inference import spread
-from spectral_irt.inference.ranking import drawn_ranks, middle, rank_items
-from spectral_irt.inference.spread import Likely, likely_places
+from spectral_irt.inference.ranks import difficulty_distribution as spread
+from spectral_irt.inference.ranks import items as module
+from spectral_irt.inference.ranks.difficulty_distribution import Likely, likely_places
+from spectral_irt.inference.ranks.items import drawn_ranks, middle, rank_items
 
 # Monte Carlo: 4,000 draws leave a standard deviation of at most 0.008.
 TOLERANCE = 0.03

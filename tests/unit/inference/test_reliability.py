@@ -9,9 +9,9 @@ from dense import AWKWARD, probabilities
 from spectral_irt import ConditionalRasch, Responses, SpectralRasch, datasets, simulate
 from spectral_irt.calibration import test_information as information
 from spectral_irt.errors import OptionError
-from spectral_irt.inference import marginal_reliability as marginal
-from spectral_irt.inference.marginal_reliability import marginal_reliability
-from spectral_irt.inference.reliability import Reliability, kr20, separation
+from spectral_irt.inference.scores import marginal_reliability as marginal
+from spectral_irt.inference.scores.marginal_reliability import marginal_reliability
+from spectral_irt.inference.scores.reliability import Reliability, kr20, separation
 
 
 def test_separation():

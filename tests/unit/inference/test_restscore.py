@@ -9,8 +9,8 @@ from dense import AWKWARD
 from spectral_irt import Responses, SpectralRasch, datasets, simulate
 from spectral_irt.conditional.given_score import conditional_probabilities
 from spectral_irt.errors import OptionError
-from spectral_irt.inference import restscore
-from spectral_irt.inference.restscore import rest_score
+from spectral_irt.inference.items import rest_score as restscore
+from spectral_irt.inference.items.rest_score import rest_score
 
 
 def gamma_of_pairs(ones, zeros):

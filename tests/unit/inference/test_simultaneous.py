@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import studentized_range
 
-from spectral_irt.inference.simultaneous import (
+from spectral_irt.inference.ranks.intervals import (
     largest_errors,
     simultaneous_ranks,
     square_root,
@@ -44,10 +44,10 @@ def test_largest_error_is_that_of_all_pairs(correlated: bool, monkeypatch: pytes
     if correlated:
         covariance += 0.8 * np.kron(np.eye(3), np.ones((50, 50)))
     se = np.sqrt(np.diag(covariance))
-    monkeypatch.setattr("spectral_irt.inference.simultaneous.DRAWS", 20)
-    monkeypatch.setattr("spectral_irt.inference.simultaneous.LEAST_DRAWS", 20)
-    monkeypatch.setattr("spectral_irt.inference.simultaneous.CELLS", 1000)
-    monkeypatch.setattr("spectral_irt.inference.simultaneous.FARTHEST", 4)
+    monkeypatch.setattr("spectral_irt.inference.ranks.intervals.DRAWS", 20)
+    monkeypatch.setattr("spectral_irt.inference.ranks.intervals.LEAST_DRAWS", 20)
+    monkeypatch.setattr("spectral_irt.inference.ranks.intervals.CELLS", 1000)
+    monkeypatch.setattr("spectral_irt.inference.ranks.intervals.FARTHEST", 4)
     found = largest_errors(se, covariance=covariance if correlated else None, rng=np.random.default_rng(3))
     noise = np.random.default_rng(3)
     errors = noise.standard_normal((20, m)) @ square_root(covariance).T if correlated else None
@@ -113,7 +113,7 @@ def test_many_items_are_ranked_without_looking_at_all_pairs(monkeypatch: pytest.
     def refuse(m: int) -> None:
         raise AssertionError("all pairs")
 
-    monkeypatch.setattr("spectral_irt.inference.simultaneous.some_rows", refuse)
+    monkeypatch.setattr("spectral_irt.inference.ranks.intervals.some_rows", refuse)
     found = surely_ranked(beta, se, 3.0)
     assert np.all(found[0][few] <= low)
     assert np.all(high <= found[1][few])

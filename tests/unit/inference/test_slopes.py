@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spectral_irt import Responses, SpectralRasch
-from spectral_irt.inference.slopes import _given_the_sum, slopes
+from spectral_irt.inference.items.slopes import _given_the_sum, slopes
 
 
 def test_moments_given_the_sum_by_enumeration() -> None:

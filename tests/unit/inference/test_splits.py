@@ -7,7 +7,7 @@ import pytest
 
 from spectral_irt import Responses, datasets, simulate
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.splits import Split, by_label, divide, item_sets
+from spectral_irt.inference.groups.grouping import Split, by_label, divide, item_sets
 
 _ = np.nan
 TABLE = np.array(

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.inference.strata import strata_columns, wilson_interval
+from spectral_irt.data import Responses
+from spectral_irt.inference.fit.strata import strata_columns, wilson_interval
 from spectral_irt.persons.abilities import abilities
-from spectral_irt.responses import Responses
 
 
 def given_score(beta: np.ndarray, score: int) -> np.ndarray:

@@ -10,14 +10,14 @@ import pytest
 
 import harness_logs as make
 import spectral_irt as si
+from spectral_irt.data import Responses
+from spectral_irt.data.arrays import turned
 from spectral_irt.errors import DesignError, OptionError
+from spectral_irt.inference.items.slopes import slopes
 from spectral_irt.inference.mcnemar import holm, mcnemar
-from spectral_irt.inference.simultaneous import order_p, sure_ranks
-from spectral_irt.inference.slopes import slopes
+from spectral_irt.inference.ranks.intervals import order_p, sure_ranks
 from spectral_irt.leaderboard.contrasts import compare_pairs, differing, prompts_needed
 from spectral_irt.leaderboard.source import Source
-from spectral_irt.responses import Responses
-from spectral_irt.responses.arrays import turned
 
 
 def table(ability: np.ndarray, n: int, seed: int, *, slope: np.ndarray | float = 1.0) -> np.ndarray:

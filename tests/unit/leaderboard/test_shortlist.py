@@ -10,11 +10,11 @@ import polars as pl
 import pytest
 
 from spectral_irt.cli.main import main
+from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, DesignError, OptionError
 from spectral_irt.leaderboard.choosing import choose, quotas, spread_out
 from spectral_irt.leaderboard.shortlist import ShortList, conformal, predictor_of
 from spectral_irt.leaderboard.source import Source
-from spectral_irt.responses import Responses
 
 
 def table(models: int, prompts: int, seed: int) -> np.ndarray:

@@ -11,9 +11,9 @@ import pytest
 import spectral_irt as si
 from pictures import Picture
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+from spectral_irt.data.arrays import ordered_from_wide
 from spectral_irt.plots.categories import CategoryCurves
 from spectral_irt.plots.ordered_plots import NAMES
-from spectral_irt.responses.arrays import ordered_from_wide
 
 pytestmark = pytest.mark.slow  # pictures
 

@@ -12,11 +12,11 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+from spectral_irt.data.arrays import ordered_from_wide
 from spectral_irt.report.commands import fit_command, python_lines
 from spectral_irt.report.folder import of_folder
 from spectral_irt.report.ordered_report import ordered_page
 from spectral_irt.report.page import page
-from spectral_irt.responses.arrays import ordered_from_wide
 
 pytestmark = pytest.mark.slow  # pictures
 

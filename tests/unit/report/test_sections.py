@@ -13,8 +13,8 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.estimators.by_name import METHODS, make_estimator
-from spectral_irt.inference import strata
-from spectral_irt.inference.strata import curved
+from spectral_irt.inference.fit import strata
+from spectral_irt.inference.fit.strata import curved
 from spectral_irt.report import blocks, methods, people, sections
 from spectral_irt.report.blocks import Column, DataTable, How, Missing, Table
 from spectral_irt.report.commands import fit_command, python_lines

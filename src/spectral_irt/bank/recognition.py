@@ -1,0 +1,154 @@
+"""Has this person been counted before? Only the owner of a secret salt can tell.
+
+Without a salt a bank keeps nothing about single people. With one it keeps two keyed hashes per person: of the label,
+and of the label with the items and the answers. Without the salt, which is never in the bank, no name and no answer can
+be tried against them; who has both the bank and the salt can try guesses.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.errors import OptionError, OutputError, ReadError
+
+Hashes = NDArray[np.uint64]
+
+LEAST_SALT = 16  # bytes: fewer could be found by trying
+MANY = 30  # people in a data set of which an unkeyed trace is kept; with fewer it would tell of their answers
+TRACE = 4  # hexadecimal digits of that trace: 16 bits for all answers together
+
+SALT = "a salt (`salt=`)"
+NO_RECOGNITION = Finding(
+    "no_recognition",
+    "note",
+    "This bank keeps nothing about single people, so it cannot see whether somebody's answers are added twice.",
+    "Give " + SALT + " to recognize people who come again.",
+)
+
+
+def nobody() -> Hashes:
+    return np.zeros((0, 2), dtype=np.uint64)
+
+
+@dataclass(frozen=True)
+class Salt:
+    """A secret key; `path` is where it is still to be written."""
+
+    key: bytes
+    path: Path | None = None
+
+    @classmethod
+    def of(cls, salt: Any) -> Salt | None:
+        """From the secret itself (bytes), or from a file; a file that does not exist is made by `keep`."""
+        if salt is None or isinstance(salt, Salt):
+            return salt
+        if isinstance(salt, bytes):
+            return cls(_checked(salt, "the salt"))
+        if not isinstance(salt, str | Path):
+            raise OptionError(f"salt is a {type(salt).__name__}; it is a secret (bytes) or the path of a file with it.")
+        path = Path(salt)
+        try:
+            return cls(_checked(path.read_bytes().strip(), f"the salt file {str(path)!r}"))
+        except FileNotFoundError:
+            return cls(secrets.token_hex(32).encode(), path)
+        except OSError as error:
+            raise ReadError(f"the salt file {str(path)!r} cannot be read: {error.strerror or error}.") from error
+
+    def keep(self) -> Salt:
+        """Write a new salt to its file, for its owner's eyes only."""
+        if self.path is None:
+            return self
+        try:
+            made = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as error:
+            raise OutputError(
+                f"the salt file {str(self.path)!r} cannot be written: {error.strerror or error}. Nothing was written."
+            ) from error
+        try:
+            with os.fdopen(made, "wb") as file:
+                file.write(self.key + b"\n")
+        except BaseException:
+            with suppress(OSError):
+                self.path.unlink()
+            raise
+        return replace(self, path=None)
+
+    @property
+    def check(self) -> str:
+        """By this a bank knows its salt again."""
+        return self._hash(b"spectral-irt: is this the salt?", 8).hex()
+
+    def _hash(self, text: bytes, size: int) -> bytes:
+        key = blake2b(self.key, digest_size=32).digest()
+        return blake2b(text, key=key, digest_size=size).digest()
+
+    def fingerprints(self, responses: Responses) -> Hashes:
+        """People x 2: keyed hash of the label, and of label and answers together. Order and blocks do not matter."""
+        key = blake2b(self.key, digest_size=32).digest()
+        responses = responses.entries
+        items = _hashed(responses.items) & ~np.uint64(1)
+        return responses.gather(_keyed_hashes, items, key, persons=(responses.users,))
+
+
+def _keyed_hashes(block: Block, names: NDArray[Any], items: Hashes, key: bytes) -> Hashes:
+    answers = items[block.items] | block.right().astype(np.uint64)
+    answers = answers[np.lexsort((answers, block.user_of_response()))].astype("<u8")
+    out = np.zeros((block.n_users, 2), dtype=np.uint64)
+    for k, label in enumerate(names.tolist()):
+        name = str(label).encode("utf-8", "surrogatepass")
+        given = answers[block.indptr[k] : block.indptr[k + 1]].tobytes()
+        both = b"answers:%d:%s:%s" % (len(name), name, given)
+        for column, text in enumerate((b"name:" + name, both)):
+            out[k, column] = int.from_bytes(blake2b(text, key=key, digest_size=8).digest(), "little")
+    return out
+
+
+def _checked(secret: bytes, what: str) -> bytes:
+    if len(secret) < LEAST_SALT:
+        raise OptionError(
+            f"{what} has {len(secret)} bytes, and fewer than {LEAST_SALT} can be guessed. Name a file that does not "
+            "exist, and a good salt is written there."
+        )
+    return secret
+
+
+def digest_of(responses: Responses, salt: Salt | None) -> str:
+    """By this the same data are known again: keyed, or a mere trace; none of so few people that it would tell."""
+    whole = responses.digest()
+    if salt is not None:
+        return salt._hash(f"data:{whole}".encode(), 16).hex()
+    return trace(whole, responses.n_users)
+
+
+def trace(digest: str, users: int) -> str:
+    return digest[:TRACE] if users >= MANY else ""
+
+
+def _hashed(labels: NDArray[Any]) -> Hashes:
+    """64 bits for every label; a number and the same number as text agree."""
+    texts = map(str, labels.tolist())
+    digests = b"".join(blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts)
+    return np.frombuffer(digests, dtype="<u8").astype(np.uint64)
+
+
+def in_no_order(users: Hashes) -> Hashes:
+    """The fingerprints sorted, so that their places tell nothing."""
+    return users[np.lexsort((users[:, 1], users[:, 0]))]
+
+
+def numbered(responses: Responses) -> bool:
+    """Whether the people are merely numbered from 0 or 1: then labels say nothing about who they are."""
+    users = responses.users
+    if users.dtype.kind not in "iu" or not len(users):
+        return False
+    return bool(users[0] in (0, 1) and np.array_equal(users, np.arange(users[0], users[0] + len(users))))

@@ -1,0 +1,248 @@
+"""People scored with the items of a bank: each on the scale that the items have, under the bank's own population."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.analysis import Analysis
+from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+from spectral_irt.bank.bank import Bank
+from spectral_irt.bank.ordered_bank import OrderedBank, refuse_ordered
+from spectral_irt.bank.reference_population import FEWEST, Population
+from spectral_irt.data import Block, Finding, Responses, as_responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.labels import positions
+from spectral_irt.errors import BankError, OptionError, check_option, listed
+from spectral_irt.estimators.ordered_base import as_ordered
+from spectral_irt.inference.scores.reliability import Reliability
+from spectral_irt.persons.abilities import REPORTS
+from spectral_irt.persons.align import Coded, align, align_categories
+from spectral_irt.tables import make_table
+
+PRIORS = ("eap", "pv")  # ways to report people that need a population
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """People as columns, the population of "eap" or "pv", reliability (None on several scales), and what is odd."""
+
+    persons: Columns
+    population: Population | None
+    reliability: Reliability | None
+    findings: list[Finding]
+    frame_kind: str | None
+
+    def table(self) -> Any:
+        return make_table(self.persons, self.frame_kind)
+
+
+def score(
+    bank: Bank,
+    responses: Any,
+    ability: str = "wle",
+    *,
+    population: tuple[float, float] | None = None,
+    draws: int = 5,
+    seed: int = 0,
+    ignore_unknown: bool = False,
+) -> Scores:
+    """The people who gave these answers: `person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
+
+    Parameters
+    ----------
+    responses : Responses, array or dataframe
+        Of anybody; items are matched by label. Answers to items whose difficulty rests on the prior alone do not count.
+    ability : "wle", "ml", "eap" or "pv"
+        Warm's weighted likelihood (default), maximum likelihood, or the mean under a normal prior; "pv" adds plausible
+        values, `pv1, pv2, ...`.
+    population : (mean, sd), optional
+        The prior of "eap" and "pv" in logits; by default the population that the bank was calibrated with.
+    draws, seed : int
+        Of plausible values: how many for each person, and their seed.
+    ignore_unknown : bool
+        Leave out answers to items that the bank does not have; by default they are an error.
+
+    Notes
+    -----
+    `measure` and `measure_se` follow where the bank has a scale of report. Where groups of items are linked by no
+    answers, `scale` says on which of them each person was scored (that of most of their answers; the others do not
+    count), and abilities can be compared within a scale only.
+    """
+    check_option("ability", ability, REPORTS)
+    if population is not None and ability not in PRIORS:
+        raise OptionError(f"`ability` is {ability!r}, which has no population; leave out `population`.")
+    if isinstance(bank, OrderedBank):
+        how: dict[str, Any] = {"ability": ability, "population": population, "ignore_unknown": ignore_unknown}
+        return _score_ordered(bank, responses, draws, seed, **how)
+    refuse_ordered(bank, responses)
+    given = as_responses(responses, threshold=bank.settings.get("threshold"))
+    if not given.n_responses:
+        raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
+    named = bank.in_my_words(given)
+    aligned = align(bank.items, named, ignore_unknown)
+    measured = np.where(bank.measured, bank.difficulty, np.nan)
+    people = _population(bank, aligned, measured, population, ability) if ability in PRIORS else None
+    if bank.n_groups < 2:
+        study = _study(bank, measured, aligned, ability, people)
+        persons = study.person_columns(draws=draws, seed=seed)
+        found: Reliability | None = study.reliability()
+        findings: list[Finding] = []
+    else:
+        persons, findings = _by_group(bank, measured, aligned, ability, people, draws, seed)
+        found = None
+    if not persons["n"].any():
+        raise BankError(
+            f"{given.source}: none of the items answered has a difficulty in the bank, so nobody can be scored."
+        )
+    return Scores(persons, people, found, [*given.notes, *_findings(bank, named, persons), *findings], given.frame_kind)
+
+
+def _score_ordered(
+    bank: OrderedBank,
+    responses: Any,
+    draws: int,
+    seed: int,
+    *,
+    ability: str,
+    population: tuple[float, float] | None,
+    ignore_unknown: bool,
+) -> Scores:
+    """The same with items that have several thresholds."""
+    given = as_ordered(responses, "keep")
+    if not given.n_responses:
+        raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
+    named = bank.in_my_words(given)
+    calibration = bank.calibration.replace(thresholds=np.where(bank.measured[bank.steps.item], bank.thresholds, np.nan))
+    people = None
+    aligned = align_categories(Coded.of(bank.calibration), named, ignore_unknown)
+    if ability in PRIORS:
+        people = _population(bank, aligned, calibration.thresholds, population, ability)
+    prior = None if people is None else (people.mean, people.sd)
+    study = OrderedAnalysis(calibration, aligned, ability=ability, population=prior)
+    persons = study.person_columns(draws=draws, seed=seed)
+    if not persons["n"].any():
+        raise BankError(
+            f"{given.source}: none of the items answered has a difficulty in the bank, so nobody can be scored."
+        )
+    findings = [*given.notes, *_findings(bank, named, persons)]
+    return Scores(persons, people, study.reliability(), findings, given.frame_kind)
+
+
+def _study(bank: Bank, difficulty: Floats, aligned: Responses, ability: str, people: Population | None) -> Analysis:
+    """The people under these difficulties of the bank's items; NaN leaves an item out."""
+    calibration = bank.calibration.replace(thresholds=difficulty)
+    return Analysis(
+        calibration, aligned, ability=ability, population=None if people is None else (people.mean, people.sd)
+    )
+
+
+def _population(
+    bank: Bank, aligned: Responses, measured: Floats, given: tuple[float, float] | None, ability: str
+) -> Population:
+    """The prior of "eap" and "pv": as given, the bank's, or for a bank without one that of many people."""
+    if given is not None:
+        return Population.given(given)
+    if bank.population is not None:
+        return bank.population
+    if bank.n_groups > 1:
+        raise OptionError(
+            "the bank has items on several scales that no answers link, and so no common population. Give "
+            "`population`, or take `ability='wle'`, which needs none."
+        )
+    found = Population.of(aligned, measured)
+    if found is None:
+        raise OptionError(
+            f"{aligned.source}: `ability={ability!r}` needs a population. The bank has none, and from "
+            f"{aligned.n_users:,} {'person' if aligned.n_users == 1 else 'people'} it cannot be estimated (it takes "
+            f"{FEWEST} or more, who differ). Give its mean and sd with `population`, or take `ability='wle'`, which "
+            "needs none."
+        )
+    return found
+
+
+# ------------------------------------------------------------------------------- items on several scales
+
+
+def _by_group(
+    bank: Bank,
+    measured: Floats,
+    aligned: Responses,
+    ability: str,
+    people: Population | None,
+    draws: int,
+    seed: int,
+) -> tuple[Columns, list[Finding]]:
+    """Everybody scored with the items of one group: that of most of their answers."""
+    number = int(bank.group.max()) + 1
+    group = np.where(np.isfinite(measured), bank.group, -1)
+    counts = aligned.gather(_answers_by_group, group, number)
+    home = np.argmax(counts, axis=1)
+    columns: Columns = {}
+    for g in np.unique(home):
+        chosen = np.flatnonzero(home == g)
+        there = np.where(group == g, measured, np.nan)
+        study = _study(bank, there, aligned.take_users(chosen), ability, people)
+        some = study.person_columns(draws=draws, seed=(seed, int(g)))  # no two people with the same chance
+        for name, values in some.items():
+            columns.setdefault(name, np.zeros(aligned.n_users, dtype=values.dtype))[chosen] = values
+    scale = np.array([str(g + 1) for g in home], dtype=object)
+    scale[counts.sum(axis=1) == 0] = ""
+    columns["person"] = aligned.users
+    columns["scale"] = scale
+    findings = []
+    sizes = [f"{int(np.sum(scale == str(g + 1))):,} on scale {g + 1}" for g in np.unique(home)]
+    if len(sizes) > 1:
+        sentence = (
+            f"The people are on {len(sizes):,} scales that no answers link, and their abilities cannot be compared "
+            f"across them: {', '.join(sizes[:5])}{f' and {len(sizes) - 5:,} more' if len(sizes) > 5 else ''}."
+        )
+        findings.append(Finding("several_scales", "warning", sentence, "Compare within a scale only (column scale)."))
+    both = aligned.users[(counts > 0).sum(axis=1) > 1]
+    if len(both):
+        noun = "person has" if len(both) == 1 else "people have"
+        sentence = f"{len(both):,} {noun} answered items on more than one scale: {listed(both)}."
+        remedy = "Only the answers on the scale with most of theirs count."
+        findings.append(Finding("answers_on_several_scales", "warning", sentence, remedy))
+    return columns, findings
+
+
+def _answers_by_group(block: Block, group: Ints, number: int) -> Ints:
+    """People x groups: how many answers each gave to items of each."""
+    of = group[block.items]
+    slot = block.user_of_response() * number + of
+    return np.bincount(slot[of >= 0], minlength=block.n_users * number).reshape(block.n_users, number)
+
+
+# --------------------------------------------------------------------------------------------- findings
+
+
+def _findings(bank: Bank, responses: Responses, persons: Columns) -> list[Finding]:
+    out = []
+    place = positions(responses.items, bank.items)
+    answered = responses.item_counts > 0
+
+    def about(code: str, mask: NDArray[np.bool_], one: str, several: str) -> None:
+        names = responses.items[mask]
+        if len(names):
+            verb = f"item {one}" if len(names) == 1 else f"items {several}"
+            sentence = f"{len(names):,} {verb}, and the answers to {'it' if len(names) == 1 else 'them'} do not count"
+            out.append(Finding(code, "warning", f"{sentence}: {listed(names)}.", "", tuple(names.tolist())))
+
+    there = place >= 0
+    about("unknown_items", ~there, "is not in the bank", "are not in the bank")
+    bare = there & ~bank.known[place] & answered
+    about("items_without_difficulty", bare, "has no difficulty in the bank", "have no difficulty in the bank")
+    guessed = there & bank.known[place] & ~bank.measured[place] & answered
+    rests = "a difficulty in the bank that rests on the prior alone"
+    about("prior_only_items", guessed, f"has {rests}", f"have {rests}")
+    empty = responses.users[persons["n"] == 0]
+    if len(empty):
+        noun = "person has" if len(empty) == 1 else "people have"
+        sentence = f"{len(empty):,} {noun} no answer that counts: {listed(empty)}."
+        out.append(Finding("no_answers", "note", sentence, "They stay in the table, with the prior's ability or none."))
+    return out

@@ -1,0 +1,283 @@
+"""A bank on disk: a folder with Parquet tables and `bank.json`, which names each table and its checksum.
+
+Tables have a piece of their checksum in their name, so a new bank never writes over the tables of the old one;
+`bank.json` is put in place last, in one step. Whatever happens in between, the folder holds the old bank, whole, or
+the new one. One writer at a time replaces a bank (`locking.py`), and only the bank that it had read. Nothing is ever
+unpickled.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from spectral_irt.bank.bank import Bank
+from spectral_irt.bank.file_format import bank_of, record_of, tables_of
+from spectral_irt.bank.locking import LOCK, locked
+from spectral_irt.bank.schema import SchemaError, check_record, check_tables
+from spectral_irt.errors import BankError, OutputError, StaleBankError, listed
+from spectral_irt.files import draft_beside, remove_leftovers
+
+if TYPE_CHECKING:
+    import polars as pl
+
+MANIFEST = "bank.json"
+KIND = "spectral-irt bank"
+# 3 had no categories; 2 a prior around one mean; 1 also fingerprints that told who people were and their answers
+FORMAT_VERSION = 4
+OURS = re.compile(
+    r"(items|users|information|categories|step_information)\.[0-9a-f]{12}\.parquet|\.[0-9a-f]{12}\.partial"
+)
+TRIES = 20  # at reading a bank that others keep replacing meanwhile
+
+# ---------------------------------------------------------------------------------------------- saving
+
+
+def save(bank: Bank, folder: str | Path, tell: Callable[[str], None] | None = None) -> Path:
+    """Write the bank to this folder; see the module's text for what happens when that fails."""
+    target = Path(folder)
+    remove_leftovers(target.parent)
+    remove_leftovers(target)
+    new = _old_files(target) is None
+    tables = {name: _parquet(frame) for name, frame in tables_of(bank).items()}
+    named = {name: (f"{name}.{_sha(content)[:12]}.parquet", content) for name, content in tables.items()}
+    files = {name: {"file": file, "sha256": _sha(content)} for name, (file, content) in named.items()}
+    manifest, seal = _sealed({"kind": KIND, "format_version": FORMAT_VERSION, **record_of(bank), "tables": files})
+    try:
+        if new:
+            _write_new(target, dict(named.values()), manifest)
+        else:
+            with locked(target, tell=tell):
+                old = _old_files(target) or set()
+                _check_not_stale(bank, target)
+                _replace(target, dict(named.values()), manifest, old)
+    except OutputError:
+        raise
+    except OSError as error:
+        raise OutputError(
+            f"the bank {str(target)!r} cannot be written: {error.strerror or error}. "
+            f"{'Nothing was written.' if new else 'The bank that was there is unchanged.'}"
+        ) from error
+    object.__setattr__(bank, "origin", (str(target.resolve()), seal))
+    return target
+
+
+def _old_files(target: Path) -> set[str] | None:
+    """Names of the tables of the bank in this place; None if there is nothing. What is no bank is not written over."""
+    if not target.exists() and not target.is_symlink():
+        return None
+    if not target.is_dir():
+        raise OutputError(f"{str(target)!r} is a file, not a folder; choose another place. Nothing was written.")
+    present = sorted(path.name for path in target.iterdir() if path.name != LOCK)
+    if not present:
+        return set()
+    try:
+        found = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
+        ours = found["kind"] == KIND
+        names = {entry["file"] for entry in found["tables"].values()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        ours = False
+    if not ours:
+        raise OutputError(
+            f"{str(target)!r} is a folder with other files ({listed(present)}), not a bank; choose another place. "
+            "Nothing was written."
+        )
+    return {name for name in names if isinstance(name, str) and OURS.fullmatch(name)}
+
+
+def _check_not_stale(bank: Bank, target: Path) -> None:
+    """A bank that was read here, or saved here, replaces only that very bank."""
+    if bank.origin is None or bank.origin[0] != str(target.resolve()):
+        return
+    try:
+        now = json.loads((target / MANIFEST).read_text(encoding="utf-8")).get("sha256")
+    except FileNotFoundError:
+        return
+    if now != bank.origin[1]:
+        raise StaleBankError(
+            f"the bank {str(target)!r} has changed since it was loaded: somebody else has saved it meanwhile, and what "
+            "they added would be lost. Load it again and repeat the update, or save to another folder. The bank that "
+            "is there is unchanged."
+        )
+
+
+def _write_new(target: Path, files: Mapping[str, bytes], manifest: bytes) -> None:
+    """A folder beside the target, which gets its name when it is complete."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = draft_beside(target)
+    try:
+        draft.mkdir()
+        for name, content in files.items():
+            _put(draft / name, content)
+        _put(draft / MANIFEST, manifest)
+        os.rename(draft, target)
+    except BaseException as error:
+        shutil.rmtree(draft, ignore_errors=True)
+        if isinstance(error, OSError) and target.exists():
+            raise OutputError(
+                f"the bank {str(target)!r} has just been written by another program, and is left as it is. Nothing was "
+                "written."
+            ) from error
+        raise
+
+
+def _replace(target: Path, files: Mapping[str, bytes], manifest: bytes, old: set[str]) -> None:
+    """New tables beside the old ones; the manifest changes in one step, and then the old tables go.
+
+    With them goes what a writer left who was killed on the way: whoever holds the lock is the only one.
+    """
+    try:
+        for name, content in files.items():
+            _put(target / name, content)
+        _put(target / MANIFEST, manifest)
+    except BaseException:
+        for name in set(files) - old:
+            with suppress(OSError):
+                (target / name).unlink(missing_ok=True)
+        raise
+    for path in list(target.iterdir()):
+        if OURS.fullmatch(path.name) and path.name not in files:
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+
+
+def _put(path: Path, content: bytes) -> None:
+    """A file with this content, in one step, when its bytes are on the disk."""
+    draft = draft_beside(path)
+    try:
+        with draft.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def _sha(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _sealed(record: Mapping[str, Any]) -> tuple[bytes, str]:
+    """The record as JSON with a checksum of everything else in it, and that. ASCII only: labels survive any editor."""
+    seal = _sha(_canonical(record))
+    return (json.dumps({**record, "sha256": seal}, indent=2, allow_nan=False) + "\n").encode("ascii"), seal
+
+
+def _canonical(record: Mapping[str, Any]) -> bytes:
+    return json.dumps(record, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _parquet(frame: pl.DataFrame) -> bytes:
+    buffer = io.BytesIO()
+    frame.write_parquet(buffer)
+    return buffer.getvalue()
+
+
+# --------------------------------------------------------------------------------------------- loading
+
+
+def load(folder: str | Path) -> Bank:
+    """The bank in this folder, every file and every value checked."""
+    place = Path(folder)
+    for k in range(TRIES):
+        record, seal = _manifest(place)
+        try:
+            return _understood(place, record, seal)
+        except _MissingTable:
+            if k == TRIES - 1 or _manifest(place)[1] == seal:
+                raise
+            # otherwise it has been replaced between two looks: look again
+    raise AssertionError
+
+
+class _MissingTable(BankError):
+    """A table that the manifest names is not there."""
+
+
+def _understood(place: Path, record: dict[str, Any], seal: str) -> Bank:
+    version = record["format_version"]
+    try:
+        check_record(record, version)
+        tables = {name: _table(place, entry) for name, entry in record["tables"].items()}
+        check_tables(tables, record["counts"], version)
+        return bank_of(record, tables, (str(place.resolve()), seal))
+    except BankError:
+        raise
+    except SchemaError as error:  # a sealed manifest that lies; nothing of it is used
+        raise BankError(f"the bank {str(place)!r} {error}. Restore it from a copy, or calibrate again.") from error
+    except BaseException as error:
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # of a Parquet reader
+            raise
+        raise BankError(
+            f"the bank {str(place)!r} cannot be understood ({type(error).__name__}: {str(error)[:200]}). Restore it "
+            "from a copy, or calibrate again."
+        ) from error
+
+
+def _manifest(place: Path) -> tuple[dict[str, Any], str]:
+    if not os.path.exists(place):
+        raise BankError(f"there is no bank at {str(place)!r}; check the path.")
+    path = place / MANIFEST
+    if not place.is_dir() or not path.exists():
+        raise BankError(
+            f"{str(place)!r} is not a bank: it has no {MANIFEST}. Give the folder that `bank.save(folder)` made."
+        )
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BankError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise _damaged(path) from error
+    if not isinstance(record, dict) or record.get("kind") != KIND:
+        raise BankError(f"{str(place)!r} is not a bank of spectral-irt: its {MANIFEST} says something else.")
+    version = record.get("format_version")
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
+        raise BankError(
+            f"the bank {str(place)!r} has format version {repr(version)[:20]}, and this version of spectral-irt reads "
+            f"versions 1 to {FORMAT_VERSION}. Load it with the version that made it "
+            f"({str(record.get('package_version'))[:20]}), or calibrate again."
+        )
+    seal = record.pop("sha256", None)
+    try:
+        if seal != _sha(_canonical(record)):
+            raise _damaged(path)
+    except (ValueError, RecursionError) as error:  # NaN, which JSON does not have
+        raise _damaged(path) from error
+    return record, seal
+
+
+def _table(place: Path, entry: Mapping[str, str]) -> pl.DataFrame:
+    import polars as pl
+
+    name = entry["file"]
+    path = place / name
+    if Path(name).name != name:
+        raise BankError(f"the bank {str(place)!r} names {name!r}, which lies outside its folder; it is not used.")
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise _MissingTable(
+            f"the bank {str(place)!r} is not complete: {name!r} is missing. Restore it from a copy, or calibrate again."
+        ) from error
+    except OSError as error:
+        raise BankError(f"{str(path)!r} cannot be read: {error.strerror or error}.") from error
+    if _sha(content) != entry["sha256"]:
+        raise _damaged(path)
+    return pl.read_parquet(io.BytesIO(content))
+
+
+def _damaged(path: Path) -> BankError:
+    return BankError(
+        f"{str(path)!r} has changed since the bank was saved: its checksum is wrong. Restore the bank from a copy, or "
+        "calibrate again."
+    )

@@ -1,0 +1,273 @@
+"""Arrays, sparse matrices and columns in memory -> Responses."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from spectral_irt.data.block import BLOCK_RESPONSES
+from spectral_irt.data.gatherer import Gatherer, Piece, Place, refuse_blanks
+from spectral_irt.data.labels import Labels, check_people, is_missing, label_array, positions
+from spectral_irt.data.packing import Duplicates
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.scoring import Scoring
+from spectral_irt.errors import OptionError, ReadError, ResponseValueError, listed
+
+SOURCE = "the data"
+
+
+def is_frame(table: Any) -> bool:
+    """Whether this is a dataframe of some library."""
+    return hasattr(type(table), "columns") or hasattr(table, "__arrow_c_stream__")
+
+
+def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, orient: str) -> Responses:
+    """Responses from a matrix, dense or sparse, with one row per person, or per item."""
+    matrix = table if sparse.issparse(table) else _as_matrix(table)
+    if orient == "items":
+        matrix = matrix.T
+    labels = _item_labels(items, matrix.shape[1])
+    gatherer = Gatherer(scoring, SOURCE, wide=False)
+    for piece, users in _of_sparse(matrix, labels, scoring) if sparse.issparse(matrix) else _of_dense(matrix, labels):
+        gatherer.add(piece)
+        gatherer.whole_people(users, labels)
+    return _finished(gatherer, np.arange(matrix.shape[0]), labels)
+
+
+def _finished(gatherer: Gatherer, users: Labels, items: Labels) -> Responses:
+    gatherer.survey.check(SOURCE)
+    responses = gatherer.responses(users, items)
+    gatherer.survey.check_scored(responses)
+    raw, notes = gatherer.raw(items)
+    return replace(responses, raw=raw, notes=(*responses.notes, *notes))
+
+
+def from_columns(
+    users: ArrayLike, items: ArrayLike, responses: ArrayLike, scoring: Scoring, *, duplicates: Duplicates
+) -> Responses:
+    """Responses from three columns of equal length."""
+    refuse_blanks(scoring, "here there is a row for each answer")
+    columns = [_column(column) for column in (users, items, responses)]
+    lengths = {len(column) for column in columns}
+    if len(lengths) > 1:
+        raise OptionError(f"users, items and responses differ in length: {[len(c) for c in columns]}.")
+    values = _plain_values(columns[2])
+    rows = _labeled(columns[0]) & _labeled(columns[1])
+    if not rows.all():  # where nothing was answered a label does not matter
+        answered = scoring.clean(values).answered
+        rows[slice(None) if answered is None else answered] = True
+    if columns[0].dtype.kind not in "iub":
+        check_people(columns[0].tolist(), "users", rows)
+    user_labels, user = _coded(columns[0][rows], "users")
+    item_labels, item = _coded(columns[1][rows], "items")
+    where = np.flatnonzero(rows)
+    gatherer = Gatherer(scoring, SOURCE, wide=False, duplicates=duplicates)
+    gatherer.add(Piece(user, item, values[where], lambda k: Place(SOURCE, "responses", int(where[k]))))
+    return _finished(gatherer, user_labels, item_labels)
+
+
+def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, Labels]]:
+    n_users, n_items = matrix.shape
+    rows = max(1, BLOCK_RESPONSES // max(n_items, 1))
+    for start in range(0, n_users, rows):
+        part = matrix[start : start + rows]
+
+        def place(k: int, start: int = start) -> Place:
+            return Place(SOURCE, labels[k % n_items], start + k // n_items)
+
+        person = np.repeat(np.arange(len(part), dtype=np.int32), n_items)
+        item = np.tile(np.arange(n_items, dtype=np.int32), len(part))
+        yield Piece(person, item, _plain_values(part.ravel()), place, n_items), np.arange(start, start + len(part))
+
+
+def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[Piece, Labels]]:
+    refuse_blanks(scoring, "a sparse matrix holds answers only")
+    stored = sparse.coo_array(matrix)  # keeps stored zeros: they are wrong answers
+    row, column = stored.row, stored.col
+    if (scoring.expects_01 or scoring.undecided) and len(stored.data) and np.all(stored.data == 1):
+        raise ResponseValueError(
+            "every stored response of the sparse matrix is 1: its zeros, the wrong answers, were dropped on the way. "
+            "Store them explicitly (for instance with Responses.from_long), or pass a dense array."
+        )
+    values = _plain_values(stored.data)
+    yield (
+        Piece(row, column, values, lambda k: Place(SOURCE, labels[column[k]], int(row[k]))),
+        np.arange(stored.shape[0]),
+    )
+
+
+def _item_labels(items: Sequence[Any] | None, n_items: int) -> Labels:
+    labels = label_array(np.arange(n_items) if items is None else items)
+    if len(labels) != n_items:
+        raise OptionError(f"items has {len(labels)} labels; the table has {n_items} columns.")
+    if len(_different(labels.tolist(), "items")) < n_items:
+        seen: set[Any] = set()
+        twice = [x for x in labels.tolist() if x in seen or seen.add(x)]  # type: ignore[func-returns-value]
+        raise ReadError(f"item labels must differ; repeated: {listed(twice)}.")
+    return labels
+
+
+def _different(labels: list[Any], name: str) -> set[Any]:
+    try:
+        return set(labels)
+    except TypeError:
+        wrong = next(label for label in labels if not isinstance(label, Hashable))
+        raise ReadError(
+            f"labels of {name} are numbers or texts, and one is {wrong!r} ({type(wrong).__name__})."
+        ) from None
+
+
+def _as_matrix(table: Any) -> NDArray[Any]:
+    """A 2-D array of any type."""
+    if isinstance(table, np.ma.MaskedArray):
+        table = _unmasked(table)
+    try:
+        values = np.asarray(table)
+    except ValueError as error:
+        raise ReadError(f"expected a 2-D table, people x items, with rows of one length ({error}).") from None
+    if values.dtype.kind == "c":
+        raise ReadError("Complex data not supported: responses are 0 or 1.")
+    if values.ndim != 2:
+        raise ReadError(
+            f"expected a 2-D table, people x items, not {values.ndim}-D with shape {values.shape}. Reshape your data: "
+            "one row per person, one column per item."
+        )
+    return values
+
+
+def _unmasked(values: Any) -> NDArray[Any]:
+    return np.where(np.ma.getmaskarray(values), np.array(None), values.data)
+
+
+def _plain_values(values: NDArray[Any]) -> Any:
+    """Numbers as an array, and anything else as a polars Series."""
+    if values.dtype.kind in "biuf":
+        return values
+    from spectral_irt.reading.frame import series_of
+
+    return series_of(values.tolist())
+
+
+def _column(values: ArrayLike) -> NDArray[Any]:
+    """A column as an array; text as Python strings, since numpy's own would drop a label's trailing NULs."""
+    if isinstance(values, np.ma.MaskedArray):
+        return _unmasked(values)
+    array = np.asarray(values)
+    if array.dtype.kind in "US":
+        plain = array.tolist() if isinstance(values, np.ndarray) else list(values)  # type: ignore[arg-type]
+        array = np.empty(array.shape, dtype=object)
+        array[...] = plain
+    if array.ndim != 1:
+        raise OptionError(f"users, items and responses are columns, 1-D; one of them is {array.ndim}-D.")
+    return array
+
+
+def _labeled(column: NDArray[Any]) -> NDArray[np.bool_]:
+    if column.dtype.kind in "iub":
+        return np.ones(len(column), dtype=bool)
+    return np.array([not is_missing(label) for label in column.tolist()], dtype=bool)
+
+
+def _coded(column: NDArray[Any], name: str) -> tuple[Labels, NDArray[np.int64]]:
+    """The different labels in sorted order, and the code of every row."""
+    if column.dtype.kind in "iub":
+        labels, codes = np.unique(column, return_inverse=True)
+        return label_array(labels), codes
+    missing = np.sum(~_labeled(column))
+    if missing:
+        raise ReadError(f"{missing:,} answers have no label in {name}; leave them out or say whose they are.")
+    plain = column.tolist()
+    known = _different(plain, name)
+    try:
+        ordered = sorted(known)
+    except TypeError:  # of several kinds
+        ordered = sorted(known, key=lambda label: (type(label).__name__, str(label)))
+    return label_array(ordered), positions(plain, ordered)
+
+
+def open_responses(path: str | os.PathLike[str]) -> Responses:
+    """The responses of a packed file, made by `Responses.save` or `spectral-irt pack`.
+
+    Answers are mapped from the file, not read into memory; checksums are compared. Ordered responses come back as such.
+
+    Raises
+    ------
+    ReadError
+        Where the file is damaged, cut off, or from a newer version.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> file = pathlib.Path(tempfile.mkdtemp(), "answers.packed")
+    >>> Responses.from_wide([[1, 0], [0, 1]]).save(file)
+    >>> open_responses(file).to_dense().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    from spectral_irt.data.packed_file import open_packed
+
+    return open_packed(path)
+
+
+def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:
+    """What an estimator's `fit` makes of its argument: Responses as they are; a dataframe, long or wide, or an array as
+    `read` takes it."""
+    from spectral_irt.reading import names_files, options_going_to, read
+
+    if isinstance(data, Responses):
+        return data
+    if names_files(data):
+        raise ReadError(
+            f"fit takes responses, an array or a dataframe, not the text {data!r}; "
+            "read a file with spectral_irt.read(path) first."
+        )
+    with options_going_to("spectral_irt.read, and what it returns to fit"):
+        return read(data, ordered=ordered, **how)
+
+
+def ordered_from_wide(table: Any, *, users: Sequence[Any] | None = None, **options: Any) -> Responses:
+    """Ordered answers in a wide table by `read`, under an older name.
+
+    >>> ordered_from_wide([[1, 3], [2, 5], [1, 5]]).to_dense().tolist()
+    [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
+    """
+    older("ordered_from_wide", "read, with ordered=True where the answers do not say so")
+    found = Responses.from_wide(table, **({"ordered": True} | options))
+    if users is not None and len(users) != found.n_users:
+        raise OptionError(f"users has {len(users)} labels; the table has {found.n_users} rows.")
+    return found if users is None else replace(found, users=np.asarray(users))
+
+
+def ordered_from_long(users: ArrayLike, items: ArrayLike, responses: ArrayLike, **options: Any) -> Responses:
+    """Ordered answers in three columns by `Responses.from_long`, under an older name.
+
+    >>> ordered_from_long(["ann", "ann", "bob", "bob"], ["a", "b", "a", "b"], [2, 0, 1, 1], unused="keep")
+    Responses(2 persons x 2 items, 4 responses in up to 3 categories)
+    """
+    older("ordered_from_long", "Responses.from_long, with ordered=True where the answers do not say so")
+    return Responses.from_long(users, items, responses, **({"ordered": True} | options))
+
+
+def older(name: str, new: str) -> None:
+    """Warn of a name that goes."""
+    warnings.warn(f"{name} goes with the next release; use spectral_irt.{new}.", DeprecationWarning, stacklevel=3)
+
+
+def turned(responses: Responses) -> Responses:
+    """The same answers with people and items exchanged.
+
+    >>> answers = Responses.from_wide([[1, 0, None], [1, 1, 0]])
+    >>> turned(answers)
+    Responses(3 persons x 2 items, 5 responses, 60.0% right)
+    """
+    responses.right_and_wrong_only()
+    person, item, right = responses.answers()
+    made = Responses.from_codes(item, person, right, users=responses.items, items=responses.users)
+    known = {"source": responses.source, "frame_kind": responses.frame_kind, "notes": responses.notes}
+    return replace(made, **known, raw=responses.raw, engine=responses.engine, words=responses.words[::-1])  # type: ignore[arg-type]

@@ -1,0 +1,442 @@
+"""Is a common scale possible? Components, extreme items and people, and how much each item can tell.
+
+Item `i` points to item `j` when somebody answered `i` right and `j` wrong. Difficulties without a prior exist, and are
+unique, exactly when every item can be reached from every other along these arrows (Fischer 1981). The arrows are never
+formed: item -> person (answered right) -> item (answered wrong) is the same graph with one edge a response.
+
+Of answers in several categories the same is asked of thresholds: one points to a threshold of another item when
+somebody passed the first last and failed the second next. What an item tells of itself does not count; where answers
+are right or wrong it tells nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.finding import Finding
+from spectral_irt.data.responses import Labels, Responses
+from spectral_irt.data.thresholds import Thresholds, rows_of
+from spectral_irt.errors import LARGEST_COMPONENT, DesignError, DisconnectedDesignError, listed
+from spectral_irt.sparse_kernels import onto_items
+
+Mask = NDArray[np.bool_]
+
+# A table this many times wider than long is more often transposed than real.
+WIDE_RATIO = 10
+# Groups that are told apart by passes alone; what is left beyond counts as a group of its own each.
+MOST_GROUPS = 50
+ROUNDED = 1e-9  # sums from which as much was taken again are not above this
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """What the pattern of answers allows, threshold by threshold; of right and wrong answers that is item by item.
+
+    Attributes
+    ----------
+    answers, responses : Responses
+        The answers, and their entries (see `Responses.entries`).
+    component : int array
+        Strongly connected component of each threshold, 0 the largest; -1 for an item without answers.
+    information : float array
+        About how much the answers tell of each: `2 R W / (R + W)` where R adds Z_l / n_l over the people who answered
+        an item right and W adds s_l / n_l over those who answered it wrong. It is the information of the Rasch model
+        when people are as able as the items are hard, and close to it elsewhere.
+    all_right, all_wrong, unanswered, uninformed : bool arrays
+        What everyone or no one answered right, nobody answered, or only people with extreme scores answered.
+    """
+
+    answers: Responses
+    component: Ints
+    information: Floats
+    all_right: Mask
+    all_wrong: Mask
+    unanswered: Mask
+    uninformed: Mask
+
+    @property
+    def responses(self) -> Responses:
+        return self.answers.entries
+
+    @property
+    def steps(self) -> Thresholds:
+        return self.answers.thresholds
+
+    @property
+    def answered(self) -> Mask:
+        return ~self.unanswered
+
+    @property
+    def connected(self) -> bool:
+        """Whether all answered items are in one component."""
+        return bool(np.all(self.component[self.answered] == 0))
+
+    @property
+    def extreme(self) -> Mask:
+        """Items without a finite difficulty of their own: all right, all wrong, unanswered or uninformed."""
+        return self.all_right | self.all_wrong | self.unanswered | self.uninformed
+
+    @property
+    def split(self) -> bool:
+        """Whether the items that are not extreme fall into several components."""
+        return len(np.unique(self.component[~self.extreme])) > 1
+
+    def status(self) -> NDArray[Any]:
+        """A word about each item: "ok", "all right", "all wrong", "no information", "no responses", "apart"; or "empty
+        category" where some of its thresholds are never met."""
+        steps, status = self.steps, np.full(self.steps.n_items, "ok", dtype=object)
+        alone = self.answered.sum() > 1 and np.sum(self.component == 0) == 1  # the largest group is a single item
+        status[steps.item[(self.component > 0) | alone]] = "apart"
+        status[steps.item[self.uninformed]] = "no information"
+        status[steps.item[self.all_right | self.all_wrong]] = "empty category"
+        for word, mask in (("all right", self.all_right), ("all wrong", self.all_wrong)):
+            status[np.bincount(steps.item[mask], minlength=steps.n_items) == steps.max_score] = word
+        status[self.answers.item_counts == 0] = "no responses"
+        return status
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(_findings(self))
+
+
+def examine(responses: Responses) -> Design:
+    """Look at the design of the data: a few passes over the responses, and no item-item matrix."""
+    if responses.n_responses == 0:
+        raise DesignError(
+            f"{responses.source}: there are no responses. Check the file and the codes for missing answers."
+        )
+    right, wrong = evidence_of(responses)
+    steps, counts = responses.thresholds, responses.category_counts
+    passed, failed = counts[steps.item, steps.level], counts[steps.item, steps.level - 1]
+    unanswered = responses.item_counts[steps.item] == 0
+    all_right, all_wrong = (failed == 0) & ~unanswered, (passed == 0) & ~unanswered
+    uninformed = (right == 0) & (wrong == 0) & ~unanswered & ~all_right & ~all_wrong
+    component = components(responses, right, wrong)
+    return Design(responses, component, _told(right, wrong), all_right, all_wrong, unanswered, uninformed)
+
+
+def _told(right: Floats, wrong: Floats) -> Floats:
+    both = right + wrong
+    return np.divide(2 * right * wrong, both, out=np.zeros(len(both)), where=both > 0)
+
+
+def evidence_of(responses: Responses) -> tuple[Floats, Floats]:
+    """R and W of every threshold: right answers weighted by Z/n, wrong ones by s/n."""
+    shared, steps = responses.shared, responses.thresholds
+    if shared is None:
+        return responses.entries.sum(evidence, steps)
+    right = shared.total(lambda one: (1 - one.share) @ one.right)
+    wrong = shared.total(lambda one: one.share @ (one.people[:, None] - one.right))
+    if shared.rest is not None:
+        more = shared.rest.sum(evidence, steps)
+        right, wrong = right + more[0], wrong + more[1]
+    return right, wrong
+
+
+def evidence(block: Block, thresholds: Thresholds) -> tuple[Floats, Floats]:
+    """What a block adds to R and W."""
+    right, wrong = block.halves(thresholds.n_entries)
+    n = np.maximum(rows_of(block, thresholds).counts, 1)
+    share = block.scores / n
+    if thresholds.binary:
+        return onto_items(right, 1 - share), onto_items(wrong, share)
+    own, above = 1 / n, np.append(thresholds.below, False)[1:]  # thresholds with another above them
+    r = onto_items(right, (block.counts - block.scores) / n) - above * onto_items(right, own)
+    w = onto_items(wrong, share) - thresholds.below * onto_items(wrong, own)
+    return np.where(r > ROUNDED, r, 0.0), np.where(w > ROUNDED, w, 0.0)
+
+
+# ------------------------------------------------------------------ components
+
+
+def components(responses: Responses, right: Floats | None = None, wrong: Floats | None = None) -> Ints:
+    """Strongly connected component of each threshold, numbered from 0 by falling size; -1 without answers.
+
+    The component of the best-answered is found by spreading marks along the arrows and against them, each round one
+    pass; on ordinary data two rounds each way reach everything. Only what is left goes through a graph search, where
+    answers are right or wrong and can be gathered; else it is found by more passes. `right` and `wrong` are those of
+    `evidence_of`: what no arrow leaves, or none enters, is on its own.
+    """
+    if right is None or wrong is None:
+        right, wrong = evidence_of(responses)
+    steps = responses.thresholds
+    answered = responses.item_counts[steps.item] > 0
+    waiting = answered & (right > 0) & (wrong > 0)
+    labels, found = np.full(steps.n_entries, -1), 0
+    search = steps.binary and responses.engine.gathers
+    while waiting.any() and found < (1 if search else MOST_GROUPS):
+        pivot = int(np.argmax(np.where(waiting, _told(right, wrong), -1.0)))
+        core = tied_to(responses, np.arange(steps.n_entries) == pivot) & waiting
+        labels[core] = found
+        waiting &= ~core
+        found += 1
+    rest = answered & (labels < 0)
+    if search and waiting.any():
+        labels[rest] = found + _components_of(responses.take_items(rest))
+    else:
+        labels[rest] = found + np.arange(int(rest.sum()))
+    sizes = np.bincount(labels[answered])
+    rank = np.empty(len(sizes), dtype=np.int64)
+    rank[np.argsort(-sizes, kind="stable")] = np.arange(len(sizes))
+    labels[answered] = rank[labels[answered]]
+    return labels
+
+
+def tied_to(responses: Responses, known: Mask) -> Mask:
+    """What has a finite value given the known ones: reached from them along the arrows, and reaching them."""
+    answered = responses.item_counts[responses.thresholds.item] > 0
+    return _reach(responses, known, False, answered) & _reach(responses, known, True, answered)
+
+
+def _reach(responses: Responses, start: Mask, against: bool, answered: Mask) -> Mask:
+    """What can be reached from the start (or, against the arrows, what can reach it)."""
+    reached = start
+    while True:
+        marks = reached | (_next(responses, reached.astype(float), against) > 0)
+        if marks[answered].all() or (marks == reached).all():
+            return marks
+        reached = marks
+
+
+def _next(responses: Responses, marks: Floats, against: bool) -> Floats:
+    """Above 0 for what an arrow from a marked one reaches (or, against the arrows, what reaches one)."""
+    shared, steps = responses.shared, responses.thresholds
+    if shared is None:
+        return responses.entries.sum(spread_marks, steps, marks, against)
+    found = shared.total(lambda one: (one.won if against else one.won.T) @ marks[one.items])
+    return found if shared.rest is None else found + shared.rest.sum(spread_marks, steps, marks, against)
+
+
+def spread_marks(block: Block, thresholds: Thresholds, marks: Floats, against: bool) -> Floats:
+    """Marked item -> people who answered it right -> items they answered wrong (or the other way round)."""
+    start, end = block.halves(thresholds.n_entries)
+    if against:
+        start, end = end, start
+    if thresholds.binary:
+        return onto_items(end, (start @ marks > 0).astype(float))
+    # Who meets c at the end has its neighbor of the same item at the start: it is among the marked ones that were met.
+    own = np.append(thresholds.below * marks, 0)[1:] if against else thresholds.below * np.append(0, marks[:-1])
+    met = onto_items(end, start @ marks) - own * onto_items(end, np.ones(block.n_users))
+    return (met > 0.5).astype(float)
+
+
+def _components_of(responses: Responses) -> Ints:
+    """Strongly connected components of the items by one search of the whole graph of items and people."""
+    from scipy.sparse.csgraph import connected_components
+
+    m, n = responses.n_items, responses.n_users
+    person, item, right = responses.answers()
+    edges = (np.where(right, item, m + person), np.where(right, m + person, item))
+    graph = sparse.coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(m + n, m + n))
+    _, labels = connected_components(graph, directed=True, connection="strong")
+    return np.unique(labels[:m], return_inverse=True)[1]
+
+
+# ------------------------------------------------- what an estimate without a prior needs
+
+
+def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...]]:
+    """The items whose thresholds exist without a prior, and a finding that names the others.
+
+    Items that everyone or no one answered right are left out, then those that this makes extreme, and so on. What
+    remains must be connected: if not, `DisconnectedDesignError` says how it falls apart.
+    """
+    kept = np.ones(responses.n_items, dtype=bool)
+    rest, binary = responses, responses.thresholds.binary
+    while True:
+        right, wrong = evidence_of(rest)
+        bad = np.unique(rest.thresholds.item[(right == 0) | (wrong == 0)])
+        if not len(bad):
+            break
+        kept[np.flatnonzero(kept)[bad]] = False
+        rest = responses.take_items(kept)
+        if not kept.any():
+            what = (
+                "was answered right by one and wrong by another person of mixed success"
+                if binary
+                else "has all its thresholds passed by one and failed by another person"
+            )
+            raise DesignError(
+                f"{responses.source}: no item {what}; nothing can be estimated without a prior. Use the spectral "
+                "method with `regularization='auto'`, or collect more answers."
+            )
+    require_connected(rest)
+    left = responses.items[~kept]
+    if not len(left):
+        return rest, kept, ()
+    why = (
+        "everyone or no one who informs on an item is right" if binary else "a threshold is passed or failed by nobody"
+    )
+    sentence = (
+        f"{_count(len(left), 'item')} left out, because without a prior no finite difficulty exists where {why}: "
+        f"{listed(left)}."
+    )
+    remedy = "The spectral method with `regularization='auto'` has an estimate from the prior for them; or drop them"
+    remedy += "." if binary else ", or collapse their categories."
+    return rest, kept, (Finding("items_left_out", "warning", sentence, remedy, tuple(left.tolist())),)
+
+
+def require_connected(responses: Responses) -> None:
+    """Raise `DisconnectedDesignError` unless everything is in one strongly connected component."""
+    labels = components(responses)
+    if labels.max(initial=0) > 0:
+        raise DisconnectedDesignError(
+            f"{responses.source}: {describe_split(responses, labels)} Use {LARGEST_COMPONENT}, fit each group on its "
+            "own, add a form that links them, or use the spectral method with `regularization='auto'`."
+        )
+
+
+def describe_split(responses: Responses, labels: Ints) -> str:
+    """One sentence on how the items, or their thresholds, fall apart: groups, sizes, the smallest by name."""
+    steps = responses.thresholds
+    what = "items" if steps.binary else "thresholds"
+    sizes = np.bincount(labels[labels >= 0])
+    shown = ", ".join(f"{size:,}" for size in sizes[:5]) + (f" and {len(sizes) - 5:,} more" if len(sizes) > 5 else "")
+    last = range(len(sizes) - 1, max(0, len(sizes) - 4), -1)
+    smallest = [listed(responses.items[np.unique(steps.item[labels == k])]) for k in last]
+    if not _shared(responses, labels, informative=False):
+        how = "that share no people"
+    elif not _shared(responses, labels, informative=True):
+        how = "that share only people with all answers right or all wrong"
+    else:
+        how = "that are linked one way only (where they meet, one side always wins)"
+    return (
+        f"the {what} split into {len(sizes):,} groups {how} (sizes {shown}; the smallest: {' | '.join(smallest)}). "
+        f"Their {'difficulties' if steps.binary else what} have no common scale."
+    )
+
+
+def _shared(responses: Responses, labels: Ints, *, informative: bool) -> bool:
+    """Whether some (informative) person answered items of two different groups."""
+    return bool(responses.entries.sum(across, labels, informative, responses.thresholds))
+
+
+def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds) -> int:
+    """How many people answered items of two different groups."""
+    occupied = np.flatnonzero(rows_of(block, thresholds).informative if informative else block.counts)
+    if not len(occupied):
+        return 0
+    ends = np.stack([block.indptr[:-1][occupied], block.indptr[1:][occupied]], axis=1).ravel()
+    group = np.append(labels[block.items], 0)  # so that the last person's end is a valid position
+    high = np.maximum.reduceat(group, ends)[::2]
+    low = np.minimum.reduceat(np.where(group < 0, len(labels), group), ends)[::2]  # -1 is no group
+    return int(np.sum(low < high))
+
+
+# -------------------------------------------------------------------- findings
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun} is" if number == 1 else f"{number:,} {noun}s are"
+
+
+def _findings(design: Design) -> list[Finding]:
+    answers, status, binary = design.answers, design.status(), design.steps.binary
+    found: list[Finding] = []
+    right, wrong = ("right", "wrong") if binary else ("in the highest category", "in the lowest category")
+    for code, word, what in (
+        ("no_responses", "no responses", "answered by nobody"),
+        ("extreme_items", "all right", f"answered {right} by everyone"),
+        ("extreme_items", "all wrong", f"answered {wrong} by everyone"),
+        ("empty_categories", "empty category", "without answers in a category"),
+        ("uninformed_items", "no information", f"answered only by people with all answers {right} or all {wrong}"),
+    ):
+        names: Labels = answers.items[status == word]
+        if len(names):
+            its, it, they = ("Its", "it", "It gets") if len(names) == 1 else ("Their", "them", "They get")
+            remedy = f"{its} difficulty comes" if binary else f"What is said about {it} comes"
+            remedy += f" from the prior alone; collect more answers or drop {it}."
+            if word == "no responses":
+                remedy = f"{they} no estimate and come{'s' if len(names) == 1 else ''} last in every ranking."
+            sentence = f"{_count(len(names), 'item')} {what}: {listed(names)}."
+            found.append(Finding(code, "warning", sentence, remedy, tuple(names.tolist())))
+    if design.split:
+        groups = np.full(len(design.component), -1)
+        groups[~design.extreme] = np.unique(design.component[~design.extreme], return_inverse=True)[1]
+        apart = answers.items[np.unique(design.steps.item[groups > 0])]
+        said, of = (answers, groups) if not binary else (answers.take_items(~design.extreme), groups[~design.extreme])
+        sentence = describe_split(said, of)
+        remedy = (
+            f"Fit each group on its own, add a form that links them, or take {LARGEST_COMPONENT}; with regularization "
+            "the groups are tied by the prior alone."
+        )
+        sentence = sentence[0].upper() + sentence[1:]
+        found.append(Finding("disconnected", "warning", sentence, remedy, tuple(apart.tolist())))
+    found += _user_findings(answers)
+    if answers.n_items > WIDE_RATIO * answers.n_users:
+        sentence = f"There are {answers.n_items:,} items and only {answers.n_users:,} people."
+        remedy = "If rows are items and columns people, say `orient='items'`."
+        found.append(Finding("many_more_items_than_users", "note", sentence, remedy))
+    return found
+
+
+def _user_findings(responses: Responses) -> list[Finding]:
+    words: tuple[str, ...] = ("no answers", "a single answer", "every answer right", "every answer wrong")
+    if not responses.thresholds.binary:
+        words = (*words[:2], "the highest score", "the lowest score")
+    kinds = list(zip(words, responses.kinds_of_people[: len(words)].tolist(), strict=True))
+    parts = [f"{number:,} with {what}" for what, number in kinds if number]
+    if not parts:
+        return []
+    silent = sum(number for _, number in kinds)
+    sentence = (
+        f"{silent:,} of {responses.n_users:,} people {'carries' if silent == 1 else 'carry'} no information about "
+        f"difficulty ({', '.join(parts)})."
+    )
+    remedy = "They stay in the counts and have no effect on the difficulties."
+    return [Finding("silent_users", "note", sentence, remedy)]
+
+
+def check_usable(responses: Responses) -> None:
+    """Nothing when the responses can say which item is harder; otherwise a `DesignError` that says why not.
+
+    >>> check_usable(Responses.from_wide([[1, 0], [0, 1]]))
+    >>> check_usable(Responses.from_wide([[1], [0]]))
+    Traceback (most recent call last):
+    ...
+    spectral_irt.errors.DesignError: the data: there is a single item, 0, and nothing to compare it with. ...
+    """
+    reason = _why_unusable(responses)
+    if reason:
+        raise DesignError(f"{responses.source}: {reason}")
+
+
+def _why_unusable(responses: Responses) -> str | None:
+    if responses.n_responses == 0:
+        return "there is no response at all, only missing ones. Check what was read as missing."
+    if responses.n_items == 1:
+        return (
+            f"there is a single item, {listed(responses.items)}, and nothing to compare it with. A calibration needs "
+            "two items or more; check the separator of the file, and whether the table is long (`format='long'`)."
+        )
+    if responses.n_users == 1:
+        return (
+            f"there is a single person, {listed(responses.users)}. A calibration needs answers from several people; "
+            "if a row of the table is an item, say `orient='items'`."
+        )
+    if not responses.kinds_of_people[2:].any():
+        return (
+            f"none of the {responses.n_users:,} people answered two items, so no two items can be compared. Check "
+            "that the column of people's labels names people, not answers."
+        )
+    total, highest = int(responses.item_scores.sum()), int(responses.item_counts @ responses.thresholds.max_score)
+    low, high = (
+        ("wrong", "right") if responses.thresholds.binary else ("in the lowest category", "in the highest category")
+    )
+    if total in (0, highest):
+        return (
+            f"all {responses.n_responses:,} responses are {high if total else low}, so no item is harder than another. "
+            "Check how the answers were scored, and that the other kind was not dropped on the way."
+        )
+    if not responses.kinds_of_people[-1]:
+        return (
+            f"every one of the {responses.n_users:,} people has all answers {high} or all {low}, so nobody found one "
+            "item harder than another. Check how the answers were scored."
+        )
+    return None

@@ -1,0 +1,340 @@
+"""Labels: which of one source is which of another, and what names nobody.
+
+One rule brings labels of two sources together. A file whose item names are all whole numbers gives numbers, and one
+more item called "x" turns them all into text; a key or a table of groups has types of its own. So labels are compared
+as they are first, and then as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spectral_irt.data.block import Ints
+from spectral_irt.errors import OptionError, ReadError, listed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from spectral_irt.data.responses import Responses
+
+EXACT = 2.0**53  # whole numbers below this are exact in a float
+
+# Always: the empty cell, and what R, pandas and JSON write for it. Nobody is called that either.
+NOT_ANSWERED = ("", "NA", "NaN", "nan", "null")
+
+# What a cell of a spreadsheet shows when its formula fails: never an answer, right or wrong.
+CELL_ERRORS = ("#N/A", "#REF!", "#VALUE!", "#DIV/0!", "#NAME?", "#NUM!", "#NULL!", "#SPILL!", "#CALC!")
+
+# fmt: off
+# Never assumed, only suggested when they turn up where 0/1 is expected.
+SUSPECTS = frozenset({
+    *NOT_ANSWERED, "-1", "9", "-8", "-9", "99", "-99", "999", "-999", "9999", "-9999", "-99999",
+    "N/A", "NULL", "None", "none", "na", "n/a", *CELL_ERRORS, ".", "-", "?", "*", "missing",
+})
+# fmt: on
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, and what dataframe libraries use for them (pandas' NA cannot even be compared)."""
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(value != value)
+
+
+# ------------------------------------------------------------------ one spelling of an answer
+
+
+def spellings(values: Iterable[Any]) -> list[str]:
+    """`one_spelling` of values from options; "" for None."""
+    texts = ["" if v is None else str(int(v)) if isinstance(v, bool | np.bool_) else str(v) for v in values]
+    if not texts:
+        return []
+    import polars as pl
+
+    return one_spelling(pl.Series(texts, dtype=pl.String)).to_list()
+
+
+def one_spelling(values: pl.Series) -> pl.Series:
+    """Answers as text, spelled one way: 2, 2.0, "2" and " 2 " are the same answer, as are 0.5 and "0.50"."""
+    import polars as pl
+
+    text = as_text(values).str.strip_chars().alias("text")
+    number = text.cast(pl.Float64, strict=False).alias("number")
+    if number.null_count() == len(number):
+        return text
+    plain = pl.col("number").is_finite() & (pl.col("number").abs() < EXACT)
+    whole = pl.col("number") == pl.col("number").floor()
+    spelled = (
+        pl.when(plain & whole)
+        .then(pl.col("number").cast(pl.Int64, strict=False).cast(pl.String))
+        .when(plain)
+        .then(pl.col("number").cast(pl.String))
+        .otherwise(pl.col("text"))
+    )
+    return pl.DataFrame([text, number]).select(spelled.alias("text")).to_series()
+
+
+def as_text(values: pl.Series) -> pl.Series:
+    import polars as pl
+
+    if values.dtype == pl.Boolean:
+        values = values.cast(pl.Int8)
+    return values if values.dtype == pl.String else values.cast(pl.String)
+
+
+def as_series(values: Any) -> pl.Series:
+    import polars as pl
+
+    return pl.Series(values) if isinstance(values, np.ndarray) else values
+
+
+Labels = NDArray[Any]
+
+
+def label_array(labels: Iterable[Any]) -> Labels:
+    """Labels as every room has them: int64 where all are whole numbers, Python objects otherwise.
+
+    Never fixed-width strings, which pad and cut, or wrapped numbers.
+    """
+    if isinstance(labels, np.ndarray) and labels.dtype.kind == "i":
+        return labels.astype(np.int64)
+    plain = _plain(labels)
+    if plain and all(type(label) is int and abs(label) < 2**63 for label in plain):
+        return np.array(plain, dtype=np.int64)
+    out = np.empty(len(plain), dtype=object)
+    for k, label in enumerate(plain):  # one by one: a label may be a tuple
+        out[k] = label
+    return out
+
+
+# ------------------------------------------------------------------------------------- two sources
+
+
+def positions(labels: Iterable[Any], known: Iterable[Any]) -> Ints:
+    """Where each label is among the known ones; -1 where it is not.
+
+    Equal labels match. A label without an equal one matches the label that is the same text, so that 1 is "1", provided
+    that there is one such label and nothing else matches it; otherwise it is an error.
+
+    >>> positions(["q2", "q9"], ["q1", "q2"]).tolist()
+    [1, -1]
+    >>> positions(["2", "x"], [1, 2]).tolist()
+    [1, -1]
+    >>> positions([1, "1"], ["1", "2"])
+    Traceback (most recent call last):
+    ...
+    spectral_irt.errors.OptionError: 1 and '1' are the same label as text, and '1' could be either. Rename one of them.
+    """
+    mine, theirs = _plain(labels), _plain(known)
+    place = {label: k for k, label in enumerate(theirs)}
+    found = [place.get(label, -1) for label in mine]
+    if -1 in found:
+        _match_as_text(mine, theirs, found)
+    return np.array(found, dtype=np.int64)
+
+
+def index_of(known: Iterable[Any]) -> dict[Any, int]:
+    """Where each label is, for whoever looks up a few of very many again and again; `positions` has the whole rule."""
+    return {label: k for k, label in enumerate(_plain(known))}
+
+
+def _match_as_text(mine: list[Any], theirs: list[Any], found: list[int]) -> None:
+    """Fill in the labels that agree as text only."""
+    by_text: dict[str, list[int]] = {}
+    for k, label in enumerate(theirs):
+        by_text.setdefault(text_of(label), []).append(k)
+    matched: dict[int, Any] = {k: label for label, k in zip(mine, found, strict=True) if k >= 0}
+    for n, label in enumerate(mine):
+        if found[n] >= 0:
+            continue
+        same = by_text.get(text_of(label), [])
+        if len(same) > 1:
+            raise _ambiguous([theirs[k] for k in same], label)
+        for k in same:
+            if k in matched and not _equal(matched[k], label):
+                raise _ambiguous([label, matched[k]], theirs[k])
+            matched[k] = label
+            found[n] = k
+
+
+def _ambiguous(same: list[Any], label: Any) -> OptionError:
+    names = " and ".join(listed([one]) for one in same[:2])
+    return OptionError(
+        f"{names} are the same label as text, and {listed([label])} could be either. Rename one of them."
+    )
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and bool(a == b)
+
+
+def _plain(labels: Iterable[Any]) -> list[Any]:
+    return labels.tolist() if isinstance(labels, np.ndarray) else [_scalar(label) for label in labels]
+
+
+def _scalar(label: Any) -> Any:
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def text_of(label: Any) -> str:
+    """A label as text; a whole number is written without a point."""
+    if isinstance(label, float) and label.is_integer():
+        return str(int(label))
+    return str(label)
+
+
+# ------------------------------------------------------------------------------------- missing labels
+
+
+def item_label(name: Any) -> Any:
+    """A column's name as the label of an item; a missing name (None, NaN) becomes the text for it."""
+    return str(name) if is_missing(name) else name
+
+
+def check_people(labels: Iterable[Any], where: str, among: NDArray[np.bool_] | None = None) -> None:
+    """Refuse people without a label: several of them would be taken for one."""
+    rows = [k for k, label in enumerate(labels) if (among is None or among[k]) and names_nothing(label)]
+    if rows:
+        raise nobody(where, rows)
+
+
+def names_nothing(label: Any) -> bool:
+    """Whether a label is missing: None, NaN, or one of the texts for it."""
+    return is_missing(label) or (isinstance(label, str) and label.strip() in NOT_ANSWERED)
+
+
+def nobody(where: str, rows: Iterable[int]) -> ReadError:
+    """The complaint about rows in which the label of the person is missing."""
+    rows = list(rows)
+    has = "row {} has" if len(rows) == 1 else "rows {} have"
+    return ReadError(
+        f"{where} names the people, and {has.format(listed(rows))} no name there (empty, NA or NaN), so it is not "
+        "known whose answers these are. Fill it in, or remove the rows."
+    )
+
+
+def chosen_positions(chosen: ArrayLike, size: int, who: str) -> Ints:
+    """Positions from positions (negative ones count from the end) or a mask; numpy complains about what is neither."""
+    array = np.asarray(chosen)
+    found = np.arange(size)[array if array.size else array.astype(np.int64)]
+    if np.any(found[1:] <= found[:-1]) and len(np.unique(found)) < len(found):
+        raise OptionError(f"{who} was given the same one more than once; name each once.")
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class People(Mapping[str, NDArray[Any]]):
+    """Columns by name, each with a value for every person in their order, None where nothing is known.
+
+    >>> people = People(np.array([1, 2]), {"sex": np.array(["f", None], dtype=object)})
+    >>> people["sex"].tolist(), people.of(np.array([2, 3, 1]))["sex"].tolist()
+    (['f', None], [None, None, 'f'])
+    """
+
+    labels: Labels
+    columns: Mapping[str, NDArray[Any]]
+    source: str = "the data"
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def of(self, users: Labels) -> People:
+        """The same of these people, brought together by their labels."""
+        place = positions(users, self.labels)
+        nothing = np.array([None], dtype=object)  # at the end, where -1 points to
+        found = {name: np.concatenate([values, nothing])[place] for name, values in self.columns.items()}
+        return People(users, found, self.source)
+
+
+def column_of(responses: Any, name: str) -> list[Any]:
+    """A column about the people of these responses, by its name."""
+    people = responses.people
+    if people is None or name not in people:
+        known = f"; there are {listed(people)}" if people else ""
+        raise OptionError(
+            f"{responses.source}: no column {name!r} about people was read{known}. Name it in `people=` of read, or "
+            "give a value for each person."
+        )
+    found: list[Any] = people[name].tolist()
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """People in groups.
+
+    Attributes
+    ----------
+    names : tuple of str
+        What each group is called.
+    group : int array
+        Each person's group: a position in `names`, or -1 for a person in none.
+    """
+
+    names: tuple[str, ...]
+    group: Ints
+
+    @property
+    def n_groups(self) -> int:
+        return len(self.names)
+
+    @property
+    def sizes(self) -> Ints:
+        """People in each group."""
+        return np.bincount(self.group[self.group >= 0], minlength=self.n_groups)
+
+    def members(self, group: int) -> NDArray[np.bool_]:
+        """Which people are in this group."""
+        return self.group == group
+
+    def keep(self, groups: NDArray[np.bool_]) -> Split:
+        """These groups only; people of the others are in none."""
+        code = np.append(np.where(groups, np.cumsum(groups) - 1, -1), -1)
+        return Split(tuple(np.array(self.names, dtype=object)[groups]), code[self.group])
+
+
+def by_label(responses: Responses, labels: Any) -> Split:
+    """Groups of equal labels: one for each person in order, a mapping from person to label, or a column about people.
+
+    >>> from spectral_irt import Responses
+    >>> by_label(Responses.from_wide([[1, 0], [0, 1], [1, 1]]), ["b", None, "a"])
+    Split(names=('a', 'b'), group=array([ 1, -1,  0]))
+    """
+    if isinstance(labels, str):
+        labels = column_of(responses, labels)
+    if isinstance(labels, Mapping):
+        known = responses.users.tolist()
+        place = positions(known, labels)
+        if not (place >= 0).any():
+            raise OptionError(
+                f"none of the {len(labels):,} people in the groups ({listed(labels)}) is in {responses.source} "
+                f"({listed(known)}). Check that both name people alike."
+            )
+        values = list(labels.values())
+        column = [values[k] if k >= 0 else None for k in place]
+    else:
+        array = np.asarray(labels, dtype=object) if isinstance(labels, list | tuple) else np.asarray(labels)
+        if array.ndim != 1 or len(array) != responses.n_users:
+            shape = f"{len(array):,} labels" if array.ndim == 1 else f"an array of shape {array.shape}"
+            raise OptionError(
+                f"the groups are {shape}, and {responses.source} has {responses.n_users:,} people; give one label for "
+                "each person, in their order, or a mapping from person to label."
+            )
+        column = array.tolist()
+    missing = np.array([names_nothing(label) for label in column], dtype=bool)
+    named = [label for label, gone in zip(column, missing, strict=True) if not gone]
+    levels = sorted(set(named), key=lambda label: (isinstance(label, str), label))
+    group = np.full(len(column), -1, dtype=np.int64)
+    group[~missing] = positions(named, levels)
+    return Split(tuple(map(str, levels)), group)

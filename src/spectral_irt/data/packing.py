@@ -1,0 +1,341 @@
+"""From answers in any order to packed blocks.
+
+An answer on its way in is one number, its *slot*: the item, followed by the bits of the category (a single bit where
+answers are right or wrong). Rows of any order are first dealt out to blocks, a counting pass that goes through memory
+in order; within a block, person and slot are one number, and sorting those brings equal items of a person together.
+Repeated answers are settled there, and ones put before zeros; see `Thresholds` for the entries of an answer in one of
+several categories.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.data.block import BLOCK_RESPONSES, Block, Ints
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.engine.memory import Budget, budget
+from spectral_irt.engine.spill import cannot_spill
+from spectral_irt.errors import NAMED, DuplicateResponseError, ReadError, listed
+from spectral_irt.sparse_kernels import counting_sort
+
+Duplicates = Literal["error", "first", "last"]
+DUPLICATES = ("error", "first", "last")
+PIECE_ROWS = 1_000_000
+CACHED = 32_768  # answers whose numbers fit in a core's cache together
+BINARY = Thresholds.ones(1)  # stands for items that are right or wrong, however many they are
+
+
+@dataclass
+class Repeats:
+    """Repeated (person, item) pairs met while packing: how many extra answers, and the first few pairs."""
+
+    extra: int = 0
+    pairs: int = 0
+    first: list[tuple[int, int]] | None = None
+
+    def add(self, users: Ints, items: Ints) -> None:
+        self.extra += len(users)
+        pairs = np.unique(np.stack([users, items], axis=1), axis=0)
+        self.pairs += len(pairs)
+        known = self.first or []
+        self.first = known + [(int(u), int(i)) for u, i in pairs[: NAMED - len(known)]]
+
+    def complain(self, users: Any, items: Any, source: str) -> None:
+        """Raise when there were any; `users` and `items` are the labels."""
+        if not self.extra:
+            return
+        first = [f"({listed([users[u]])}, {listed([items[i]])})" for u, i in self.first or []]
+        more = f" and {self.pairs - len(first):,} more" if self.pairs > len(first) else ""
+        raise DuplicateResponseError(
+            f"{source}: {self.pairs:,} (person, item) {'pair is' if self.pairs == 1 else 'pairs are'} answered more "
+            f"than once: {', '.join(first)}{more}. Say `duplicates='first' or 'last'` to keep one answer of each."
+        )
+
+
+def user_chunks(indptr: Ints, size: int = BLOCK_RESPONSES, *, entries: int = 1) -> Iterator[tuple[int, int]]:
+    """Consecutive runs of whole people with about `size` entries each (one person may exceed it)."""
+    n_users, size = len(indptr) - 1, max(size // entries, 1)
+    start = 0
+    while start < n_users:
+        stop = int(np.searchsorted(indptr, indptr[start] + size, side="right")) - 1
+        stop = min(max(stop, start + 1), n_users)
+        yield start, stop
+        start = stop
+
+
+def pack(indptr: Ints, slots: NDArray[np.int32], *, duplicates: Duplicates, repeats: Repeats) -> tuple[Block, ...]:
+    """Blocks from slots of right and wrong answers, person by person in arrival order.
+
+    With `duplicates="error"` the repeats are only recorded; the caller, who knows the labels, complains.
+    """
+    blocks = []
+    for start, stop in user_chunks(indptr):
+        part = slice(int(indptr[start]), int(indptr[stop]))
+        person = np.repeat(np.arange(stop - start, dtype=np.int32), np.diff(indptr[start : stop + 1]))
+        blocks.append(_packed(Rows(person, slots[part]), BINARY, stop - start, start, duplicates, repeats))
+    return tuple(blocks)
+
+
+def pack_block(indptr: Ints, slots: NDArray[np.int32], thresholds: Thresholds = BINARY) -> Block:
+    """One block from the slots of its people, none of them repeated."""
+    person = np.repeat(np.arange(len(indptr) - 1, dtype=np.int32), np.diff(indptr))
+    return _packed(Rows(person, slots), thresholds, len(indptr) - 1, 0, "error", Repeats())
+
+
+def slots_of(item: NDArray[np.integer[Any]], category: Any, bits: int) -> NDArray[np.int32]:
+    """Item and category as one number of 32 bits, so many of them for the category; an error where that is too few."""
+    if len(item) and int(item.max()) >> (31 - bits):
+        raise ReadError(
+            f"there are more than {1 << (31 - bits):,} items, the most that answers in up to {1 << bits:,} categories "
+            "can have. Read the items in parts, or say which answers are right (`threshold=`, `correct=`): that leaves "
+            f"room for {1 << 30:,}."
+        )
+    slots = item.astype(np.int32) << np.int32(bits)
+    slots |= category
+    return slots
+
+
+class Rows(NamedTuple):
+    """Answers in the order of their arrival: the person and the slot of each; and, where they are kept, what was chosen
+    and when it was (any numbers that order the answers)."""
+
+    person: NDArray[np.int32]
+    slots: NDArray[np.int32]
+    options: NDArray[np.uint8] | None = None
+    when: NDArray[Any] | None = None
+
+    def at(self, where: Any) -> Rows:
+        """Some of the rows: a slice, or positions."""
+        person, slots, options, when = self
+        options, when = (None if each is None else each[where] for each in (options, when))
+        return Rows(person[where], slots[where], options, when)
+
+
+def pack_rows(
+    pieces: Iterable[Rows],
+    counts: Ints,
+    thresholds: Thresholds = BINARY,
+    *,
+    duplicates: Duplicates,
+    repeats: Repeats,
+) -> Iterator[Block]:
+    """Blocks from pieces of rows in any order; `counts` are the answers of each person.
+
+    An answer that comes twice counts as it arrived, or by `when`, equal ones as they arrived.
+    """
+    chunks = list(user_chunks(limits_of(counts), entries=1 if thresholds.binary else 2))
+    starts = np.array([start for start, _ in chunks])
+    block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), [stop - start for start, stop in chunks])
+    dealt, ends = Pile(), []
+    for piece in pieces:
+        rows, limits = _dealt(piece, block_of, starts)
+        dealt.add(*rows)
+        ends.append(limits)
+    for k, (start, stop) in enumerate(chunks):
+        own = [Rows(*dealt.part(p, slice(limits[k], limits[k + 1]))) for p, limits in enumerate(ends)]  # type: ignore[arg-type]
+        rows = joined(own)
+        rows = rows._replace(person=rows.person - np.int32(start))
+        yield _packed(rows, thresholds, stop - start, start, duplicates, repeats)
+
+
+def in_pieces(rows: Rows) -> Iterator[Rows]:
+    """Rows in pieces that are dealt out within a core's reach."""
+    for start in range(0, len(rows.person), PIECE_ROWS):
+        yield rows.at(slice(start, start + PIECE_ROWS))
+
+
+def limits_of(counts: Ints) -> Ints:
+    """Where the answers of each person begin, and the number of all."""
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+
+
+def _dealt(rows: Rows, block_of: NDArray[np.int32], starts: Ints) -> tuple[Rows, list[int]]:
+    """The rows block by block, order of arrival kept within each; and where each block ends."""
+    person, n_blocks = rows.person, len(starts)
+    if n_blocks == 1:
+        return rows, [0, len(person)]
+    if not np.any(person[1:] < person[:-1]):
+        return rows, [*np.searchsorted(person, starts).tolist(), len(person)]
+    block = block_of[person]
+    if rows.options is None and rows.when is None:
+        ends, person, slots = counting_sort(block, n_blocks, person, rows.slots)
+        return Rows(person, slots), ends.tolist()
+    ends, order, _ = counting_sort(block, n_blocks, np.arange(len(block), dtype=np.int32), _nothing(len(block)))
+    return rows.at(order), ends.tolist()
+
+
+def _nothing(size: int) -> NDArray[np.int8]:
+    return np.empty(size, dtype=np.int8)
+
+
+def joined(parts: list[Rows]) -> Rows:
+    """Rows one after the other."""
+    if not parts:
+        return Rows(np.zeros(0, dtype=np.int32), np.zeros(0, dtype=np.int32))
+    return Rows(*_joined(parts))  # type: ignore[arg-type]
+
+
+def _packed(
+    rows: Rows, thresholds: Thresholds, n_persons: int, first_person: int, duplicates: Duplicates, repeats: Repeats
+) -> Block:
+    """One block: by person, then right before wrong, then item."""
+    bits = thresholds.bits
+    key, slot_bits, low = _keys(rows, n_persons, bits)
+    pair = key >> (bits + low)
+    if not (pair[1:] > pair[:-1]).all():
+        key.sort()
+        pair = key >> (bits + low)
+        again = np.flatnonzero(pair[1:] == pair[:-1]) + 1
+        if len(again):
+            person, item = (pair[again] >> (slot_bits - bits)), pair[again] & ((1 << (slot_bits - bits)) - 1)
+            repeats.add(person.astype(np.int64) + first_person, item.astype(np.int64))
+            if duplicates != "error":
+                kept = rows.at(_settle(rows, bits, keep_first=duplicates == "first"))
+                key, slot_bits, low = _keys(kept, n_persons, bits)
+    slots = ((key >> low) & ((1 << slot_bits) - 1)).astype(np.int32)
+    half = ((key >> (slot_bits + low)) << 1).astype(np.int32)  # of a person: right, then wrong
+    chosen: NDArray[Any] = _nothing(len(key)) if rows.options is None else (key & 0xFF).astype(np.uint8)
+    if thresholds.binary:
+        half |= ~slots & 1
+        items = slots >> 1
+    else:
+        half, items, chosen = _entries(half, slots, chosen, thresholds)
+    ends, items, chosen = counting_sort(half, 2 * n_persons, items, chosen)
+    bounds = ends.astype(np.int64)
+    return Block(bounds[::2].copy(), bounds[1::2].copy(), items, None if rows.options is None else chosen)
+
+
+def _entries(
+    half: NDArray[np.int32], slots: NDArray[np.int32], chosen: NDArray[Any], thresholds: Thresholds
+) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[Any]]:
+    """The threshold that each answer passed last, and the one that it failed next, where there are."""
+    item, category = slots >> thresholds.bits, slots & ((1 << thresholds.bits) - 1)
+    following = thresholds.first.astype(np.int32)[item] + category
+    passed = np.flatnonzero(category)
+    failed = np.flatnonzero(category < thresholds.max_score.astype(np.int32)[item])
+    return (
+        np.concatenate([half[passed], half[failed] | 1]),
+        np.concatenate([following[passed] - 1, following[failed]]),
+        np.concatenate([chosen[passed], chosen[failed]]),
+    )
+
+
+def _keys(rows: Rows, n_persons: int, bits: int) -> tuple[NDArray[np.unsignedinteger[Any]], int, int]:
+    """Person, slot and option as one number, narrow if it can be: sorting that is twice as fast; and the bits of the
+    latter two."""
+    slot_bits = max(int(rows.slots.max(initial=1)).bit_length(), bits)
+    low = 0 if rows.options is None else 8
+    dtype = np.dtype(np.uint32 if n_persons.bit_length() + slot_bits + low <= 32 else np.uint64)
+    key: NDArray[Any] = rows.person.astype(dtype)
+    key <<= slot_bits
+    key |= rows.slots.astype(dtype)
+    if rows.options is not None:
+        key <<= low
+        key |= rows.options
+    return key, slot_bits, low
+
+
+def _settle(rows: Rows, bits: int, *, keep_first: bool) -> Ints:
+    """Positions of one answer of each (person, item), in this order: the first or the last."""
+    pair = (rows.person.astype(np.int64) << 32) + (rows.slots >> bits)
+    order = np.argsort(pair, kind="stable") if rows.when is None else np.lexsort((rows.when, pair))
+    new = np.concatenate([[True], np.diff(pair[order]) != 0])
+    return order[new] if keep_first else order[np.concatenate([new[1:], [True]])]
+
+
+SHARE = 0.25  # of the room that the budget leaves; there are two piles at times, and half is for the blocks
+
+Column = NDArray[Any] | None
+Stored = tuple[np.dtype[Any], int, int]  # type, length and place in the file
+
+
+class Pile:
+    """Pieces of several columns each, in order; a column that is not there is None in every piece."""
+
+    def __init__(self, allowed: Budget | None = None) -> None:
+        self._budget = allowed or budget()
+        self._pieces: list[tuple[Column | Stored, ...]] = []
+        self._file: IO[bytes] | None = None
+        self._end = 0
+        self._held = 0
+        self.n_rows = 0
+
+    @property
+    def spilled(self) -> bool:
+        """Whether some of it is in a file."""
+        return self._file is not None
+
+    def add(self, *columns: Column) -> None:
+        size = sum(column.nbytes for column in columns if column is not None)
+        self.n_rows += next(len(column) for column in columns if column is not None)
+        if self._held + size <= SHARE * self._budget.room:
+            self._held += size
+            self._pieces.append(columns)
+        else:
+            self._pieces.append(tuple(None if column is None else self._written(column) for column in columns))
+
+    def __len__(self) -> int:
+        return len(self._pieces)
+
+    def part(self, piece: int, rows: slice | None = None) -> tuple[Column, ...]:
+        """The columns of a piece, or some rows of them."""
+        return tuple(self._rows(column, rows or slice(None)) for column in self._pieces[piece])
+
+    def __iter__(self) -> Iterator[tuple[Column, ...]]:
+        return map(self.part, range(len(self)))
+
+    def used_up(self, n_rows: int = 1) -> Iterator[tuple[Column, ...]]:
+        """The pieces in order, several together until they have so many rows; each is let go when it was used."""
+        waiting: list[tuple[Column, ...]] = []
+        n_waiting = 0
+        for k in range(len(self)):
+            waiting.append(self.part(k))
+            self._pieces[k] = ()
+            n_waiting += len(waiting[-1][0])  # type: ignore[arg-type]
+            if k + 1 == len(self) or n_waiting >= n_rows:
+                together, waiting, n_waiting = waiting, [], 0
+                yield _joined(together)
+                del together
+        if self._file is not None:
+            self._file.close()
+
+    def _rows(self, column: Column | Stored, rows: slice) -> Column:
+        if column is None or isinstance(column, np.ndarray):
+            return None if column is None else column[rows]
+        dtype, length, place = column
+        start, stop, _ = rows.indices(length)
+        assert self._file is not None
+        self._file.seek(place + start * dtype.itemsize)
+        return np.fromfile(self._file, dtype, max(stop - start, 0))
+
+    def _written(self, column: NDArray[Any]) -> Stored:
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._budget.spill.folder)  # noqa: SIM115
+            self._file.seek(self._end)
+            np.ascontiguousarray(column).tofile(self._file)
+        except OSError as error:
+            raise cannot_spill(self._budget.spill.folder, error) from error
+        place, self._end = self._end, self._end + column.nbytes
+        return column.dtype, len(column), place
+
+
+def _joined(pieces: Sequence[tuple[Column, ...]]) -> tuple[Column, ...]:
+    if len(pieces) == 1:
+        return pieces[0]
+    return tuple(None if each[0] is None else np.concatenate(each) for each in zip(*pieces, strict=True))
+
+
+IN_MEMORY = 0.5  # of the room, for packed answers: they are only read, so a mapped file serves them nearly as well
+
+
+def stored(block: Block, allowed: Budget | None = None) -> Block:
+    """The same block, in memory while the budget has room, else mapped from a temporary file."""
+    kept: Block = (allowed or budget()).keep(block, IN_MEMORY)
+    return kept

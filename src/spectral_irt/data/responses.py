@@ -1,0 +1,432 @@
+"""Responses: who answered what, in which category, packed in blocks, with the labels of people and items."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from spectral_irt.data import block as kernels
+from spectral_irt.data.block import EMPTY, Block, Floats, Ints, fingerprint_of
+from spectral_irt.data.labels import Labels as Labels
+from spectral_irt.data.labels import chosen_positions, label_array
+from spectral_irt.data.packing import DUPLICATES, Duplicates, Repeats, Rows, in_pieces, pack_rows, slots_of
+from spectral_irt.data.thresholds import Thresholds, answers, counts_scores_most, dense, kinds_of_people
+from spectral_irt.engine.base import Engine, Kernel, Prepared, gathered
+from spectral_irt.engine.threads import LocalEngine
+from spectral_irt.errors import DesignError, ResponseValueError, check_option, listed
+from spectral_irt.files import write_each
+from spectral_irt.numerics import fixed
+
+if TYPE_CHECKING:
+    from spectral_irt.data.choices import RawAnswers
+    from spectral_irt.data.finding import Finding
+    from spectral_irt.data.labels import People
+    from spectral_irt.data.same_items import SharedSets
+
+
+@dataclass(frozen=True, eq=False)
+class Responses:
+    """Who answered what, in which of the categories 0, 1, ..., K_i of the item; right or wrong is K_i = 1.
+
+    Make one with `from_wide`, `from_long` or `read`; estimators do that of arrays and dataframes themselves.
+    What knows of right and wrong only sums over these responses, and is refused others; what knows of categories sums
+    over `entries`.
+
+    Attributes
+    ----------
+    blocks : tuple of Block
+        The answers of whole people, packed; all that kernels see.
+    items, users : array of labels
+        Item code `i` is `items[i]`; people are numbered through the blocks in order.
+    frame_kind : str or None
+        The dataframe library that the data came in ("pandas", "polars", ...); tables go out in the same.
+    source : str
+        What the data are, for messages and `fit.json`.
+    words : (str, str)
+        What those who answered and what they answered are called in the file, in the plural.
+    raw : RawAnswers, optional
+        With an answer key, which options there are; and how many cells of a wide table were blank.
+    engine : Engine
+        How sums over people are done: threads of this process by default.
+    notes : tuple of Finding
+        What reading them has to say: which columns were taken for items, and which were left out.
+    thresholds : Thresholds
+        How many each item has, `thresholds.max_score`; one by default.
+    codes : float array, items x categories, optional
+        What stood in the data for each category, NaN where an item has fewer; the numbers of the categories by default.
+    people : People, optional
+        Columns about the people, `responses.people["sex"]`, where some were asked for when the answers were read.
+
+    Examples
+    --------
+    >>> answers = Responses.from_wide([[1, 0, None], [1, 1, 0]])
+    >>> answers
+    Responses(2 persons x 3 items, 5 responses, 60.0% right)
+    """
+
+    blocks: tuple[Block, ...]
+    items: Labels
+    users: Labels
+    frame_kind: str | None = None
+    source: str = "the data"
+    notes: tuple[Finding, ...] = ()
+    words: tuple[str, str] = ("people", "items")
+    raw: RawAnswers | None = None
+    engine: Engine = field(default_factory=LocalEngine, repr=False)
+    thresholds: Thresholds = None  # type: ignore[assignment]
+    codes: Floats | None = None
+    people: People | None = None
+
+    def __post_init__(self) -> None:
+        if not self.blocks:  # so that a sum over nobody is made of zeros
+            object.__setattr__(self, "blocks", (EMPTY,))
+        if self.thresholds is None:
+            object.__setattr__(self, "thresholds", Thresholds.ones(len(self.items)))
+        assert self.thresholds.n_items == len(self.items)
+        if self.people is not None and self.people.labels is not self.users:
+            object.__setattr__(self, "people", self.people.of(self.users))
+
+    # ------------------------------------------------- sums over people: what everything else asks for
+
+    def sum(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Any:
+        """The sum over blocks of `kernel(block, *own, *args)`: an array, a number, or a tuple of them.
+
+        `persons` are arrays with an entry for every person; each block gets its own part of them.
+        """
+        self.right_and_wrong_only()
+        return self.engine.sum(kernel, self.blocks, *args, each=self._cut(persons))
+
+    def map(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Iterator[Any]:
+        """`kernel(block, *own, *args)` of every block, in order."""
+        self.right_and_wrong_only()
+        return self.engine.map(kernel, self.blocks, *args, each=self._cut(persons))
+
+    def gather(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Any:
+        """What the kernel gives for each block's people, as one array for all of them, or a tuple of arrays."""
+        return gathered(self.map(kernel, *args, persons=persons))
+
+    def prepare(self, kernel: Kernel, *args: Any, persons: Sequence[NDArray[Any]] = ()) -> Prepared:
+        """What the kernel makes of every block, kept where the blocks are."""
+        self.right_and_wrong_only()
+        return self.engine.prepare(kernel, self.blocks, *args, each=self._cut(persons))
+
+    def transform(
+        self,
+        kernel: Kernel,
+        *args: Any,
+        persons: Sequence[NDArray[Any]] = (),
+        items: Labels | None = None,
+        seed: np.random.SeedSequence | None = None,
+    ) -> Responses:
+        """Responses whose blocks are what the kernel makes of these, with the same people.
+
+        With a `seed` the kernel gets one of its own for every block, after the values of its persons.
+        """
+        self.right_and_wrong_only()
+        each: list[Sequence[Any]] = [*self._cut(persons), *([] if seed is None else [seed.spawn(len(self.blocks))])]
+        blocks = self.engine.prepare(kernel, self.blocks, *args, each=each).parts
+        if items is None:
+            return replace(self, blocks=blocks)
+        return replace(self, blocks=blocks, items=items, thresholds=Thresholds.ones(len(items)), codes=None)
+
+    @cached_property
+    def entries(self) -> Responses:
+        """Whether each threshold was passed, for the thresholds next to an answer: these responses themselves where
+        answers are right or wrong."""
+        steps = self.thresholds
+        if steps.binary:
+            return self
+        names = [f"{self.items[i]} [{k}]" for i, k in zip(steps.item.tolist(), steps.level.tolist(), strict=True)]
+        labels = label_array(names)
+        return replace(self, items=labels, thresholds=Thresholds.ones(len(labels)), codes=None, raw=None, notes=())
+
+    def right_and_wrong_only(self) -> None:
+        """An error where there are more than two categories."""
+        if self.thresholds.binary:
+            return
+        widest = int(np.argmax(self.thresholds.max_score))
+        raise ResponseValueError(
+            f"{self.source}: answers have more than two categories (item {listed([self.items[widest]])} has "
+            f"{self.thresholds.widest + 1}), and this is for right and wrong answers only. Fit a partial credit or "
+            "rating scale model, or say what counts as right with `threshold=`."
+        )
+
+    def using(self, engine: Engine | None) -> Responses:
+        """The same responses under another engine; None leaves them as they are."""
+        if engine is None:
+            return self
+        if isinstance(engine, LocalEngine) and isinstance(self.engine, LocalEngine):
+            return replace(self, engine=engine)
+        return replace(self, blocks=engine.hold(self.engine.fetch(self.blocks)).parts, engine=engine)
+
+    def _cut(self, persons: Sequence[NDArray[Any]]) -> list[list[NDArray[Any]]]:
+        return [[values[a:b] for a, b in pairwise(self._ends)] for values in persons]
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """Where each block's people begin, and the number of all."""
+        sizes = [int(size) for size in self.engine.map(kernels.n_persons, self.blocks)]
+        return np.concatenate([[0], np.cumsum(sizes)]).tolist()
+
+    # ---------------------------------------------------------------- ways in
+
+    @classmethod
+    def from_wide(cls, table: Any, *, user: Any = None, items: Any = (), **options: Any) -> Responses:
+        """Responses from a table with one row per person and one column per item, by `read`, whose options it takes.
+
+        Parameters
+        ----------
+        table : 2-D array, dataframe, or scipy sparse matrix
+            1 = right, 0 = wrong, or ordered categories; NaN, None or masked = not answered. In a sparse matrix the
+            stored zeros are wrong answers and what is not stored was not answered.
+        user : str, optional
+            The dataframe's column of people's labels.
+        items : sequence, optional
+            Item labels of an array; column numbers by default. For a dataframe: the columns to use.
+        """
+        from spectral_irt.reading import read
+
+        return read(table, format="wide", user=user, items=items, **options)
+
+    @classmethod
+    def from_frame(cls, frame: Any, **options: Any) -> Responses:
+        """Responses from a dataframe of any library, long or wide; the options are those of `read`."""
+        from spectral_irt.reading import read
+
+        return read(frame, **options)
+
+    @classmethod
+    def from_long(
+        cls,
+        users: ArrayLike,
+        items: ArrayLike,
+        responses: ArrayLike,
+        *,
+        duplicates: Duplicates = "error",
+        **scoring: Any,
+    ) -> Responses:
+        """Responses from three columns of equal length: person, item, and answer (or missing: not answered).
+
+        People and items come out in sorted order. `duplicates` says what to do when a person answered an item twice:
+        "error" counts and names the pairs, "first" and "last" keep one answer. Scoring is said as in `read`.
+
+        >>> Responses.from_long(["ann", "ann", "bob"], ["q1", "q2", "q1"], [1, 0, 0]).items.tolist()
+        ['q1', 'q2']
+        """
+        from spectral_irt.data.arrays import from_columns
+        from spectral_irt.reading import scoring_of
+        from spectral_irt.reading.request import of_either_kind
+
+        check_option("duplicates", duplicates, DUPLICATES)
+        return of_either_kind(
+            lambda how: from_columns(users, items, responses, how, duplicates=duplicates), scoring_of(**scoring)
+        )
+
+    @classmethod
+    def from_codes(
+        cls,
+        user: NDArray[np.integer[Any]],
+        item: NDArray[np.integer[Any]],
+        category: NDArray[Any],
+        *,
+        users: Labels,
+        items: Labels,
+        thresholds: Thresholds | None = None,
+        duplicates: Duplicates = "error",
+        frame_kind: str | None = None,
+        source: str = "the data",
+        codes: Floats | None = None,
+    ) -> Responses:
+        """Responses from integer codes that point into the label arrays, and categories; rows in any order."""
+        steps = Thresholds.ones(len(items)) if thresholds is None else thresholds
+        slots = slots_of(item, category.astype(np.int32, copy=False), steps.bits)
+        rows, repeats = Rows(user.astype(np.int32, copy=False), slots), Repeats()
+        counts = np.bincount(user, minlength=len(users))
+        blocks = tuple(pack_rows(in_pieces(rows), counts, steps, duplicates=duplicates, repeats=repeats))
+        if duplicates == "error":
+            repeats.complain(users, items, source)
+        return cls(blocks, items, users, frame_kind, source, thresholds=steps, codes=codes)
+
+    @property
+    def n_users(self) -> int:
+        return len(self.users)
+
+    @property
+    def n_items(self) -> int:
+        return len(self.items)
+
+    @cached_property
+    def n_responses(self) -> int:
+        return int(self.sum(kernels.n_responses) if self.thresholds.binary else self.counts.sum())
+
+    @cached_property
+    def _of_people(self) -> tuple[Ints, Ints, Ints]:
+        counts, scores, most = self.entries.gather(counts_scores_most, self.thresholds)
+        return fixed(counts), fixed(scores), fixed(most)
+
+    @cached_property
+    def counts(self) -> Ints:
+        """n_l: how many items each person answered."""
+        return fixed(self.gather(kernels.counts_of)) if self.thresholds.binary else self._of_people[0]
+
+    @cached_property
+    def scores(self) -> Ints:
+        """s_l: the total score of each person, the sum of the categories; how many are right."""
+        return fixed(self.gather(kernels.scores_of)) if self.thresholds.binary else self._of_people[1]
+
+    @cached_property
+    def most(self) -> Ints:
+        """The highest score that each person could have."""
+        return self.counts if self.thresholds.binary else self._of_people[2]
+
+    @cached_property
+    def mixed(self) -> NDArray[np.bool_]:
+        """People whose score is neither the lowest nor the highest, on two items or more: who can tell items apart."""
+        return fixed((self.scores > 0) & (self.scores < self.most) & (self.counts > 1))
+
+    @cached_property
+    def kinds_of_people(self) -> Ints:
+        """How many have no answer, a single one, several and all right, several and all wrong, and a mixed score."""
+        return fixed(self.entries.sum(kinds_of_people, self.thresholds))
+
+    @cached_property
+    def item_counts(self) -> Ints:
+        """How many people answered each item."""
+        return self._per_item[0]
+
+    @cached_property
+    def item_scores(self) -> Ints:
+        """The sum of the categories of the answers to each item; how many people answered it right."""
+        return self._per_item[1]
+
+    @cached_property
+    def shared(self) -> SharedSets | None:
+        """What people on repeated sets of items told together, where most share theirs; see `same_items`."""
+        from spectral_irt.data.same_items import shared_sets
+
+        return shared_sets(self) if self.thresholds.binary else None
+
+    @cached_property
+    def category_counts(self) -> Floats:
+        """Items x categories 0 to K: how many people gave each answer; NaN where an item has fewer categories."""
+        steps = self.thresholds
+        if steps.binary:
+            return np.stack([self.item_counts - self.item_scores, self.item_scores], axis=1).astype(np.float64)
+        answers, passed = self.entries.sum(kernels.item_counts, steps.n_entries)
+        lowest = (answers - passed)[steps.first]
+        return np.concatenate([lowest[:, None], steps.table(passed.astype(float), np.nan)], axis=1)
+
+    def category_codes(self) -> Floats:
+        """`codes`, or the numbers of the categories."""
+        if self.codes is not None:
+            return self.codes
+        number = np.arange(self.thresholds.widest + 1, dtype=float)
+        return np.where(number <= self.thresholds.max_score[:, None], number, np.nan)
+
+    @cached_property
+    def _per_item(self) -> tuple[Ints, Ints]:
+        if not self.thresholds.binary:
+            table = np.nan_to_num(self.category_counts)
+            score = table @ np.arange(table.shape[1])
+            return fixed(table.sum(axis=1).astype(np.int64)), fixed(score.astype(np.int64))
+        shared = self.shared
+        left = self if shared is None else shared.rest
+        none = np.zeros(self.n_items, dtype=np.int64)
+        counts, scores = (none, none) if left is None else left.sum(kernels.item_counts, self.n_items)
+        if shared is not None:
+            counts = counts + shared.total(lambda one: one.people.sum()).astype(np.int64)
+            scores = scores + shared.total(lambda one: one.right.sum(axis=0)).astype(np.int64)
+        return fixed(counts), fixed(scores)
+
+    def __repr__(self) -> str:
+        what = f" in up to {self.thresholds.widest + 1} categories"
+        if self.thresholds.binary:
+            what = f", {100 * self.item_scores.sum() / max(self.n_responses, 1):.1f}% right"
+        return f"Responses({self.n_users:,} persons x {self.n_items:,} items, {self.n_responses:,} responses{what})"
+
+    def digest(self) -> str:
+        """A fingerprint of the answers and labels: the same data read again give the same digest.
+
+        Blocks and file formats do not matter; the order of people and items does. So many answers on a cluster that
+        their codes cannot travel have a digest of another kind, which only clusters give.
+        """
+        return self._digest
+
+    _digest = cached_property(lambda self: fingerprint_of(self.entries))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a packed file, which `open_responses` opens at once: answers, labels, notes, options.
+
+        Complete or not at all: what was there before stays until then.
+        """
+        from spectral_irt.data.packed_file import write_packed
+
+        write_each({Path(path): functools.partial(write_packed, self)})
+
+    def take_users(self, users: ArrayLike) -> Responses:
+        """The responses of some people only, in their order: positions or a mask. All items stay."""
+        chosen = np.sort(chosen_positions(users, self.n_users, "take_users"))
+        ends = np.searchsorted(chosen, self._ends)
+        own = [chosen[a:b] - start for a, b, start in zip(ends[:-1], ends[1:], self._ends[:-1], strict=True)]
+        blocks = self.engine.prepare(Block.take, self.blocks, each=[own]).parts
+        # Blocks that nobody is left of go; this process can see that only of blocks it holds.
+        kept = tuple(block for block, persons in zip(blocks, own, strict=True) if len(persons))
+        raw = None if self.raw is None else self.raw.of_some_people()
+        return replace(self, blocks=kept, users=self.users[chosen], raw=raw)
+
+    def take_items(self, items: ArrayLike) -> Responses:
+        """The responses to some items only: positions or a mask. All people stay, perhaps with fewer answers."""
+        chosen = chosen_positions(items, self.n_items, "take_items")
+        kept = self.thresholds.of_items(chosen)
+        new_code = np.full(self.thresholds.n_entries, -1, dtype=np.int32)
+        new_code[kept] = np.arange(len(kept), dtype=np.int32)
+        blocks = self.engine.prepare(Block.keep_items, self.blocks, new_code).parts
+        thresholds = Thresholds(self.thresholds.max_score[chosen])
+        codes = None if self.codes is None else self.codes[chosen]
+        return replace(self, blocks=blocks, items=self.items[chosen], thresholds=thresholds, codes=codes)
+
+    def in_one_block(self) -> Responses:
+        """The same responses in a single block of this process: for few people with very many items."""
+        entries = self.entries
+        sizes = np.concatenate([[0], np.cumsum(entries.counts)])
+        blocks = self.engine.fetch(self.blocks)
+        items = np.concatenate([np.asarray(block.items) for block in blocks])
+        kept = [block.options for block in blocks if block.options is not None]
+        options = np.concatenate(kept) if len(kept) == len(blocks) else None
+        return replace(self, blocks=(Block(sizes, sizes[:-1] + entries.scores, items, options),))
+
+    def largest_component(self) -> Responses:
+        """The largest group of items with a common scale, and everybody's answers to them."""
+        from spectral_irt.data.design import components
+
+        labels, steps = components(self), self.thresholds
+        if not np.any(labels >= 0):
+            raise DesignError(f"{self.source}: no item was answered by anyone; there is nothing to keep.")
+        return self.take_items(np.bincount(steps.item[labels == 0], minlength=self.n_items) == steps.max_score)
+
+    def findings(self) -> tuple[Finding, ...]:
+        """What was taken for an item, and what is odd in the design of the data, in plain sentences."""
+        from spectral_irt.data.design import examine
+
+        return self.notes + examine(self).findings
+
+    def answers(self) -> tuple[Ints, NDArray[np.int32], NDArray[Any]]:
+        """Every answer: the position of the person, the code of the item, and whether it is right or its category."""
+        return gathered(self.answers_by_block())
+
+    def answers_by_block(self) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[Any]]]:
+        """`answers`, a block at a time."""
+        return self.entries.map(answers, self.thresholds, persons=(np.arange(self.n_users),))
+
+    def to_dense(self) -> Floats:
+        """People x items with NaN where there is no answer; for small data."""
+        return self.entries.gather(dense, self.thresholds)

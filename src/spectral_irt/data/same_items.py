@@ -1,0 +1,294 @@
+"""People who answered the same items: what depends on these, or on these and the score, is computed once.
+
+On complete data and booklets the conditional likelihood sees a person only through the set of items and the score, and
+its score is linear in the answers. So three tables for each set are all that a fit needs: how many people have each
+score, how many of them answered each item right, and how many people answered each two items right. They come from one
+sweep over the answers, as products of 0/1 matrices in single precision, which are exact.
+
+People whose set few others share stay as they are (`SharedSets.rest`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
+from spectral_irt.numerics import scramble
+from spectral_irt.sparse_kernels import fill_dense
+
+if TYPE_CHECKING:
+    from spectral_irt.data.responses import Responses
+
+SAMPLE = 100  # people of each block looked at first: where the sets of most of them differ nothing is shared
+PER_ITEM = 2  # people per item of a set, at least: the set's tables have a row for every score
+PER_BLOCK = 2_000  # answers of a set per block, at least: below, going through the sets costs more than it saves
+SHARED = 0.5  # of all answers must be on shared sets; else two ways of doing everything are not worth it
+LONGEST = 2_000  # items of a set: its pairs are 32 MB then
+CELLS = 500_000  # of a dense slice: 2 MB
+EXACT = 1 << 24  # whole numbers up to here are exact in single precision
+
+Singles = NDArray[np.float32]
+
+
+@dataclass(frozen=True, eq=False)
+class SharedSet:
+    """What the people on one set of items told.
+
+    Attributes
+    ----------
+    items : int array, k
+        Increasing.
+    people : float array, k + 1
+        How many have each score.
+    right : float array, (k + 1) x k
+        Right answers by score and item.
+    together : float array, k x k
+        How many of those with a mixed score answered both items right.
+    """
+
+    items: Ints
+    people: Floats
+    right: Floats
+    together: Floats
+
+    @property
+    def mixed(self) -> slice:
+        """The scores that are neither all right nor all wrong."""
+        return slice(1, len(self.items))
+
+    @property
+    def won(self) -> Floats:
+        """How many people answered item i right and item j wrong."""
+        won = self.right[self.mixed].sum(axis=0)[:, None] - self.together
+        np.fill_diagonal(won, 0)
+        return won
+
+    @property
+    def share(self) -> Floats:
+        """s / n of every score."""
+        return np.arange(len(self.people)) / len(self.items)
+
+
+@dataclass(frozen=True, eq=False)
+class SharedSets:
+    """The sets of items that many people answered; `rest` has the other people, None where there are none.
+
+    `code` is the number of each person's set, -1 for those of the rest.
+    """
+
+    sets: tuple[SharedSet, ...]
+    rest: Responses | None
+    n_items: int
+    code: Ints
+
+    def total(self, of: Any) -> Floats:
+        """The sum over sets of `of(set)`, a number for each of its items, in the order of all items."""
+        total = np.zeros(self.n_items)
+        for one in self.sets:
+            total[one.items] += of(one)
+        return total
+
+
+def shared_sets(
+    responses: Responses, *, per_item: float = PER_ITEM, per_block: float = PER_BLOCK, shared: float = SHARED
+) -> SharedSets | None:
+    """What the people on repeated sets told; None where too few people share theirs for that to pay."""
+    m = responses.n_items
+    if not responses.n_users or not responses.engine.gathers:
+        return None
+    table = scramble(np.arange(m, dtype=np.int32), 0)
+    different, people = responses.sum(_sampled, table)
+    if shared > 0 and responses.n_users > SAMPLE and different > people / 2:
+        return None
+    keys, counts = responses.gather(set_keys, table)
+    first, code, people = _numbered(keys)
+    lengths = counts[first]
+    worth = (people >= per_item * lengths) & (people * lengths >= per_block * len(responses.blocks))
+    worth &= (lengths > 1) & (lengths <= LONGEST)
+    if not worth.any() or np.sum((people * lengths)[worth]) < shared * counts.sum():
+        return None
+    number = np.full(len(first), -1)
+    number[worth] = np.arange(worth.sum())
+    code = number[code]
+    sets = _items_of(responses, first[worth])
+    sums = [responses.engine.keep(SharedSet(items, *_empty(len(items)))) for items in sets]
+    for tables in responses.map(_tables, sets, m, persons=(code,)):
+        for which, *more in tables:
+            if not more:
+                return None  # two sets have the same key, as chance has it once in the life of a universe
+            for total, part in zip((sums[which].people, sums[which].right, sums[which].together), more, strict=True):
+                total += part
+    for one in sums:
+        one.together[:] -= one.people[-1]  # those who had all right
+    outside = code < 0
+    return SharedSets(tuple(sums), responses.take_users(outside) if outside.any() else None, m, code)
+
+
+def _numbered(keys: NDArray[np.uint64]) -> tuple[Ints, Ints, Ints]:
+    """The first person of each key, the number of every person's key, and how many people have it."""
+    if keys.min() == keys.max():
+        return np.zeros(1, dtype=np.int64), np.zeros(len(keys), dtype=np.int64), np.array([len(keys)])
+    _, first, code, people = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    return first, code, people
+
+
+def _empty(k: int) -> tuple[Floats, Floats, Floats]:
+    return np.zeros(k + 1), np.zeros((k + 1, k)), np.zeros((k, k))
+
+
+def _sampled(block: Block, table: NDArray[np.uint64]) -> tuple[int, int]:
+    """How many different sets the first people of a block answered, and how many these people are."""
+    keys, counts = set_keys(block.take(np.arange(min(SAMPLE, block.n_users))), table)
+    some = keys[counts > 0]
+    return len(np.unique(some)), len(some)
+
+
+def set_keys(block: Block | Rows, table: NDArray[np.uint64]) -> tuple[NDArray[np.uint64], Ints]:
+    """64 bits by which equal sets of items are known, sums of well-mixed numbers; and how many items there are."""
+    counts = block.counts
+    keys = counts.astype(np.uint64)
+    some = np.flatnonzero((counts > 0) & (counts < len(table)))
+    if len(some) == block.n_users:
+        keys += np.add.reduceat(table[block.items], block.indptr[:-1])
+    elif len(some):
+        part = block.take(some)
+        keys[some] += np.add.reduceat(table[part.items], part.indptr[:-1])
+    return keys, counts
+
+
+def _items_of(responses: Responses, people: Ints) -> list[Ints]:
+    """The items that each of these people answered, increasing."""
+    place, asked = np.unique(people, return_inverse=True)  # `take_users` keeps the order of the data
+    person, items, _ = responses.take_users(place).answers()
+    order = np.lexsort((items, person))
+    ends = np.cumsum(np.bincount(person, minlength=len(place)))[:-1]
+    sets = np.split(items[order].astype(np.int64), ends)
+    return [sets[k] for k in asked]
+
+
+def _tables(block: Block, code: Ints, sets: list[Ints], n_items: int) -> list[tuple[Any, ...]]:
+    """For every set in this block: which it is, people by score, right answers by score and item, pairs of these.
+
+    Which it is alone, where somebody answered other items than the set has.
+    """
+    if not len(code):
+        return []
+    if code.min() == code.max():
+        return [] if code[0] < 0 else [(int(code[0]), *_products(block, sets[code[0]], n_items))]
+    order = np.argsort(code, kind="stable")
+    starts = np.flatnonzero(np.diff(code[order], prepend=-2))
+    found: list[tuple[Any, ...]] = []
+    for start, stop in zip(starts, [*starts[1:], len(code)], strict=True):
+        which = int(code[order[start]])
+        if which >= 0:
+            found.append((which, *_products(block.take(order[start:stop]), sets[which], n_items)))
+    return found
+
+
+def _products(block: Block, items: Ints, n_items: int) -> tuple[Floats, ...]:
+    k = len(items)
+    codes = np.asarray(block.items)
+    if k < n_items:
+        place = np.full(n_items, k, dtype=np.int32)
+        place[items] = np.arange(k)
+        codes = place[codes]
+        if codes.max() == k or np.any(block.counts != k):
+            return ()
+    scores = block.scores
+    people, right, together = _empty(k)
+    for start, stop in _slices(block.n_users, k):
+        x = _dense(block, codes, start, stop, k)
+        has_score = np.zeros((stop - start, k + 1), dtype=np.float32)
+        has_score[np.arange(stop - start), scores[start:stop]] = 1
+        right += has_score.T @ x
+        together += x.T @ x
+    people += np.bincount(scores, minlength=k + 1)
+    return people, right, together
+
+
+def _slices(n: int, k: int) -> Iterator[tuple[int, int]]:
+    size = min(max(CELLS // k, 1), EXACT)
+    return ((start, min(start + size, n)) for start in range(0, n, size))
+
+
+def _dense(block: Block, codes: NDArray[np.int32], start: int, stop: int, k: int) -> Singles:
+    """1 where an answer is right, 0 elsewhere, people x items: every second row of right and wrong answers."""
+    bounds = block.bounds[2 * start : 2 * stop + 1]
+    low, high = int(bounds[0]), int(bounds[-1])
+    both = np.zeros((2 * (stop - start), k), dtype=np.float32)
+    ones = np.ones(high - low, dtype=np.float32)
+    fill_dense((bounds - low).astype(np.int32), codes[low:high], ones, both)
+    return both[::2]
+
+
+# ----------------------------------------------------------------------------------- the same items and score
+
+
+@dataclass(frozen=True, eq=False)
+class Patterns:
+    """Distinct pairs (items answered, total score).
+
+    Attributes
+    ----------
+    rows : Rows
+        One row for each.
+    count : int array
+        How many people have it.
+    of_person : int array
+        Which one each person has.
+    """
+
+    rows: Rows
+    count: Ints
+    of_person: Ints
+
+
+def distinct_rows(responses: Responses) -> Patterns:
+    """The patterns of these people. Sets of items are told apart by `set_keys`."""
+    first, count, of_person = _distinct(responses.entries.gather(_pattern_keys, responses.thresholds))
+    return Patterns(all_rows(responses.take_users(first)), count, of_person)
+
+
+def same_rows(rows: Rows, steps: Thresholds) -> Patterns:
+    """The patterns of these rows."""
+    first, count, of_person = _distinct(row_keys(rows, steps, rows.scores))
+    return Patterns(rows.take(first), count, of_person)
+
+
+def _distinct(keys: NDArray[np.uint64]) -> tuple[Ints, Ints, Ints]:
+    """Who is the first with each key, in their order; how many have it; and which one each person has."""
+    _, first, of_person, count = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)
+    rank = np.empty(len(order), dtype=np.int64)
+    rank[order] = np.arange(len(order))
+    return first[order], count[order], rank[of_person.ravel()]
+
+
+def all_rows(responses: Any) -> Rows:
+    """The rows of all people, one after the other."""
+    parts = list(responses.entries.map(rows_of, responses.thresholds))
+    ends = np.cumsum([0, *(len(part.items) for part in parts)])
+    indptr = np.concatenate([[0], *(part.indptr[1:] + start for part, start in zip(parts, ends[:-1], strict=True))])
+    columns = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("items", "counts", "scores", "most")
+    )
+    return Rows(indptr, *columns)
+
+
+def _pattern_keys(block: Block, steps: Thresholds) -> NDArray[np.uint64]:
+    rows = rows_of(block, steps)
+    return row_keys(rows, steps, rows.scores)
+
+
+def row_keys(rows: Rows, steps: Thresholds, beside: Ints) -> NDArray[np.uint64]:
+    """A number for each set of items and the number beside it."""
+    table = scramble(np.arange(steps.n_items, dtype=np.int32), 0)
+    keys = set_keys(rows, table)[0]
+    keys += scramble(beside.astype(np.int32), 1)
+    return keys

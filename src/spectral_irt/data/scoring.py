@@ -1,0 +1,437 @@
+"""Raw answers -> categories: by 0 and 1, a key, the right values, a threshold, the person's own mean, or as they
+are, perhaps under labels.
+
+Scoring is done in two steps, because a person's mean is known only when all ratings were seen. `Scoring.clean` turns
+raw values into answers, without the missing ones; `Scoring.category` says in which category each is, 1 for right and 0
+for wrong. Both work on values of any number, so files are scored piece by piece: a polars Series of any type, or an
+array of numbers, for which polars is not needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.data.categories import HIGHEST, UNUSED, recoding, score_of
+from spectral_irt.data.labels import (
+    CELL_ERRORS,
+    NOT_ANSWERED,
+    as_series,
+    as_text,
+    one_spelling,
+    positions,
+    spellings,
+)
+from spectral_irt.errors import OptionError, check_option, listed
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from spectral_irt.data.block import Floats, Ints
+
+    Values = pl.Series | Floats
+
+Bools = NDArray[np.bool_]
+Polarity = Literal["right", "wrong"]
+Blank = Literal["wrong", "missing"]
+
+# A rating is above the mean when it exceeds it by more than this share of the person's mean |rating|: the sum of equal
+# ratings is not always their exact multiple, and the order of summation must not decide.
+SLACK = 1e-9
+
+
+class Answers(NamedTuple):
+    """The answers among raw values, which of the values they are, and which are neither answer nor missing."""
+
+    values: Values
+    answered: Ints | None  # positions; None: all of them
+    odd: Bools | None  # None: none of them
+
+    def of(self, each: NDArray[Any]) -> NDArray[Any]:
+        """The answers' part of what there is for each of the values."""
+        return each if self.answered is None else each.take(self.answered)
+
+
+class Keys(NamedTuple):
+    """The key of every item: one option and its score after the other, null where an item has no more of them."""
+
+    options: list[pl.Series]
+    scores: list[NDArray[np.uint8]]
+    best: NDArray[np.uint8]  # the highest score
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """How raw values become categories, or missing. Make one with `scoring`, which checks the options.
+
+    What is missing is decided by the raw value, whatever it would stand for.
+    """
+
+    missing: tuple[str, ...] = ()
+    key: Mapping[Any, Mapping[str, int]] | None = None  # scores of an item's options; others have 0
+    correct: tuple[str, ...] | None = None
+    threshold: float | None = None
+    above_mean: Polarity | None = None
+    omitted: Blank = "missing"
+    not_reached: Blank = "missing"
+    not_presented: tuple[str, ...] = ()
+    ordered: bool = False  # values are categories, whole numbers from 0 to HIGHEST
+    undecided: bool = False  # so they are read, and if none is above 1 they are right and wrong
+    recode: Mapping[str, int] | None = None  # labels of categories
+    reverse: tuple[Any, ...] = ()  # items whose highest category is the lowest
+    span: tuple[int, int] | None = None  # the lowest and the highest category that there are, for `reverse`
+    unused: str = "collapse"
+    groups: Any = None
+
+    @property
+    def counts_blanks(self) -> bool:
+        """Whether some blank cells count as wrong."""
+        return "wrong" in (self.omitted, self.not_reached)
+
+    @property
+    def compares_text(self) -> bool:
+        """Answers are compared with right ones, so any value is an answer; otherwise answers are numbers."""
+        return self.key is not None or self.correct is not None
+
+    @property
+    def expects_01(self) -> bool:
+        return not (self.ordered or self.compares_text or self.threshold is not None or self.above_mean is not None)
+
+    @property
+    def highest(self) -> int:
+        """The highest category that an answer can have."""
+        if self.key is not None:
+            return max((score for one in self.key.values() for score in one.values()), default=1)
+        return HIGHEST if self.ordered else 1
+
+    @property
+    def graded(self) -> bool:
+        """Whether there may be more than right and wrong: what categories an item has is known when all were seen."""
+        return self.highest > 1
+
+    @property
+    def bits(self) -> int:
+        """How many hold a category."""
+        return self.highest.bit_length()
+
+    @property
+    def expected(self) -> str:
+        """What an odd value is, in words."""
+        if self.compares_text:
+            return "an error of the spreadsheet, not an answer"
+        if self.recode is not None:
+            return f"not among the labels of the categories, {listed(self.recode)}"
+        if self.ordered:
+            return f"not a category: these are whole numbers from 0 to {HIGHEST}"
+        return "neither 0/1 nor missing" if self.expects_01 else "not a finite number"
+
+    @property
+    def how_to(self) -> str:
+        """What to do about odd values that are not codes for missing ones."""
+        if self.recode is not None:
+            return " Add it to `recode`, or say `missing=` if it means 'not answered'."
+        if self.ordered:
+            how = " Number the categories 0, 1, 2, ..., or name them with `recode=`;"
+            return f"{how} for right and wrong, say `threshold=`."
+        if self.expects_01:
+            return " Say what counts as right with `key`, `correct`, `threshold` or `above_mean`."
+        return " Say `missing=` if it means 'not answered', or `correct=` if the answers are not numbers."
+
+    def clean(self, values: Values) -> Answers:
+        """The answers, without the missing ones."""
+        if self.compares_text:
+            text = one_spelling(as_series(values))
+            given = (~text.is_in([*NOT_ANSWERED, *self.missing])).fill_null(False)
+            failed = text.is_in(CELL_ERRORS).fill_null(False) & given
+            odd = failed.to_numpy() if failed.any() else None
+            return Answers(text.filter(given), _unless_all(given.to_numpy()), odd)
+        codes = _as_numbers(self.missing) if self.recode is None else []  # else labels were compared as they are
+        bounded = self.expects_01 or self.ordered
+        if bounded and self.recode is None and (whole := _whole_numbers(values, self.highest, codes)) is not None:
+            return Answers(whole, None, None)
+        numbers, no_number = self._numbers(values)
+        answered = self._fits(numbers)
+        if not codes and no_number is None and answered.all():
+            return Answers(numbers, None, None)
+        absent = np.isnan(numbers)
+        for code in codes:
+            absent |= numbers == code
+        answered &= ~absent
+        odd = ~(answered | absent)
+        if no_number is not None:
+            odd |= no_number
+        where = _unless_all(answered)
+        return Answers(numbers if where is None else numbers.take(where), where, odd if odd.any() else None)
+
+    def _fits(self, numbers: Floats) -> Bools:
+        """Which numbers can be answers."""
+        if self.expects_01:
+            return (numbers == 0) | (numbers == 1)
+        if self.ordered:
+            return (numbers >= 0) & (numbers <= HIGHEST) & (numbers == np.floor(numbers))
+        return np.isfinite(numbers)
+
+    def presented(self, values: Values) -> Bools | None:
+        """Which of the values do not say that the item was not on the person's form; None: no value does."""
+        if not self.not_presented:
+            return None
+        empty = any(code in NOT_ANSWERED for code in self.not_presented)
+        if isinstance(values, np.ndarray):
+            absent = np.isin(values, _as_numbers(self.not_presented))
+            return ~(absent | np.isnan(values)) if empty and values.dtype.kind == "f" else ~absent
+        mask = one_spelling(values).is_in(list(self.not_presented)).fill_null("" in self.not_presented)
+        if empty and values.dtype.is_numeric():
+            mask = mask | values.is_null() | values.is_nan().fill_null(True)
+        return ~mask.to_numpy()
+
+    def _numbers(self, values: Values) -> tuple[Floats, Bools | None]:
+        """Numbers, NaN where there is none, and a mask of text that is none. Of categories, "true" is 1, "false" 0."""
+        import polars as pl
+
+        known: Mapping[str, float] = {"true": 1, "false": 0}
+        if self.recode is not None:
+            known, text = self.recode, one_spelling(as_series(values))
+            numbers = pl.repeat(None, len(text), dtype=pl.Float64, eager=True)
+        elif isinstance(values, np.ndarray):
+            return values.astype(np.float64, copy=False), None
+        elif values.dtype.is_numeric() or values.dtype in (pl.Boolean, pl.Null):
+            return values.cast(pl.Float64).to_numpy(), None
+        else:
+            text = as_text(values).str.strip_chars()
+            numbers = text.cast(pl.Float64, strict=False)
+        odd = numbers.is_null() & ~text.is_in([*NOT_ANSWERED, *self.missing]).fill_null(True)
+        if (self.expects_01 or self.ordered) and odd.any():
+            text = text if self.recode is not None else text.str.to_lowercase()
+            said = pl.select(pl.when(odd).then(text)).to_series()
+            said = said.replace_strict(dict(known), default=None, return_dtype=pl.Float64)
+            numbers = numbers.fill_null(said)
+            odd = odd & said.is_null()
+        return numbers.to_numpy(), odd.to_numpy() if odd.any() else None
+
+    def keys_of(self, items: Iterable[Any]) -> Keys | None:
+        """The options of every item that have a score; None when there is no key."""
+        if self.key is None:
+            return None
+        import polars as pl
+
+        known = [*(list(one.items()) for one in self.key.values()), []]
+        own = [known[k] for k in positions(items, self.key)]
+        most = max(map(len, own), default=0)
+        padded = [one + [(None, 0)] * (most - len(one)) for one in own]
+        return Keys(
+            [pl.Series([one[k][0] for one in padded], dtype=pl.String) for k in range(most)],
+            [np.array([one[k][1] for one in padded], dtype=np.uint8) for k in range(most)],
+            np.array([max((score for _, score in one), default=1) for one in own], dtype=np.uint8),
+        )
+
+    def category(
+        self,
+        answers: Any,
+        *,
+        items: NDArray[Any],
+        users: NDArray[Any],
+        keys: Keys | None = None,
+        means: Means | None = None,
+    ) -> NDArray[np.uint8]:
+        """The category of each answer of `clean`; `items` and `users` are the codes of each."""
+        if self.key is not None:
+            assert keys is not None
+            found = np.zeros(len(items), dtype=np.uint8)
+            for options, scores in zip(keys.options, keys.scores, strict=True):
+                chosen = (answers == options.gather(items)).fill_null(False).to_numpy()
+                found[chosen] = scores[items[chosen]]
+            return found
+        if self.ordered:
+            return np.asarray(answers).astype(np.uint8)
+        return self._right(answers, users, means).view(np.uint8)
+
+    def _right(self, answers: Any, users: NDArray[Any], means: Means | None) -> Bools:
+        if self.correct is not None:
+            return np.array(answers.is_in(list(self.correct)).to_numpy())
+        if self.threshold is not None:
+            return np.asarray(answers > self.threshold)
+        if self.above_mean is not None:
+            assert means is not None
+            above: Bools = answers - means.mean[users] > means.slack[users]
+            return above if self.above_mean == "right" else ~above
+        return np.asarray(answers == 1)
+
+
+def scoring(
+    *,
+    missing: Any = (),
+    key: Mapping[Any, Any] | None = None,
+    correct: Any = None,
+    threshold: float | None = None,
+    above_mean: str | None = None,
+    omitted: str = "missing",
+    not_reached: str = "missing",
+    not_presented: Any = (),
+    ordered: bool = False,
+    recode: Any = None,
+    reverse: Any = (),
+    span: tuple[int, int] | None = None,
+    unused: str = "collapse",
+    groups: Any = None,
+) -> Scoring:
+    """How to score, with every option checked.
+
+    Parameters
+    ----------
+    missing : value or values
+        What else means "not answered", beside the empty cell, null, NaN, "NA", "NaN", "nan" and "null".
+    key : mapping of item to right answer, or to a mapping of answer to score
+        For multiple choice; "A|C" are two right answers. With scores other answers than those named have 0.
+    correct : value or values
+        Right, whatever the item; every other answer is wrong.
+    threshold : float
+        Values above it are right.
+    above_mean : "right" or "wrong"
+        What a rating strictly above the mean of the person's own ratings counts as. "wrong" is the paper's polarity:
+        what a person likes is coded 0, so that a larger difficulty means better liked.
+    omitted, not_reached : "missing" or "wrong"
+        What a blank cell of a table with a row for each person is: before a later answer of the person, and after the
+        last one.
+    not_presented : value or values
+        What means that the item was not on the person's form: neither omitted nor not reached. "" is the empty cell.
+    ordered : bool
+        Values are categories, whole numbers from 0.
+    recode : text, sequence or mapping
+        Labels from the lowest category to the highest, "never,sometimes,often"; labels that mean the same are joined by
+        "=".
+    reverse, span, unused, groups
+        See `read`.
+
+    Examples
+    --------
+    >>> scoring(correct=[2, "B"]).correct
+    ('2', 'B')
+    >>> scoring(key={"q1": "A|C", "q2": {"B": 2, "D": 1}}).key
+    {'q1': {'A': 1, 'C': 1}, 'q2': {'B': 2, 'D': 1}}
+    """
+    given = {"key": key, "correct": correct, "threshold": threshold, "above_mean": above_mean, "recode": recode}
+    said = [name for name, value in given.items() if value is not None]
+    if len(said) > 1:
+        raise OptionError(f"{' and '.join(f'`{one}`' for one in said)} are different ways of scoring; say one of them.")
+    if ordered and said and said[0] in ("correct", "threshold", "above_mean"):
+        raise OptionError(
+            f"these answers are in ordered categories, and `{said[0]}` is for right and wrong answers only; leave it "
+            "out."
+        )
+    check_option("above_mean", above_mean, (None, "right", "wrong"))
+    check_option("unused", unused, UNUSED)
+    for name, value in (("omitted", omitted), ("not_reached", not_reached)):
+        check_option(name, value, ("missing", "wrong"))
+        if value == "wrong" and above_mean is not None:
+            raise OptionError(
+                f"`{name}='wrong'` is for tests, and `above_mean` for ratings: what is not rated is not below the "
+                "mean. Leave out one of them."
+            )
+    absent = tuple(spellings(several(not_presented)))
+    if threshold is not None:
+        try:
+            threshold = float(threshold)
+        except (TypeError, ValueError):
+            raise OptionError(f"`threshold` is {threshold!r}; it must be a number.") from None
+        if not np.isfinite(threshold):
+            raise OptionError(f"`threshold` is {threshold}; it must be a finite number.")
+    right = None if correct is None else tuple(spellings(several(correct)))
+    if right == ():
+        raise OptionError("`correct` names no value; say which answers are right.")
+    labels = recoding(recode)
+    return Scoring(
+        missing=(*spellings(several(missing)), *absent),
+        key=None if key is None else _checked_key(key),
+        correct=right,
+        threshold=threshold,
+        above_mean=above_mean,  # type: ignore[arg-type]
+        omitted=omitted,  # type: ignore[arg-type]
+        not_reached=not_reached,  # type: ignore[arg-type]
+        not_presented=absent,
+        ordered=ordered or labels is not None,
+        recode=labels,
+        reverse=tuple(one.strip() for one in reverse.split(",")) if isinstance(reverse, str) else several(reverse),
+        span=span if labels is None else (0, max(labels.values())),
+        unused=unused,
+        groups=groups,
+    )
+
+
+def _checked_key(key: Mapping[Any, Any]) -> dict[Any, dict[str, int]]:
+    """The scores of the options of each item, the best first."""
+    checked = {}
+    for item, given in key.items():
+        answers = given if isinstance(given, Mapping) else dict.fromkeys(str(given).split("|"), 1)
+        if not isinstance(given, Mapping | str):
+            answers = {given: 1}
+        options = dict(zip(spellings(answers), answers.values(), strict=True))
+        scores = {text: score_of(score, item) for text, score in options.items() if text not in NOT_ANSWERED}
+        if scores:
+            checked[item] = dict(sorted(scores.items(), key=lambda one: -one[1]))
+    return checked
+
+
+def _as_numbers(codes: Iterable[str]) -> list[float]:
+    numbers = []
+    for code in codes:
+        with suppress(ValueError):
+            numbers.append(float(code))
+    return numbers
+
+
+def several(given: Any) -> tuple[Any, ...]:
+    """One value, or several of them."""
+    if given is None:
+        return ()
+    one = isinstance(given, str | bytes) or not isinstance(given, Iterable)
+    return (given,) if one else tuple(given)
+
+
+def _whole_numbers(values: Values, highest: int, missing: Sequence[float]) -> NDArray[Any] | None:
+    """Whole numbers as they are, if all are categories: most files hold nothing else, and need no look at each."""
+    if any(0 <= code <= highest for code in missing):
+        return None
+    if not isinstance(values, np.ndarray):
+        import polars as pl
+
+        if values.null_count() or not (values.dtype.is_integer() or values.dtype == pl.Boolean):
+            return None
+        values = values.to_numpy()
+    if values.dtype.kind not in "biu" or not len(values) or values.min() < 0 or values.max() > highest:
+        return None
+    return values
+
+
+def _unless_all(mask: Bools) -> Ints | None:
+    return None if mask.all() else np.flatnonzero(mask)
+
+
+# ------------------------------------------------------------------ the person's own mean
+
+
+@dataclass(frozen=True)
+class Means:
+    """The mean rating of every person, and how far above it counts as above."""
+
+    mean: Floats
+    slack: Floats
+
+
+def means_from_sums(counts: Ints, sums: Floats, sizes: Floats) -> Means:
+    """Means from how many ratings each person gave, their sum, and the sum of their absolute values."""
+    n = np.maximum(counts, 1)
+    return Means(sums / n, SLACK * sizes / n)
+
+
+def means_of(users: NDArray[Any], ratings: Floats, n_users: int) -> Means:
+    """Means from the ratings themselves and the person (code) of each."""
+    return means_from_sums(
+        np.bincount(users, minlength=n_users),
+        np.bincount(users, weights=ratings, minlength=n_users).astype(np.float64),
+        np.bincount(users, weights=np.abs(ratings), minlength=n_users).astype(np.float64),
+    )

@@ -1,0 +1,384 @@
+"""Do the items share more than one ability? Pairs of items, and a contrast between sets of items, by default and fast.
+
+Two questions of the same sums (`conditional_pairs`), each with a known level in any design:
+
+- does a pair of items share more than the ability (the same text, a clue from one to the other, copying)? The largest
+  z of all pairs against the normal distribution, times the number of pairs (Bonferroni);
+- does a contrast between two sets of items run through the residuals (a second dimension)? The strongest contrast of
+  one half of the people, the first eigenvector of their z, is a direction fixed in advance for the other half, where
+  its strength is a sum over people, compared with its own standard error. Either half may look for it: p is doubled.
+
+Steep items share more with steep ones than the Rasch model says, and less with flat ones, with one ability behind them
+all. Where either test alarms, both are therefore made again against what answers drawn from a model with a slope for
+every item share (`slope_model.py`); what that explains is called by its name.
+
+Some thousands of people and some hundreds of items suffice for what matters, so more are sampled: people at random,
+items by how often they were answered. Neither depends on how they were answered, so the level stays.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.calibration import Calibration
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.engine import Prepared
+from spectral_irt.engine.threads import one_blas_thread
+from spectral_irt.errors import listed
+from spectral_irt.inference.dimensions.ordered_pairs import ordered_pair_sums
+from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both, pair_residuals, pair_sums
+from spectral_irt.inference.items.slope_model import slope_model
+from spectral_irt.inference.levels import EACH
+from spectral_irt.inference.probability import quantile, upper
+from spectral_irt.persons.abilities import Persons
+
+PEOPLE, ITEMS = 4_000, 200  # 0.6 s of CPU at most: some products of people x items^2
+FEWEST_PEOPLE, FEWEST_ITEMS = 100, 4  # below, the sums are not normal; three items leave nothing to test
+IN_COMMON = 30  # people who answered both items of a pair
+POWER = 0.8
+FEWEST_DRAWN, MOST_DRAWN, WORK = 4, 16, 4e7  # tables from the model with slopes, by people x items^2: 3 s at most
+AGAIN = 0.05  # level of the tests against that model: what is asked there has already alarmed
+SLOPES_MEAN = (
+    "Here that means: the score counts answers to flat and steep items alike, so measures are less precise than they "
+    "could be, and the order of difficulty of such items differs between weak and able people. Review the flattest, or "
+    "keep the model where equal weights are wanted."
+)
+CORRELATION = 0.4  # a residual correlation of two items that should not escape
+FEW_LOADED = 4  # a contrast of fewer items than this is a dependent pair or three
+
+
+@dataclass(frozen=True, eq=False)
+class BeyondAbility:
+    """What `beyond_ability` found.
+
+    Attributes
+    ----------
+    items : labels
+        The items looked at.
+    n_people, n_pairs : int
+        People with both right and wrong answers to them, and pairs of items that enough of these answered.
+    first, second : int arrays
+        Pairs that share more than the ability, strongest first: positions in `items`.
+    pairs_p : float
+        Chance that the strongest of all pairs is as strong as here under the model.
+    correlation : float
+        Residual correlation of the strongest pair.
+    detectable : float
+        Residual correlation of a pair that would be found with a probability of 80%.
+    contrast_p : float
+        Chance of a contrast as strong as here under the model.
+    strength : float
+        Of the contrast, in items: what the first eigenvalue of residual correlations would be without chance.
+    loadings : float array
+        Of each item on the contrast.
+    level : float
+    sampled : bool
+        Whether there are more people or items than were looked at.
+    equal_slopes : (float, int) or None
+        Of tests that alarmed: p of the contrast, and the dependent pairs, had all items one slope. The other numbers
+        allow for slopes.
+    slopes : (float, float) or None
+        The flattest and the steepest, in units of the mean one.
+    """
+
+    items: NDArray[Any]
+    n_people: int
+    n_pairs: int
+    first: Ints
+    second: Ints
+    pairs_p: float
+    correlation: float
+    detectable: float
+    contrast_p: float
+    strength: float
+    loadings: Floats = field(repr=False)
+    level: float
+    sampled: bool
+    equal_slopes: tuple[float, int] | None = None
+    slopes: tuple[float, float] | None = None
+
+    @property
+    def dependent(self) -> bool:
+        """Whether some pair shares more than the ability."""
+        return len(self.first) > 0
+
+    @property
+    def contrast(self) -> bool:
+        """Whether there is a contrast, which unequal slopes do not explain."""
+        if self.equal_slopes is None:
+            return self.contrast_p < self.level
+        return self.equal_slopes[0] < self.level and self.contrast_p < AGAIN
+
+    @property
+    def two_dimensions(self) -> bool:
+        """Whether there is a contrast of more items than some dependent pairs have."""
+        few = 1 / float((self.loadings**4).sum()) < FEW_LOADED
+        return self.contrast and not (few and self.dependent)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return (*_dependent_items(self), *_second_dimension(self), *_unequal_slopes(self))
+
+    @property
+    def by_slopes(self) -> bool:
+        """Whether a test alarmed, and does no longer with a slope for every item."""
+        if self.equal_slopes is None:
+            return False
+        p, pairs = self.equal_slopes
+        return (p < self.level and not self.contrast) or (pairs > 0 and not self.dependent)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as data."""
+        names = ("n_people", "n_pairs", "pairs_p", "correlation", "detectable", "contrast_p", "strength", "level")
+        found = {"n_items": len(self.items), "dependent_pairs": len(self.first)} | {k: getattr(self, k) for k in names}
+        p, pairs = self.equal_slopes or (self.contrast_p, len(self.first))
+        return found | {"contrast_p_equal_slopes": p, "dependent_pairs_equal_slopes": pairs}
+
+
+@one_blas_thread()  # the matrices are small
+def beyond_ability(calibration: Calibration, responses: Responses, *, level: float = EACH) -> BeyondAbility | None:
+    """Which pairs of items, and which contrast between items, share more than the ability; None with too few data.
+
+    Parameters
+    ----------
+    calibration, responses
+        The responses in the order of the calibration's items.
+    level : float
+        Chance of any false alarm in the pairs, and of one in the contrast.
+
+    References
+    ----------
+    The pairs are those of van den Wollenberg (1982), Psychometrika 47, 123-140, given the score; the contrast is the
+    first of Linacre (1998), J. Outcome Meas. 2, 266-283, validated across halves of the people.
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> lsat = datasets.load_lsat()
+    >>> found = beyond_ability(SpectralRasch().fit(lsat).calibration_, lsat)
+    >>> found.dependent, found.two_dimensions
+    (False, False)
+    """
+    answers, beta, sampled = _looked_at(calibration, responses)
+    mixed = answers.mixed
+    if answers.n_items < FEWEST_ITEMS or mixed.sum() < FEWEST_PEOPLE:
+        return None
+    half = np.random.default_rng(1).permutation(answers.n_users) % 2
+    beta = apart(beta) if answers.thresholds.binary else beta
+    parts, halves = _sums(answers, beta, half)
+    found = _tested(answers, parts, halves, level, sampled)
+    if found is None or (found.contrast_p >= level and not found.dependent):
+        return found
+    model = slope_model(answers)
+    number = int(np.clip(WORK / (answers.n_users * answers.n_items**2), FEWEST_DRAWN, MOST_DRAWN))
+    seeds = np.random.SeedSequence([0, 3]).spawn(number)
+    drawn = [_sums(model.redraw(answers, seed), beta, half)[1] for seed in seeds]
+    first, second = (
+        replace(
+            own,
+            shared=own.shared - sum(each[k].shared for each in drawn) / number,
+            variance=own.variance * (1 + 1 / number),
+        )
+        for k, own in enumerate(halves)
+    )
+    again = _tested(answers, parts, (first, second), AGAIN, sampled, 1 + 1 / number)
+    assert again is not None
+    pairs = set(zip(found.first.tolist(), found.second.tolist(), strict=True))
+    kept = [k for k, pair in enumerate(zip(again.first.tolist(), again.second.tolist(), strict=True)) if pair in pairs]
+    return replace(
+        again,
+        first=again.first[kept],
+        second=again.second[kept],
+        level=level,
+        equal_slopes=(found.contrast_p, len(found.first)),
+        slopes=(float(model.slope.min()), float(model.slope.max())),
+    )
+
+
+def _sums(answers: Responses, beta: Floats, half: Ints) -> tuple[Prepared, tuple[PairSums, PairSums]]:
+    """Residuals of the people given their scores, and what pairs of items share in either half of them."""
+    if not answers.thresholds.binary:
+        return ordered_pair_sums(Persons(answers, beta), half)
+    parts = pair_residuals(answers, beta, half)
+    return parts, pair_sums(parts, beta)
+
+
+def _tested(
+    answers: Responses,
+    parts: Prepared,
+    halves: tuple[PairSums, PairSums],
+    level: float,
+    sampled: bool,
+    unsure: float = 1.0,
+) -> BeyondAbility | None:
+    """Both tests; None where no pair has enough people. `unsure`: by how much variances of the contrast are larger."""
+    everyone = both(*halves)
+    first, second = np.triu_indices(answers.n_items, 1)
+    tested = (everyone.n >= IN_COMMON) & (everyone.variance > 0)
+    tested = tested[first, second]
+    if not tested.any():
+        return None
+    first, second = first[tested], second[tested]
+    z = everyone.z(IN_COMMON)[first, second]
+    p = np.minimum(upper(z) * len(z), 1.0)
+    order = np.argsort(-z, kind="stable")
+    flagged = order[p[order] < level]
+    correlation = everyone.correlation()
+    contrasts = [_validated(parts, halves, k, unsure) for k in (0, 1)]
+    limit = float(quantile(1 - level / len(z)) + quantile(POWER))
+    return BeyondAbility(
+        answers.items,
+        int(answers.mixed.sum()),
+        len(z),
+        first[flagged],
+        second[flagged],
+        float(p.min()),
+        float(correlation[first[order[0]], second[order[0]]]),
+        limit / float(np.sqrt(np.median(everyone.n[first, second]))),
+        min(1.0, 2 * min(p for p, _ in contrasts)),
+        float(np.mean([strength for _, strength in contrasts])),
+        _strongest(correlation),
+        level,
+        sampled,
+    )
+
+
+def _looked_at(calibration: Calibration, responses: Responses) -> tuple[Responses, Floats, bool]:
+    """The answers of some people to some items, and the difficulties, or thresholds, of these."""
+    known = np.flatnonzero(calibration.measured)
+    often = np.argsort(-responses.item_counts[known], kind="stable")[:ITEMS]
+    items = np.sort(known[often])
+    answers, informed = responses, np.flatnonzero(responses.mixed)
+    if len(informed) > PEOPLE:
+        answers = answers.take_users(np.sort(np.random.default_rng(0).choice(informed, PEOPLE, replace=False)))
+    if len(items) < responses.n_items:
+        answers = answers.take_items(items)
+    sampled = len(informed) > PEOPLE or len(items) < len(known)
+    if len(informed) > PEOPLE:
+        answers = answers.in_one_block()
+    if not responses.thresholds.binary:
+        return answers, calibration.thresholds[responses.thresholds.of_items(items)], sampled
+    return answers, calibration.difficulty[items], sampled
+
+
+def _strongest(matrix: Floats) -> Floats:
+    """The eigenvector of the largest eigenvalue, its larger side positive."""
+    vector = np.linalg.eigh(matrix)[1][:, -1]
+    return np.asarray(vector * np.where((vector**3).sum() < 0, -1.0, 1.0))
+
+
+def _validated(parts: Prepared, halves: tuple[PairSums, PairSums], half: int, unsure: float) -> tuple[float, float]:
+    """The strongest contrast of one half of the people in the other: chance of so strong a one, and its strength.
+
+    The strength is what an eigenvalue would be, 1 on average if there is no contrast: the eigenvalue of the half that
+    chose the direction is larger by chance, much so where few people answered the same items.
+    """
+    found, tested = halves[1 - half], halves[half]
+    spread = np.sqrt(np.diag(found.scale))  # items that vary little must not count for less
+    vector = _strongest(found.z())
+    direction = vector * np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
+    squares = unsure * along(parts, direction, half)
+    p = float(upper((direction @ tested.shared @ direction) / np.sqrt(squares))) if squares > 0 else 1.0
+    return p, 1 + float(vector @ tested.correlation() @ vector)
+
+
+# ----------------------------------------------------------------------------------------- findings
+
+
+def _dependent_items(found: BeyondAbility) -> tuple[Finding, ...]:
+    if not found.dependent:
+        return ()
+    groups = clusters(len(found.items), found.first, found.second)
+    told = "; ".join(listed(found.items[group]) for group in groups[:5])
+    told += f"; {len(groups) - 5:,} more" if len(groups) > 5 else ""
+    pairs, n = len(found.first), len(groups)
+    if n == pairs:
+        what = f"{n:,} pair{'' if n == 1 else 's'} of items"
+    else:
+        what = f"{pairs:,} pairs of items, in {n:,} group{'' if n == 1 else 's'}"
+    codes = np.unique(np.concatenate([found.first, found.second]))
+    how_much = f"residual correlation{'' if pairs == 1 else 's up to'} {found.correlation:.2f}"
+    return (
+        Finding(
+            "dependent_items",
+            "warning",
+            f"Local dependence in {what} ({how_much}): {told}.",
+            "Unequal slopes do not explain it. Look for a common text, a clue from one to the other, or copying; score "
+            "such items as one, or keep one of them: counted as they are, they make measures look surer than they are.",
+            tuple(found.items[codes].tolist()),
+        ),
+    )
+
+
+def _second_dimension(found: BeyondAbility) -> tuple[Finding, ...]:
+    if not found.two_dimensions:
+        return ()
+    order = np.argsort(-found.loadings, kind="stable")
+    high, low = order[:5], order[::-1][:5]
+    return (
+        Finding(
+            "second_dimension",
+            "warning",
+            f"More than one dimension: a residual contrast of the strength of {found.strength:.1f} items, that unequal "
+            f"slopes do not explain (p {p_text(found.contrast_p)}), with {listed(found.items[high])} on one side and "
+            f"{listed(found.items[low])} on the other.",
+            "If both sides differ in what they ask, make a scale of each; one measure for both is an average that "
+            "hides who is good at which.",
+            tuple(found.items[np.sort(np.concatenate([high, low]))].tolist()),
+        ),
+    )
+
+
+def _unequal_slopes(found: BeyondAbility) -> tuple[Finding, ...]:
+    if not found.by_slopes or found.equal_slopes is None or found.slopes is None:
+        return ()
+    p, pairs = found.equal_slopes
+    shown = []
+    if p < found.level and not found.contrast:
+        shown.append(f"a contrast in the residuals (p {p_text(p)}; with slopes p {p_text(found.contrast_p)})")
+    if pairs and not found.dependent:
+        shown.append(f"residual correlations of {pairs:,} pair{'' if pairs == 1 else 's'} of items")
+    low, high = found.slopes
+    return (
+        Finding(
+            "unequal_slopes",
+            "warning",
+            f"Items differ in slope (from {low:.1f} to {high:.1f} times the mean slope), which explains "
+            f"{' and '.join(shown)}: no second dimension is needed. A model with slopes (2PL, generalized partial "
+            "credit) would fit better.",
+            SLOPES_MEAN,
+        ),
+    )
+
+
+def unseen_dependence(detectable: float) -> str:
+    """That no local dependence was seen, and how strong it would have to be where that is much."""
+    seen = f" (only residual correlations above {detectable:.1f} would be seen)" if detectable > CORRELATION else ""
+    return f"no local dependence seen{seen}"
+
+
+def clusters(n: int, first: Ints, second: Ints) -> list[Ints]:
+    """Items tied to each other by pairs, as groups in the order of their strongest pair.
+
+    >>> [group.tolist() for group in clusters(6, np.array([4, 0, 1]), np.array([5, 1, 2]))]
+    [[4, 5], [0, 1, 2]]
+    """
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    label = connected_components(coo_array((np.ones(len(first)), (first, second)), shape=(n, n)), directed=False)[1]
+    return [np.flatnonzero(label == own) for own in dict.fromkeys(label[first].tolist())]
+
+
+def p_text(p: float) -> str:
+    """A p-value after the letter p.
+
+    >>> [p_text(p) for p in (0.5, 0.0123, 1e-9)]
+    ['= 0.50', '= 0.012', '< 0.001']
+    """
+    return f"= {p:.2f}" if p >= 0.095 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"

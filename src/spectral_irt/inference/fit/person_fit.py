@@ -1,0 +1,182 @@
+"""Person misfit: how many people answer less predictably than the model says, beside how many would by chance.
+
+A person misfits when infit or outfit, standardized, is above 2. How many are by chance depends on the length of the
+test, its targeting and the abilities, so it is simulated: the same people are shown the same items, answers are drawn
+from the model, and measured and counted in the same way.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.inference.fit.answer_kinds import kind_of
+from spectral_irt.inference.levels import EACH
+from spectral_irt.persons.abilities import Abilities, abilities
+from spectral_irt.persons.residuals import ERRATIC as LIMIT
+from spectral_irt.persons.residuals import MeanSquares
+
+PEOPLE, RESPONSES = 2_000, 100_000  # at most, drawn at random: 0.2 s of CPU
+FEWEST = 100  # people: with fewer, a share of 10% beside 4% is chance
+REPLICATES = 4  # the share by chance then rests on four times the people
+SMALLEST = 0.01  # of a variance: people who do not seem to differ at all still do a little
+
+
+@dataclass(frozen=True)
+class ErraticPeople:
+    """What `erratic_people` found.
+
+    Attributes
+    ----------
+    n_people : int
+        Looked at: people with both right and wrong answers.
+    share, chance : float
+        Those who misfit among them, and among as many for whom the model holds.
+    p : float
+        Chance of so large a share under the model.
+    level : float
+    """
+
+    n_people: int
+    share: float
+    chance: float
+    p: float
+    level: float = EACH
+
+    @property
+    def too_many(self) -> bool:
+        return self.p < self.level
+
+    @property
+    def sentence(self) -> str:
+        """Person misfit beside what is expected, and whether chance explains the difference."""
+        return misfit_sentence(self.share, self.chance, self.p)
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        if not self.too_many:
+            return ()
+        return (
+            Finding(
+                "erratic_people",
+                "warning",
+                f"{self.share:.1%} of {self.n_people:,} people answer less predictably than the model says (infit or "
+                f"outfit z above {LIMIT:g}); expected are {self.chance:.1%}.",
+                "persons.csv has infit and outfit of each person; look at the answers of those who misfit most before "
+                "their measures are used.",
+            ),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as data."""
+        return {"n_people": self.n_people, "share": self.share, "chance": self.chance, "p": self.p, "limit": LIMIT}
+
+
+def erratic_people(
+    responses: Responses,
+    difficulty: Floats,
+    *,
+    known: tuple[Abilities, MeanSquares] | None = None,
+    level: float = EACH,
+) -> ErraticPeople | None:
+    """The share of erratic people, and that among people who follow the model; None with too few people.
+
+    Parameters
+    ----------
+    responses, difficulty
+        Item codes are positions in `difficulty`; for ordered answers these are thresholds.
+    known : optional
+        Warm's abilities of everyone and the fit of everyone at these, where they have been computed.
+    level : float
+        At which a finding says so.
+    """
+    informed = np.flatnonzero(responses.mixed)
+    if len(informed) < FEWEST:
+        return None
+    answers_each = float(responses.counts[informed].mean())
+    most = min(PEOPLE, int(RESPONSES / answers_each))
+    if most < FEWEST:
+        return None
+    people, chosen = responses, np.arange(responses.n_users)
+    if len(informed) > most:
+        chosen = np.sort(np.random.default_rng(0).choice(informed, most, replace=False))
+        people = responses.take_users(chosen).in_one_block()
+    if known is None:
+        measured, squares = measures(people, difficulty)
+    else:
+        measured, squares = _those(known[0], chosen), _those(known[1], chosen)
+    share, n = _share(squares)
+    if n < FEWEST:  # the others answered only items without a difficulty
+        return None
+    posterior = shrunken(measured)
+    seeds = np.random.SeedSequence([0, 2]).spawn(REPLICATES)
+    again = (kind_of(people).redraw(people, difficulty, posterior, seed) for seed in seeds)
+    drawn = [_share(measures(each, difficulty)[1]) for each in again]
+    total = sum(number for _, number in drawn)
+    if not total:
+        return None
+    chance = sum(part * number for part, number in drawn) / total
+    return ErraticPeople(n, share, chance, more_than(round(share * n), round(chance * total), n / (n + total)), level)
+
+
+def more_than(seen: int, drawn: int, weight: float) -> float:
+    """Chance of so many among all that were seen or drawn, by the binomial: rates of 2 in 100 are nothing like normal.
+
+    >>> round(more_than(2, 5, 0.2), 2), more_than(0, 3, 0.2)
+    (0.42, 1.0)
+    """
+    from scipy.special import bdtrc
+
+    return float(bdtrc(seen - 1, seen + drawn, weight)) if seen else 1.0
+
+
+def misfit_sentence(share: float, chance: float, p: float) -> str:
+    """Person misfit beside what is expected.
+
+    >>> misfit_sentence(0.02, 0.012, 0.4)
+    'person misfit 2.0%, expected 1.2% (no more than chance explains)'
+    """
+    same = " (no more than chance explains)" if p >= EACH and round(share, 3) > round(chance, 3) else ""
+    return f"person misfit {share:.1%}, expected {chance:.1%}{same}"
+
+
+def shrunken(measured: Abilities) -> Abilities:
+    """Abilities to draw answers from: measures contain their errors, and would vary too much.
+
+    The mean and standard error of each person's ability under a normal population, whose variance is that of the
+    measures less that of their errors. (The posterior under a fitted population costs ten times as much, and the share
+    by chance is the same.)
+    """
+    theta, error = measured.ability, measured.se**2
+    known = np.isfinite(theta) & np.isfinite(error) & ~measured.extreme
+    mean, spread = float(theta[known].mean()), float(theta[known].var())
+    spread = max(spread - float(error[known].mean()), SMALLEST * spread, SMALLEST)
+    with np.errstate(invalid="ignore"):
+        trust = np.where(np.isfinite(theta) & np.isfinite(error), spread / (spread + error), 0.0)
+    ability = mean + trust * (np.where(trust > 0, theta, mean) - mean)
+    return replace(measured, ability=ability, se=np.sqrt(spread * (1 - trust)))
+
+
+def measures(responses: Responses, difficulty: Floats) -> tuple[Abilities, MeanSquares]:
+    """Warm's abilities, and how well people fit at these."""
+    kind = kind_of(responses)
+    measured = abilities(responses, difficulty, "wle")
+    return measured, kind.person_fit(responses, difficulty, measured.ability)
+
+
+def _those(numbers: Any, chosen: Ints) -> Any:
+    """The numbers of some people: every array of a record, at these places."""
+    arrays = {one.name: getattr(numbers, one.name) for one in fields(numbers)}
+    return replace(numbers, **{name: each[chosen] for name, each in arrays.items() if isinstance(each, np.ndarray)})
+
+
+def _share(found: MeanSquares) -> tuple[float, int]:
+    """Erratic people among those whose answers can tell, and how many these are."""
+    known = np.isfinite(found.infit)
+    n = int(known.sum())
+    erratic = (found.infit_z > LIMIT) | (found.outfit_z > LIMIT)
+    return (float(erratic[known].mean()) if n else 0.0), n

@@ -1,0 +1,103 @@
+"""Andersen's likelihood ratio test: are the items as hard for some people as for others?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from spectral_irt.data import as_responses
+from spectral_irt.data.responses import Responses
+from spectral_irt.errors import check_option
+from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.inference.groups.calibrations import Subgroups, calibrate_groups
+from spectral_irt.inference.groups.grouping import divide
+from spectral_irt.inference.probability import chi2_tail
+from spectral_irt.inference.results import Result
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class AndersenTest(Result):
+    """What `andersen` found.
+
+    LR = 2 (sum of the groups' log-likelihoods - log-likelihood of all), with (groups - 1)(items - 1) degrees of
+    freedom. `table()` has every item in every group: `group, item, difficulty, se`.
+
+    Attributes
+    ----------
+    loglik : float
+        Conditional log-likelihood of all people together, on the items compared.
+    groups : Subgroups
+        Difficulties, standard errors and log-likelihood in each group; `groups.left_out`: items not compared.
+    """
+
+    name = "Andersen's test"
+    symbol = "LR"
+
+    loglik: float
+    groups: Subgroups
+
+
+def andersen(
+    responses: Any, split: Any = "median", *, model: str | None = None, threads: int | None = None
+) -> AndersenTest:
+    """Andersen's test: conditional likelihood with difficulties of their own in each group, against common ones.
+
+    LR = 2 (sum_g log L_g(beta_g) - log L(beta)) ~ chi-square with (G - 1)(m - 1) degrees of freedom under the model.
+
+    A small p says that items keep no common order of difficulty across the groups: unequal discriminations, guessing
+    or dependence where people are split by score, differential functioning where they are split by a person column.
+    Always by conditional maximum likelihood: with other estimates the statistic has no such distribution and no power.
+
+    Parameters
+    ----------
+    responses : Responses, 2-D array or dataframe
+    split : "median", "mean", "scores", or labels
+        See `divide`. "median" (default): raw score up to the median, or above; `eRm::LRtest` has the same default and
+        calls "scores" `all.r`. A score at the mean is in the upper group; eRm puts it in the lower on complete data.
+    model : "rasch", "pcm" or "rsm", optional
+        What is tested; by default the partial credit model for answers in more than two categories, else the Rasch
+        model. Of ordered answers only items are compared that have somebody in every category in every group, as in
+        eRm; a rating scale needs that of no single item.
+    threads : int, optional
+
+    References
+    ----------
+    Andersen (1973), Psychometrika 38, 123-140.
+
+    Examples
+    --------
+    >>> from spectral_irt import datasets
+    >>> andersen(datasets.load_lsat(), "mean")
+    <Andersen's test: LR = 0.168, df = 4, p = 0.997; raw score < mean (345 people) | raw score >= mean (655 people)>
+    """
+    check_option("model", model, (None, "rasch", "pcm", "rsm"))
+    model = model or ("pcm" if isinstance(responses, Responses) and not responses.thresholds.binary else "rasch")
+    if model != "rasch":
+        from spectral_irt.inference.groups.ordered_tests import ordered_andersen
+
+        return ordered_andersen(responses, split, model=model)
+    data = as_responses(responses)
+    make = ConditionalRasch(threads=threads)
+    difficulty = make.fit(data).difficulty_ if isinstance(split, str) and split == "ability" else None
+    groups = calibrate_groups(data, divide(data, split, difficulty=difficulty), ConditionalRasch(threads=threads))
+    loglik = ConditionalRasch(threads=threads, se="none").fit(groups.everyone).loglik_
+    statistic = 2 * (sum(groups.loglik) - loglik)
+    df = (len(groups.names) - 1) * (len(groups.items) - 1)
+    return AndersenTest(
+        statistic=statistic,
+        df=df,
+        p=float(chi2_tail(max(statistic, 0.0), df)),
+        compared=str(groups),
+        columns={
+            "group": np.repeat(np.array(groups.names, dtype=object), len(groups.items)),
+            "item": np.tile(groups.items, len(groups.names)),
+            "difficulty": groups.difficulty.ravel(),
+            "se": groups.se.ravel(),
+        },
+        frame_kind=data.frame_kind,
+        findings=groups.findings,
+        loglik=loglik,
+        groups=groups,
+    )

@@ -1,0 +1,431 @@
+"""Differential item functioning: is an item harder for one group of people than for another of the same ability?
+
+Each group is calibrated on its own, and difficulties are compared after both are centered on common items:
+
+    contrast_i = (b_i - mean of anchors) in the focal group - the same in the reference group,   se^2 = se_f^2 + se_r^2.
+
+Anchors are the items that agree on one difference between the groups (`agreement.py`): with all items as anchors a few
+strong differences in one direction show up as small opposite ones everywhere else.
+
+The effect on the delta scale of the Educational Testing Service is -2.35 contrast: negative when the item is harder for
+the focal group. Their classes: A, |delta| < 1 or not different from 0; C, |delta| >= 1.5 and beyond 1 by more than
+chance; B otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.calibration import Calibration
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.labels import positions
+from spectral_irt.errors import DesignError, OptionError, listed
+from spectral_irt.inference.groups.calibrations import Subgroups
+from spectral_irt.inference.groups.dif_nonuniform import nonuniform_columns, nonuniform_findings
+from spectral_irt.inference.groups.differential_words import differential_findings, too_many_differ
+from spectral_irt.inference.groups.grouping import Split, by_label
+from spectral_irt.inference.groups.mantel_haenszel import matched_on
+from spectral_irt.inference.groups.ordered_differential import threshold_contrasts
+from spectral_irt.inference.groups.ordered_groups import groups_like
+from spectral_irt.inference.groups.wald import WaldTest, compare_groups, weighted_spread
+from spectral_irt.inference.items.slope_model import slope_shifts
+from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm, two_sided
+from spectral_irt.inference.robust_center import agree
+from spectral_irt.tables import make_table
+
+DELTA = 2.35  # units of the ETS delta scale in a logit: 4 / 1.7
+SMALL, LARGE = 1.0, 1.5  # |delta| below which an item is class A, and from which it may be class C
+Z95_ONE_SIDED = 1.6448536269514722
+MIN_USERS = 30  # informative people: with fewer, standard errors of half a logit and more say nothing
+MATCHED = 0.5  # share of people with a match below which Mantel and Haenszel's ratio is not given
+FEWEST_ANCHORS = 0.25  # of the items
+APART = 2.7  # standard errors beyond which an item is not an anchor: one too few costs less than one that differs
+
+Columns = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Differential:
+    """What `differential` found.
+
+    Attributes
+    ----------
+    contrasts : mapping of columns
+        A row for each item and focal group; see `table`.
+    items : mapping of columns
+        A row for each item over all groups; see `overall`.
+    test : WaldTest
+        All items together: are there any differences at all?
+    groups : Subgroups
+        Difficulties in each group, centered on the anchors.
+    reference : str
+    anchors : labels
+        The items that the groups were centered on.
+    findings : tuple of Finding
+    steps : mapping of columns
+        Of ordered answers: a row for each threshold and focal group; see `thresholds`.
+    """
+
+    contrasts: Columns
+    items: Columns
+    test: WaldTest
+    groups: Subgroups
+    reference: str
+    anchors: NDArray[Any]
+    findings: tuple[Finding, ...]
+    steps: Columns = field(default_factory=dict)
+
+    def table(self) -> Any:
+        """Every item in every focal group against the reference group.
+
+        `item, group, reference, difficulty, difficulty_reference, contrast, se, z, p, p_holm, p_bh, delta, class,
+        flagged, mh_delta, mh_se, mh_p, interaction, interaction_se, interaction_p, interaction_p_bh, nonuniform`.
+
+        `contrast` (logits) is positive, `delta` negative when the item is harder for `group` than for `reference`; the
+        p-values of Holm and of Benjamini and Hochberg take in all rows. The class goes by `p`, as it is defined;
+        `flagged` rows are class B or C with `p_bh` below the level as well, beyond what the item's slope explains in
+        groups of unlike ability (`slope_model.slope_shifts`). `mh_` is Mantel and Haenszel's statistic on
+        the delta scale, people matched on the anchors and the item itself, NaN where too few can be. `interaction` is
+        the contrast among the more able minus that among the less able (logits), NaN where that cannot be told;
+        `nonuniform` rows have an `interaction_p_bh` below the level.
+        """
+        return make_table(self.contrasts, self.groups.everyone.frame_kind)
+
+    def overall(self) -> Any:
+        """Every item over all groups.
+
+        `item, statistic, df, p, p_holm, p_bh, largest, harder_for, easier_for, delta, class, flagged`. `largest` is the
+        largest contrast between any two groups, `harder_for` and `easier_for`, and `delta` the same in ETS units.
+        """
+        return make_table(self.items, self.groups.everyone.frame_kind)
+
+    def thresholds(self) -> Any:
+        """Of ordered answers, every threshold in every focal group against the reference group.
+
+        `item, category, group, reference, threshold, threshold_reference, contrast, se, z, p, p_bh`, on the items that
+        have somebody in every category in each group; `table()` has `uneven, uneven_df, uneven_p, uneven_p_bh`, whether
+        the contrasts of an item's thresholds differ.
+        """
+        return make_table(self.steps, self.groups.everyone.frame_kind)
+
+    @property
+    def nonuniform_tested(self) -> bool:
+        """Whether it was asked, of any item, if its difference depends on ability."""
+        return bool(np.isfinite(self.contrasts.get("interaction_p", np.empty(0))).any())
+
+    def __repr__(self) -> str:
+        flags = self.items["class"]
+        counts = ", ".join(f"{int((flags == c).sum())} {c}" for c in "ABC")
+        flagged = int(self.items["flagged"].sum())
+        return (
+            f"<Differential functioning of {len(flags)} items ({counts}; {flagged} flagged); {self.groups}; "
+            f"p = {self.test.p:.3g}>"
+        )
+
+
+def differential(
+    calibration: Calibration,
+    responses: Responses,
+    groups: Any,
+    *,
+    reference: Any = None,
+    anchors: str | Iterable[Any] = "purified",
+    min_users: int = MIN_USERS,
+    level: float = 0.05,
+    nonuniform: bool = True,
+) -> Differential:
+    """Which items are harder for one group than for another, by how much, and whether that may be chance.
+
+    Parameters
+    ----------
+    calibration : Calibration
+        The groups are calibrated by its method (`SpectralRasch` or `ConditionalRasch`), without a prior.
+    responses : Responses
+    groups : array of labels, one per person in order; or mapping from person to label
+        None, NaN and "" are people in no group.
+    reference : label, optional
+        The group that the others are compared with; the first in order by default.
+    anchors : "purified", "all" or item labels
+        What the groups are centered on. "purified" (default): the items that agree on one difference between the
+        groups, which up to 40% of items that do not cannot move. "all": all compared items; then a few strong
+        differences in one direction show up as small opposite ones everywhere else.
+    min_users : int
+        A group with fewer people of mixed success is left out, with a finding; when fewer than two are left that is an
+        error.
+    level : float
+        Of the classes and findings.
+    nonuniform : bool
+        Whether to ask too if differences depend on ability (`nonuniform.py`), which takes as long again.
+
+    References
+    ----------
+    Zwick (2012), A review of ETS differential item functioning assessment procedures, ETS RR-12-08; Holland & Thayer
+    (1988).
+
+    Examples
+    --------
+    >>> from spectral_irt import SpectralRasch, datasets
+    >>> lsat = datasets.load_lsat()
+    >>> halves = np.arange(lsat.n_users) % 2
+    >>> differential(SpectralRasch().fit(lsat).calibration_, lsat, halves)
+    <Differential functioning of 5 items (5 A, 0 B, 0 C; 0 flagged); 0 (500 people) | 1 (500 people); p = ...>
+    """
+    if not 0 < level < 1:
+        raise OptionError(f"level is {level}; it must lie between 0 and 1.")
+    split, findings = _large_enough(responses, by_label(responses, groups), min_users)
+    focal = _focal_groups(split, reference)
+    found = groups_like(calibration, responses, split)
+    test = compare_groups(found)
+    chosen = _anchor_mask(found, anchors)
+    if isinstance(anchors, str) and anchors == "purified":
+        chosen = _purify(found, focal)
+    centered = _centered_on(found, chosen)
+
+    base = _base(split.n_groups, focal)
+    contrasts = _contrasts(centered, focal, base, level)
+    note = _add_mantel_haenszel(contrasts, centered, split, focal, base, chosen)
+    items = _overall(centered, level)
+    by_slope = _explained_by_slopes(contrasts, items, centered, split, focal, base, chosen, level)
+    findings += [*found.findings, *note, *differential_findings(items, contrasts, centered, by_slope, level)]
+    if nonuniform:
+        contrasts |= nonuniform_columns(calibration, responses, split, focal, base, found.items, min_users, level)
+        findings += nonuniform_findings(contrasts)
+    if isinstance(anchors, str):
+        findings += too_many_differ(items)
+    anchored, of_steps = found.items[chosen], {}
+    if not responses.thresholds.binary:
+        uneven = threshold_contrasts(calibration, responses, split, focal, base, found.items, chosen, level)
+        contrasts, of_steps = contrasts | uneven.items, uneven.steps
+        findings += uneven.findings
+    return Differential(contrasts, items, test, centered, split.names[base], anchored, tuple(findings), of_steps)
+
+
+# ------------------------------------------------------------------------------------------- groups
+
+
+def _large_enough(data: Responses, split: Split, min_users: int) -> tuple[Split, list[Finding]]:
+    findings = []
+    alone = int((split.group < 0).sum())
+    if split.n_groups < 2:
+        what = f"a single level, {split.names[0]!r}" if split.names else "no level at all, only missing values"
+        raise DesignError(
+            f"{data.source}: the groups have {what}; differential functioning needs two groups or more. Check the "
+            "column of groups."
+        )
+    if alone:
+        findings.append(
+            Finding(
+                "users_without_group",
+                "note",
+                f"{alone:,} of {data.n_users:,} people are in no group and were left out of the comparison.",
+            )
+        )
+    sizes = np.bincount(split.group[data.mixed & (split.group >= 0)], minlength=split.n_groups)
+    small = sizes < min_users
+    if not small.any():
+        return split, findings
+    named = [f"{name!r} ({size})" for name, size, few in zip(split.names, sizes, small, strict=True) if few]
+    told = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
+    why = f"fewer than {min_users} people with both right and wrong answers"
+    if (~small).sum() < 2:
+        raise DesignError(
+            f"{data.source}: {why} in {told}, which leaves {int((~small).sum())} of {split.n_groups} groups; two are "
+            "needed. Merge groups, or collect more answers."
+        )
+    findings.append(
+        Finding(
+            "small_groups",
+            "warning",
+            f"{int(small.sum())} of {split.n_groups} groups have {why} and were left out: {told}.",
+            "Merge them with others.",
+        )
+    )
+    return split.keep(~small), findings
+
+
+def _focal_groups(split: Split, reference: Any) -> list[int]:
+    if reference is None:
+        return list(range(1, split.n_groups))
+    if str(reference) not in split.names:
+        raise OptionError(f"reference is {reference!r}; the groups are {listed(split.names)}.")
+    base = split.names.index(str(reference))
+    return [k for k in range(split.n_groups) if k != base]
+
+
+# ------------------------------------------------------------------------------------------ anchors
+
+
+def _anchor_mask(groups: Subgroups, anchors: str | Iterable[Any]) -> NDArray[np.bool_]:
+    if isinstance(anchors, str):
+        if anchors not in ("all", "purified"):
+            raise OptionError(f"`anchors` is {anchors!r}; it can be 'all', 'purified', or a list of items.")
+        return np.ones(len(groups.items), dtype=bool)
+    named = list(anchors)
+    place = positions(named, groups.items)
+    unknown = [label for label, k in zip(named, place.tolist(), strict=True) if k < 0]
+    if unknown or not named:
+        what = f"{listed(unknown)} not among the items compared" if unknown else "none named"
+        raise OptionError(f"anchors: {what}; those are {listed(groups.items)}.")
+    return np.isin(np.arange(len(groups.items)), place)
+
+
+def _centered_on(groups: Subgroups, anchors: NDArray[np.bool_]) -> Subgroups:
+    """The groups' difficulties with the anchors' mean at zero: b - a'b has variance V_ii - 2 (V a)_i + a'V a."""
+    a = anchors / anchors.sum()
+    difficulty = groups.difficulty - (groups.difficulty @ a)[:, None]
+    if anchors.all():
+        return replace(groups, difficulty=difficulty)
+    variance = [groups.errors(k).around(a) for k in range(len(groups.names))]
+    return replace(groups, difficulty=difficulty, se=np.sqrt(variance))
+
+
+def _purify(groups: Subgroups, focal: list[int]) -> NDArray[np.bool_]:
+    """The items that agree in every focal group on how far it is from the reference group."""
+    base = _base(len(groups.names), focal)
+    size = np.zeros(len(groups.items))
+    anchors = np.ones(len(groups.items), dtype=bool)
+    for k in focal:
+        found = agree(
+            groups.difficulty[k] - groups.difficulty[base],
+            groups.errors(k) + groups.errors(base),
+            limit=APART,
+            excess=False,
+        )
+        anchors &= found.agrees
+        size = np.maximum(size, np.abs(found.z))
+    fewest = max(2, int(np.ceil(FEWEST_ANCHORS * len(size))))
+    if anchors.sum() < fewest:  # many groups, each with other items that differ: those that differ least
+        anchors = size <= np.partition(size, fewest - 1)[fewest - 1]
+    return anchors
+
+
+def _base(n_groups: int, focal: list[int]) -> int:
+    return ({*range(n_groups)} - {*focal}).pop()
+
+
+# ---------------------------------------------------------------------------------------- contrasts
+
+
+def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05) -> NDArray[Any]:
+    """A, B or C: see the head of this module.
+
+    >>> ets_class(np.array([0.5, 1.2, 1.2, 1.6, 2.5]), np.array([0.1, 0.1, 0.9, 0.5, 0.5]), np.array([0, 0, 0.2, 0, 0]))
+    array(['A', 'B', 'A', 'B', 'C'], dtype=object)
+    """
+    size = np.abs(delta)
+    out = np.full(len(delta), "B", dtype=object)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        out[(size >= LARGE) & ((size - SMALL) / se > Z95_ONE_SIDED)] = "C"
+    out[(size < SMALL) | ~(p < level)] = "A"
+    return out
+
+
+def _contrasts(groups: Subgroups, focal: list[int], base: int, level: float) -> Columns:
+    names = np.array(groups.names, dtype=object)
+    m = len(groups.items)
+    contrast = (groups.difficulty[focal] - groups.difficulty[base]).ravel()
+    se = np.hypot(groups.se[focal], groups.se[base]).ravel()
+    with np.errstate(divide="ignore", invalid="ignore"):  # a single anchor is at zero in every group
+        z = np.where(se > 0, contrast / se, 0.0)
+    p = two_sided(z)
+    p_bh, classes = benjamini_hochberg(p), ets_class(DELTA * contrast, DELTA * se, p, level)
+    return {
+        "item": np.tile(groups.items, len(focal)),
+        "group": np.repeat(names[focal], m),
+        "reference": np.repeat(names[[base]], m * len(focal)),
+        "difficulty": groups.difficulty[focal].ravel(),
+        "difficulty_reference": np.tile(groups.difficulty[base], len(focal)),
+        "contrast": contrast,
+        "se": se,
+        "z": z,
+        "p": p,
+        "p_holm": holm(p),
+        "p_bh": p_bh,
+        "delta": -DELTA * contrast,
+        "class": classes,
+        "flagged": (classes != "A") & (p_bh < level),
+    }
+
+
+def _add_mantel_haenszel(
+    contrasts: Columns, groups: Subgroups, split: Split, focal: list[int], base: int, anchors: NDArray[np.bool_]
+) -> list[Finding]:
+    """Matched odds ratios beside the contrasts; a finding where too few people can be matched."""
+    inside = split.group[split.group >= 0]
+    columns: dict[str, list[Floats]] = {"mh_delta": [], "mh_se": [], "mh_p": []}
+    shares = []
+    for k in focal:
+        pair = (inside == k) | (inside == base)
+        log_odds, se, p, matched = matched_on(groups.everyone.take_users(pair), inside[pair] == k, anchors)
+        shares.append(matched)
+        enough = 1.0 if matched >= MATCHED else np.nan
+        columns["mh_delta"].append(-DELTA * log_odds * enough)
+        columns["mh_se"].append(DELTA * se * enough)
+        columns["mh_p"].append(p * enough)
+    contrasts |= {name: np.concatenate(values) for name, values in columns.items()}
+    if min(shares) >= MATCHED:
+        return []
+    return [
+        Finding(
+            "not_matched",
+            "note",
+            f"Only {100 * min(shares):.0f}% of the people have a match in the other group (the same items and score), "
+            "so Mantel and Haenszel's statistic is not given.",
+            "It needs forms that many people took.",
+        )
+    ]
+
+
+def _explained_by_slopes(
+    contrasts: Columns,
+    items: Columns,
+    groups: Subgroups,
+    split: Split,
+    focal: list[int],
+    base: int,
+    anchors: NDArray[np.bool_],
+    level: float,
+) -> NDArray[np.bool_]:
+    """Items that differ by no more than their slopes and the abilities of the groups explain: flagged no longer."""
+    before = items["flagged"] | contrasts["flagged"].reshape(len(focal), -1).any(axis=0)
+    if not before.any():
+        return before
+    inside = split.group[split.group >= 0]
+    shift, error = slope_shifts(groups.everyone, inside, base, split.n_groups)
+    shift -= shift[:, anchors].mean(axis=1, keepdims=True)
+    fair = replace(groups, difficulty=groups.difficulty - shift, se=np.hypot(groups.se, error))
+    for table, again in ((contrasts, _contrasts(fair, focal, base, level)), (items, _overall(fair, level))):
+        table["flagged"] &= again["flagged"]
+    return before & ~items["flagged"] & ~contrasts["flagged"].reshape(len(focal), -1).any(axis=0)
+
+
+def _overall(groups: Subgroups, level: float) -> Columns:
+    """Each item over all groups, with the largest contrast between any two."""
+    df = len(groups.names) - 1
+    statistic = weighted_spread(groups.difficulty, groups.se**2)
+    p = chi2_tail(statistic, df)
+    high, low = groups.difficulty.argmax(axis=0), groups.difficulty.argmin(axis=0)
+    item, names = np.arange(len(groups.items)), np.array(groups.names, dtype=object)
+    largest = groups.difficulty[high, item] - groups.difficulty[low, item]
+    se = np.hypot(groups.se[high, item], groups.se[low, item])
+    p_bh, classes = benjamini_hochberg(p), ets_class(DELTA * largest, DELTA * se, p, level)
+    return {
+        "item": groups.items,
+        "statistic": statistic,
+        "df": np.full(len(item), df),
+        "p": p,
+        "p_holm": holm(p),
+        "p_bh": p_bh,
+        "largest": largest,
+        "harder_for": names[high],
+        "easier_for": names[low],
+        "delta": DELTA * largest,
+        "class": classes,
+        "flagged": (classes != "A") & (p_bh < level),
+    }

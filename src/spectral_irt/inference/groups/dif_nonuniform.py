@@ -1,0 +1,146 @@
+"""Non-uniform differential functioning: does the difference between two groups depend on ability?
+
+An item may be harder for one group among the less able and easier among the more able, and on the whole show nothing.
+Each group is therefore divided at one common ability into a less able and a more able half, by the score on the items
+answered, which leaves the estimates of each half consistent; the four parts are calibrated on their own, and
+
+    interaction_i = contrast_i among the more able - contrast_i among the less able,
+
+centered on the items that agree on it (`agreement.py`), whose variance is the sum of those of the four parts. Under the
+model it is zero, whether or not the item has a uniform difference. A positive one says that the item gets harder for
+the focal group, compared with the reference group, as ability grows: it discriminates less there.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.calibration import Calibration
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.labels import positions
+from spectral_irt.errors import DesignError, listed
+from spectral_irt.inference.groups.grouping import Split, divide
+from spectral_irt.inference.groups.ordered_groups import groups_like
+from spectral_irt.inference.probability import benjamini_hochberg, two_sided
+from spectral_irt.inference.robust_center import agree
+from spectral_irt.tables import Columns
+
+NAMED = 5  # items that a sentence names
+NAMES = ("interaction", "interaction_se", "interaction_p", "interaction_p_bh")
+
+
+def nonuniform_columns(
+    calibration: Calibration,
+    responses: Responses,
+    split: Split,
+    focal: list[int],
+    base: int,
+    items: NDArray[np.object_],
+    min_users: int,
+    level: float,
+) -> Columns:
+    """`interaction, interaction_se, interaction_p, interaction_p_bh, nonuniform` of every item in every focal group.
+
+    NaN where a half has fewer than `min_users` people of mixed success, or an item has no difficulty in one of them.
+    """
+    m = len(items)
+    values = np.full((3, len(focal), m), np.nan)
+    cells = _cells(calibration, responses, split)
+    inside = responses.mixed & (cells.group >= 0)
+    sizes = np.bincount(cells.group[inside], minlength=cells.n_groups).reshape(-1, 2)
+    enough = sizes.min(axis=1) >= min_users
+    compared = [k for k in focal if enough[k]] if enough[base] else []
+    if compared:
+        values[:, [focal.index(k) for k in compared]] = _interactions(
+            calibration, responses, cells, compared, base, items
+        )
+    interaction, se, p = values.reshape(3, -1)
+    p_bh = np.full(len(p), np.nan)
+    known = np.isfinite(p)
+    p_bh[known] = benjamini_hochberg(p[known])
+    columns: Columns = dict(zip(NAMES, (interaction, se, p, p_bh), strict=True))
+    return {**columns, "nonuniform": known & (p_bh < level)}
+
+
+def _cells(calibration: Calibration, responses: Responses, split: Split) -> Split:
+    """The less able and the more able of each group, side by side, cut at the same ability."""
+    half = divide(responses, "ability", difficulty=calibration.thresholds)
+    code = np.where((split.group >= 0) & (half.group >= 0), 2 * split.group + half.group, -1)
+    return Split(tuple(f"{name}, {part}" for name in split.names for part in half.names), code)
+
+
+def _interactions(
+    calibration: Calibration,
+    responses: Responses,
+    cells: Split,
+    compared: list[int],
+    base: int,
+    items: NDArray[np.object_],
+) -> Floats:
+    """Interaction, standard error and p: 3 x focal groups x items."""
+    values = np.full((3, len(compared), len(items)), np.nan)
+    wanted = np.zeros(cells.n_groups, dtype=bool)
+    for k in (base, *compared):
+        wanted[[2 * k, 2 * k + 1]] = True
+    number = np.cumsum(wanted) - 1  # of a cell among those kept
+    kept = np.flatnonzero(positions(responses.items, items) >= 0)
+    data = responses if len(kept) == responses.n_items else responses.take_items(kept)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = groups_like(calibration, data, cells.keep(wanted))
+    except DesignError:  # the halves are too thin to be calibrated on their own
+        return values
+    place = positions(found.items, items)
+    for row, k in enumerate(compared):
+        low, high, low_base, high_base = number[[2 * k, 2 * k + 1, 2 * base, 2 * base + 1]]
+        b = found.difficulty
+        apart = (b[high] - b[low]) - (b[high_base] - b[low_base])
+        errors = found.errors(low) + found.errors(high) + found.errors(low_base) + found.errors(high_base)
+        agreed = agree(apart, errors, excess=False)
+        se = np.sqrt(errors.around(agreed.agrees / agreed.agrees.sum()))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            p = two_sided(np.where(se > 0, (apart - agreed.center) / se, 0.0))
+        values[:, row, place] = apart - agreed.center, se, p
+    return values
+
+
+def nonuniform_findings(columns: Columns) -> list[Finding]:
+    """The items whose difference depends on ability; or that nobody looked."""
+    known = np.isfinite(columns["interaction_p"])
+    if not known.any():
+        return [
+            Finding(
+                "nonuniform_not_tested",
+                "note",
+                "Whether differences depend on ability (non-uniform DIF) was not tested: the less able or the more "
+                "able half of a group is too small.",
+            )
+        ]
+    rows = np.flatnonzero(columns["nonuniform"])
+    if not len(rows):
+        return []
+    rows = rows[np.argsort(-np.abs(columns["interaction"][rows]), kind="stable")]
+    items = list(dict.fromkeys(columns["item"][rows].tolist()))
+    one = len(items) == 1
+    parts = []
+    for row in rows[:NAMED]:
+        pair = columns["group"][row], columns["reference"][row]
+        harder, other = pair if columns["interaction"][row] > 0 else pair[::-1]
+        size = abs(columns["interaction"][row])
+        parts.append(f"{listed([columns['item'][row]])} harder for {harder!r} than for {other!r} by {size:.2f} logits")
+    more = f"; and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+    return [
+        Finding(
+            "nonuniform_items",
+            "warning",
+            f"The difference depends on ability for {len(items):,} item{'' if one else 's'} (non-uniform DIF). It "
+            f"grows from the less to the more able half: {'; '.join(parts)}{more}.",
+            "Look whether they measure something else in one of the groups, or can be guessed there.",
+            tuple(items),
+        )
+    ]

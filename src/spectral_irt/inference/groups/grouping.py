@@ -1,0 +1,144 @@
+"""How people are divided into groups, for tests that ask whether items are as hard in one group as in another.
+
+A group may depend on anything known about a person before the answers (a person column), and on the items answered and
+the score: given these the model leaves the answers free, so estimates from each group are consistent and the tests
+have their level. It may not depend on single answers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.data import Responses
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.labels import Split as Split
+from spectral_irt.data.labels import by_label as by_label
+from spectral_irt.data.same_items import row_keys
+from spectral_irt.data.thresholds import Thresholds, rows_of
+from spectral_irt.errors import OptionError
+from spectral_irt.model import prox
+from spectral_irt.persons.abilities import Persons, abilities
+
+SPLITS = ("median", "mean", "ability", "scores")
+FORMS = 0.1  # share of the variance of abilities from which forms count as made for people of some ability
+
+
+def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None) -> Split:
+    """Groups of people.
+
+    Parameters
+    ----------
+    responses : Responses
+    split : "median", "mean", "ability", "scores", an array of labels, or a mapping from person to label
+        "median": raw score up to the median, or above it. "mean": below the mean, or not. Where answers are missing,
+        scores are compared among people who answered the same items, as eRm does; that needs many people for each set
+        of items. "ability": the raw score seen against the difficulty of the items answered, cut at its median
+        among people with both right and wrong answers, those at the median going to the smaller side; where forms
+        follow ability, among those who met items like theirs. Right for any pattern of missing answers. "scores": a
+        group for every raw score. Labels say the group of each person (None, NaN or "": none).
+    difficulty : float array, optional
+        Needed for "ability": of the items, or of the thresholds of ordered answers.
+
+    Examples
+    --------
+    >>> answers = Responses.from_wide([[1, 0, 0], [0, 1, 0], [1, 1, 0], [0, 1, 1]])
+    >>> divide(answers, "mean")
+    Split(names=('raw score < mean', 'raw score >= mean'), group=array([0, 0, 1, 1]))
+    """
+    if not isinstance(split, str) or (responses.people is not None and split in responses.people):
+        return by_label(responses, split)
+    if split in ("median", "mean"):
+        return _by_typical_score(responses, split)
+    if split == "scores":
+        return _by_score(responses)
+    if split == "ability":
+        if difficulty is None:
+            raise OptionError("split='ability' needs difficulties; pass a fit, or use split='median'.")
+        return _by_ability(responses, difficulty)
+    raise OptionError(
+        f"split is {split!r}; it can be {', '.join(map(repr, SPLITS))}, or labels: one for each person, or a mapping "
+        "from person to label."
+    )
+
+
+# ------------------------------------------------------------------------------------ by raw score
+
+
+def _by_typical_score(responses: Responses, split: str) -> Split:
+    scores, same = responses.scores, item_sets(responses)
+    sizes = np.bincount(same)
+    if split == "mean":
+        # A mean is rounded, and a score at the mean must not fall below it for that.
+        typical = np.bincount(same, weights=scores) / sizes - 1e-9
+        return Split(("raw score < mean", "raw score >= mean"), (scores >= typical[same]).astype(np.int64))
+    rising, starts = scores[np.lexsort((scores, same))], np.cumsum(sizes) - sizes
+    typical = (rising[starts + (sizes - 1) // 2] + rising[starts + sizes // 2]) / 2
+    return Split(("raw score <= median", "raw score > median"), (scores > typical[same]).astype(np.int64))
+
+
+def _by_score(responses: Responses) -> Split:
+    scores = responses.scores
+    inside = (scores > 0) & (scores < responses.most.max(initial=0))
+    levels = np.unique(scores[inside])
+    group = np.where(inside, np.searchsorted(levels, scores), -1)
+    return Split(tuple(f"raw score = {level}" for level in levels), group)
+
+
+def item_sets(responses: Responses) -> Ints:
+    """A number for the set of items each person answered: equal numbers, equal sets."""
+    keys = responses.entries.gather(_keys, responses.thresholds)
+    return np.unique(keys, return_inverse=True)[1].reshape(-1).astype(np.int64)
+
+
+def _keys(block: Block, steps: Thresholds) -> NDArray[np.uint64]:
+    rows = rows_of(block, steps)
+    return row_keys(rows, steps, rows.counts)
+
+
+# -------------------------------------------------------------------------------------- by ability
+
+
+def _by_ability(responses: Responses, difficulty: Floats) -> Split:
+    if not responses.thresholds.binary:
+        ability = np.nan_to_num(abilities(responses, difficulty).ability)
+        level = Persons.of(responses, difficulty).levels()
+    else:
+        ability, level = responses.gather(ability_and_level, difficulty)
+    counts, informed = responses.counts, responses.mixed
+    ability = ability - _explained(ability, level, informed)
+    cut = np.median(ability[informed]) if informed.any() else 0.0
+    # Equal abilities differ in their last digits by the order of the answers, which must not decide on the group. Those
+    # at the median, many on a short test, go together to the side that makes the halves more equal.
+    above, below = ability > cut + 1e-9, ability < cut - 1e-9
+    upper = above if np.sum(above & informed) >= np.sum(below & informed) else ~below
+    group = np.where(counts > 0, upper, -1).astype(np.int64)
+    return Split(("less able half", "more able half"), group)
+
+
+def _explained(ability: Floats, level: Floats, informed: NDArray[np.bool_]) -> Floats:
+    """What the level of the items given to people says about their ability: the regression on it, where it is steep.
+
+    Where forms follow ability (grades, targeted booklets) halves of all people would share few items, each answered by
+    hardly anyone in one of them. Compared with those who met items like theirs, every form has both.
+    """
+    x, y = level[informed], ability[informed]
+    if len(x) < 3 or np.ptp(x) < 1e-6:
+        return np.zeros(len(level))
+    slope = float(np.clip(np.cov(x, y)[0, 1] / x.var(ddof=1), 0, 1))
+    return slope * level if np.var(slope * x) > FORMS * np.var(y) else np.zeros(len(level))
+
+
+def ability_and_level(block: Block, difficulty: Floats) -> tuple[Floats, Floats]:
+    """PROX over the person's items, with half an answer each way; and the mean difficulty of these."""
+    known = np.isfinite(difficulty)
+    beta = np.where(known, difficulty, 0.0)
+    pattern = block.pattern(len(beta))
+    n, total, square = ((pattern @ column).reshape(-1, 2) for column in (known * 1.0, beta, beta**2))
+    n, s, total, square = n.sum(axis=1), n[:, 0], total.sum(axis=1), square.sum(axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(n > 0, total / n, 0.0)
+        variance = np.where(n > 0, np.maximum(square / n - mean**2, 0.0), 0.0)
+    return prox(mean, variance, np.log((s + 0.5) / (n - s + 0.5))), mean

@@ -1,0 +1,144 @@
+"""Item-restscore association: does an item go along with the rest of the test as the model says?
+
+Goodman and Kruskal's gamma between the answer to an item and the score on the others: of all pairs of people who differ
+in both, the share in which the one who got the item right also has the higher rest score, minus the share in which the
+other has. Above its expectation the item discriminates more than the rest, below it less.
+
+Where people saw different items, rest scores are not comparable; the rest measure then is PROX, the closed-form ability
+on the other items. On complete data it has the order of the rest score, so nothing changes there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.given_score import conditional_probabilities
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.errors import OptionError
+from spectral_irt.inference.items.rest import rest_ability, with_rest
+from spectral_irt.inference.probability import two_sided
+from spectral_irt.numerics import generator
+from spectral_irt.persons.abilities import answers_with_difficulty
+from spectral_irt.tables import Columns
+
+MOST_RESPONSES = 10_000_000  # all of an item's answers are needed at once: some 40 bytes each
+DIGITS = 9  # rest measures that agree to so many decimals are ties
+
+
+@dataclass(frozen=True, eq=False)
+class RestScore:
+    """What `rest_score` found, one number an item."""
+
+    n: NDArray[np.int64]
+    gamma: Floats
+    expected: Floats
+    se: Floats
+
+
+def restscore_columns(
+    calibration: Calibration, responses: Responses, *, sample: int | None = None, seed: int = 0
+) -> Columns:
+    """Does each item go with the rest of the test as the model says? `item, n, gamma, gamma_expected, se, z, p`.
+
+    Parameters
+    ----------
+    calibration, responses
+        The responses in the order of the calibration's items.
+    sample : int, optional
+        People to take at random, where there are very many.
+    seed : int
+        Of the sample.
+
+    Notes
+    -----
+    Expected: each person answers right with P(X = 1 | score), and then has one less on the rest than by a wrong answer.
+    `se` is the standard error of the difference given the scores, to first order: sqrt(sum V h^2 - (sum V h)^2 / sum V)
+    with V = P (1 - P) and h what one right answer instead of a wrong one does to gamma; the second term is what the
+    estimated difficulty of the item takes up.
+
+    References
+    ----------
+    Goodman & Kruskal (1963), JASA 58; Kreiner (2011), Applied Psychological Measurement 35, 557-561.
+    """
+    if sample is not None and sample < responses.n_users:
+        chosen = generator(seed).choice(responses.n_users, sample, replace=False)
+        responses = responses.take_users(np.sort(chosen))
+    if responses.n_responses > MOST_RESPONSES:
+        raise OptionError(
+            f"item_restscore sorts all answers of an item at once and takes up to {MOST_RESPONSES:,} responses; there "
+            f"are {responses.n_responses:,}. Say `sample=`, for example `sample=10000` people."
+        )
+    found = rest_score(responses, calibration.difficulty)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        z = (found.gamma - found.expected) / found.se
+    z[~np.isfinite(z)] = np.nan
+    return {
+        "item": calibration.labels,
+        "n": found.n,
+        "gamma": found.gamma,
+        "gamma_expected": found.expected,
+        "se": found.se,
+        "z": z,
+        "p": two_sided(z),
+    }
+
+
+def rest_score(responses: Responses, difficulty: Floats) -> RestScore:
+    """Item-restscore gamma of every item, observed and expected, and the standard error of their difference."""
+    m = len(difficulty)
+    gamma, expected, se = (np.full(m, np.nan) for _ in range(3))
+    items, right, p, if_right, if_wrong = responses.gather(_positions, difficulty)
+    order = np.argsort(items, kind="stable")
+    limits = np.searchsorted(items[order], np.arange(m + 1))
+    for item in range(m):
+        rows = order[limits[item] : limits[item + 1]]
+        if len(rows) < 2:
+            continue
+        x = right[rows]
+        levels, where = np.unique(np.concatenate([if_right[rows], if_wrong[rows]]), return_inverse=True)
+        one, zero = where[: len(rows)], where[len(rows) :]
+        size = len(levels)
+        observed = [np.bincount(one[x], minlength=size), np.bincount(zero[~x], minlength=size)]
+        model = [np.bincount(one, p[rows], minlength=size), np.bincount(zero, 1 - p[rows], minlength=size)]
+        gamma[item], _, _ = gamma_with_slopes(*(counts.astype(np.float64) for counts in observed))
+        expected[item], by_one, by_zero = gamma_with_slopes(*(counts.astype(np.float64) for counts in model))
+        v, h = p[rows] * (1 - p[rows]), by_one[one] - by_zero[zero]
+        if v.sum() > 0:
+            se[item] = np.sqrt(max(v @ h**2 - (v @ h) ** 2 / v.sum(), 0))
+    return RestScore(np.diff(limits), gamma, expected, se)
+
+
+def _positions(block: Block, difficulty: Floats) -> tuple[NDArray[Any], ...]:
+    """Of every answer: its item, whether it is right, P(right | score), and the rest measure if right and if wrong."""
+    block = answers_with_difficulty(block, difficulty)
+    block = with_rest(block)
+    if not block.n_users:
+        nothing = np.empty(0)
+        return np.empty(0, dtype=np.int32), np.empty(0, dtype=bool), nothing, nothing, nothing
+    score = np.repeat(block.scores, block.counts)
+    most = np.repeat(block.counts, block.counts) - 1
+    measures = [np.round(rest_ability(block, difficulty, np.clip(score - less, 0, most)), DIGITS) for less in (1, 0)]
+    return block.items, block.right(), conditional_probabilities(block, difficulty), measures[0], measures[1]
+
+
+def gamma_with_slopes(ones: Floats, zeros: Floats) -> tuple[float, Floats, Floats]:
+    """Gamma of a table with two rows, and its derivatives by every cell: how many are right and wrong at each level.
+
+    >>> gamma_with_slopes(np.array([0.0, 1.0, 3.0]), np.array([3.0, 1.0, 0.0]))[0]
+    1.0
+    """
+    zeros_below, ones_below = np.cumsum(zeros) - zeros, np.cumsum(ones) - ones
+    zeros_above, ones_above = zeros.sum() - zeros_below - zeros, ones.sum() - ones_below - ones
+    agree, differ = float(ones @ zeros_below), float(ones @ zeros_above)
+    pairs = agree + differ
+    if pairs <= 0:
+        return np.nan, np.zeros(len(ones)), np.zeros(len(ones))
+    by_one = 2 * (differ * zeros_below - agree * zeros_above) / pairs**2
+    by_zero = 2 * (differ * ones_above - agree * ones_below) / pairs**2
+    return (agree - differ) / pairs, by_one, by_zero

@@ -1,0 +1,368 @@
+"""Cut scores: how many people are in which class, and how sure that is.
+
+Two questions about a decision (Lee 2010, Rudner 2005). Accuracy: the chance that somebody is put in the class that the
+true ability belongs to. Consistency: the chance that two tests of the same kind put somebody in the same class.
+
+People on a form (`persons/test_form.py`) have a class for every raw score. With w the distribution of ability on it,
+
+    accuracy = sum_c of w(theta in c) P(class c | theta),      consistency = sum_c of w(theta) P(class c | theta)^2,
+
+where P(class | theta) adds the exact chances of the scores in the class, from the elementary symmetric functions. w is
+what the scores on the form say: a normal distribution by maximum likelihood, and some steps of EM from there, which
+follow the scores where abilities are not normal.
+
+Of people who share a set of items with nobody, the true ability is taken to be normal around the posterior mean under a
+normal population; and given the ability, the score on another test of the same items is normal but for its steps.
+
+References
+----------
+Lee (2010), Journal of Educational Measurement 47, 1-17; Rudner (2005), Practical Assessment, Research & Evaluation
+10(13); Lord & Wingersky (1984), Applied Psychological Measurement 8, 453-461.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spectral_irt.calibration import Scale
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.errors import OptionError
+from spectral_irt.inference.probability import upper
+from spectral_irt.persons.abilities import Abilities, abilities, checked, known_rows
+from spectral_irt.persons.posterior import log_spread, settle
+from spectral_irt.persons.test_form import Form, Forms
+from spectral_irt.tables import Columns
+from spectral_irt.total_score import Cumulants, cached_runs, score_cumulants
+
+EQUAL = 1e-6  # logits: an ability that is the cut but for rounding is at the cut
+NODES, WIDE = 801, 6.0  # of the grid of abilities, over so many standard deviations either way
+STEPS = 20  # of EM from the normal population towards the scores as they are
+NORMAL_NODES = 7  # of the rule over a normal posterior
+ENOUGH = 100  # people on a form from whom its own population is estimated; else it is that of everybody
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What to expect of one way to put people into classes, each a share of the people.
+
+    Attributes
+    ----------
+    accuracy, consistency : float
+    too_high, too_low : float
+        People in a class above, and below, that of their true ability; with accuracy these add to one.
+    """
+
+    accuracy: float = float("nan")
+    consistency: float = float("nan")
+    too_high: float = float("nan")
+    too_low: float = float("nan")
+
+
+def class_of(ability: Floats, cuts: Floats) -> Ints:
+    """The class of each ability: 0 below the first cut, 1 from it on, ..."""
+    return np.searchsorted(cuts - EQUAL, ability, side="right")
+
+
+def scale_cuts(cuts: Sequence[float], test: Form, scale: Scale) -> tuple[Floats, Floats]:
+    """Cuts on the scale of report: in logits, and as given, increasing; an error where nobody could be on one side."""
+    given = _increasing(cuts)
+    at = (given - scale.mean) / scale.unit
+    n = len(test.known)
+    low, high = test.ends() if n else (0.0, 0.0)
+    worst, best = test.ends_are
+    for cut, logit in zip(given.tolist(), at.tolist(), strict=True):
+        if not low < logit <= high + EQUAL:
+            raise OptionError(
+                f"the cut {cut:g} is outside the scale, on which {scale.measure(low):.4g} is {worst} and "
+                f"{scale.measure(high):.4g} {best} on all {n:,} items"
+                f"{' (in logits)' if scale.is_logits else ''}. Choose one between them."
+            )
+    return at, given
+
+
+def raw_cuts(cuts: Sequence[float], test: Form, forms: Forms, found: Abilities) -> tuple[Floats, Floats]:
+    """Cuts as raw scores on the whole test: the abilities these scores stand for, and the scores, increasing."""
+    given = _increasing(cuts)
+    lengths = [len(items) for items in forms.items]
+    whole = [k for k, n in enumerate(lengths) if len(lengths) == 1 or n == len(test.known)]
+    if not whole:
+        how = "did not answer the same items" if len(lengths) else "share no form"
+        raise OptionError(
+            f"a cut in raw scores is about one form, and these people {how} ({len(lengths):,} forms). Give the cut on "
+            "the scale of the abilities: `raw=False` instead of `raw=True`."
+        )
+    items = forms.items[whole[0]]
+    most = test.take(items).most
+    for cut in given.tolist():
+        if cut != int(cut) or not 1 <= cut <= most:
+            raise OptionError(f"the cut {cut:g} is not a raw score from 1 to {most:,}, which the form has.")
+    table = test.take(items).abilities(found.method, found.prior)[0]
+    at = table[given.astype(np.int64)]
+    if not np.isfinite(at).all():
+        raise OptionError(
+            f"the highest score ({most:,}) has no finite ability by maximum likelihood; choose a lower cut, or "
+            "`ability='wle'`."
+        )
+    return at, given
+
+
+def _increasing(cuts: Sequence[float]) -> Floats:
+    given = np.sort(np.asarray(cuts, dtype=np.float64))
+    if not len(given) or not np.isfinite(given).all() or len(np.unique(given)) < len(given):
+        raise OptionError("cuts are one or more different numbers, as in 450,550.")
+    return given
+
+
+def cut_columns(
+    test: Form,
+    others: Others,
+    cuts: Floats,
+    found: Abilities,
+    forms: Forms,
+    prior: tuple[float, float] | None,
+) -> Columns:
+    """`class, ability, se, n, share, accuracy, consistency, too_high, too_low`: a row for each class, and one for all.
+
+    Parameters
+    ----------
+    test : Form
+        All items.
+    others : Others
+        People on no form, and the errors at the cuts.
+    cuts : float array
+        In logits, increasing. A class holds its lower cut.
+    found : Abilities
+        By which people are classified.
+    forms : Forms
+    prior : (float, float) or None
+        Mean and standard deviation of the normal population of everybody; None where none can be estimated, and then
+        there is no accuracy.
+
+    Notes
+    -----
+    `ability` is the cut at the lower end of the class, `se` the standard error of an ability there (over people with
+    different items a root mean square), and accuracy and consistency are those of the decision at that cut alone: is
+    somebody below or not? The last row, `all`, has those of all classes together.
+    """
+    known = np.isfinite(found.ability) | found.extreme
+    n = np.bincount(class_of(found.ability[known], cuts), minlength=len(cuts) + 1)
+    ways = [*(cuts[k : k + 1] for k in range(len(cuts))), cuts]
+    how = decisions(test, others, ways, found, forms, prior)
+    nothing = Decision()
+    rows = [nothing, *how]
+    return {
+        "class": np.array([*(str(k + 1) for k in range(len(cuts) + 1)), "all"], dtype=object),
+        "ability": np.concatenate([[np.nan], cuts, [np.nan]]),
+        "se": np.concatenate([[np.nan], others.error_at(cuts), [np.nan]]),
+        "n": np.append(n, n.sum()),
+        "share": np.append(n, n.sum()) / max(int(n.sum()), 1),
+        **{
+            name: np.array([getattr(row, name) for row in rows])
+            for name in ("accuracy", "consistency", "too_high", "too_low")
+        },
+    }
+
+
+def decisions(
+    test: Form,
+    others: Others,
+    ways: list[Floats],
+    found: Abilities,
+    forms: Forms,
+    prior: tuple[float, float] | None,
+) -> list[Decision]:
+    """Accuracy and consistency of each of several sets of cuts."""
+    if prior is None:
+        return [Decision() for _ in ways]
+    parts: list[tuple[int, list[Decision]]] = []
+    for k, items in enumerate(forms.items):
+        scores = found.score[forms.form == k]
+        table = test.take(items).abilities(found.method, found.prior)[0]
+        counts = np.bincount(scores, minlength=len(table))
+        parts.append((len(scores), _on_a_form(test.take(items).chances, counts, table, ways, prior)))
+    alone = np.flatnonzero((forms.form < 0) & (found.n > 0))
+    if len(alone):
+        parts.append((len(alone), _of_others(others, ways, found, alone, prior)))
+    total = sum(n for n, _ in parts)
+    return [_mean([(n / total, each[k]) for n, each in parts]) for k in range(len(ways))]
+
+
+def _mean(parts: list[tuple[float, Decision]]) -> Decision:
+    names = ("accuracy", "consistency", "too_high", "too_low")
+    return Decision(**{name: sum(share * getattr(one, name) for share, one in parts) for name in names})
+
+
+# ---------------------------------------------------------------------------------------------- on a form
+
+
+def _on_a_form(
+    of_scores: Callable[[Floats], Floats], counts: Ints, table: Floats, ways: list[Floats], prior: tuple[float, float]
+) -> list[Decision]:
+    mean, sd = prior
+    theta = mean + sd * np.linspace(-WIDE, WIDE, NODES)
+    chances = of_scores(theta)
+    weight = _distribution(theta, chances, counts, prior)
+    found = []
+    for cuts in ways:
+        observed = _in_classes(chances, class_of(table, cuts), len(cuts) + 1)
+        true = _true_class(theta, cuts)
+        joint = true.T @ (weight[:, None] * observed)  # true class x observed class
+        found.append(
+            Decision(
+                float(np.trace(joint)),
+                float(weight @ (observed**2).sum(axis=1)),
+                float(np.triu(joint, 1).sum()),
+                float(np.tril(joint, -1).sum()),
+            )
+        )
+    return found
+
+
+def _distribution(theta: Floats, chances: Floats, counts: Ints, prior: tuple[float, float]) -> Floats:
+    """Weights of the abilities on the grid: the mean posterior of the people with these scores."""
+    share = counts / counts.sum()
+
+    def normal(mean: float, sd: float) -> Floats:
+        density = np.exp(-(((theta - mean) / sd) ** 2) / 2)
+        return density / density.sum()
+
+    def posterior(weight: Floats) -> Floats:
+        joint = weight[:, None] * chances
+        return joint @ (share / np.maximum(joint.sum(axis=0), np.finfo(float).tiny))
+
+    def image(here: Floats) -> Floats:
+        after = posterior(normal(here[0], float(np.exp(here[1]))))
+        mean = float(after @ theta)
+        return np.array([mean, log_spread(np.sqrt(after / after.mean()) * (theta - mean), np.zeros(1))])
+
+    mean, sd = prior
+    if counts.sum() >= ENOUGH:
+        mean, log_sd = settle(image, np.array([mean, np.log(sd)]))
+        sd = max(float(np.exp(log_sd)), float(theta[1] - theta[0]))  # no narrower than the grid
+        weight = normal(mean, sd)
+        for _ in range(STEPS):
+            weight = posterior(weight)
+        return weight
+    return posterior(normal(mean, sd))
+
+
+def _in_classes(chances: Floats, of_score: Ints, n_classes: int) -> Floats:
+    """P(class | ability), abilities x classes."""
+    return chances @ (of_score[:, None] == np.arange(n_classes))
+
+
+def _true_class(theta: Floats, cuts: Floats) -> Floats:
+    """The share of the cell around each ability that lies in each class, abilities x classes."""
+    step = theta[1] - theta[0]
+    above = np.clip((theta[:, None] - cuts) / step + 0.5, 0, 1)
+    return -np.diff(np.pad(above, ((0, 0), (1, 1)), constant_values=((0, 0), (1, 0))), axis=1)
+
+
+# ------------------------------------------------------------------------------------------------- others
+
+
+@dataclass(frozen=True, eq=False)
+class Others:
+    """People on no form, and the errors of everybody at the cuts."""
+
+    responses: Responses
+    thresholds: Floats
+
+    def posterior(self, people: Ints, prior: tuple[float, float]) -> tuple[Floats, Floats]:
+        """Posterior mean and standard deviation of these people."""
+        theirs = self.responses.take_users(people)
+        found = abilities(theirs, self.thresholds, "eap", prior_mean=prior[0], prior_sd=prior[1])
+        return found.ability, found.se
+
+    def again(self, people: Ints, ability: Floats, se: Floats, mine: Ints, cuts: Floats, found: Abilities) -> Floats:
+        """The chance that another test of the same items puts each of them in the same class."""
+        theirs, how = self.responses.take_users(people), (cuts, found.method, found.prior)
+        beta = checked(self.responses, self.thresholds)
+        with_each = {"persons": (ability, se, mine)}
+        return np.asarray(theirs.entries.gather(_same_class, beta, theirs.thresholds, *how, **with_each))
+
+    def error_at(self, cuts: Floats) -> Floats:
+        """Standard error of an ability at each cut: the root of the mean of 1 / information over all with answers."""
+        beta = checked(self.responses, self.thresholds)
+        total, people = self.responses.entries.sum(_inverse_information, beta, self.responses.thresholds, cuts)
+        return np.sqrt(total / max(people, 1))
+
+
+def _of_others(
+    others: Others, ways: list[Floats], found: Abilities, people: Ints, prior: tuple[float, float]
+) -> list[Decision]:
+    """Of people with items of their own: a normal posterior, and normal scores of another test given the ability."""
+    ability, se = others.posterior(people, prior)
+    made = []
+    for cuts in ways:
+        mine = class_of(found.ability[people], cuts)
+        below, upto = (upper((ability - np.concatenate([[-np.inf], cuts, [np.inf]])[mine + k]) / se) for k in (0, 1))
+        again = others.again(people, ability, se, mine, cuts, found)
+        shares = (upto - below, again, below, 1 - upto)
+        made.append(Decision(*(float(np.mean(share)) for share in shares)))
+    return made
+
+
+def same_class(
+    moments: Callable[[Floats], Cumulants],
+    mean: Floats,
+    sd: Floats,
+    mine: Ints,
+    cuts: Floats,
+    method: str,
+    prior: tuple[float, float] | None,
+) -> Floats:
+    """The chance that another test of the same items puts each person in the same class.
+
+    An ability reaches the cut where the score reaches what the equation of the method asks for there (`ability.py`);
+    given the ability, scores are normal but for their steps. `moments` has the cumulants of the total score of each
+    person at these abilities.
+    """
+    needed = []
+    for cut in cuts.tolist():
+        expected, variance, lean, _ = moments(np.full(len(mean), cut))
+        if method == "wle":
+            expected = expected - lean / (2 * variance)
+        elif method == "eap" and prior is not None:
+            expected = expected + (cut - prior[0]) / prior[1] ** 2
+        needed.append(np.ceil(expected - EQUAL))
+    limits = np.stack([np.full(len(mean), -np.inf), *needed, np.full(len(mean), np.inf)])
+    low, high = (limits[mine + k, np.arange(len(mean))] for k in (0, 1))
+    same = np.zeros(len(mean))
+    for node, weight in zip(*np.polynomial.hermite_e.hermegauss(NORMAL_NODES), strict=True):
+        expected, variance, *_ = moments(mean + node * sd)
+        spread = np.sqrt(variance)
+        same += weight * (upper((low - 0.5 - expected) / spread) - upper((high - 0.5 - expected) / spread))
+    return same / np.sqrt(2 * np.pi)
+
+
+def _same_class(
+    block: Block,
+    mean: Floats,
+    sd: Floats,
+    mine: Ints,
+    beta: Floats,
+    steps: Thresholds,
+    cuts: Floats,
+    method: str,
+    prior: tuple[float, float] | None,
+) -> Floats:
+    out = np.full(block.n_users, np.nan)
+    for users, answers in cached_runs(known_rows(block, beta, steps), steps):
+        moments = score_cumulants(answers, beta)
+        out[users] = same_class(moments, mean[users], sd[users], mine[users], cuts, method, prior)
+    return out
+
+
+def _inverse_information(block: Block, beta: Floats, steps: Thresholds, cuts: Floats) -> tuple[Floats, int]:
+    sums, people = np.zeros(len(cuts)), 0
+    for users, answers in cached_runs(known_rows(block, beta, steps), steps):
+        moments = score_cumulants(answers, beta, False)
+        sums += [np.sum(1 / moments(np.full(len(users), cut))[1]) for cut in cuts.tolist()]
+        people += len(users)
+    return sums, people

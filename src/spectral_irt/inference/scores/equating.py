@@ -1,0 +1,163 @@
+"""True-score equating: which raw score on one form stands for the same ability as a raw score on another.
+
+The score s on a form stands for the ability theta at which s right answers are expected, sum_i p_i(theta) = s; there
+the other form expects e = sum_j p_j(theta) right answers, which is the equated score. With v = p (1 - p), a change of
+the difficulties moves theta by sum_i v_i dbeta_i / sum_i v_i over the items of the first form, and
+
+    de = (sum_j v_j) dtheta - sum_j v_j dbeta_j,
+
+from which the standard errors follow by the delta method. Nobody's ability is known from no right answers or from all
+right, and by convention these are equated to no and to all right answers on the other form.
+
+Of ordered answers the total score is expected, and p = P(X >= k) of every threshold: its sum over an item's thresholds
+is the expected answer, and v = dp / dtheta is also -dE / dbeta, as with one threshold. So the formulas are the same.
+
+References
+----------
+Kolen & Brennan (2014), Test Equating, Scaling, and Linking, ch. 6.5; Ogasawara (2001), Psychometrika 66, 373-383.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.errors import OptionError
+from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.persons.test_form import Form
+from spectral_irt.tables import Columns, make_table
+
+LONGEST = 2_000  # items of a form: beyond, errors of every score take too long
+
+
+@dataclass(frozen=True, eq=False)
+class OneWay:
+    """Every score on one form, and what it is on the other.
+
+    Attributes
+    ----------
+    ability, equated : float arrays, one a score
+        On the scale of the first form; infinite for the lowest and the highest score.
+    by_first, by_second : float arrays, scores x items
+        How the equated score moves with the difficulties of each form, each in its own unit.
+    by_ability : float array
+        How it moves with an ability on the second form's scale.
+    """
+
+    ability: Floats
+    equated: Floats
+    by_first: Floats
+    by_second: Floats
+    by_ability: Floats
+
+
+def equated(first: Floats | Form, second: Floats | Form, shift: float = 0.0, slope: float = 1.0) -> OneWay:
+    """Every score on the first form, equated to the second, whose abilities are shift + slope * those of the first.
+
+    >>> equated(np.zeros(4), np.zeros(8)).equated.round(6).tolist()
+    [0.0, 2.0, 4.0, 6.0, 8.0]
+    """
+    one, other = (form if isinstance(form, Form) else Form.of(form) for form in (first, second))
+    for form in (one, other):
+        if not 0 < len(form.thresholds) <= LONGEST:
+            what = "items" if form.steps.binary else "thresholds"
+            raise OptionError(
+                f"a form to be equated has 1 to {LONGEST:,} {what}; this one has {len(form.thresholds):,}."
+            )
+    ability = one.abilities("ml")[0]
+    inner = np.where(np.isfinite(ability), ability, 0.0)
+    (_, v), (q, w) = one.passed(inner), other.passed(shift + slope * inner)
+    score, by_ability = q.sum(axis=1), w.sum(axis=1)
+    by_first = slope * by_ability[:, None] * v / v.sum(axis=1)[:, None]
+    score[0], score[-1] = 0, len(other.thresholds)
+    return OneWay(ability, score, by_first, -w, by_ability)
+
+
+@dataclass(frozen=True, eq=False)
+class Equating:
+    """Raw scores of two forms, each on the other.
+
+    Attributes
+    ----------
+    names : (str, str)
+    scores, equated, se, ability : pairs of arrays
+        From the first form to the second, and back: every score, what it is on the other form, the standard error of
+        that (NaN for the lowest and the highest, which are equated by convention, and where errors are not known), and
+        the ability that it stands for, on the common scale.
+    """
+
+    names: tuple[str, str]
+    scores: tuple[Ints, Ints]
+    equated: tuple[Floats, Floats]
+    se: tuple[Floats, Floats]
+    ability: tuple[Floats, Floats]
+    frame_kind: str | None = None
+
+    def columns(self) -> Columns:
+        """`from, to, score, equated, se, ability`: first from the first form to the second, then back."""
+        a, b = self.names
+        lengths = [len(scores) for scores in self.scores]
+        return {
+            "from": np.repeat(np.array([a, b], dtype=object), lengths),
+            "to": np.repeat(np.array([b, a], dtype=object), lengths),
+            **{
+                name: np.concatenate(getattr(self, source))
+                for name, source in zip(("score", "equated", "se", "ability"), _FIELDS, strict=True)
+            },
+        }
+
+    def table(self) -> Any:
+        """`columns` as a dataframe."""
+        return make_table(self.columns(), self.frame_kind)
+
+
+_FIELDS = ("scores", "equated", "se", "ability")
+
+
+def equate_forms(
+    difficulty: Floats,
+    errors: JointErrors,
+    first: Ints,
+    second: Ints,
+    names: tuple[str, str] = ("A", "B"),
+    frame_kind: str | None = None,
+    counts: tuple[Ints | None, Ints | None] = (None, None),
+) -> Equating:
+    """Two forms of one calibration, by the positions of their items, or of their thresholds (`counts` for each item of
+    a form); they may share some."""
+    forms = [Form.of(difficulty[place], count) for place, count in zip((first, second), counts, strict=True)]
+
+    def one_way(here: Ints, there: Ints, one: Form, other: Form) -> tuple[OneWay, Floats]:
+        found = equated(one, other)
+        gradient = np.zeros((len(found.equated), len(difficulty)))
+        gradient[:, here] += found.by_first
+        gradient[:, there] += found.by_second
+        return found, errors.of_each(gradient)
+
+    (there, var), (back, var_back) = one_way(first, second, *forms), one_way(second, first, *forms[::-1])
+    return both_ways(there, back, var, var_back, names, (there.ability, back.ability), frame_kind)
+
+
+def both_ways(
+    there: OneWay,
+    back: OneWay,
+    variance: Floats,
+    variance_back: Floats,
+    names: tuple[str, str],
+    ability: tuple[Floats, Floats],
+    frame_kind: str | None = None,
+) -> Equating:
+    """The two directions together, with standard errors where the score is not at an end and an error is known."""
+    se = tuple(_inner(each) for each in (variance, variance_back))
+    scores: tuple[NDArray[np.int64], ...] = tuple(np.arange(len(one.equated)) for one in (there, back))
+    return Equating(names, (scores[0], scores[1]), (there.equated, back.equated), (se[0], se[1]), ability, frame_kind)
+
+
+def _inner(variance: Floats) -> Floats:
+    se = np.sqrt(np.maximum(variance, 0))
+    se[[0, -1]] = np.nan
+    return np.where(se > 0, se, np.nan)

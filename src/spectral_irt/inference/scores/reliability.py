@@ -1,0 +1,341 @@
+"""How well the items tell persons apart, and persons the items: separation, reliability, information, targeting."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spectral_irt.calibration import Calibration
+from spectral_irt.data import Block, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.inference.fit.ordered_fit import cronbach_alpha
+from spectral_irt.inference.scores.marginal_reliability import Marginal
+from spectral_irt.ordered_calibration import OrderedCalibration
+from spectral_irt.persons.abilities import Abilities, Persons
+
+SAME = 1e-9  # logits: people whose items differ by less met the same
+TARGETED, FEW = 0.3, 30  # a correlation that is said, and people from whom it is worth saying
+
+
+@dataclass(frozen=True)
+class Separation:
+    """How far measures differ beyond their errors.
+
+    Attributes
+    ----------
+    n : int
+        Measures counted.
+    mean, sd : float
+        Of the measures (sd with n - 1).
+    rmse : float
+        Root mean square of the standard errors.
+    true_sd : float
+        sqrt(sd^2 - rmse^2): the spread without the errors; 0 if these explain all of it.
+    separation : float
+        true_sd / rmse: the spread in units of error.
+    strata : float
+        (4 separation + 1) / 3: levels that can be told apart, three errors from each other.
+    reliability : float
+        (sd^2 - rmse^2) / sd^2: the share of the spread that is not error. Negative if errors exceed the spread.
+    """
+
+    n: int
+    mean: float
+    sd: float
+    rmse: float
+    true_sd: float
+    separation: float
+    strata: float
+    reliability: float
+
+
+def separation(measure: Floats, se: Floats, weights: Floats | None = None) -> Separation:
+    """Separation of measures with these standard errors, and perhaps weights; those that are not finite are left out.
+
+    With maximum likelihood abilities of people without extreme scores, `reliability` is eRm's `SepRel`.
+
+    >>> separation(np.array([-1.0, 0.0, 1.0]), np.array([0.5, 0.5, 0.5])).reliability
+    0.75
+    """
+    known = np.isfinite(measure) & np.isfinite(se)
+    weights = None if weights is None else weights[known]
+    measure, se = measure[known], se[known]
+    if len(measure) < 2:
+        return Separation(len(measure), *(float("nan") for _ in range(7)))
+    mean, sd = mean_and_sd(measure, weights)
+    variance, error = sd**2, float(np.average(se**2, weights=weights))
+    true_sd = max(variance - error, 0.0) ** 0.5
+    ratio = true_sd / error**0.5 if error > 0 else float("inf")
+    return Separation(
+        n=len(measure),
+        mean=mean,
+        sd=sd,
+        rmse=error**0.5,
+        true_sd=true_sd,
+        separation=ratio,
+        strata=(4 * ratio + 1) / 3,
+        reliability=(variance - error) / variance if variance > 0 else float("nan"),
+    )
+
+
+@dataclass(frozen=True)
+class Reliability:
+    """What `reliability` found. To quote one number, take `eap_reliability`.
+
+    Attributes
+    ----------
+    eap_reliability : float or None
+        var(EAP) / (var(EAP) + mean posterior variance), whatever the method of the abilities: what to expect of the
+        squared correlation between posterior means and abilities. Extreme scores count. None where no population can be
+        estimated: too few people, who do not differ.
+    eap_people, population_mean, population_sd : int, float or None, float or None
+        People it was computed from (a sample where there are very many), and the normal population estimated from them.
+    kr20 : float or None
+        Kuder-Richardson 20, which is Cronbach's alpha of right and wrong: the reliability of the raw score. For
+        complete data only.
+    alpha : float or None
+        Cronbach's alpha of ordered answers, in the place of `kr20`.
+    persons, items : Separation
+        "Model" separation: with standard errors that hold if the data fit the model. Extreme scores are left out.
+    persons_real, items_real : Separation
+        "Real": each standard error times sqrt(infit) where infit is above 1, as if all misfit were noise.
+    persons_with_extremes : Separation
+        Model separation of everybody who has a finite measure.
+    sep_rel : float
+        eRm's SepRel: person reliability with maximum likelihood abilities.
+    n_persons, n_lowest, n_highest : int
+        Persons with answers, and of these with everything wrong, everything right.
+    targeting : float
+        Mean ability minus mean difficulty: near 0 the items are about as hard as the persons are able.
+    form_correlation : float or None
+        Of abilities with the mean difficulty of the items that each person met; None where everybody met the same.
+        Where it is high (a vertical scale, targeted forms) people differ between forms, and all of these numbers are
+        about everybody together: among people who met the same items reliability is lower.
+    method : str
+        Of the abilities whose separation this is.
+    """
+
+    eap_reliability: float | None
+    eap_people: int
+    population_mean: float | None
+    population_sd: float | None
+    kr20: float | None
+    persons: Separation
+    persons_real: Separation
+    persons_with_extremes: Separation
+    items: Separation
+    items_real: Separation
+    sep_rel: float
+    n_persons: int
+    n_lowest: int
+    n_highest: int
+    targeting: float
+    form_correlation: float | None
+    method: str
+    alpha: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @property
+    def within_forms(self) -> float | None:
+        """About the EAP reliability among people who met equally hard items: the spread that goes with these taken off.
+
+        With v the variance of abilities, and e = v (1 - reliability) / reliability that of errors, it is w / (w + e)
+        for w = v - r^2 variance of the measures, r their correlation with the difficulty of the items met.
+        """
+        r, rho, sd = self.form_correlation, self.eap_reliability, self.population_sd
+        if r is None or rho is None or sd is None or not 0 < rho < 1:
+            return None
+        rest = max(sd**2 - r**2 * self.persons_with_extremes.sd**2, 0.0)
+        return rest / (rest + sd**2 * (1 - rho) / rho)
+
+    @property
+    def _quoted(self) -> list[tuple[str, float]]:
+        named = (("EAP reliability", self.eap_reliability), ("KR-20", self.kr20), ("alpha", self.alpha))
+        return [(name, value) for name, value in named if value is not None]
+
+    def text(self) -> str:
+        """Every reliability of the people under its name, the one to quote first; what does not exist is left out."""
+        parts = [", ".join(f"{name} {value:.2f}" for name, value in self._quoted)]
+        without, everybody = self.persons.reliability, self.persons_with_extremes.reliability
+        if self.method != "eap" and np.isfinite(without):  # of posterior means, spread less error says nothing
+            with_them = f", {everybody:.2f} with them" if self.method == "wle" else ""  # under "ml" they are infinite
+            parts.append(
+                f"{self.method.upper()} separation reliability {without:.2f} without extreme scores{with_them}"
+            )
+        r = self.form_correlation
+        if r is not None and r > TARGETED and self.n_persons >= FEW:
+            within = self.within_forms
+            about = "" if within is None else f": about {within:.2f} among people with the same items"
+            parts.append(f"abler people met harder items (r = {r:.2f}){about}")
+        return "; ".join(part for part in parts if part)
+
+    def __repr__(self) -> str:
+        rows = [("persons", self.persons), ("with extremes", self.persons_with_extremes)]
+        rows += [("persons, real", self.persons_real), ("items", self.items), ("items, real", self.items_real)]
+        lines = [", ".join(f"{name} {value:.3f}" for name, value in self._quoted) or "no EAP reliability"]
+        lines += [f"{'':14}{'n':>9}{'mean':>8}{'sd':>7}{'rmse':>7}{'separation':>12}{'strata':>8}{'reliability':>13}"]
+        lines += [
+            f"{name:14}{s.n:>9,}{s.mean:>8.2f}{s.sd:>7.2f}{s.rmse:>7.2f}{s.separation:>12.2f}{s.strata:>8.2f}"
+            f"{s.reliability:>13.3f}"
+            for name, s in rows
+        ]
+        extra = [
+            f"SepRel {self.sep_rel:.3f}",
+            f"targeting {self.targeting:+.2f}",
+            f"{self.n_lowest:,} all wrong",
+            f"{self.n_highest:,} all right of {self.n_persons:,}",
+        ]
+        return "\n".join([*lines, ", ".join(extra)]).lstrip("\n")
+
+
+def reliability(
+    calibration: Calibration,
+    responses: Responses,
+    found: Abilities,
+    *,
+    ml: Abilities,
+    eap: Marginal | None,
+    person_infit: Floats,
+    item_infit: Floats,
+    weights: Floats | None = None,
+) -> Reliability:
+    """EAP reliability, KR-20, separation of persons and items, and targeting.
+
+    Parameters
+    ----------
+    calibration, responses
+        The responses in the order of the calibration's items.
+    found : Abilities
+        Winsteps and eRm use maximum likelihood.
+    ml : Abilities
+        By maximum likelihood.
+    eap : Marginal or None
+        What `marginal_reliability` found.
+    person_infit, item_infit : float arrays
+        Mean squares at `found` and at `ml`.
+    weights : float array, optional
+        How much each person counts.
+
+    Notes
+    -----
+    EAP reliability is what a reliability should be, the squared correlation of estimates with the truth, on short tests
+    too. The separation reliability of likelihood estimates (WLE, ML) is not: its errors come from the information at
+    each estimate, and exceed the spread where few items lie near. In simulations of 1,000 people, mean of 20:
+
+    ===============================  =====  =====  =====  ============  =============
+    setting                          truth    EAP  KR-20  WLE, without  WLE, with
+                                                          extremes      extremes
+    ===============================  =====  =====  =====  ============  =============
+    5 items                           .473   .473   .471         -.266          .262
+    5 items, able people (mean 1.5)   .401   .404   .412         -.785         -.111
+    10 items                          .635   .636   .638          .490          .568
+    20 items                          .781   .779   .781          .749          .758
+    60 items                          .912   .913   .915          .910          .910
+    10 items, abilities with sd 2     .822   .822   .850          .643          .730
+    60 items, a fifth of them seen    .670   .665      -          .544          .591
+    10 items, exponential abilities   .570   .587   .586          .421          .529
+    10 items, two classes of people   .813   .810   .844          .680          .724
+    ===============================  =====  =====  =====  ============  =============
+
+    (`python benchmarks/reliability.py`; "truth" is the squared correlation of EAP with ability.) All of them depend on
+    how much these people differ. On three grades of 500 people, a logit apart, with twelve items each, it was .77 for
+    all together (truth .75) and .61 for the middle one (.61): for a grade, analyze its people alone.
+
+    References
+    ----------
+    Adams (2005), Studies in Educational Evaluation 31, 162-172; Wright & Masters (1982), Rating Scale Analysis, ch. 5;
+    Kuder & Richardson (1937), Psychometrika 2.
+    """
+    beta, se, ok = calibration.difficulty, calibration.se, calibration.measured
+    mixed = (found.n > 0) & ~found.extreme
+    answered = found.n > 0
+
+    def of(measured: Floats, se: Floats, some: NDArray[np.bool_]) -> Separation:
+        return separation(measured[some], se[some], None if weights is None else weights[some])
+
+    persons = of(found.ability, found.se, mixed)
+    real, real_items = found.se * np.sqrt(np.fmax(person_infit, 1)), se * np.sqrt(np.fmax(item_infit, 1))
+    return Reliability(
+        eap_reliability=None if eap is None else eap.reliability,
+        eap_people=0 if eap is None else eap.n,
+        population_mean=None if eap is None else eap.mean,
+        population_sd=None if eap is None else eap.sd,
+        kr20=None if isinstance(calibration, OrderedCalibration) else kr20(responses, weights),
+        alpha=cronbach_alpha(responses) if isinstance(calibration, OrderedCalibration) else None,
+        persons=persons,
+        persons_real=of(found.ability, real, mixed),
+        persons_with_extremes=of(found.ability, found.se, answered),
+        items=separation(beta[ok], se[ok]),
+        items_real=separation(beta[ok], real_items[ok]),
+        sep_rel=of(ml.ability, ml.se, mixed).reliability,
+        n_persons=int(answered.sum()),
+        n_lowest=int(np.sum(found.extreme & (found.score == 0))),
+        n_highest=int(np.sum(found.extreme & (found.score > 0))),
+        targeting=persons.mean - float(beta[ok].mean()) if ok.any() else float("nan"),
+        form_correlation=form_correlation(responses, calibration.thresholds, found.ability),
+        method=found.method,
+    )
+
+
+def form_correlation(responses: Responses, difficulty: Floats, ability: Floats) -> float | None:
+    """Correlation of ability with the mean difficulty of the items met; None where that is the same for all."""
+    if not responses.thresholds.binary:
+        met = np.where(responses.counts > 0, Persons.of(responses, difficulty).levels(), np.nan)
+    else:
+        met = responses.gather(_mean_difficulty, difficulty)
+    known = np.isfinite(met) & np.isfinite(ability)
+    met, ability = met[known], ability[known]
+    if len(met) < 2 or np.ptp(met) < SAME or np.ptp(ability) < SAME:
+        return None
+    return float(np.corrcoef(met, ability)[0, 1])
+
+
+def _mean_difficulty(block: Block, difficulty: Floats) -> Floats:
+    right, wrong = block.halves(len(difficulty))
+    known = np.isfinite(difficulty)
+    beta, one = np.where(known, difficulty, 0.0), known.astype(np.float64)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return (right @ beta + wrong @ beta) / (right @ one + wrong @ one)
+
+
+def mean_and_sd(values: Floats, weights: Floats | None = None) -> tuple[float, float]:
+    """Mean and standard deviation (with n - 1), each value counting by its weight.
+
+    >>> mean_and_sd(np.array([0.0, 0.0, 3.0]), np.array([1.0, 1.0, 2.0]))
+    (1.5, 1.837...)
+    """
+    mean = float(np.average(values, weights=weights))
+    n = len(values)
+    return mean, float(np.sqrt(np.average((values - mean) ** 2, weights=weights) * n / (n - 1))) if n > 1 else np.nan
+
+
+def _weighted_right(block: Block, weights: Floats, n_items: int) -> Floats:
+    weight = weights[block.user_of_response()] * block.right()
+    return np.bincount(block.items, weights=weight, minlength=n_items).astype(np.float64)
+
+
+def kr20(responses: Responses, weights: Floats | None = None) -> float | None:
+    """Kuder-Richardson 20 where everybody with answers answered every item; None otherwise.
+
+    m / (m - 1) (1 - sum p (1 - p) / variance of the scores)
+    """
+    asked = responses.item_counts > 0
+    m, n = int(asked.sum()), int(np.sum(responses.counts > 0))
+    if m < 2 or n < 2 or responses.n_responses != m * n:
+        return None
+    there = responses.counts > 0
+    own = None if weights is None else weights[there]
+    if weights is None:
+        share = responses.item_scores[asked] / n
+    else:
+        share = responses.sum(_weighted_right, responses.n_items, persons=(weights,))[asked] / weights[there].sum()
+    scores = responses.scores[there].astype(np.float64)
+    variance = float(np.average((scores - np.average(scores, weights=own)) ** 2, weights=own))
+    if variance == 0:
+        return None
+    return float(m / (m - 1) * (1 - np.sum(share * (1 - share)) / variance))

@@ -1,0 +1,96 @@
+"""What is said on a terminal, or to whoever reads in its place: the source, lines under a word, the findings.
+
+Labels are data, never markup: every text goes in as `rich.text.Text`, control characters spelled out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NoReturn
+
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from spectral_irt.data import Finding, Responses
+from spectral_irt.errors import for_shell, printable
+
+NARROWEST = 40  # columns; help is folded to no less either
+
+COLORS = {"note": "cyan", "warning": "yellow", "error": "bold red"}
+
+
+class Screen(Console):
+    """A console that prints texts as they are.
+
+    `whole`: nobody said how wide it is, as where the output goes into a file. Text is then folded at 80 columns, and
+    tables are as wide as their labels need.
+    """
+
+    whole = False
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Rich would end the process with code 1; what a reader who goes away means is for the command to say."""
+        raise BrokenPipeError
+
+
+def console() -> Screen:
+    out = Screen(highlight=False, markup=False, emoji=False)
+    out.whole = not out.is_terminal and not os.environ.get("COLUMNS")
+    if out.width < NARROWEST:  # the terminal may fold the lines; tables without their numbers help nobody
+        out.width = NARROWEST
+    return out
+
+
+def say(out: Console, *what: RenderableType) -> None:
+    """Print, without the blanks that fill up the lines of tables when nobody sees them."""
+    if out.is_terminal:
+        out.print(*what, crop=False)
+        return
+    with out.capture() as captured:
+        out.print(*what, crop=False)
+    out.file.write("\n".join(line.rstrip() for line in captured.get().split("\n")))
+
+
+def show_source(out: Console, responses: Responses) -> None:
+    """What was read, on a line."""
+    if not responses.thresholds.binary:
+        what = f"responses in up to {responses.thresholds.widest + 1} categories"
+    else:
+        what = f"responses, {100 * responses.item_scores.sum() / max(responses.n_responses, 1):.1f}% right"
+    head = Text(printable(responses.source), style="bold")
+    head.append(
+        f"  {responses.n_users:,} {responses.words[0]}, {responses.n_items:,} {responses.words[1]}, "
+        f"{responses.n_responses:,} {what}",
+        style="not bold",
+    )
+    say(out, head)
+    say(out)
+
+
+def show_lines(out: Console, lines: Iterable[tuple[str, str]]) -> None:
+    """A word in bold, and what there is to say about it."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True, style="bold")
+    grid.add_column()
+    for label, text in lines:
+        grid.add_row(Text(label), Text(printable(text)))
+    say(out, grid)
+
+
+def show_findings(out: Console, findings: Iterable[Finding]) -> int:
+    """Severity, sentence and remedy of each; returns how many."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    count = 0
+    for finding in findings:
+        text = Text(printable(for_shell(finding.sentence)))
+        if for_shell(finding.remedy):
+            text.append(" " + printable(for_shell(finding.remedy)), style="dim")
+        grid.add_row(Text(finding.severity, style=COLORS[finding.severity]), text)
+        count += 1
+    if count:
+        say(out, grid)
+    return count

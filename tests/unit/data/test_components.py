@@ -1,0 +1,48 @@
+"""Components of the design, found with the answers at hand and from sums over people alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spectral_irt import Responses, ordered_from_wide
+from spectral_irt.data.design import _components_of, components
+from spectral_irt.engine import LocalEngine
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_sums_alone_find_the_same_components(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(seed)
+    table = rng.integers(0, 2, (rng.integers(2, 25), rng.integers(2, 12))).astype(float)
+    table[rng.random(table.shape) < rng.uniform(0.2, 0.85)] = np.nan
+    responses = Responses.from_wide(table)
+    answered = responses.item_counts > 0
+    searched = [_components_of(responses), components(responses)]
+    monkeypatch.setattr(LocalEngine, "gathers", False)
+    for found in (*searched, components(Responses.from_wide(table))):
+        np.testing.assert_array_equal(same_group(found, answered), same_group(searched[0], answered))
+
+
+def same_group(labels: np.ndarray, answered: np.ndarray) -> np.ndarray:
+    return labels[answered][:, None] == labels[answered]
+
+
+def test_an_item_without_answers_is_in_no_component() -> None:
+    assert components(Responses.from_wide([[None, 1, 0]] * 3)).tolist() == [-1, 0, 1]
+
+
+def test_components_of_ordered_answers() -> None:
+    """Two forms that share no people: the larger is kept, and the finding names the other."""
+    rng = np.random.default_rng(1)
+    table = np.full((200, 7), np.nan)
+    table[:120, :4], table[120:, 4:] = rng.integers(0, 3, (120, 4)), rng.integers(0, 3, (80, 3))
+    answers = ordered_from_wide(table)
+    found = {one.code: one for one in answers.findings()}
+    assert found["disconnected"].items == (4, 5, 6)
+    assert "the thresholds split into 2 groups that share no people" in found["disconnected"].sentence.lower()
+    assert answers.largest_component().items.tolist() == [0, 1, 2, 3]
+
+
+def test_kinds_of_people() -> None:
+    people = [[1, None], [None, None], [1, 1], [0, 0], [1, 0], [0, 1], [0, None]]
+    assert Responses.from_wide(people).kinds_of_people.tolist() == [1, 2, 1, 1, 2]

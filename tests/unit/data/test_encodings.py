@@ -1,0 +1,122 @@
+"""Text in other encodings than UTF-8: read as it was written, and said."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spectral_irt.data import Responses
+from spectral_irt.errors import OptionError, ReadWarning, SpectralIrtError
+from spectral_irt.reading import read
+from spectral_irt.reading import text_pieces as raw
+from spectral_irt.reading.formats import checked_encoding, told_encoding
+
+TEXT = "élève,q1,q2\nZoë,1,0\nJosé,0,1\n"
+WORDS = (["Zoë", "José"], ["q1", "q2"])
+
+
+def labels(responses: Responses) -> tuple[list[Any], list[Any]]:
+    return responses.users.tolist(), responses.items.tolist()
+
+
+def codes(responses: Responses) -> list[tuple[str, str]]:
+    return [(note.code, note.severity) for note in responses.notes if note.code == "encoding"]
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"),
+    [
+        ("utf-8", []),
+        ("utf-8-sig", []),
+        ("utf-16", [("encoding", "note")]),
+        ("utf-16-le", [("encoding", "note")]),
+        ("utf-16-be", [("encoding", "note")]),
+        ("utf-32", [("encoding", "note")]),
+        ("cp1252", [("encoding", "warning")]),
+        ("latin-1", [("encoding", "warning")]),
+    ],
+)
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("size", [7, 1 << 23])  # pieces that end within characters
+def test_it_is_told_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, said: list[Any], packed: bool, size: int
+) -> None:
+    unpacked = raw._unpacked_plain
+    monkeypatch.setattr(raw, "_unpacked_plain", lambda file, asked: unpacked(file, max(min(size, asked), 64)))
+    data = TEXT.encode(encoding)
+    path = tmp_path / ("a.csv.gz" if packed else "a.csv")
+    path.write_bytes(gzip.compress(data) if packed else data)
+    found = read(path, person="élève")
+    assert labels(found) == WORDS
+    assert codes(found) == said
+
+
+def test_the_euro_and_the_dash_of_windows(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("id,q–1,q€2\na,1,0\nb,0,1\n".encode("cp1252"))
+    assert read(tmp_path / "a.csv").items.tolist() == ["q–1", "q€2"]
+
+
+def test_what_is_said_is_believed(tmp_path: Path) -> None:
+    for encoding in ("cp1250", "mac-roman", "cp1252", "utf-16", "UTF_8", "latin1"):
+        path = tmp_path / "a.csv"
+        path.write_bytes(TEXT.replace("è", "é").encode(encoding))
+        found = read(path, person="éléve", encoding=encoding)
+        assert labels(found) == WORDS
+        assert codes(found) == []
+    path.write_bytes(TEXT.encode("cp1252"))
+    with pytest.raises(SpectralIrtError, match="line 1 is not UTF-8"):  # no guess where it was said
+        read(path, encoding="utf-8")
+    with pytest.raises(SpectralIrtError, match="line 2 is not text in the encoding ascii"):
+        (tmp_path / "b.csv").write_bytes("id,q1\nZoë,1\n".encode("cp1252"))
+        read(tmp_path / "b.csv", encoding="ascii")
+
+
+def test_json_lines_and_keys_and_several_files(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes('{"id": "Zoë", "responses": {"q1": 1, "é": 0}}\n'.encode("cp1252"))
+    found = read(tmp_path / "a.jsonl")
+    assert labels(found) == (["Zoë"], ["q1", "é"])
+    assert codes(found) == [("encoding", "warning")]
+    (tmp_path / "a.csv").write_text("id,é,q2\na,A,B\nb,B,A\n", encoding="utf-8")
+    (tmp_path / "b.csv").write_bytes("id,é,q2\nZoë,A,A\n".encode("cp1252"))
+    (tmp_path / "key.csv").write_bytes("item,key\né,A\nq2,A\n".encode("cp1252"))
+    with pytest.warns(ReadWarning, match=r"key\.csv is not UTF-8; it was read as Windows-1252.*encoding='cp1250'"):
+        found = read([tmp_path / "a.csv", tmp_path / "b.csv"], key=tmp_path / "key.csv")
+    assert labels(found) == (["a", "b", "Zoë"], ["é", "q2"])
+    assert found.n_responses == 6
+    assert ["b.csv" in note.sentence for note in found.notes if note.code == "encoding"] == [True]
+
+
+def test_a_bad_byte_among_good_utf8_is_damage(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(TEXT.encode() + b"\xe9,1,0\n")
+    with pytest.raises(SpectralIrtError, match=r"line 4 is not UTF-8 text .*encoding='cp1252'"):
+        read(tmp_path / "a.csv")
+
+
+def test_names_of_encodings() -> None:
+    assert checked_encoding(None) is None
+    assert checked_encoding("UTF8") == "utf-8"
+    assert checked_encoding("windows-1252") == "cp1252"
+    for wrong in ("utf-9", "rot13", "base64", "idna", "", "klingon", "a\0b"):
+        with pytest.raises(OptionError, match="not the name of an encoding"):
+            checked_encoding(wrong)
+    with pytest.raises(OptionError, match=r"Did you mean .*'windows-1252'"):
+        checked_encoding("window-1252")
+
+
+def test_encodings_are_for_text(tmp_path: Path) -> None:
+    import polars as pl
+
+    pl.DataFrame({"id": ["a"], "q1": [1]}).write_parquet(tmp_path / "a.parquet")
+    with pytest.raises(OptionError, match="is for text files"):
+        read(tmp_path / "a.parquet", encoding="cp1252")
+
+
+def test_what_first_bytes_tell() -> None:
+    assert told_encoding(b"id,q1\n") is None
+    assert told_encoding(b"") is None
+    assert told_encoding(b"\xff\xfe\x00\x00i\x00\x00\x00") == "utf-32"
+    assert told_encoding("id,q1".encode("utf-16-le")) == "utf-16-le"
+    assert told_encoding(bytes(range(256))) is None

@@ -1,0 +1,258 @@
+"""What is an item and what is not: attributes of the people, total scores, columns that a key does not have."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from spectral_irt import SpectralRasch
+from spectral_irt.data import Responses
+from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError, SpectralIrtError, for_shell
+from spectral_irt.reading import read
+
+ITEMS = ["q1", "q2", "q3", "q4"]
+RNG = np.random.default_rng(11)
+ANSWERS = {name: (RNG.random(40) < 0.6).astype(int).tolist() for name in ITEMS}
+PEOPLE = [f"p{k}" for k in range(40)]
+BINARY = (RNG.random(40) < 0.5).astype(int).tolist()
+
+
+def table(**attributes: Any) -> pl.DataFrame:
+    return pl.DataFrame({"student": PEOPLE, **attributes, **ANSWERS})
+
+
+def save(frame: pl.DataFrame, path: Path) -> Path:
+    if path.suffix == ".csv":
+        frame.write_csv(path)
+    elif path.suffix == ".parquet":
+        frame.write_parquet(path)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in frame.to_dicts()))
+    return path
+
+
+def said(responses: Responses) -> dict[str, Any]:
+    return {finding.code: finding for finding in responses.notes}
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_attributes_are_not_items(kind: str, tmp_path: Path) -> None:
+    frame = table(Gender=BINARY, school_id=BINARY, age=list(range(20, 60)))
+    found = read(save(frame, tmp_path / f"a.{kind}"))
+    assert found.items.tolist() == ITEMS
+    assert found.users.tolist() == PEOPLE
+    np.testing.assert_array_equal(found.to_dense(), frame.select(ITEMS).to_numpy())
+    left = said(found)["attribute_columns"]
+    assert left.severity == "warning"
+    assert left.items == ("Gender", "school_id", "age")
+    assert "3 columns 'Gender', 'school_id', 'age'" in left.sentence
+    assert "items='q*,Gender'" in left.remedy
+    taken = said(found)["items_taken"]
+    assert taken.items == tuple(ITEMS)
+    assert taken.sentence.startswith("Taken for items: 4 columns 'q1', 'q2', 'q3', 'q4'. People are labeled by")
+    assert found.findings()[:2] == found.notes
+    assert SpectralRasch().fit(found).findings_[:2] == found.notes
+
+
+@pytest.mark.parametrize("name", ["sex", "GROUP", "class", "School", "form", "grade", "student_sex", "testForm"])
+def test_names_that_say_attribute(name: str) -> None:
+    assert read(table(**{name: BINARY})).items.tolist() == ITEMS
+
+
+@pytest.mark.parametrize("name", ["age", "id", "total", "score", "Total Score", "test_date"])
+def test_names_of_measures(name: str) -> None:
+    """Left out when the values are not those of an item; kept, with a warning, when they are."""
+    assert read(table(**{name: list(range(40))})).items.tolist() == ITEMS
+    kept = read(table(**{name: BINARY}))
+    assert kept.items.tolist() == [name, *ITEMS]
+    assert said(kept)["suspect_items"].items == (name,)
+    assert f"ignore={name!r}" in said(kept)["suspect_items"].remedy
+
+
+@pytest.mark.parametrize("name", ["score1", "form3_q2", "classic", "aged", "groups", "x", "identity"])
+def test_names_that_do_not(name: str) -> None:
+    found = read(table(**{name: BINARY}))
+    assert found.items.tolist() == [name, *ITEMS]
+    assert list(said(found)) == ["items_taken"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["score_1", "score_2", "score_3", "score_4"],
+        ["class", "school", "form", "grade"],
+        ["Group A", "Group B", "Group C", "Group D"],
+    ],
+)
+def test_where_all_items_are_called_so_they_are_items(names: list[str]) -> None:
+    frame = table().select("student", **dict(zip(names, ITEMS, strict=True)))
+    found = read(frame)
+    assert found.items.tolist() == names
+    assert list(said(found)) == ["items_taken"]
+
+
+def test_an_attribute_before_the_labels() -> None:
+    frame = table().select(pl.Series("school", BINARY), pl.all())
+    found = read(frame)
+    assert found.users.tolist() == PEOPLE
+    assert found.items.tolist() == ITEMS
+
+
+def test_a_total_score_by_its_values(tmp_path: Path) -> None:
+    frame = table().with_columns(raw=pl.sum_horizontal(ITEMS))
+    found = read(save(frame, tmp_path / "a.csv"))
+    assert found.items.tolist() == ITEMS
+    assert said(found)["total_columns"].items == ("raw",)
+    rated = frame.select("student", **{name: pl.col(name) * 3 for name in ITEMS}).with_columns(
+        raw=pl.sum_horizontal(ITEMS)
+    )
+    assert read(rated, threshold=1).items.tolist() == ITEMS
+    frame = frame.with_columns(raw=pl.when(pl.col("student") == "p7").then(0).otherwise(pl.col("raw")))
+    with pytest.raises(ResponseValueError, match="column 'raw'"):  # not the sum
+        read(frame)
+
+
+# ------------------------------------------------------------------------------------------ what is said
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+@pytest.mark.parametrize("items", ["q*,gender", ["q?", "gender"], ["q1", "q2,q3", "q4", "gender"]])
+def test_items_by_name_and_pattern(items: Any, kind: str, tmp_path: Path) -> None:
+    frame = table(gender=BINARY, city=["x"] * 40)
+    found = read(save(frame, tmp_path / f"a.{kind}"), items=items)
+    assert found.items.tolist() == ["gender", *ITEMS]
+    assert found.users.tolist() == PEOPLE
+    assert list(said(found)) == ["items_taken"]
+
+
+def test_items_of_nested_answers(tmp_path: Path) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"id": "x", "responses": {"q1": 1, "q2": 0, "note": "late"}}\n')
+    assert read(file, items="q*").items.tolist() == ["q1", "q2"]
+
+
+def test_a_name_with_a_comma() -> None:
+    frame = table().rename({"q1": "a,b"}).with_columns(a=pl.lit("?"))
+    assert read(frame, items=["a,b", "q2"]).items.tolist() == ["a,b", "q2"]
+    assert read(frame, ignore=["a,b", "a"]).items.tolist() == ["q2", "q3", "q4"]
+
+
+def test_items_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"no column 'z\*' for `items`"):
+        read(table(), items="q1,z*")
+    long = pl.DataFrame({"user": ["a", "a"], "item": ["q1", "q2"], "response": [1, 0]})
+    with pytest.raises(OptionError, match="`items=` names columns of a wide table"):
+        read(long, items="q1")
+    with pytest.raises(OptionError, match="a column is a person"):
+        read(table(), items="q1", orient="items")
+
+
+def test_columns_to_ignore_in_one_word(tmp_path: Path) -> None:
+    frame = table(city=["x"] * 40, hair=["y"] * 40)
+    for kind in ("csv", "jsonl"):
+        file = save(frame, tmp_path / f"a.{kind}")
+        assert read(file, ignore="city, hair").items.tolist() == ITEMS
+        assert read(file, ignore=["city,hair"]).items.tolist() == ITEMS
+        assert read(file, ignore=["city", "hair"]).items.tolist() == ITEMS
+        with pytest.raises(OptionError, match="'hat' for `ignore`"):
+            read(file, ignore="city,hat")
+
+
+# ------------------------------------------------------------------------------------------------ a key
+
+CHOICES = pl.DataFrame(
+    {"student": list("abc"), "city": list("xyx"), "q1": list("ABA"), "sex": list("fmf"), "q2": list("BBC")}
+)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_columns_that_are_not_in_the_key(kind: str, tmp_path: Path) -> None:
+    found = read(save(CHOICES, tmp_path / f"a.{kind}"), key={"q1": "A", "q2": "B", "q9": "C"})
+    assert found.items.tolist() == ["q1", "q2"]
+    assert found.to_dense().tolist() == [[1, 1], [0, 1], [1, 0]]
+    left = said(found)["not_in_key"]
+    assert (left.items, left.severity) == (("city", "sex"), "warning")
+    attribute = read(tmp_path / f"a.{kind}", key={"city": "x", "q1": "A", "q2": "B"})
+    assert attribute.items.tolist() == ["city", "q1", "q2"]
+    assert said(attribute)["not_in_key"].severity == "note"  # sex is not an item by its name
+
+
+def test_no_column_in_the_key() -> None:
+    with pytest.raises(OptionError, match="the key has no answer for"):
+        read(CHOICES, key={"z1": "A"})
+
+
+# ------------------------------------------------------------------------------------------ fit of a frame
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_fit_takes_what_the_readers_take(kind: str) -> None:
+    def native(frame: pl.DataFrame) -> Any:
+        return {"pandas": frame.to_pandas, "polars": lambda: frame, "pyarrow": frame.to_arrow}[kind]()
+
+    wide = table(gender=BINARY)
+    expected = SpectralRasch().fit(wide.select(ITEMS).to_numpy()).difficulty_
+    fit = SpectralRasch().fit(native(wide))
+    assert fit.item_labels_.tolist() == ITEMS
+    np.testing.assert_allclose(fit.difficulty_, expected, atol=1e-9)
+    assert {finding.code for finding in fit.findings_} >= {"items_taken", "attribute_columns"}
+    long = wide.select("student", *ITEMS).unpivot(index="student", variable_name="question", value_name="correct")
+    fit = SpectralRasch().fit(native(long))
+    assert fit.item_labels_.tolist() == ITEMS
+    np.testing.assert_allclose(fit.difficulty_, expected, atol=1e-9)
+    assert fit.analyse(native(long)).persons().shape[0] == 40
+
+
+def test_fit_keeps_a_wide_frame_as_it_was() -> None:
+    frame = pd.DataFrame(ANSWERS, index=PEOPLE)
+    frame.iloc[3, 1] = np.nan
+    responses = read(frame)
+    explicit = Responses.from_wide(frame)
+    assert responses.digest() == explicit.digest()
+    np.testing.assert_array_equal(SpectralRasch().fit(frame).difficulty_, SpectralRasch().fit(explicit).difficulty_)
+    rated = frame * 4
+    np.testing.assert_array_equal(
+        SpectralRasch(threshold=2).fit(rated).difficulty_, SpectralRasch().fit(explicit).difficulty_
+    )
+
+
+def test_what_fit_cannot_be_told_goes_to_the_reader() -> None:
+    frame = table(city=["x"] * 40)
+    with pytest.raises(SpectralIrtError, match=r"ignore='city'.* go to spectral_irt\.read"):
+        SpectralRasch().fit(frame)
+    assert SpectralRasch().fit(read(frame, ignore="city")).n_features_in_ == 4
+
+
+# --------------------------------------------------------------------------------- as a spreadsheet saved it
+
+
+def messy(*more: str) -> bytes:
+    """With a mark at its start, semicolons, rows without anything, a column of remarks."""
+    last = ["-" if k % 7 == 0 else k % 3 % 2 for k in range(20)]
+    rows = [f"Kind {k};{k % 2};{k // 2 % 2};{last[k]};{'krank' if k == 3 else ''}" for k in range(20)]
+    rows[5:5] = ["", ";;;;"]
+    return b"\xef\xbb\xbf" + "\r\n".join(["Name des Kindes;a;b;c;Bemerkung", *rows, *more, ""]).encode()
+
+
+def test_people_are_found_though_rows_are_blank_or_one_is_there_twice(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(messy())
+    found = read(tmp_path / "a.csv", missing="-", ignore="Bemerkung")
+    assert found.users.tolist() == [f"Kind {k}" for k in range(20)]
+    assert found.items.tolist() == ["a", "b", "c"]
+    (tmp_path / "b.csv").write_bytes(messy("Kind 4;1;0;1;"))
+    with pytest.raises(DuplicateResponseError, match="1 person has more than one row: 'Kind 4'"):
+        read(tmp_path / "b.csv", missing="-", ignore="Bemerkung")
+
+
+def test_an_item_with_codes_for_missing_is_not_among_the_columns_to_ignore(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(messy())
+    with pytest.raises(ResponseValueError) as raised:
+        read(tmp_path / "a.csv")
+    assert "If - means 'not answered', say --missing '-'" in for_shell(str(raised.value))
+    assert "If the column is not an item, say --ignore Bemerkung" in for_shell(str(raised.value))

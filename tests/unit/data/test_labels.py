@@ -1,0 +1,165 @@
+"""Labels come out as they went in: any Unicode, commas, quotes, line breaks, HTML, in every format."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from spectral_irt.data import Responses
+from spectral_irt.data.labels import NOT_ANSWERED, by_label
+from spectral_irt.reading import read
+from spectral_irt.reading.attributes import says_attribute
+
+pytestmark = pytest.mark.slow  # seconds each: left out of the quick part
+
+# Any text but the lone surrogates, which no UTF-8 file can hold.
+anything = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=12)
+awkward = st.sampled_from(
+    [
+        *["^q.*$", "*", "a,b", 'say "x"', "'", "two\nlines", "two\r\nlines", "\r", " ", " x ", "\t", "<b>&amp;</b>"],
+        *["é", "e\u0301", "𝕏", "日本", "\u2028", "\ufeff", "=1+1", "#", "\\", "q1\\n", ";"],
+        *["NA", "nan", "null", "0", "1", "007", "7", "-1", "1e3"],
+    ]
+)
+# An item called "class" is taken for an attribute of the person, unless it is asked for.
+labels = st.lists(
+    (anything | awkward).filter(lambda text: not says_attribute(text)), min_size=2, max_size=6, unique=True
+)
+# A person called NA, or by white space alone, has no name, which is refused.
+names = (anything | awkward).filter(lambda text: text.strip() not in NOT_ANSWERED)
+people = st.lists(names, min_size=2, max_size=6, unique=True)
+quick = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def as_read_without_types(texts: list[str]) -> list[object]:
+    """CSV has no types: labels that are all plain whole numbers are integers."""
+    try:
+        numbers = [int(text) for text in texts]
+    except ValueError:
+        return list(texts)
+    plain = all(str(number) == text and abs(number) < 2**63 for number, text in zip(numbers, texts, strict=True))
+    return list(numbers) if plain else list(texts)
+
+
+def csv_text(rows: list[list[object]], separator: str = ",") -> str:
+    out = io.StringIO(newline="")
+    csv.writer(out, delimiter=separator, quoting=csv.QUOTE_ALL).writerows(rows)
+    return out.getvalue()
+
+
+def through_file(name: str, write: Callable[[Path], object], **options: str) -> Responses:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory, name)
+        write(path)
+        return read(path, **options)  # type: ignore[arg-type]
+
+
+def long_rows(users: list[str], items: list[str]) -> list[tuple[str, str, int]]:
+    return [(user, item, (k + i) % 2) for k, user in enumerate(users) for i, item in enumerate(items)]
+
+
+def check_long(responses: Responses, users: list[object], items: list[object]) -> None:
+    users, items = sorted(users), sorted(items)  # type: ignore[type-var]
+    assert responses.users.tolist() == users
+    assert responses.items.tolist() == items
+    assert responses.n_responses == len(users) * len(items)
+
+
+@quick
+@given(people, labels)
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
+def test_long_csv(name: str, users: list[str], items: list[str]) -> None:
+    if any("\0" in label for label in users + items):
+        users, items = [u.replace("\0", "0") + str(k) for k, u in enumerate(users)], ["a", "b"]
+    rows = [["user", "item", "response"], *map(list, long_rows(users, items))]
+    text = csv_text(rows, "\t" if name.endswith("tsv") else ",")
+    responses = through_file(name, lambda path: path.write_bytes(text.encode()))
+    check_long(responses, as_read_without_types(users), as_read_without_types(items))
+
+
+@quick
+@given(people, labels)
+def test_wide_csv(users: list[str], items: list[str]) -> None:
+    users, items = (
+        [label.replace("\0", "0") + "x" * (k + 1) for k, label in enumerate(kind)] for kind in (users, items)
+    )
+    if "id" in items:
+        return
+    rows = [["id", *items], *[[user, *[(k + i) % 2 for i in range(len(items))]] for k, user in enumerate(users)]]
+    responses = through_file("a.csv", lambda path: path.write_bytes(csv_text(rows).encode()), user="id", format="wide")
+    assert responses.users.tolist() == users
+    assert responses.items.tolist() == items
+    expected = [[(k + i) % 2 for i in range(len(items))] for k in range(len(users))]
+    np.testing.assert_array_equal(responses.to_dense(), expected)
+
+
+@quick
+@given(people, labels)
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
+def test_typed_files(name: str, users: list[str], items: list[str]) -> None:
+    def save(frame: pl.DataFrame, path: Path) -> None:
+        frame.write_parquet(path) if name.endswith("parquet") else frame.write_ipc(path)
+
+    long = pl.DataFrame(long_rows(users, items), schema=["user", "item", "response"], orient="row")
+    check_long(through_file(name, lambda path: save(long, path)), list(users), list(items))
+    items = [item for item in items if item != "id"]
+    wide = pl.DataFrame({"id": users, **{item: [i % 2] * len(users) for i, item in enumerate(items)}})
+    responses = through_file(name, lambda path: save(wide, path), user="id", format="wide")
+    assert responses.users.tolist() == users
+    assert responses.items.tolist() == items
+
+
+@quick
+@given(people, labels)
+def test_json_lines(users: list[str], items: list[str]) -> None:
+    people = [{"subject_id": user, "responses": dict.fromkeys(items, 1)} for user in users]
+    for ascii_only in (True, False):
+        text = "\n".join(json.dumps(person, ensure_ascii=ascii_only) for person in people)
+        responses = through_file("a.jsonl", lambda path, text=text: path.write_bytes(text.encode()))  # type: ignore[misc]
+        assert responses.users.tolist() == users
+        assert responses.items.tolist() == items
+
+
+@quick
+@given(people, labels)
+def test_frames(users: list[str], items: list[str]) -> None:
+    long = pl.DataFrame(long_rows(users, items), schema=["user", "item", "response"], orient="row")
+    check_long(read(long), list(users), list(items))
+    check_long(read(long.to_pandas()), list(users), list(items))
+
+
+@quick
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=6, unique=True))
+def test_integers(users: list[int]) -> None:
+    frame = pl.DataFrame({"user": users, "item": ["a"] * len(users), "response": [1] * len(users)})
+    for name, save in (("a.parquet", frame.write_parquet), ("a.csv", frame.write_csv), ("a.arrow", frame.write_ipc)):
+        responses = through_file(name, save)
+        assert responses.users.dtype == np.int64
+        assert responses.users.tolist() == sorted(users)
+
+
+def test_compressed_csv_keeps_line_breaks_in_labels(tmp_path: Path) -> None:
+    text = csv_text([["user", "item", "response"], ["a\nb", "q\n1", 1], ["c", "q,2", 0]])
+    with pa.CompressedOutputStream(str(tmp_path / "a.csv.zst"), "zstd") as file:
+        file.write(text.encode())
+    responses = read(tmp_path / "a.csv.zst")
+    assert responses.users.tolist() == ["a\nb", "c"]
+    assert responses.items.tolist() == ["q\n1", "q,2"]
+
+
+@pytest.mark.parametrize("nothing", ["NA", "nan", "NaN", "null", "", None, float("nan")])
+def test_what_means_no_answer_means_no_group(nothing: object) -> None:
+    split = by_label(Responses.from_wide(np.eye(4)), ["f", "m", nothing, "f"])
+    assert split.names == ("f", "m")
+    assert split.group.tolist() == [0, 1, -1, 0]

@@ -1,0 +1,188 @@
+"""Ordered answers in packed blocks: what goes in comes out, and what cannot be is said."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import sparse
+
+from spectral_irt import ConditionalRasch, JointRasch, Responses, SpectralRasch, simulate
+from spectral_irt.data.arrays import ordered_from_long, ordered_from_wide
+from spectral_irt.data.same_items import distinct_rows
+from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError
+
+_ = np.nan
+TABLE = np.array([[0, 1, 2, _], [2, 0, 3, 1], [_, _, _, _], [1, 1, 0, 0], [2, 1, 1, 1], [0, _, 3, _]], dtype=float)
+
+
+def same(a, b):
+    return np.array_equal(a, b, equal_nan=True)
+
+
+def test_counts_of_answers_and_entries_differ():
+    answers = ordered_from_wide(TABLE)
+    assert answers.thresholds.max_score.tolist() == [2, 1, 3, 1]
+    assert same(answers.to_dense(), TABLE)
+    assert answers.counts.tolist() == (~np.isnan(TABLE)).sum(axis=1).tolist()
+    assert answers.scores.tolist() == np.nansum(TABLE, axis=1).tolist()
+    assert answers.n_responses == np.sum(~np.isnan(TABLE))
+    assert answers.item_counts.tolist() == (~np.isnan(TABLE)).sum(axis=0).tolist()
+    assert answers.item_scores.tolist() == np.nansum(TABLE, axis=0).tolist()
+    assert answers.most.tolist() == [6, 7, 0, 7, 7, 5]
+    middle = np.sum((TABLE == 1)[:, [0, 2]]) + np.sum(TABLE[:, 2] == 2)  # two entries each
+    assert answers.entries.n_responses == answers.n_responses + middle
+    assert answers.category_counts[2].tolist() == [1, 1, 1, 2]
+
+
+def test_right_and_wrong_answers_are_the_blocks_of_responses():
+    table = (simulate.rasch(300, 12, design="sampled", p=0.6, seed=1).responses).to_dense()
+    ordered, plain = ordered_from_wide(table), Responses.from_wide(table)
+    for ours, theirs in zip(ordered.blocks, plain.blocks, strict=True):
+        for name in ("indptr", "split", "items"):
+            a, b = getattr(ours, name), getattr(theirs, name)
+            assert a.dtype == b.dtype
+            assert np.array_equal(a, b)
+    np.testing.assert_array_equal(
+        SpectralRasch().fit(ordered).difficulty_, SpectralRasch().fit(plain).difficulty_
+    )  # an estimator of right and wrong answers takes them
+
+
+def test_parts():
+    answers = ordered_from_wide(TABLE, items=list("abcd"))
+    assert same(answers.take_items([2, 0]).to_dense(), TABLE[:, [2, 0]])
+    assert answers.take_items([2, 0]).items.tolist() == ["c", "a"]
+    assert same(answers.take_users([True, False, True, False, True, False]).to_dense(), TABLE[::2])
+    assert same(answers.in_one_block().to_dense(), TABLE)
+    assert same(pickle.loads(pickle.dumps(answers)).to_dense(), TABLE)
+    assert answers.digest() != ordered_from_wide(3 - TABLE, items=list("abcd")).digest()
+    person, item, category = answers.answers()
+    dense = np.full(TABLE.shape, np.nan)
+    dense[person, item] = category
+    assert same(dense, TABLE)
+
+
+def test_several_blocks(monkeypatch):
+    from spectral_irt.data import packing as pack
+
+    table = simulate.partial_credit(200, 5, categories=[3, 2, 5, 4, 3], seed=3).responses.to_dense()
+    chunks = pack.user_chunks
+    monkeypatch.setattr(pack, "user_chunks", lambda indptr, **how: chunks(indptr, 100))
+    answers = ordered_from_wide(table)
+    assert len(answers.blocks) > 5
+    assert same(answers.to_dense(), table)
+    assert same(answers.take_users(np.arange(50, 150)).to_dense(), table[50:150])
+
+
+@pytest.mark.parametrize("kind", ["list", "masked", "object", "polars", "pandas", "sparse", "long"])
+def test_ways_in(kind):
+    rows = [[None if np.isnan(x) else int(x) for x in row] for row in TABLE]
+    if kind == "list":
+        answers = ordered_from_wide(rows)
+    elif kind == "masked":
+        answers = ordered_from_wide(np.ma.masked_array(np.nan_to_num(TABLE), np.isnan(TABLE)))
+    elif kind == "object":
+        answers = ordered_from_wide(np.array(rows, dtype=object))
+    elif kind == "polars":
+        answers = ordered_from_wide(pl.DataFrame(rows, schema=list("abcd"), orient="row"))
+        assert answers.items.tolist() == list("abcd")
+    elif kind == "pandas":
+        pd = pytest.importorskip("pandas")
+        answers = ordered_from_wide(pd.DataFrame(TABLE, columns=list("abcd")))
+    elif kind == "sparse":
+        person, item = np.nonzero(~np.isnan(TABLE))
+        answers = ordered_from_wide(sparse.coo_array((TABLE[person, item], (person, item)), shape=TABLE.shape))
+    else:
+        person, item = np.nonzero(~np.isnan(TABLE))
+        order = np.random.default_rng(0).permutation(len(person))
+        answers = ordered_from_long(person[order], item[order], TABLE[person, item][order])
+        assert same(answers.to_dense(), TABLE[[0, 1, 3, 4, 5]])  # nobody is known of who answered nothing
+        return
+    assert same(answers.to_dense(), TABLE)
+
+
+def test_repeated_answers():
+    columns = (["a", "a", "b", "a"], ["q", "r", "q", "q"], [2, 1, 0, 1])
+    with pytest.raises(DuplicateResponseError, match=r"1 .person, item. pair is answered more than once"):
+        ordered_from_long(*columns)
+    assert ordered_from_long(*columns, duplicates="first").to_dense()[0, 0] == 1  # it was 2, the higher of 0 and 2
+    assert same(ordered_from_long(*columns, duplicates="last").to_dense(), np.array([[1, 1], [0, np.nan]]))
+
+
+# -------------------------------------------------------------------------------- categories nobody used
+
+
+def test_categories_nobody_used():
+    table = np.array([[0, 1], [3, 2], [5, 1], [3, 3]], dtype=float)
+    answers = ordered_from_wide(table, items=["a", "b"])
+    assert same(answers.to_dense(), np.array([[0, 0], [1, 1], [2, 0], [1, 2]]))
+    (note,) = answers.notes
+    assert note.code == "categories_collapsed"
+    assert note.items == ("a", "b")
+    with pytest.raises(ResponseValueError, match=r"'a', 'b'.*unused='collapse'"):
+        ordered_from_wide(table, items=["a", "b"], unused="error")
+    kept = ordered_from_wide(table, unused="keep")  # 4 is nobody's in either
+    assert kept.thresholds.max_score.tolist() == [4, 4]
+    assert same(kept.to_dense(), np.array([[0, 1], [3, 2], [4, 1], [3, 3]]))
+    by_group = ordered_from_wide(table, unused="keep", groups=["x", "y"])
+    assert by_group.thresholds.max_score.tolist() == [2, 2]
+    with pytest.raises(OptionError, match="unused"):
+        ordered_from_wide(table, unused="drop")
+
+
+def test_coded_from_one():
+    answers = ordered_from_wide(TABLE + 1)
+    assert same(answers.to_dense(), TABLE)
+    assert [note.code for note in answers.notes] == ["categories_shifted"]
+
+
+def test_an_item_answered_alike_by_all():
+    answers = ordered_from_wide([[0, 1, 3], [2, 1, 3], [1, 1, 3]])
+    assert answers.thresholds.max_score.tolist() == [2, 1, 1]
+    assert same(answers.to_dense(), np.array([[0, 1, 1], [2, 1, 1], [1, 1, 1]]))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (0.5, "column 2, row 1 holds 0.5, which is not a category: these are whole numbers from 0"),
+        (-1, "-1, which is not a category.*missing='-1'"),
+        (np.inf, "inf, which is not a category"),
+        (200, "200, which is not a category: .* from 0 to 100"),
+    ],
+)
+def test_bad_values(value, words):
+    table = TABLE.copy()
+    table[1, 2] = value
+    with pytest.raises(ResponseValueError, match=words):
+        ordered_from_wide(table)
+    if value == -1:
+        table[4, 0] = _
+        assert np.isnan(ordered_from_wide(table, missing=-1).to_dense()[1, 2])
+
+
+def test_labels_need_recoding():
+    with pytest.raises(ResponseValueError, match=r"'never', which is not a category.*recode"):
+        ordered_from_wide([["never", "1"], ["1", "0"]])
+
+
+@pytest.mark.parametrize("estimator", [SpectralRasch(), ConditionalRasch(), JointRasch()])
+def test_estimators_of_right_and_wrong_refuse(estimator):
+    with pytest.raises(ResponseValueError, match=r"more than two categories .item 2 has 4."):
+        estimator.fit(ordered_from_wide(TABLE))
+
+
+def test_distinct_rows():
+    table = simulate.partial_credit(500, 4, categories=3, seed=3).responses.to_dense()
+    table[np.random.default_rng(1).random(table.shape) < 0.3] = np.nan
+    answers = ordered_from_wide(table)
+    found = distinct_rows(answers)
+    keys = [(tuple(np.flatnonzero(~np.isnan(row))), np.nansum(row)) for row in table]
+    assert len(set(keys)) == len(found.count)
+    assert found.count.sum() == 500
+    for person, key in enumerate(keys):
+        k = found.of_person[person]
+        items = found.rows.items[found.rows.indptr[k] : found.rows.indptr[k + 1]]
+        assert (tuple(sorted(items)), found.rows.scores[k]) == key

@@ -1,0 +1,365 @@
+"""Packed files: what comes back is what went in, or a sentence."""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spectral_irt as si
+from spectral_irt.data import packed_file as packed
+from spectral_irt.data.arrays import open_responses
+from spectral_irt.data.block import Block
+from spectral_irt.data.packed_file import HEAD, PackedWriter, open_packed
+from spectral_irt.data.responses import Responses
+from spectral_irt.engine.spill import is_mapped
+from spectral_irt.errors import OptionError, OutputError, ReadError, ResponseValueError, SpectralIrtError, for_shell
+
+
+def same(a: Responses, b: Responses) -> None:
+    assert a.digest() == b.digest()
+    assert (a.users.tolist(), a.items.tolist(), a.source, a.words, a.raw) == (
+        *(b.users.tolist(), b.items.tolist()),
+        *(b.source, b.words, b.raw),
+    )
+    assert a.frame_kind == b.frame_kind
+    assert a.notes == b.notes
+    assert [for_shell(note.remedy) for note in a.notes] == [for_shell(note.remedy) for note in b.notes]
+
+
+@pytest.fixture
+def keyed(tmp_path: Path) -> Responses:
+    """Multiple choice with blanks that count as wrong, an option spelled unlike the key, and strange labels."""
+    rows = ["who,q1,q2,né", "ann,A,b,C", "bob,B,,C", 'ç"\n,A,B,', "dee,,,"]
+    (tmp_path / "choices.csv").write_text("\n".join(rows).replace('ç"\n', '"ç""\n"'), encoding="utf-8")
+    key = {"q1": "A", "q2": "B", "né": "C"}
+    return si.read(tmp_path / "choices.csv", key=key, omitted="wrong")
+
+
+def test_everything_comes_back(keyed: Responses, tmp_path: Path) -> None:
+    assert keyed.raw is not None
+    assert keyed.raw.options
+    assert keyed.notes
+    keyed.save(tmp_path / "a.packed")
+    back = open_responses(tmp_path / "a.packed")
+    same(keyed, back)
+    for old, new in zip(keyed.blocks, back.blocks, strict=True):
+        assert np.array_equal(old.options, new.options)
+        assert is_mapped(new.items)
+        assert is_mapped(new.indptr)
+    same(keyed, si.read(tmp_path / "a.packed"))
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [["a", "b", "c"], [3, 1, 2**40], ["x", 1, 2.5], ["", "\ud800", "a\0b"], [True, "y", -1]],
+    ids=["text", "numbers", "mixed", "odd text", "truth"],
+)
+def test_labels(labels: list[Any], tmp_path: Path) -> None:
+    given = Responses.from_wide([[1, 0, 1], [0, 1, None]], items=labels)
+    given.save(tmp_path / "a.packed")
+    back = open_responses(tmp_path / "a.packed").items
+    assert [(type(one), one) for one in back.tolist()] == [(type(one), one) for one in given.items.tolist()]
+
+
+def test_labels_of_another_kind_are_refused(tmp_path: Path) -> None:
+    given = Responses.from_wide([[1, 0], [0, 1]], items=[("a", 1), ("b", 2)])
+    with pytest.raises(OptionError, match="labels of the kind tuple cannot be packed"):
+        given.save(tmp_path / "a.packed")
+    assert not list(tmp_path.iterdir())
+
+
+def test_ordered_answers(tmp_path: Path) -> None:
+    given = si.ordered_from_wide([[0, 1, None], [2, 0, 1], [1, 1, 0], [2, 0, 1]])
+    given.save(tmp_path / "a.packed")
+    back = open_responses(tmp_path / "a.packed")
+    assert isinstance(back, si.OrderedResponses)
+    assert np.array_equal(back.to_dense(), given.to_dense(), equal_nan=True)
+    assert np.array_equal(back.category_codes(), given.category_codes(), equal_nan=True)
+    assert np.array_equal(si.read(tmp_path / "a.packed", ordered=True).to_dense(), given.to_dense(), equal_nan=True)
+    with pytest.raises(ResponseValueError, match="ordered categories"):
+        si.read(tmp_path / "a.packed", ordered=False)
+    assert np.array_equal(si.read(tmp_path / "a.packed").to_dense(), given.to_dense(), equal_nan=True)
+
+
+def test_nobody_and_everybody(tmp_path: Path) -> None:
+    for table in ([[np.nan, np.nan]], [[1, 1], [np.nan, np.nan], [0, 0]]):
+        given = Responses.from_wide(table)
+        given.save(tmp_path / "a.packed")
+        same(given, open_responses(tmp_path / "a.packed"))
+
+
+@pytest.mark.slow
+def test_no_changed_byte_goes_unnoticed(keyed: Responses, tmp_path: Path) -> None:
+    """A flipped bit anywhere is an error in a sentence; only the padding between parts may be anything."""
+    file = tmp_path / "a.packed"
+    keyed.save(file)
+    whole = bytearray(file.read_bytes())
+    unnoticed = 0
+    for k in range(0, len(whole), 7):
+        whole[k] ^= 0x10
+        file.write_bytes(whole)
+        try:
+            back = open_packed(file)
+        except ReadError:
+            pass
+        else:
+            unnoticed += 1
+            assert back.digest() == keyed.digest()
+        whole[k] ^= 0x10
+    parts = 4 * len(keyed.blocks) + 2 * 2
+    assert unnoticed <= parts * packed.ALIGNED
+
+
+@pytest.mark.parametrize("left", [0, 3, 40, 200, -1])
+def test_cut_off(keyed: Responses, tmp_path: Path, left: int) -> None:
+    file = tmp_path / "a.packed"
+    keyed.save(file)
+    file.write_bytes(file.read_bytes()[:left])
+    with pytest.raises(ReadError, match=r"a\.packed (is cut off|is too short|is not a packed).*spectral-irt pack"):
+        open_packed(file)
+
+
+def test_a_newer_version(keyed: Responses, tmp_path: Path) -> None:
+    file = tmp_path / "a.packed"
+    keyed.save(file)
+    whole = bytearray(file.read_bytes())
+    whole[8:12] = struct.pack("<I", packed.VERSION + 1)
+    whole[HEAD.size - 4 : HEAD.size] = struct.pack("<I", zlib.crc32(whole[: HEAD.size - 4]))
+    file.write_bytes(whole)
+    with pytest.raises(ReadError, match=r"newer than this program's .* Install that version"):
+        open_packed(file)
+
+
+@pytest.mark.parametrize(
+    ("block", "what"),
+    [
+        (Block(np.array([0, 2]), np.array([1]), np.array([0, 7], dtype=np.int32)), "items that it does not name"),
+        (Block(np.array([0, 2]), np.array([1]), np.array([-1, 0], dtype=np.int32)), "items that it does not name"),
+        (Block(np.array([0, 9]), np.array([1]), np.array([0, 1], dtype=np.int32)), "overlap"),
+        (Block(np.array([0, 2]), np.array([5]), np.array([0, 1], dtype=np.int32)), "overlap"),
+    ],
+)
+def test_numbers_that_would_lead_outside(block: Block, what: str, tmp_path: Path) -> None:
+    """Checksums protect from accidents; a file from somebody else may be wrong and agree with its own checksums."""
+    target = io.BytesIO()
+    writer = PackedWriter(target)
+    writer.add(block)
+    writer.finish(users=np.arange(1), items=np.arange(2))
+    (tmp_path / "a.packed").write_bytes(target.getvalue())
+    with pytest.raises(ReadError, match=what):
+        open_packed(tmp_path / "a.packed")
+
+
+def test_what_was_there_stays_when_the_disk_is_full(
+    keyed: Responses, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.packed"
+    keyed.save(file)
+    before = file.read_bytes()
+
+    def full(*args: object, **more: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(PackedWriter, "finish", full)
+    with pytest.raises(OutputError, match="the disk is full"):
+        replace(keyed, source="other").save(file)
+    assert file.read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.packed", "choices.csv"]
+
+
+def test_options_belong_to_packing(keyed: Responses, tmp_path: Path) -> None:
+    keyed.save(tmp_path / "a.packed")
+    with pytest.raises(OptionError, match=r"read and scored when it was packed; leave out `missing=`, `user="):
+        si.read(tmp_path / "a.packed", missing="9", person="id")
+    with pytest.raises(ReadError, match="read alone"):
+        si.read([tmp_path / "a.packed"] * 2)
+
+
+# ---------------------------------------------------- files of strangers, which agree with their own checksums
+
+
+def written(whole: bytes, change: Any) -> bytes:
+    """A packed file whose record and sections were changed, sealed again."""
+    start, length = HEAD.unpack(whole[: HEAD.size])[4:6]
+    parts, record = bytearray(whole[:start]), json.loads(whole[start : start + length])
+    text = change(parts, record)
+    if text is None:
+        for place in places(record):
+            if (
+                isinstance(place[0], int)
+                and isinstance(place[1], int)
+                and 0 <= place[0] <= place[0] + place[1] <= start
+            ):
+                place[2] = zlib.crc32(parts[place[0] : place[0] + place[1]])
+        text = json.dumps(record).encode()
+    head = HEAD.pack(packed.MAGIC, packed.VERSION, 0, b"9", len(parts), len(text), zlib.crc32(text), 0)[:-4]
+    return head + struct.pack("<I", zlib.crc32(head)) + bytes(parts[HEAD.size :]) + text
+
+
+def places(thing: Any) -> Iterator[list[Any]]:
+    """Where the sections are."""
+    if isinstance(thing, list) and len(thing) == 3 and not any(isinstance(one, list | dict | str) for one in thing):
+        yield thing
+    elif isinstance(thing, list | dict):
+        for key, inner in thing.items() if isinstance(thing, dict) else enumerate(thing):
+            if key != "counts":
+                yield from places(inner)
+
+
+def replaced(name: str, kind: str, values: list[Any]) -> Any:
+    """Other numbers in a section of the record, or of its first block."""
+
+    def change(parts: bytearray, record: dict[str, Any]) -> None:
+        place = record[name] if name == "thresholds" else record["blocks"][0][name]
+        data = np.array(values, dtype=kind).tobytes()
+        assert len(data) == place[1]
+        parts[place[0] : place[0] + place[1]] = data
+
+    return change
+
+
+def of_record(path: str, value: Any) -> Any:
+    """Another value in the record."""
+
+    def change(parts: bytearray, record: dict[str, Any]) -> None:
+        *way, last = path.split(".")
+        at: Any = record
+        for step in way:
+            at = at[int(step) if isinstance(at, list) else step]
+        at[int(last) if isinstance(at, list) else last] = value
+
+    return change
+
+
+@pytest.fixture
+def rated() -> Responses:
+    """Four items with four categories each: twelve thresholds."""
+    return si.ordered_from_wide(np.random.default_rng(1).integers(0, 4, (40, 4)))
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (replaced("thresholds", "<i8", [1 << 62, 1 << 62, 1 << 62, (1 << 62) + 12]), "too many of one item"),
+        (replaced("thresholds", "<i8", [10**12] * 4), "too many of one item"),
+        (replaced("thresholds", "<i8", [10**7] * 4), "too many of one item"),
+        (replaced("thresholds", "<i8", [0, 3, 3, 6]), "has other items than it has categories for"),
+        (lambda parts, record: b"[" * 100_000, "not the JSON of a packed file"),
+        (lambda parts, record: b"no JSON", "not the JSON of a packed file"),
+        (lambda parts, record: b"[1]", "not the JSON of a packed file"),
+        (of_record("counts", [float("inf"), 4, 160]), "makes no sense"),
+        (of_record("counts", [40, 10**30, 160]), "makes no sense"),
+        (
+            of_record("notes", [{"code": "a", "severity": "deadly", "sentence": "", "remedy": "", "items": []}]),
+            "'deadly'",
+        ),
+        (of_record("items.kind", "texts"), "makes no sense"),
+        (of_record("items.parts", []), "makes no sense"),
+        (of_record("frame_kind", "os"), "a kind of table that there is not"),
+        (of_record("words", ["one"]), "makes no sense"),
+        (of_record("blocks.0.items", [64, 1e300, 0]), "a part of it is nowhere"),
+    ],
+)
+def test_a_crafted_file_of_ordered_answers(change: Any, what: str, rated: Responses, tmp_path: Path) -> None:
+    """Sums and sizes are checked before anything is allocated by them."""
+    file = tmp_path / "a.packed"
+    rated.save(file)
+    file.write_bytes(written(file.read_bytes(), change))
+    with pytest.raises(ReadError, match=rf"a\.packed.*{what}"):
+        si.open_responses(file)
+
+
+def test_entries_that_are_no_answers(rated: Responses, tmp_path: Path) -> None:
+    file = tmp_path / "a.packed"
+    rated.save(file)
+    whole, items = file.read_bytes(), np.concatenate([block.items for block in rated.blocks])
+    for k in range(len(rated.blocks[0].items[:12])):
+        for code in range(12):
+            if code != items[k]:  # another threshold of the item, or another item that was answered already
+                changed = items.copy()
+                changed[k] = code
+                file.write_bytes(written(whole, replaced("items", "<i4", changed.tolist())))
+                with pytest.raises(ReadError, match="answered an item twice, or in two categories"):
+                    open_packed(file)
+
+
+def test_an_option_without_a_name_and_an_item_twice(keyed: Responses, tmp_path: Path) -> None:
+    file = tmp_path / "a.packed"
+    keyed.save(file)
+    whole, block = file.read_bytes(), keyed.blocks[0]
+    assert block.options is not None
+    file.write_bytes(written(whole, replaced("options", "u1", [200, *block.options[1:].tolist()])))
+    with pytest.raises(ReadError, match="has options that it does not name"):
+        open_packed(file)
+    file.write_bytes(written(whole, replaced("items", "<i4", [block.items[1], *block.items[1:].tolist()])))
+    with pytest.raises(ReadError, match="answered an item twice"):
+        open_packed(file)
+
+
+HOSTILE = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2**31,
+    2**63,
+    10**30,
+    1.5,
+    float("inf"),
+    float("nan"),
+    "",
+    "NA",
+    "\ud800",
+    [],
+    [[]],
+    {},
+]
+
+
+def mutated(rng: np.random.Generator, parts: bytearray, record: dict[str, Any]) -> None:
+    """A bit of a section is turned, or a value of the record is another one."""
+    if rng.random() < 0.5:
+        start, size, _ = list(places(record))[rng.integers(len(list(places(record))))]
+        if size:
+            parts[start + int(rng.integers(size))] ^= 1 << int(rng.integers(8))
+        return
+    at: Any = record
+    while True:
+        key = list(at)[rng.integers(len(at))] if isinstance(at, dict) else int(rng.integers(len(at)))
+        inner = at[key]
+        if not isinstance(inner, list | dict) or not inner or rng.random() < 0.2:
+            at[key] = HOSTILE[rng.integers(len(HOSTILE))]
+            return
+        at = inner
+
+
+@pytest.mark.parametrize("which", ["keyed", "rated"])
+def test_whatever_is_changed_is_an_error_in_a_sentence(
+    which: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    file = tmp_path / "a.packed"
+    request.getfixturevalue(which).save(file)
+    whole, refused = file.read_bytes(), 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        file.write_bytes(written(whole, partial(mutated, rng)))
+        try:
+            found = open_packed(file)
+            assert found.digest()
+            assert found.to_dense().shape == (found.n_users, found.n_items)
+            [finding.sentence for finding in found.findings()]
+            (si.SpectralRasch() if found.thresholds.binary else si.SpectralPartialCredit()).fit(found)
+        except SpectralIrtError:
+            refused += 1
+    assert refused > 100

@@ -1,0 +1,187 @@
+"""Tables on the terminal: labels keep what tells them apart."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from label_families import FAMILIES
+from spectral_irt.inference.ranks.people import person_ranks
+from spectral_irt.terminal import item_table, person_table, plain_table
+from spectral_irt.terminal.items import SHOW_ALL, SHOW_EACH, SHOW_MISFITS, choose
+from spectral_irt.terminal.people import choose as choose_people
+
+
+def printed(table: object, width: int) -> list[str]:
+    console = Console(width=width, highlight=False, markup=False)
+    with console.capture() as captured:
+        console.print(table)
+    return [line.rstrip() for line in captured.get().split("\n")]
+
+
+def columns_of(labels: list[str]) -> dict[str, np.ndarray]:
+    n = len(labels)
+    values = np.linspace(-2, 2, n)
+    return {
+        "item": np.array(labels, dtype=object),
+        "difficulty": values,
+        "se": np.linspace(0.1, 0.2, n),
+        "ci_low": values - 0.2,
+        "ci_high": values + 0.2,
+        "n": np.full(n, 123456),
+        "p_correct": np.full(n, 0.5),
+        "status": np.array(["ok"] * n, dtype=object),
+    }
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_rows_of_items_differ_and_use_the_room_there_is(family: str, width: int) -> None:
+    labels = FAMILIES[family]
+    lines = printed(item_table(columns_of(labels), width), width)
+    assert max(map(cell_len, lines)) <= width
+    text = "\n".join(lines)
+    names = [line.split("  ")[0] for line in lines[1:] if line]
+    shown = {label for label in labels if any(name == label for name in names)}
+    if len(shown) < len(names):  # something was cut: then there was no room
+        assert max(map(cell_len, lines)) >= width - 2, text
+    assert len(set(names)) == len(names) == len(labels), text
+
+
+def test_labels_that_fit_are_whole_at_eighty_columns() -> None:
+    labels = [f"item-{k}-physics" for k in range(1000, 1020)]
+    text = "\n".join(printed(item_table(columns_of(labels), 80), 80))
+    assert all(label in text for label in labels[-5:] + labels[:5])
+
+
+def test_people_and_other_tables_likewise() -> None:
+    labels = [f"a-long-family-name-{k}-and-a-given-name" for k in range(12)]
+    n = len(labels)
+    persons = {name: np.linspace(-1, 1, n) for name in ("ability", "se", "outfit", "outfit_z")}
+    persons |= {"person": np.array(labels, dtype=object), "score": np.arange(n), "n": np.full(n, 20)}
+    persons |= {"extreme": np.zeros(n, dtype=bool)}
+    others = [["0.123"] * n] * 5
+    for table in (person_table(persons, 60), plain_table(["item", *"abcde"], [labels, *others], 60)):
+        lines = printed(table, 60)[1:]
+        for one, other in itertools.combinations([line for line in lines if line], 2):
+            assert one[:20] != other[:20]
+
+
+# --------------------------------------------------------------------------------------- how they fit
+
+
+def fit_of(columns: dict[str, np.ndarray], misfits: dict[int, str]) -> dict[str, np.ndarray]:
+    n = len(columns["item"])
+    fit = {name: np.full(n, 1.01) for name in ("infit_conditional", "outfit_conditional", "infit", "outfit")}
+    fit |= {"point_measure": np.full(n, 0.44), "misfit": np.full(n, "", dtype=object), "misfit_p": np.full(n, 0.5)}
+    for k, (place, word) in enumerate(misfits.items()):
+        fit["infit_conditional"][place], fit["misfit"][place], fit["misfit_p"][place] = 1.62, word, 1e-9 * (k + 1)
+    return fit
+
+
+def test_every_item_of_an_ordinary_test_with_its_fit() -> None:
+    columns = columns_of([f"q{k:02d}" for k in range(SHOW_ALL)])
+    lines = printed(item_table(columns, 80, fit_of(columns, {7: "underfit", 9: "overfit"})), 80)
+    assert lines[0].split() == ["point"]
+    assert lines[1].split()[-4:] == ["right", "infit", "outfit", "measure"]
+    assert [line.split()[0] for line in lines[2:] if line] == [f"q{k:02d}" for k in range(SHOW_ALL)][::-1]
+    marked = {line.split()[0]: line.split()[-5:] for line in lines if line.endswith("fit")}
+    assert marked == {
+        "q07": ["50.0%", "1.62", "1.01", "0.44", "underfit"],
+        "q09": ["50.0%", "1.62", "1.01", "0.44", "overfit"],
+    }
+
+
+def test_of_a_long_test_the_ends_and_the_misfits() -> None:
+    columns = columns_of([f"q{k:03d}" for k in range(SHOW_ALL + 40)])
+    lines = printed(item_table(columns, 80, fit_of(columns, dict.fromkeys(range(50, 63), "underfit"))), 80)
+    heads = {
+        line: k for k, line in enumerate(lines) if line in ("hardest", "easiest", "misfit (10 of 13)", "least sure")
+    }
+    assert list(heads) == ["hardest", "easiest", "misfit (10 of 13)", "least sure"]
+    first = [[line.split()[0] for line in lines[k + 1 : k + 1 + SHOW_EACH]] for k in heads.values()]
+    assert first[0] == [f"q{k:03d}" for k in range(99, 94, -1)]
+    assert first[1] == [f"q{k:03d}" for k in range(5)]
+    assert first[2] == [f"q{k:03d}" for k in range(50, 55)]  # the least likely first
+    assert first[3] == [f"q{k:03d}" for k in range(94, 89, -1)]  # of those not shown as hardest
+    assert sum(line.endswith("underfit") for line in lines) == SHOW_MISFITS
+
+
+def test_items_that_are_equally_hard_share_a_line() -> None:
+    columns = columns_of([f"p{k}" for k in range(300)])
+    right = np.concatenate([np.full(112, 0.0), np.full(2, 0.25), np.linspace(0.3, 0.7, 146), np.full(40, 1.0)])
+    columns |= {"difficulty": np.round(2 - 4 * right, 6), "p_correct": right, "n": np.full(300, 12)}
+    columns["status"][:112], columns["status"][260:] = "all wrong", "all right"
+    hardest, easiest, *_ = choose(columns)
+    assert [len(together) for together in hardest[1]] == [112, 1, 1, 1, 1]
+    assert [len(together) for together in easiest[1]] == [40, 1, 1, 1, 1]
+    text = printed(item_table(columns, 100), 100)
+    assert text[2].startswith("112 items nobody got right ")
+    assert text[2].endswith("all wrong")
+    assert text[3].startswith("p112 ")
+    assert any(line.startswith("40 items everybody got right ") for line in text)
+    assert printed(item_table(columns, 40), 40)[2].startswith("112 items  ")
+    columns["p_correct"] = np.where(right == 0, 1 / 3, right)
+    assert printed(item_table(columns, 100), 100)[2].startswith("112 items 4 of 12 got right ")
+
+
+def test_the_picture_goes_before_a_label_is_cut() -> None:
+    columns = columns_of([f"a-label-of-thirty-columns-or-so-{k:02d}" for k in range(20)])
+    fit = fit_of(columns, {})
+    for width in (40, 60, 80, 100, 120, 124, 160):
+        text = "\n".join(printed(item_table(columns, width, fit), width))
+        assert "●" not in text or all(label in text for label in columns["item"]), width
+        assert "…" not in text, width  # no number is cut either
+    assert "●" in text
+
+
+def test_without_a_width_no_label_is_cut() -> None:
+    labels = [f"{'a-very-long-beginning-' * 3}{k}" for k in range(20)]
+    table = item_table(columns_of(labels), 80, whole=True)
+    console = Console(width=80, highlight=False, markup=False)
+    with console.capture() as captured:
+        console.print(table, crop=False)
+    assert all(f"{label} " in captured.get() for label in labels)
+    assert "●" not in captured.get()
+
+
+def test_wide_characters_keep_the_columns_straight() -> None:
+    labels = [
+        *(f"漢字の設問{k}" for k in range(5)),
+        *(f"e\u0301te\u0301-{k}" for k in range(5)),
+        *(f"q{k}" for k in range(5)),
+    ]
+    lines = printed(item_table(columns_of(labels), 80), 80)
+    assert len({cell_len(line) for line in lines[1:] if line}) == 1
+
+
+# ------------------------------------------------------------------------------------------- people
+
+
+def test_ranks_and_intervals_of_a_few_people() -> None:
+    n = 20
+    persons = {name: np.linspace(1, -1, n) for name in ("ability", "outfit", "outfit_z", "ci_low", "ci_high")}
+    persons |= {"person": np.array([f"m{k}" for k in range(n)], dtype=object), "se": np.full(n, 0.1)}
+    persons |= {"score": np.arange(n), "n": np.full(n, 3000), "extreme": np.zeros(n, dtype=bool)}
+    persons |= {"rank": np.arange(1, n + 1), "rank_low": np.arange(1, n + 1), "rank_high": np.arange(1, n + 1)}
+    persons["rank_high"][0], persons["rank"][-1] = 3, 0
+    lines = printed(person_table(persons, 80, name="model"), 80)
+    assert lines[1].split()[:5] == ["model", "rank", "interval", "ability", "se"]
+    assert lines[2].split()[:6] == ["m0", "1", "1", "to", "3", "1.00"]
+    assert lines[3].split()[:4] == ["m1", "2", "2", "0.89"]
+    assert lines[21].split()[:2] == ["m19", "-1.00"]
+
+
+def test_the_same_score_is_the_same_place_whatever_the_last_bits() -> None:
+    ability = np.array([1.0, 2.0, 1.0 + 1e-14, 1.0 - 1e-14])
+    ranks = person_ranks(ability, np.full(4, 0.1))
+    assert ranks["rank"].tolist() == [2, 1, 2, 2]
+    many = np.tile(ability, 10)
+    persons = {"ability": many, "outfit_z": np.zeros(40)}
+    shown = dict(choose_people(persons))
+    assert shown["ablest"] == [1, 5, 9, 13, 17]
+    assert shown["least able"] == [39, 38, 36, 35, 34]
