@@ -102,21 +102,21 @@ def not_reached(as_wrong: bool) -> Callable[[int], Data]:
 DESIGNS: dict[str, dict[str, Callable[[int], Data]]] = {
     "adaptive": {
         "adaptive test, 20 of 200 items, 1,500 people": simulated(
-            n_users=1500, n_items=200, design="adaptive", length=20
+            n_persons=1500, n_items=200, design="adaptive", length=20
         ),
         "two stages, 10 then 15 of 30 items, 1,500 people": simulated(
-            n_users=1500, n_items=40, design="two-stage", routing=10
+            n_persons=1500, n_items=40, design="two-stage", routing=10
         ),
         "stop after three wrong, 30 items, 1,500 people": simulated(
-            n_users=1500, n_items=30, design="stopping", wrong=3
+            n_persons=1500, n_items=30, design="stopping", wrong=3
         ),
     },
     "shapes": {f"{name}, {shape}": shaped(shape, **how) for name, how in CHOSEN.items() for shape in SHAPES},
     "random": {
-        "complete, 30 items, 1,000 people": simulated(n_users=1000, n_items=30),
-        "30% at random, 60 items, 1,000 people": simulated(n_users=1000, n_items=60, design="sampled", p=0.3),
+        "complete, 30 items, 1,000 people": simulated(n_persons=1000, n_items=30),
+        "30% at random, 60 items, 1,000 people": simulated(n_persons=1000, n_items=60, design="sampled", p=0.3),
         "6 booklets at random, 60 items, 1,000 people": simulated(
-            n_users=1000, n_items=60, design="booklets", booklets=6
+            n_persons=1000, n_items=60, design="booklets", booklets=6
         ),
     },
     "populations": {"three grades a logit apart, 1,200 people": vertical},

@@ -3,7 +3,7 @@
     python benchmarks/against_paper.py [--responses N]
 
 Simulated data of the size of ML-1M: 1 M responses, 6,040 people, 3,700 items. "dense product" is the printed program:
-a dense items x users times users x items product for the pair counts, then power iteration on the row-normalized
+a dense items x persons times persons x items product for the pair counts, then power iteration on the row-normalized
 matrix. "sparse pairs" forms the same counts from sparse matrices, the best one can do with an explicit matrix.
 """
 
@@ -32,7 +32,7 @@ def printed_program(x: np.ma.MaskedArray) -> np.ndarray:
 
 def fresh(responses: Responses) -> Responses:
     """The same responses with nothing prepared: every run pays for its own set-up."""
-    return responses.take_users(np.arange(responses.n_users))
+    return responses.take_persons(np.arange(responses.n_persons))
 
 
 def main() -> None:

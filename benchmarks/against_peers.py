@@ -38,7 +38,7 @@ SIZES = {
 RESULT = "result: "  # some packages print on their own; this line is ours
 
 # ------------------------------------------------------------------- how each package is called
-# Each takes the table (users x items, NaN = not answered) and returns one difficulty an item.
+# Each takes the table (persons x items, NaN = not answered) and returns one difficulty an item.
 
 
 def ours(name: str) -> Callable[[np.ndarray], np.ndarray]:
@@ -114,10 +114,10 @@ def py_irt_1pl(x: np.ndarray) -> np.ndarray:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "answers.jsonlines"
         with path.open("w") as file:
-            for user, row in enumerate(x):
+            for person, row in enumerate(x):
                 seen = np.flatnonzero(~np.isnan(row))
                 answers = {f"i{k}": int(row[k]) for k in seen}
-                file.write(json.dumps({"subject_id": f"u{user}", "responses": answers}) + "\n")
+                file.write(json.dumps({"subject_id": f"u{person}", "responses": answers}) + "\n")
         config = IrtConfig(model_type="1pl", epochs=2000, log_every=10_000, priors="hierarchical")
         trainer = IrtModelTrainer(config=config, data_path=path, dataset=Dataset.from_jsonlines(path))
         trainer.train(device="cpu")
@@ -223,8 +223,8 @@ def main() -> None:
         run_one(args.one[0], Path(args.one[1]))
         return
     for size in args.sizes.split(","):
-        title, n_users, n_items, p = SIZES[size]
-        data = simulate.rasch(n_users, n_items, design="sampled", p=p, seed=1)
+        title, n_persons, n_items, p = SIZES[size]
+        data = simulate.rasch(n_persons, n_items, design="sampled", p=p, seed=1)
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             np.save(folder / "responses.npy", np.nan_to_num(data.responses.to_dense(), nan=-1).astype(np.int8))

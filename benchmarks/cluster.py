@@ -31,12 +31,12 @@ STAGES = ("read", "fit", "persons", "item fit")
 FAR = 10**11
 
 
-def write(folder: Path, users: int, items: int, per_person: int, files: int) -> list[str]:
+def write(folder: Path, persons: int, items: int, per_person: int, files: int) -> list[str]:
     """Long Parquet files, sorted by person."""
     rng = np.random.default_rng(0)
     difficulty = rng.normal(size=items)
     paths = []
-    for k, people in enumerate(np.array_split(np.arange(users), files)):
+    for k, people in enumerate(np.array_split(np.arange(persons), files)):
         item = np.argsort(rng.random((len(people), items)), axis=1)[:, :per_person]
         right = rng.random(item.shape) < 1 / (1 + np.exp(difficulty[item] - rng.normal(size=(len(people), 1))))
         frame = {"person": np.repeat(people, per_person), "item": item.ravel(), "response": right.ravel().astype("i1")}
@@ -108,12 +108,12 @@ def main() -> None:
     options.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
     asked = options.parse_args()
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    n = asked.users * asked.per_person
+    n = asked.persons * asked.per_person
     with tempfile.TemporaryDirectory() as folder:
-        files = write(Path(folder), asked.users, asked.items, asked.per_person, asked.files)
+        files = write(Path(folder), asked.persons, asked.items, asked.per_person, asked.files)
         packed = Path(folder, "answers.packed")  # which workers map; other files are read by one process
         si.read(files).save(packed)
-        print(f"{n:,} responses of {asked.users:,} people to {asked.items:,} items; {processors} processors\n")
+        print(f"{n:,} responses of {asked.persons:,} people to {asked.items:,} items; {processors} processors\n")
         wall, cpu, here = stages(lambda: si.read(packed).using(LocalEngine(1)))
         rows: list[list[object]] = [["this process", *(wall[one] for one in STAGES), sum(wall.values()), "", ""]]
         passes, delay, grown = 0, 0.0, 0

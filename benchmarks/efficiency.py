@@ -2,7 +2,7 @@
 
     python benchmarks/efficiency.py [--replicates 100] [--settings A,D,E,F] [--write docs/explanation/efficiency.md]
 
-Each setting has one draw of difficulties (standard normal, mean zero) and new users, designs and answers in every
+Each setting has one draw of difficulties (standard normal, mean zero) and new persons, designs and answers in every
 replicate. The error bar is the jackknife standard error over replicates.
 """
 
@@ -23,16 +23,16 @@ from spectral_irt.estimators.joint import JointRasch
 from spectral_irt.estimators.pairwise import PairwiseRasch
 
 SETTINGS: dict[str, tuple[str, dict]] = {
-    "A": ("5 items, 1,000 people, complete", {"n_users": 1000, "n_items": 5}),
-    "B": ("20 items, 500 people, complete", {"n_users": 500, "n_items": 20}),
-    "D": ("50 items, 2,000 people, 20% seen", {"n_users": 2000, "n_items": 50, "design": "sampled", "p": 0.2}),
+    "A": ("5 items, 1,000 people, complete", {"n_persons": 1000, "n_items": 5}),
+    "B": ("20 items, 500 people, complete", {"n_persons": 500, "n_items": 20}),
+    "D": ("50 items, 2,000 people, 20% seen", {"n_persons": 2000, "n_items": 50, "design": "sampled", "p": 0.2}),
     "E": (
         "100 items, 2,000 people, lognormal numbers of answers",
-        {"n_users": 2000, "n_items": 100, "design": "popularity", "n_responses": 40_000, "exponent": 0.0},
+        {"n_persons": 2000, "n_items": 100, "design": "popularity", "n_responses": 40_000, "exponent": 0.0},
     ),
     "F": (
-        "as E with 4,000 users and item popularity rank^-0.7",
-        {"n_users": 4000, "n_items": 100, "design": "popularity", "n_responses": 80_000, "exponent": 0.7},
+        "as E with 4,000 persons and item popularity rank^-0.7",
+        {"n_persons": 4000, "n_items": 100, "design": "popularity", "n_responses": 80_000, "exponent": 0.7},
     ),
 }
 

@@ -96,7 +96,7 @@ def misfit(data: Path | None, pictures: Path | None) -> None:
             order = np.flatnonzero(known)[np.lexsort((fit.difficulty_[known], -share[known]))]
             wrong = int(np.sum(np.diff(fit.difficulty_[order]) < -1e-5))
             line.append(f"{label} {distance:.3f}, {wrong} of {len(order) - 1}")
-        print(f"  {name} ({responses.n_users:,} x {responses.n_items:,}): {'; '.join(line)}")
+        print(f"  {name} ({responses.n_persons:,} x {responses.n_items:,}): {'; '.join(line)}")
     if pictures is not None:
         picture(found, pictures)
 
@@ -108,7 +108,7 @@ def real_tables(data: Path) -> dict[str, Responses]:
 
     def table(name: str) -> Responses:
         frame = pl.read_parquet(data / f"{name}.parquet")
-        return Responses.from_long(*(frame[column].to_numpy() for column in ("user", "item", "response")))
+        return Responses.from_long(*(frame[column].to_numpy() for column in ("person", "item", "response")))
 
     out = {"metabench_gsm8k": table("metabench_gsm8k")}
     whole = table("nlu_test_sets")

@@ -13,7 +13,7 @@ shortlist: models left out of real tables; how often the interval of the whole s
 and of random ones. size: seconds of CPU and memory from files to page for so many models and prompts (--models,
 --prompts), logs in lighteval's layout.
 
-Real tables are Parquet files with the columns user, item and response in --data: helm_lite.parquet (30 models) and
+Real tables are Parquet files with the columns person, item and response in --data: helm_lite.parquet (30 models) and
 metabench_gsm8k.parquet (5,041 models); parts that need them are left out without --data.
 """
 
@@ -116,9 +116,9 @@ def mcnemar(options: argparse.Namespace) -> Iterator[str]:
 
 def real(folder: Path, name: str) -> np.ndarray:
     frame = pl.read_parquet(folder / f"{name}.parquet")
-    user, row = np.unique(frame["user"].to_numpy(), return_inverse=True)
+    person, row = np.unique(frame["person"].to_numpy(), return_inverse=True)
     item, column = np.unique(frame["item"].to_numpy(), return_inverse=True)
-    x = np.full((len(user), len(item)), np.nan)
+    x = np.full((len(person), len(item)), np.nan)
     x[row, column] = frame["response"].to_numpy()
     return x
 

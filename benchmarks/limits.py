@@ -66,12 +66,12 @@ def blocks(n_responses: int, n_people: int) -> Iterator[Any]:
         left -= n
         # Items that a person draws twice count once; so a few more are drawn.
         counts = np.maximum(rng.gamma(2.0, mean / 2.0 * 1.035, size=n).astype(np.int64), 2)
-        user = np.repeat(np.arange(n), counts)
-        key = np.sort(user * ITEMS + tickets[rng.integers(0, TICKETS, size=len(user))])
-        user, item = np.divmod(key[np.diff(key, prepend=-1) > 0], ITEMS)
+        person = np.repeat(np.arange(n), counts)
+        key = np.sort(person * ITEMS + tickets[rng.integers(0, TICKETS, size=len(person))])
+        person, item = np.divmod(key[np.diff(key, prepend=-1) > 0], ITEMS)
         theta = rng.normal(size=n)
-        right = rng.random(len(user)) < 1 / (1 + np.exp(beta[item] - theta[user]))
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=n))])
+        right = rng.random(len(person)) < 1 / (1 + np.exp(beta[item] - theta[person]))
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(person, minlength=n))])
         yield pack_block(indptr, (2 * item + right).astype(np.int32))
 
 
@@ -89,13 +89,13 @@ def write(name: str, folder: Path) -> None:
         for block in blocks(SIZES[name], n_people):
             writer.add(block)
             if name != "1,000 M":
-                user = (block.user_of_response() + first).astype(np.int32)
-                waiting.append({"user": user, "item": block.items, "correct": block.right().astype(np.int8)})
-            first += block.n_users
-            if sum(len(one["user"]) for one in waiting) >= SHARD or (waiting and first == n_people):
+                person = (block.person_of_response() + first).astype(np.int32)
+                waiting.append({"person": person, "item": block.items, "correct": block.right().astype(np.int8)})
+            first += block.n_persons
+            if sum(len(one["person"]) for one in waiting) >= SHARD or (waiting and first == n_people):
                 pl.concat([pl.DataFrame(one) for one in waiting]).write_parquet(folder / f"{shards:03}.parquet")
                 waiting, shards = [], shards + 1
-        writer.finish(users=np.arange(n_people), items=np.arange(ITEMS))
+        writer.finish(persons=np.arange(n_people), items=np.arange(ITEMS))
     print(json.dumps({"responses": writer.n_responses, "bytes": (folder / "answers.packed").stat().st_size}))
 
 

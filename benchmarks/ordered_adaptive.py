@@ -78,26 +78,26 @@ def classes(of_items: float) -> Callable[[int], Drawn]:
 def exponential(seed: int) -> Drawn:
     """An adaptive test for people of exponential ability."""
     ability = np.random.default_rng([seed, 1]).exponential(size=1500) - 1
-    return simulated(n_users=1500, n_items=60, categories=3, design="adaptive", length=12, ability=ability)(seed)
+    return simulated(n_persons=1500, n_items=60, categories=3, design="adaptive", length=12, ability=ability)(seed)
 
 
 DESIGNS: dict[str, dict[str, Callable[[int], Drawn]]] = {
     "random": {
-        "complete, 12 items, 4 categories, 600 people": simulated(n_users=600, n_items=12, categories=4),
-        "complete, 30 items, 3 categories, 300 people": simulated(n_users=300, n_items=30, categories=3),
+        "complete, 12 items, 4 categories, 600 people": simulated(n_persons=600, n_items=12, categories=4),
+        "complete, 30 items, 3 categories, 300 people": simulated(n_persons=300, n_items=30, categories=3),
         "30% at random, 40 items, 3 categories, 1,000 people": simulated(
-            n_users=1000, n_items=40, categories=3, design="sampled", p=0.3
+            n_persons=1000, n_items=40, categories=3, design="sampled", p=0.3
         ),
         "6 booklets, 48 items, 3 categories, 900 people": simulated(
-            n_users=900, n_items=48, categories=3, design="booklets", booklets=6
+            n_persons=900, n_items=48, categories=3, design="booklets", booklets=6
         ),
     },
     "adaptive": {
         "adaptive, 12 of 60 items, 3 categories, 1,500 people": simulated(
-            n_users=1500, n_items=60, categories=3, design="adaptive", length=12
+            n_persons=1500, n_items=60, categories=3, design="adaptive", length=12
         ),
         "adaptive, 8 of 30 items, 4 categories, 1,500 people": simulated(
-            n_users=1500, n_items=30, categories=4, design="adaptive", length=8
+            n_persons=1500, n_items=30, categories=4, design="adaptive", length=8
         ),
         "adaptive, 12 of 60 items, 3 categories, 1,500 people, exponential": exponential,
     },

@@ -28,15 +28,15 @@ from spectral_irt.inference.ranks.rank_change import rank_change
 from spectral_irt.simulate import Simulated
 
 DESIGNS: dict[str, tuple[str, dict, int]] = {
-    "short": ("300 people, 20 items, complete; top 5", {"n_users": 300, "n_items": 20}, 5),
+    "short": ("300 people, 20 items, complete; top 5", {"n_persons": 300, "n_items": 20}, 5),
     "sampled": (
         "400 people, 60 items, 20% seen; top 10",
-        {"n_users": 400, "n_items": 60, "design": "sampled", "p": 0.2},
+        {"n_persons": 400, "n_items": 60, "design": "sampled", "p": 0.2},
         10,
     ),
     "thin": (
         "2,000 people, 200 items, 6,000 answers, popularity rank^-0.7; top 20",
-        {"n_users": 2000, "n_items": 200, "design": "popularity", "n_responses": 6000, "exponent": 0.7},
+        {"n_persons": 2000, "n_items": 200, "design": "popularity", "n_responses": 6000, "exponent": 0.7},
         20,
     ),
 }

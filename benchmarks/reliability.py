@@ -83,7 +83,7 @@ def grades(seed: int) -> tuple[list[float], list[float]]:
     fit = SpectralRasch(se="none").fit(responses)
     rows = []
     for who in (grade >= 0, grade == 1):
-        study = fit.analyse(responses.take_users(who))
+        study = fit.analyse(responses.take_persons(who))
         found = study.reliability()
         truth = float(np.corrcoef(ability[who], study.abilities("eap").ability)[0, 1] ** 2)
         kr20 = np.nan if found.kr20 is None else found.kr20

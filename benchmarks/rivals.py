@@ -2,7 +2,7 @@
 
     python benchmarks/rivals.py [--responses 1000000]
 
-Simulated popularity-skewed responses of 6,040 users to 3,700 items; each estimator with its standard errors, each in a
+Simulated popularity-skewed responses of 6,040 people to 3,700 items; each estimator with its standard errors, each in a
 fresh copy of the data. The reciprocal methods are left out: they need every pair of items to have met.
 """
 
@@ -19,7 +19,7 @@ from spectral_irt.estimators.by_name import METHODS, make_estimator
 
 
 def fresh(responses: Responses) -> Responses:
-    return responses.take_users(np.arange(responses.n_users))
+    return responses.take_persons(np.arange(responses.n_persons))
 
 
 def main() -> None:
@@ -42,8 +42,8 @@ def main() -> None:
     print("\nConditional maximum likelihood, exact")
     rows = []
     for title, options in {
-        "1,500 items x 2,000 people, complete": {"n_users": 2000, "n_items": 1500},
-        "2,000 items x 20,000 people, 5% seen": {"n_users": 20_000, "n_items": 2000, "design": "sampled", "p": 0.05},
+        "1,500 items x 2,000 people, complete": {"n_persons": 2000, "n_items": 1500},
+        "2,000 items x 20,000 people, 5% seen": {"n_persons": 20_000, "n_items": 2000, "design": "sampled", "p": 0.05},
     }.items():
         responses = simulate.rasch(**options, seed=1).responses
         fits = []

@@ -25,8 +25,8 @@ def measure(name: str) -> dict[str, float]:
     from spectral_irt.chain.operator import ItemChain
     from spectral_irt.chain.weights import PERSONS
 
-    n_responses, n_users, n_items = SIZES[name]
-    data = simulate.rasch(n_users, n_items, design="popularity", n_responses=n_responses, seed=1)
+    n_responses, n_persons, n_items = SIZES[name]
+    data = simulate.rasch(n_persons, n_items, design="popularity", n_responses=n_responses, seed=1)
     responses = data.responses
     packed = 4 * n_responses
     fitted = cost(lambda: SpectralRasch().fit(responses), repeats=1)  # first, while nothing is prepared yet
@@ -75,7 +75,7 @@ def main() -> None:
         + [f"{r['rmse_' + w] / r['floor']:.3f} ({r['covered_' + w]:.3f})" for w in ("pairs", "persons", "ability")]
         for name, r in found.items()
     ]
-    print(table(["responses", "floor", "pairs (paper)", "users", "ability"], rows))
+    print(table(["responses", "floor", "pairs (paper)", "persons", "ability"], rows))
 
 
 if __name__ == "__main__":

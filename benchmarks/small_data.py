@@ -41,7 +41,7 @@ def cpu(work: Callable[[], Any], repeats: int) -> float:
 def fresh(packed: Responses, *, shared: bool = True) -> Responses:
     """The same packed answers, of which nothing is known yet."""
     blocks = tuple(Block(block.indptr, block.split, block.items) for block in packed.blocks)
-    again = Responses(blocks, packed.items, packed.users)
+    again = Responses(blocks, packed.items, packed.persons)
     if not shared:
         vars(again)["shared"] = None
     return again

@@ -69,5 +69,5 @@ def _moments(block: Block, pi: Floats, steps: Thresholds) -> tuple[Floats, Float
         below[level] = none @ (passed @ np.where(at, pi, 0.0))
         if level == 2:  # an item in category 1 is not its own partner
             second = np.flatnonzero(at)
-            above[level] -= (failed.T @ np.ones(block.n_users))[second] @ pi[second - 1]
+            above[level] -= (failed.T @ np.ones(block.n_persons))[second] @ pi[second - 1]
     return above, below

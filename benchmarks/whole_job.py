@@ -2,7 +2,7 @@
 
     python benchmarks/whole_job.py [--rows 1000000,10000000,100000000] [--text]
 
-For every size `spectral-irt simulate` writes the file (user, item, response; popularity-skewed), and `spectral-irt fit`
+For every size `spectral-irt simulate` writes the file (person, item, response; skewed), and `spectral-irt fit`
 reads it, estimates, scores everybody, judges every item and writes the results; then once more with difficulties only.
 The units are bare processes in which polars loads the three columns, and loads them, codes people and items as integers
 and groups the rows by person. With `--text` people and items have names, and the rows are in no order.
@@ -20,19 +20,19 @@ from pathlib import Path
 
 from measure import table
 
-READ = "import sys, polars; print(polars.read_parquet(sys.argv[1], columns=['user', 'item', 'response']).height)"
+READ = "import sys, polars; print(polars.read_parquet(sys.argv[1], columns=['person', 'item', 'response']).height)"
 GROUP = """
 import sys
 import polars as pl
-rows = pl.read_parquet(sys.argv[1], columns=["user", "item", "response"])
-codes = [pl.col(name).cast(pl.String).cast(pl.Categorical).to_physical() for name in ("user", "item")]
-print(rows.with_columns(codes).group_by("user").agg("item", "response").height)
+rows = pl.read_parquet(sys.argv[1], columns=["person", "item", "response"])
+codes = [pl.col(name).cast(pl.String).cast(pl.Categorical).to_physical() for name in ("person", "item")]
+print(rows.with_columns(codes).group_by("person").agg("item", "response").height)
 """
 SHUFFLE = """
 import sys
 import polars as pl
 rows = pl.read_parquet(sys.argv[1])
-named = [pl.format("{}-{}", pl.lit(name), pl.col(name)).alias(name) for name in ("user", "item")]
+named = [pl.format("{}-{}", pl.lit(name), pl.col(name)).alias(name) for name in ("person", "item")]
 rows.with_columns(named).sample(fraction=1, shuffle=True, seed=1).write_parquet(sys.argv[1])
 """
 FIT = [sys.executable, "-m", "spectral_irt", "fit"]

@@ -29,7 +29,7 @@ from reproduction.trials import Row, Task, generator
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError, ReadError
-from spectral_irt.inference.prediction import TEN_PRIORS, evaluate, split_users
+from spectral_irt.inference.prediction import TEN_PRIORS, evaluate, split_persons
 
 TRAINING, VALIDATION = 0.8, 0.1  # of all people; of those who train
 TOPS = (10, 25, 50)
@@ -105,28 +105,28 @@ def split(responses: Responses, seed: int, dataset: str, number: int) -> Split:
     """The same people for every method, and for a dataset whatever its cut."""
     drawn = int(generator(seed, dataset.partition("@")[0], number).integers(2**31))
     shares = [TRAINING * (1 - VALIDATION), TRAINING * VALIDATION, 1 - TRAINING]
-    return Split(*split_users(responses, shares, drawn))
+    return Split(*split_persons(responses, shares, drawn))
 
 
-def tuned_mmle(users: Split) -> Found:
+def tuned_mmle(persons: Split) -> Found:
     """MMLE under the prior, of the ten, that makes the validation people likeliest, as the paper tunes it.
 
     The mean of a prior only shifts all difficulties, so there is one fit for every standard deviation.
     """
-    tried = [methods.mmle(users.fit_on, sd) for sd in sorted({sd for _, sd in TEN_PRIORS})]
-    return max(tried, key=lambda found: evaluate(found.difficulty, users.validation, users.validation).loglik)
+    tried = [methods.mmle(persons.fit_on, sd) for sd in sorted({sd for _, sd in TEN_PRIORS})]
+    return max(tried, key=lambda found: evaluate(found.difficulty, persons.validation, persons.validation).loglik)
 
 
 # What is fitted, and the rows it makes: the method's name, and whether it ranks by the lower end.
 Fit = Callable[[Split], Found]
 FITS: dict[str, tuple[Fit, tuple[tuple[str, bool], ...]]] = {
-    "paper": (lambda users: methods.paper(users.fit_on), ((PAPER, False),)),
-    "default": (lambda users: methods.default(users.fit_on), ((BY_ESTIMATE, False), (BY_LOWER, True))),
+    "paper": (lambda persons: methods.paper(persons.fit_on), ((PAPER, False),)),
+    "default": (lambda persons: methods.default(persons.fit_on), ((BY_ESTIMATE, False), (BY_LOWER, True))),
     "mmle": (tuned_mmle, (("MMLE", False),)),
-    "cmle": (lambda users: methods.cmle(users.fit_on), (("CMLE", False),)),
-    "pmle": (lambda users: methods.pmle(users.fit_on), (("PMLE", False),)),
-    "jmle": (lambda users: methods.jmle(users.fit_on), (("JMLE", False),)),
-    "bayes": (lambda users: methods.bayes(users.fit_on), (("Bayesian (VB)", False),)),
+    "cmle": (lambda persons: methods.cmle(persons.fit_on), (("CMLE", False),)),
+    "pmle": (lambda persons: methods.pmle(persons.fit_on), (("PMLE", False),)),
+    "jmle": (lambda persons: methods.jmle(persons.fit_on), (("JMLE", False),)),
+    "bayes": (lambda persons: methods.bayes(persons.fit_on), (("Bayesian (VB)", False),)),
 }
 
 
@@ -154,8 +154,8 @@ class Benchmark(Experiment):
 
     def trial(self, request: Request, name: str, number: int, fit: str) -> list[Row]:
         dataset = opened(name, request.data)
-        users = split(dataset.responses, request.seed, name, number)
-        return measure(self.name, name, dataset, number, fit, users)
+        persons = split(dataset.responses, request.seed, name, number)
+        return measure(self.name, name, dataset, number, fit, persons)
 
     def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
         return {"summary": summary(rows)}
@@ -185,13 +185,13 @@ def _must_exist(name: str, data: Path | None) -> None:
         open_dataset(base.name, data)
 
 
-def measure(table: str, name: str, dataset: Dataset, number: int, fit: str, users: Split) -> list[Row]:
+def measure(table: str, name: str, dataset: Dataset, number: int, fit: str, persons: Split) -> list[Row]:
     """Fit, predict, rank: a row for every name the fit goes by."""
     make, names = FITS[fit]
     start = time.perf_counter()
-    found = make(users)
+    found = make(persons)
     seconds = time.perf_counter() - start
-    held_out = evaluate(found.difficulty, users.validation, users.test)
+    held_out = evaluate(found.difficulty, persons.validation, persons.test)
     rows = []
     for method, by_lower in names:
         score = found.lower if by_lower and found.lower is not None else found.difficulty
@@ -202,7 +202,7 @@ def measure(table: str, name: str, dataset: Dataset, number: int, fit: str, user
                 "dataset": name,
                 "method": method,
                 "split": number,
-                "n_users": dataset.responses.n_users,
+                "n_persons": dataset.responses.n_persons,
                 "n_items": dataset.responses.n_items,
                 "n_responses": dataset.responses.n_responses,
                 "auc": held_out.auc,
@@ -258,7 +258,7 @@ def summary(rows: Sequence[Row]) -> list[Row]:
     out = []
     for (dataset, method), members in grouped(rows, ["dataset", "method"]).items():
         line: Row = {"dataset": dataset, "method": method, "splits": len(members)}
-        line |= {name: members[0][name] for name in ("n_users", "n_items", "n_responses")}
+        line |= {name: members[0][name] for name in ("n_persons", "n_items", "n_responses")}
         for name in (*MEASURES, *BY_TEXT):
             line[name], line[f"{name}_se"] = mean_and_error(row[name] for row in members)
             if name in MEASURES:

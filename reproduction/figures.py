@@ -55,7 +55,7 @@ class Panel:
 
     title: str
     axis: str = "n"
-    label: str = "users n"
+    label: str = "persons n"
     name: str = ""
     slope: float = math.nan
     theorem: str = ""
@@ -304,7 +304,7 @@ def gap_figure(rows: Sequence[Row], share: float) -> Any:
         for name, label, color, style, mark in lines:
             y = [row[name] for row in mine]
             axes.plot(x, y, style, color=color, marker=mark, markersize=4.5, linewidth=1.5, label=label)
-        _plain(axes, title, "users n", "")
+        _plain(axes, title, "persons n", "")
         _log_axis(axes, "x", x)
         _y_ticks(axes)
         axes.tick_params(axis="x", labelsize=8.5)

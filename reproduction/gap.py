@@ -25,7 +25,7 @@ from spectral_irt.inference.bounds import least_difference, spread
 from spectral_irt.model import sigmoid
 from spectral_irt.simulate import Simulated, rasch
 
-USERS = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
+PERSONS = (100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000)
 ITEMS = 20
 SHARES = (1.0, 0.5)
 REACH = 1.0  # difficulties evenly from -1 to 1, abilities uniform there: the theorems take a bounded range
@@ -49,7 +49,7 @@ class Gap(Experiment):
         return [
             Task(f"n={n} p={p:g} trial={k}", partial(trial, request.seed, n, p, k))
             for p in SHARES
-            for n in USERS
+            for n in PERSONS
             for k in range(request.trials or TRIALS)
         ]
 
@@ -78,7 +78,7 @@ def trial(seed: int, n: int, p: float, number: int) -> list[Row]:
 
 def terms(data: Simulated, p: float) -> Row:
     """Every term of the proof for one simulated data set, and what the lemmas say of it."""
-    n, m = data.responses.n_users, data.responses.n_items
+    n, m = data.responses.n_persons, data.responses.n_items
     y, together = pair_counts(data.responses, dense=True), seen_together(data.responses, dense=True)
     ideal = expected_counts(data)
     pairs = n * p**2

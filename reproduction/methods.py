@@ -105,7 +105,7 @@ def mmle(responses: Responses, sigma: float | None = None) -> Found:
     """Marginal maximum likelihood under N(mu, sigma^2); sigma is estimated when it is not given."""
     mixed = (responses.item_scores > 0) & (responses.item_scores < responses.item_counts)
     rest = responses.take_items(mixed)
-    if rest.n_users * 100 <= rest.n_items:
+    if rest.n_persons * 100 <= rest.n_items:
         rest = rest.in_one_block()  # what is made once per block and item is made once
     start = start_difficulty(rest)
     return Found(

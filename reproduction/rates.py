@@ -21,8 +21,8 @@ METHODS = (PAIRS, DEFAULT, "CMLE")
 SHOWN = "share of items shown p"
 PANELS = (
     Panel("5 items, complete", name="n", slope=-0.5, theorem="Theorem 1: slope -1/2"),
-    Panel("5 items, 20,000 users", "p", SHOWN, "p, few items", -1.0, "Theorem 1: slope -1"),
-    Panel("200 items, 2,000 users", "p", SHOWN, "p, many items", -0.5, "Theorem 2: slope -1/2"),
+    Panel("5 items, 20,000 persons", "p", SHOWN, "p, few items", -1.0, "Theorem 1: slope -1"),
+    Panel("200 items, 2,000 persons", "p", SHOWN, "p, many items", -0.5, "Theorem 2: slope -1/2"),
 )
 
 
@@ -62,7 +62,7 @@ def slopes(table: Sequence[Row]) -> list[Row]:
 EXPERIMENTS = {
     "rates": Rates(
         "rates",
-        "Error against users and share shown, with the theorems' slopes",
+        "Error against persons and share shown, with the theorems' slopes",
         at((500, 1_000, 2_000, 5_000, 10_000, 20_000), 5, panel="n")
         + tuple(Setting(20_000, 5, p, panel="p, few items") for p in (0.05, 0.1, 0.2, 0.5, 1.0))
         + tuple(Setting(2_000, 200, p, panel="p, many items") for p in (0.1, 0.2, 0.5, 1.0)),

@@ -88,9 +88,9 @@ class Setting:
         return f"{where}n={self.n} m={self.m} p={self.p:g} sigma={self.sigma:g}"
 
 
-def at(users: Iterable[int], m: int, p: float = 1.0, sigma: float = 1.0, panel: str = "") -> tuple[Setting, ...]:
+def at(persons: Iterable[int], m: int, p: float = 1.0, sigma: float = 1.0, panel: str = "") -> tuple[Setting, ...]:
     """The same setting for several numbers of people."""
-    return tuple(Setting(n, m, p, sigma, panel) for n in users)
+    return tuple(Setting(n, m, p, sigma, panel) for n in persons)
 
 
 @dataclass(frozen=True)
@@ -160,7 +160,7 @@ def measure(data: Simulated, setting: Setting, trial: int, methods: Mapping[str,
     found: dict[str, tuple[Floats, float]] = {}
     for name, method in methods.items():
         # Blocks remember what they prepared; a copy makes every method pay for its own preparation.
-        responses = data.responses.take_users(np.arange(data.responses.n_users))
+        responses = data.responses.take_persons(np.arange(data.responses.n_persons))
         start = time.perf_counter()
         try:
             difficulty = method(responses)
@@ -205,7 +205,7 @@ EXPERIMENTS = {
             "JMLE is inconsistent when items are few",
             at(HUNDRED_TO_TEN_THOUSAND, 10),
             (PAPER, DEFAULT, "CMLE", PRIOR, "JMLE"),
-            "JMLE does not come closer with more users",
+            "JMLE does not come closer with more persons",
             (Panel("10 items, complete, abilities N(0, 1)"),),
         ),
         Simulation(
@@ -219,18 +219,18 @@ EXPERIMENTS = {
         Simulation(
             "figure1c",
             "Missing data: CMLE, correct and as the paper's baseline",
-            at((500, 1_000, 2_000, 5_000, 10_000), 100, 0.2, panel="users")
+            at((500, 1_000, 2_000, 5_000, 10_000), 100, 0.2, panel="persons")
             + tuple(Setting(2_000, 100, p, panel="share shown") for p in (0.1, 0.2, 0.5, 1.0)),
             (PAPER, DEFAULT, "CMLE", PRIOR, "JMLE", AS_PAPER_DOES),
             "Missing data: the paper's CMLE baseline fails, CMLE does not",
             (
-                Panel("100 items, each shown with probability 0.2", label="users", name="users"),
-                Panel("100 items, 2,000 users", "p", "probability p that an item is shown", "share shown"),
+                Panel("100 items, each shown with probability 0.2", label="persons", name="persons"),
+                Panel("100 items, 2,000 persons", "p", "probability p that an item is shown", "share shown"),
             ),
         ),
         Simulation(
             "figure1d",
-            "Time against the number of users",
+            "Time against the number of persons",
             at((500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000), 100, 0.2),
             (PAPER, DEFAULT, "CMLE", PRIOR, "JMLE"),
             "Time to estimate",

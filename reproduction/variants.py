@@ -84,14 +84,14 @@ def datasets(request: Request) -> list[str]:
 
 def trial(request: Request, name: str, number: int, variant: Variant) -> list[Row]:
     dataset = opened(name, request.data)
-    users = split(dataset.responses, request.seed, name, number)
+    persons = split(dataset.responses, request.seed, name, number)
     start = time.perf_counter()
-    beta, fit = estimate(users.fit_on, variant)
+    beta, fit = estimate(persons.fit_on, variant)
     seconds = time.perf_counter() - start
     exact = beta
     if variant.stop == "step":
-        exact = estimate(users.fit_on, Variant("", variant.nu, variant.rule))[0]
-    held_out = evaluate(beta, users.validation, users.test)
+        exact = estimate(persons.fit_on, Variant("", variant.nu, variant.rule))[0]
+    held_out = evaluate(beta, persons.validation, persons.test)
     tops = top_shares(dataset, beta, PROGRAM_RATINGS)
     return [
         {

@@ -51,16 +51,16 @@ def _inflow(block: Block, flow: Floats) -> Floats:
 def same_answers(responses: Responses) -> Ints:
     """A number for every item, the same for items that have the same answers from everybody; for complete data."""
     m = responses.n_items
-    column = np.zeros((m, (responses.n_users + 7) // 8), dtype=np.uint8)
-    for user, item, right in responses.answers_by_block():
-        np.bitwise_or.at(column, (item[right], user[right] // 8), np.uint8(1) << (user[right] % 8).astype(np.uint8))
+    column = np.zeros((m, (responses.n_persons + 7) // 8), dtype=np.uint8)
+    for person, item, right in responses.answers_by_block():
+        np.bitwise_or.at(column, (item[right], person[right] // 8), np.uint8(1) << (person[right] % 8).astype(np.uint8))
     prints = [hashlib.blake2b(line.tobytes(), digest_size=16).digest() for line in column]
     return np.unique(prints, return_inverse=True)[1]
 
 
 def complete_paper_difficulty(responses: Responses, nu: float = 1.0) -> Floats:
     """The paper's estimate, nu on pairs that differed, for complete data with any number of items."""
-    present = responses.take_users(responses.counts > 0)
+    present = responses.take_persons(responses.counts > 0)
     beta = np.log(stationary(CompleteChain(present, nu)).pi)
     return beta - beta.mean()
 

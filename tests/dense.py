@@ -40,16 +40,16 @@ def dense_pairs(X: Floats, h: Callable[[int, int, int], float] | None = None) ->
     >>> Y.tolist(), B.tolist()
     ([[0.0, 2.0], [1.0, 0.0]], [[0.0, 4.0], [4.0, 0.0]])
     """
-    n_users, n_items = X.shape
+    n_persons, n_items = X.shape
     Y, B = np.zeros((n_items, n_items)), np.zeros((n_items, n_items))
-    for user in range(n_users):
+    for person in range(n_persons):
         for i in range(n_items):
             for j in range(n_items):
-                if i == j or np.isnan(X[user, i]) or np.isnan(X[user, j]):
+                if i == j or np.isnan(X[person, i]) or np.isnan(X[person, j]):
                     continue
-                weight = 1.0 if h is None else h(user, i, j)
+                weight = 1.0 if h is None else h(person, i, j)
                 B[i, j] += weight
-                if X[user, i] == 1 and X[user, j] == 0:
+                if X[person, i] == 1 and X[person, j] == 0:
                     Y[i, j] += weight
     return Y, B
 
@@ -81,10 +81,10 @@ def gth(Y: Floats) -> Floats:
 def probabilities(ability: Floats, difficulty: Floats, slopes: Floats | None = None) -> Floats:
     """P(X_li = 1) of the Rasch model (with slopes: of the two-parameter model), people x items."""
     P = np.empty((len(ability), len(difficulty)))
-    for user, theta in enumerate(ability):
+    for person, theta in enumerate(ability):
         for item, beta in enumerate(difficulty):
             slope = 1.0 if slopes is None else slopes[item]
-            P[user, item] = 1 / (1 + np.exp(slope * (beta - theta)))
+            P[person, item] = 1 / (1 + np.exp(slope * (beta - theta)))
     return P
 
 
@@ -102,6 +102,6 @@ def wilson_hilferty(square: float, q: float) -> float:
 def table_of(rows: Iterable[tuple[int, int, bool]], shape: tuple[int, int]) -> Floats:
     """A table from rows (person, item, right); a later row overwrites an earlier one."""
     X = np.full(shape, np.nan)
-    for user, item, right in rows:
-        X[user, item] = right
+    for person, item, right in rows:
+        X[person, item] = right
     return X

@@ -11,6 +11,6 @@ def in_blocks(responses: Responses, size: int) -> Responses:
     """The responses with at most `size` people a block."""
     blocks = []
     for block in responses.blocks:
-        for start in range(0, block.n_users, size):
-            blocks.append(block.take(np.arange(start, min(start + size, block.n_users))))
-    return Responses(tuple(blocks), responses.items, responses.users, responses.frame_kind, responses.source)
+        for start in range(0, block.n_persons, size):
+            blocks.append(block.take(np.arange(start, min(start + size, block.n_persons))))
+    return Responses(tuple(blocks), responses.items, responses.persons, responses.frame_kind, responses.source)

@@ -24,8 +24,8 @@ class Source:
     paper : str or None
         The row of the paper's tables that it stands for.
     download, page, license : str
-        What the user must fetch, from which project page, under which terms as far as known.
-    rows, users, items : int or None
+        What the person must fetch, from which project page, under which terms as far as known.
+    rows, persons, items : int or None
         Sizes of the published file.
     files : tuple of str
         The file that is read, as its publisher names it; with a folder where the name alone says too little.
@@ -51,7 +51,7 @@ class Source:
     download: str
     paper: str | None = None
     rows: int | None = None
-    users: int | None = None
+    persons: int | None = None
     items: int | None = None
     files: tuple[str, ...] = ()
     archives: tuple[str, ...] = ()
@@ -74,7 +74,7 @@ def sources() -> tuple[Source, ...]:
 
 def _source(name: str, entry: dict[str, Any]) -> Source:
     value = "rating" if entry["kind"] == "ratings" else "response"
-    fields = {"download": f"{name}.parquet with columns user, item and {value}", **entry.pop("published"), **entry}
+    fields = {"download": f"{name}.parquet with columns person, item and {value}", **entry.pop("published"), **entry}
     arguments: dict[str, Any] = {key: tuple(it) if isinstance(it, list) else it for key, it in fields.items()}
     return Source(name, **arguments)
 

@@ -1,4 +1,4 @@
-"""Where a dataset is: in a directory of the user's, as its publisher ships it, zipped or not, or as neutral Parquet."""
+"""Where a dataset is: in a directory of your own, as its publisher ships it, zipped or not, or as neutral Parquet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Found:
 
 
 def data_path(data: Data) -> Path | None:
-    """The directory (or file) that the user named, or the one in the environment; None when there is neither."""
+    """The directory (or file) that the person named, or the one in the environment; None when there is neither."""
     said = data if data is not None else os.environ.get(VARIABLE) or None
     if said is None:
         return None

@@ -1,4 +1,4 @@
-"""Datasets by name: found where the user keeps them, read, and made right or wrong by the authors' rule."""
+"""Datasets by name: found where the person keeps them, read, and made right or wrong by the authors' rule."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def available(data: Data = None) -> list[Source]:
 def _dataset(source: Source, frame: pl.DataFrame, file: str, cutoff: Cutoff) -> Dataset:
     if not frame.height:
         raise ReadError(f"{file} holds no {source.kind}; download it again from {source.page}.")
-    for role, called in (("user", "person"), ("item", "item")):
+    for role, called in (("person", "person"), ("item", "item")):
         if frame[role].null_count():
             row = int(frame[role].is_null().arg_max() or 0) + 1
             raise ReadError(
@@ -124,7 +124,7 @@ def _dataset(source: Source, frame: pl.DataFrame, file: str, cutoff: Cutoff) -> 
         responses = read(
             frame,
             format="long",
-            user="user",
+            person="person",
             item="item",
             response="value",
             above_mean="wrong" if source.kind == "ratings" else None,
@@ -159,7 +159,7 @@ def _sizes_off(source: Source, responses: Responses, n_rows: int, file: str) -> 
         notes.append(f"{again:,} repeated {source.kind} of the same person and item: only the first of each is used.")
     sizes = (
         (source.kind, n_rows, source.rows),
-        ("people", responses.n_users, source.users),
+        ("people", responses.n_persons, source.persons),
         ("items", responses.n_items, source.items),
     )
     off = [f"{have:,} {what} (published: {said:,})" for what, have, said in sizes if said and have != said]
@@ -180,7 +180,7 @@ def _cut(
     enough = counts >= least_item
     active = responses.counts >= least_user
     if cutoff == "authors" and source.first_users:
-        active &= np.arange(responses.n_users) < source.first_users
+        active &= np.arange(responses.n_persons) < source.first_users
     if not enough.any() or not active.any():
         raise OptionError(f"{source.title} has no item with at least {least_item:,} {source.kind}; lower cutoff.")
     if not enough.all():
@@ -189,7 +189,7 @@ def _cut(
     if not active.all():
         why = f"at least {least_user:,} {source.kind}" if least_user else "the first, as in the paper"
         notes.append(f"{int(active.sum()):,} of {len(active):,} people kept: {why}.")
-        responses = responses.take_users(active)
+        responses = responses.take_persons(active)
     return Dataset(
         source.name,
         source.title,

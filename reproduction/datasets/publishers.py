@@ -1,4 +1,4 @@
-"""The publishers' files as long tables: `user, item, value`, one row per rating or answer.
+"""The publishers' files as long tables: `person, item, value`, one row per rating or answer.
 
 polars is imported here at the top; `reproduction.datasets.opening` imports this module only when something is read.
 """
@@ -21,7 +21,7 @@ Reader = Callable[[Path, Source], Long]
 
 
 def read_long(path: Path, source: Source) -> Long:
-    """The dataset in this file as `user, item, value`."""
+    """The dataset in this file as `person, item, value`."""
     if _is_parquet(path):
         return neutral(path, source)
     if source.layout not in LAYOUTS:
@@ -37,16 +37,16 @@ def _is_parquet(path: Path) -> bool:
 
 
 def neutral(path: Path, source: Source) -> Long:
-    """Parquet with columns user, item, and rating or response."""
+    """Parquet with columns person, item, and rating or response."""
     value = "rating" if source.kind == "ratings" else "response"
     lazy = pl.scan_parquet(path, glob=False)
     names = lazy.collect_schema().names()
-    _check_columns(path, source, names, ("user", "item", value))
+    _check_columns(path, source, names, ("person", "item", value))
     number = pl.col(value)
     if lazy.collect_schema()[value] == pl.Float32:
         # 0.35 in four bytes is not 0.35 in eight: rounded back, a rating equal to the person's mean stays equal to it.
         number = number.cast(pl.Float64).round(6).fill_nan(None)
-    return lazy.select("user", "item", number.alias("value")).collect(engine="streaming")
+    return lazy.select("person", "item", number.alias("value")).collect(engine="streaming")
 
 
 def _check_columns(path: Path, source: Source, found: list[str], needed: tuple[str, ...]) -> None:
@@ -70,7 +70,7 @@ class Text:
     separator : str
         One of its characters is between the fields: the first of them that the first line has.
     columns : three names of the header, or three positions where there is no header
-        Of user, item and value.
+        Of person, item and value.
     looks_like : str
         A line, for messages.
     """
@@ -126,7 +126,7 @@ class Text:
         names = text.collect_schema().names()
         numbers = [
             pl.col(name).str.strip_chars().cast(kind, strict=False).alias(role)
-            for name, kind, role in zip(names, kinds, ("user", "item", "value"), strict=True)
+            for name, kind, role in zip(names, kinds, ("person", "item", "value"), strict=True)
         ]
         text = text.filter(~pl.all_horizontal(pl.all().is_null()))
         frame = text.select(numbers).collect(engine="streaming")
@@ -158,11 +158,11 @@ def book_crossing(path: Path, source: Source) -> Long:
         encoding="utf8-lossy",
         glob=False,
     ).filter(pl.col("line").str.strip_chars() != "")
-    parts = pl.col("line").str.extract_groups(r'^"?(?P<user>\d+)"?;"?(?P<item>.*?)"?;"?(?P<value>\d+)"?\s*$')
+    parts = pl.col("line").str.extract_groups(r'^"?(?P<person>\d+)"?;"?(?P<item>.*?)"?;"?(?P<value>\d+)"?\s*$')
     frame = lines.select(parts.alias("parts")).unnest("parts")
-    table = frame.with_columns(pl.col("user").cast(pl.Int64), pl.col("value").cast(pl.Float64)).collect()
-    if table["user"].null_count():
-        row = int(table["user"].is_null().arg_max() or 0)
+    table = frame.with_columns(pl.col("person").cast(pl.Int64), pl.col("value").cast(pl.Float64)).collect()
+    if table["person"].null_count():
+        row = int(table["person"].is_null().arg_max() or 0)
         raise ReadError(
             f'{path.name}: line {row + 2:,} does not look like Book-Crossing ("276725";"034545104X";"0"); it is '
             "damaged or cut short. Unpack BX-CSV-Dump.zip again."
@@ -185,7 +185,7 @@ def book_genome(path: Path, source: Source) -> Long:
             '{"item_id": 41335427, "user_id": 0, "rating": 5}. Check that it is raw/ratings.json of book_dataset.zip.'
         )
     lazy = pl.scan_ndjson(path, schema=wanted)
-    frame = lazy.select(pl.col("user_id").alias("user"), pl.col("item_id").alias("item"), value=pl.col("rating"))
+    frame = lazy.select(pl.col("user_id").alias("person"), pl.col("item_id").alias("item"), value=pl.col("rating"))
     return frame.collect(engine="streaming")
 
 
@@ -253,10 +253,10 @@ def student_grades(path: Path, source: Source) -> Long:
 
 def _long(columns: dict[str, list[int]]) -> Long:
     """People numbered from 1, one row per answer."""
-    n_users = len(next(iter(columns.values())))
+    n_persons = len(next(iter(columns.values())))
     return pl.concat(
         [
-            pl.DataFrame({"user": range(1, n_users + 1), "item": [name] * n_users, "value": values})
+            pl.DataFrame({"person": range(1, n_persons + 1), "item": [name] * n_persons, "value": values})
             for name, values in columns.items()
         ]
     )
@@ -291,14 +291,14 @@ def jester(path: Path, source: Source) -> Long:
             f"ratings, {NOT_RATED} where there is none. Save the whole table."
         )
     said, ratings = table[:, 0], table[:, 1:]
-    user, joke = np.nonzero(ratings != NOT_RATED)
-    wrong = np.flatnonzero(np.bincount(user, minlength=len(said)) != said)
+    person, joke = np.nonzero(ratings != NOT_RATED)
+    wrong = np.flatnonzero(np.bincount(person, minlength=len(said)) != said)
     if len(wrong):
         raise ReadError(
             f"{path.name}: line {wrong[0] + 1:,} says {said[wrong[0]]:g} ratings but has a different number of them; "
             f"check that {NOT_RATED} stands where there is no rating."
         )
-    return pl.DataFrame({"user": user + 1, "item": joke + 1, "value": ratings[user, joke]})
+    return pl.DataFrame({"person": person + 1, "item": joke + 1, "value": ratings[person, joke]})
 
 
 # ------------------------------------------------------------------------------------------ all of them

@@ -54,7 +54,7 @@ def matrices(rows: Sequence[Row], methods: Sequence[str]) -> list[Full]:
     once = [method for method in methods if method != BY_LOWER]  # predictions do not depend on the order
     out = [
         Full.of(
-            "AUC of held-out users [paper]:",
+            "AUC of held-out persons [paper]:",
             _matrix(rows, once, lambda r: _cell(number(r["auc"]), number(r["paper_auc"]))),
         ),
         Full.of(
@@ -99,7 +99,7 @@ def matrices(rows: Sequence[Row], methods: Sequence[str]) -> list[Full]:
 
 
 def sizes(rows: Sequence[Row]) -> Full:
-    """What was run: users, items, responses, splits."""
+    """What was run: persons, items, responses, splits."""
     lines = []
     for dataset in values(rows, "dataset"):
         row = one(rows, dataset=dataset)
@@ -110,13 +110,13 @@ def sizes(rows: Sequence[Row]) -> Full:
                 f"`{dataset}`",
                 source.title,
                 source.paper or "–",
-                f"{row['n_users']:,}",
+                f"{row['n_persons']:,}",
                 f"{row['n_items']:,}",
                 f"{row['n_responses']:,}",
                 str(row["splits"]),
             ]
         )
-    head = ["dataset", "what", "row of the paper", "users", "items", "responses", "splits"]
+    head = ["dataset", "what", "row of the paper", "persons", "items", "responses", "splits"]
     return Full(table(head, lines, left=3))
 
 
@@ -175,7 +175,7 @@ def _mean_top(row: Row) -> float:
 
 
 def against_the_papers(trials: Sequence[Row]) -> list[str]:
-    """Our default, by the lower end, minus the paper's estimator on the same users: is it more than chance?"""
+    """Our default, by the lower end, minus the paper's estimator on the same persons: is it more than chance?"""
     measures = ("auc", *(f"top{k}" for k in TOPS))
     lines = []
     for dataset in filter(_is_rated, values(trials, "dataset")):
@@ -272,7 +272,7 @@ def table_3(rows: Sequence[Row]) -> list[str]:
     apart = [abs(vb[each]["auc"] - ours[each]["auc"]) for each in vb]
     return [
         "**The paper:** the Bayesian method is somewhat more accurate and very much slower.",
-        "**Found:** variational Bayes by coordinate ascent, which needs no sampling and is a sum over users too, takes "
+        "**Found:** variational Bayes by coordinate ascent, a sum over people that needs no sampling, takes "
         f"{between(slower)} times as long as our default; its AUC is within {number(max(apart))} of it.",
         *matrices(rows, _with(name)),
         *_swapped(),

@@ -11,14 +11,14 @@ from reproduction.trials import Row
 
 
 def _fall(rows: Sequence[Row], method: str) -> float:
-    """By which factor the error falls from the fewest to the most users."""
+    """By which factor the error falls from the fewest to the most persons."""
     mine = sorted(pick(rows, method=method), key=lambda row: row["n"])
     return mine[0]["error"] / mine[-1]["error"]
 
 
 def _ends(rows: Sequence[Row]) -> tuple[int, int]:
-    users = values(rows, "n")
-    return min(users), max(users)
+    persons = values(rows, "n")
+    return min(persons), max(persons)
 
 
 def figure_1a(rows: Sequence[Row]) -> list[str]:
@@ -27,9 +27,9 @@ def figure_1a(rows: Sequence[Row]) -> list[str]:
     return [
         "**The paper:** with few items JMLE is inconsistent; CMLE, MMLE with the right prior and the spectral method "
         "do equally well.",
-        f"**Found:** confirmed. From {few:,} to {many:,} users JMLE's error falls by a factor of "
+        f"**Found:** confirmed. From {few:,} to {many:,} persons JMLE's error falls by a factor of "
         f"{figures(_fall(rows, 'JMLE'))}, that of the others by "
-        f"{between(_fall(rows, name) for name in last if name != 'JMLE')}. At {many:,} users JMLE's error is "
+        f"{between(_fall(rows, name) for name in last if name != 'JMLE')}. At {many:,} persons JMLE's error is "
         f"{figures(last['JMLE'] / last['CMLE'])} times CMLE's, that of the paper's spectral estimator "
         f"{figures(last[PAPER] / last['CMLE'], 3)} times, that of our default "
         f"{figures(last[DEFAULT] / last['CMLE'], 3)} times.",
@@ -42,35 +42,35 @@ def figure_1b(rows: Sequence[Row]) -> list[str]:
     last = {row["method"]: row["error"] for row in pick(rows, n=many)}
     return [
         "**The paper:** when abilities spread twice as far as its prior says, MMLE is inconsistent.",
-        f"**Found:** confirmed if the prior's standard deviation is fixed at 1: from {few:,} to {many:,} users its "
+        f"**Found:** confirmed if the prior's standard deviation is fixed at 1: from {few:,} to {many:,} persons its "
         f"error falls by a factor of {figures(_fall(rows, PRIOR))}, CMLE's by {figures(_fall(rows, 'CMLE'))}. But no "
         f"program has to fix it: with the standard deviation estimated as well, MMLE's error is "
-        f"{figures(last[FREE_PRIOR] / last['CMLE'], 3)} times CMLE's at {many:,} users (fixed: "
+        f"{figures(last[FREE_PRIOR] / last['CMLE'], 3)} times CMLE's at {many:,} persons (fixed: "
         f"{figures(last[PRIOR] / last['CMLE'])} times).",
         grid(rows, "n", "error", "l2 error", lambda x: figures(x, 3)),
     ]
 
 
 def figure_1c(rows: Sequence[Row]) -> list[str]:
-    by_users, by_share = pick(rows, panel="users"), pick(rows, panel="share shown")
+    by_users, by_share = pick(rows, panel="persons"), pick(rows, panel="share shown")
     ours = ratios(by_users, DEFAULT, "CMLE", "error", "n") + ratios(by_share, DEFAULT, "CMLE", "error", "p")
     theirs = ratios(by_users, PAPER, "CMLE", "error", "n") + ratios(by_share, PAPER, "CMLE", "error", "p")
     over_floor = [row["error"] / row["floor"] for row in rows if row["method"] == "CMLE"]
     wrong = ratios(by_users, AS_PAPER_DOES, "CMLE", "error", "n")
-    shown, users = by_users[0]["p"], by_share[0]["n"]
+    shown, persons = by_users[0]["p"], by_share[0]["n"]
     complete = ratios(pick(by_share, p=1.0), AS_PAPER_DOES, "CMLE", "error", "p")
     return [
         "**The paper:** in larger data with missing answers CMLE degrades, and the spectral method does not.",
         f"**Found:** CMLE does not degrade. Its error is {between(over_floor)} times the Cramér-Rao floor at every "
-        f"number of users and every share of items shown, and it is matched only by estimators that come close to it: "
+        f"number of people and every share of items shown, and it is matched only by estimators that come close to it: "
         f"our default has {between(ours, lambda x: figures(x, 3))} times its error, the paper's spectral estimator "
         f"{between(theirs, lambda x: figures(x, 3))} times.",
-        f"What degrades is the baseline that the paper calls CMLE. Its program takes, for every user, the symmetric "
-        f"function over all items, not over those the user answered, which is the same as counting every missing "
+        f"What degrades is the baseline that the paper calls CMLE. Its program takes, for every person, the symmetric "
+        f"function over all items, not over those the person answered, which is the same as counting every missing "
         f"answer as wrong. Computed that way the error is {between(wrong)} times that of CMLE with a share of "
         f"{shown:g} shown" + (f", and {figures(complete[0], 3)} times with complete data." if complete else "."),
         grid(by_users, "n", "error", f"l2 error, p = {shown:g}", lambda x: figures(x, 3)),
-        grid(by_share, "p", "error", f"l2 error, {users:,} users", lambda x: figures(x, 3)),
+        grid(by_share, "p", "error", f"l2 error, {persons:,} persons", lambda x: figures(x, 3)),
     ]
 
 
@@ -80,8 +80,8 @@ def figure_1d(rows: Sequence[Row]) -> list[str]:
     slowest = max(last, key=lambda name: last[name])
     return [
         "**The paper:** the spectral method is comparatively scalable.",
-        f"**Found:** confirmed, and all of these estimators are fast when each is a sum over users: at {many:,} users "
-        f"our default takes {figures(last[DEFAULT])} s, the paper's estimator {figures(last[PAPER])} s and the "
+        f"**Found:** confirmed, and all of these estimators are fast when each is a sum over people: at {many:,} "
+        f"people our default takes {figures(last[DEFAULT])} s, the paper's estimator {figures(last[PAPER])} s and the "
         f"slowest, {slowest}, {figures(last[slowest])} s (point estimates without standard errors, on "
         "the machine that made this page, which was not idle).",
         grid(rows, "n", "seconds", "seconds", figures),
@@ -97,7 +97,7 @@ def figure_2(rows: Sequence[Row]) -> list[str]:
         "method; they need every pair of items compared.",
         f"**Found:** confirmed: their errors are {between(every, lambda x: figures(x, 3))} times that of the paper's "
         f"estimator (our default: {between(ratios(rows, DEFAULT, PAPER, 'error', 'n'), lambda x: figures(x, 3))} "
-        f"times). With {few:,} users the matrix of ratios had no hole in {first['trials']} of {first['trials_drawn']} "
+        f"times). With {few:,} people the matrix of ratios had no hole in {first['trials']} of {first['trials_drawn']} "
         "trials; the averages are over the trials without one.",
         grid(rows, "n", "error", "l2 error", lambda x: figures(x, 3)),
     ]
@@ -115,8 +115,8 @@ def error_rates(rows: Sequence[Row], slopes: Sequence[Row]) -> list[str]:
     return [
         "**The paper:** the error is of order sqrt(m) / sqrt(n p²) for few items (Theorem 1), sqrt(m) / sqrt(n p) for "
         "many (Theorem 2), and no estimator can beat sqrt(4 m / (n p)) (Theorem 3).",
-        f"**Found:** the slopes on log-log axes are those of the theorems (up to {most:,} users; by least squares over "
-        f"the points of the figure). With complete data our default's error is {between(near)} times the floor.",
+        f"**Found:** the slopes on log-log axes are those of the theorems (up to {most:,} people; by least squares "
+        f"over the points of the figure). With complete data our default's error is {between(near)} times the floor.",
         table(["setting", "against", "estimator", "slope", "theorem"], lines, left=3),
     ]
 
@@ -135,28 +135,28 @@ def proof_terms(rows: Sequence[Row], trials: Sequence[Row]) -> list[str]:
         f"**Found:** the inequality holds in {inside:,} of the {len(usable):,} trials (of {len(trials):,}) in which "
         f"its denominator is positive, and with the terms as measured it is on average only {between(slack)} times too "
         "large. The lemmas' constants are far away: the "
-        f"gap is {figures(last['gap'])}, the lemma promises {figures(last['gap_bound'])}; at {last['n']:,} users the "
+        f"gap is {figures(last['gap'])}, the lemma promises {figures(last['gap_bound'])}; at {last['n']:,} persons the "
         f"projected error is {figures(last['projected'])}, the lemma allows {figures(last['projected_bound'])}. "
         + (
-            f"‖P − P*‖ is below half the gap, what the proof needs, from {needed:,} users on."
+            f"‖P − P*‖ is below half the gap, what the proof needs, from {needed:,} persons on."
             if needed
-            else f"‖P − P*‖ stays above half the gap up to {last['n']:,} users."
+            else f"‖P − P*‖ stays above half the gap up to {last['n']:,} persons."
         ),
         Full(
             table(
-                ["users", "gap", "lemma", "‖P − P*‖", "projected", "lemma", "‖π − π*‖", "bound"],
+                ["persons", "gap", "lemma", "‖P − P*‖", "projected", "lemma", "‖π − π*‖", "bound"],
                 lines,
                 left=0,
             )
         ),
-        f"({first['m']} items with difficulties from {-gap.REACH:g} to {gap.REACH:g}, every item shown to every user.)",
+        f"({first['m']} items with difficulties from {-gap.REACH:g} to {gap.REACH:g}, every item shown to all.)",
     ]
 
 
 def about_settings() -> str:
     return (
         f"The paper draws difficulties from N(0, 1) and abilities from N(0, σ²) and prints neither the numbers of "
-        f"items nor of users; ours are in the captions. On simulated data its estimator runs with nu = {SMALL_NU:g}, "
+        f"items nor of persons; ours are in the captions. On simulated data its estimator runs with nu = {SMALL_NU:g}, "
         "as its authors' program does."
     )
 
@@ -168,7 +168,7 @@ def joint_stays(rows: Sequence[Row]) -> str:
     few, many = _ends(rows)
     last = {row["method"]: row["error"] for row in pick(rows, n=many)}
     return (
-        f"from {few:,} to {many:,} users its error falls by a factor of {figures(_fall(rows, 'JMLE'))}, CMLE's by "
+        f"from {few:,} to {many:,} persons its error falls by a factor of {figures(_fall(rows, 'JMLE'))}, CMLE's by "
         f"{figures(_fall(rows, 'CMLE'))}; it ends at {figures(last['JMLE'] / last['CMLE'])} times CMLE's."
     )
 
@@ -177,7 +177,7 @@ def prior_stays(rows: Sequence[Row]) -> str:
     _, many = _ends(rows)
     last = {row["method"]: row["error"] for row in pick(rows, n=many)}
     return (
-        f"{figures(last[PRIOR] / last['CMLE'])} times CMLE's error at {many:,} users. With the spread estimated, as "
+        f"{figures(last[PRIOR] / last['CMLE'])} times CMLE's error at {many:,} persons. With the spread estimated, as "
         f"programs do, it is {figures(last[FREE_PRIOR] / last['CMLE'], 3)} times."
     )
 
@@ -185,7 +185,7 @@ def prior_stays(rows: Sequence[Row]) -> str:
 def fast(rows: Sequence[Row]) -> str:
     _, many = _ends(rows)
     last = {row["method"]: row["seconds"] for row in pick(rows, n=many)}
-    return f"{figures(last[PAPER])} s as printed and {figures(last[DEFAULT])} s for our default at {many:,} users."
+    return f"{figures(last[PAPER])} s as printed and {figures(last[DEFAULT])} s for our default at {many:,} persons."
 
 
 def does_not_degrade(rows: Sequence[Row]) -> str:
@@ -194,12 +194,12 @@ def does_not_degrade(rows: Sequence[Row]) -> str:
 
 
 def baseline(rows: Sequence[Row]) -> str:
-    wrong = ratios(pick(rows, panel="users"), AS_PAPER_DOES, "CMLE", "error", "n")
+    wrong = ratios(pick(rows, panel="persons"), AS_PAPER_DOES, "CMLE", "error", "n")
     return f"it counts missing answers as wrong, and has {between(wrong)} times the error of CMLE."
 
 
 def printed(rows: Sequence[Row]) -> str:
-    by_users, by_share = pick(rows, panel="users"), pick(rows, panel="share shown")
+    by_users, by_share = pick(rows, panel="persons"), pick(rows, panel="share shown")
     theirs, ours = (
         ratios(by_users, name, "CMLE", "error", "n") + ratios(by_share, name, "CMLE", "error", "p")
         for name in (PAPER, DEFAULT)

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.packing import CACHED, user_chunks
+from spectral_irt.data.packing import CACHED, person_chunks
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.model import prox
 from spectral_irt.sparse_kernels import fill_scaled
@@ -145,24 +145,24 @@ def likelihoods(answers: Answers, beta: Floats) -> tuple[Floats, Floats, Floats,
     found = np.full((4, len(n)), np.nan)  # ability and information: maximum likelihood, then Warm's
     endless = (s == 0) | (s == n)
     found[0, endless], found[1, endless] = np.where(s[endless] > 0, np.inf, -np.inf), 0.0
-    users, mine, pi = np.arange(len(n)), answers, np.exp(beta)
+    persons, mine, pi = np.arange(len(n)), answers, np.exp(beta)
     for _ in range(ROUNDS):
         k = _cumulants(mine, pi, theta)
         there = [theta]
         for row, warm in ((0, False), (2, True)):
             d, v = _solved_near(mine.scores, k, warm)
-            close = (np.abs(d) <= NEAR) & np.isnan(found[row, users])
-            found[row, users[close]], found[row + 1, users[close]] = (theta + d)[close], v[close]
+            close = (np.abs(d) <= NEAR) & np.isnan(found[row, persons])
+            found[row, persons[close]], found[row + 1, persons[close]] = (theta + d)[close], v[close]
             there.append(theta + d)
-        ml, warm_one = (np.isnan(found[row, users]) for row in (0, 2))
+        ml, warm_one = (np.isnan(found[row, persons]) for row in (0, 2))
         left = np.flatnonzero(ml | warm_one)
         if not len(left):
             break
         # Where one evaluation can serve both it is between them.
         halfway = ml & warm_one & (np.abs(there[1] - there[2]) < NEAR)
         theta = np.where(halfway, (there[1] + there[2]) / 2, np.where(ml, there[1], there[2]))[left]
-        if len(left) < len(users):
-            users, mine = users[left], mine.take(left)
+        if len(left) < len(persons):
+            persons, mine = persons[left], mine.take(left)
     for row, warm in ((0, False), (2, True)):
         slow = np.flatnonzero(np.isnan(found[row]))
         if len(slow):
@@ -188,7 +188,7 @@ def _cumulants(answers: Answers, pi: Floats, theta: Floats) -> Floats:
     sums = np.empty((6, len(theta)))  # of p, v, v c, v^2, v^2 c, v^3
     with np.errstate(over="ignore"):
         inverse = np.exp(-theta)
-    for start, stop in user_chunks(answers.indptr.astype(np.int64), CACHED):
+    for start, stop in person_chunks(answers.indptr.astype(np.int64), CACHED):
         low, high = answers.indptr[start], answers.indptr[stop]
         bounds = answers.indptr[start : stop + 1] - low
         p, v = np.empty(high - low), np.empty(high - low)
@@ -255,21 +255,21 @@ EQUAL = 1e-9  # of two maxima this close in log-likelihood the lower ability is 
 
 def _take_higher(answers: Answers, beta: Floats, theta: Floats, information: Floats, low: Floats, high: Floats) -> None:
     """Write the higher maximum of the weighted likelihood to `theta`, where there may be more than one."""
-    users = _beside_a_gap(answers, beta)
-    if not len(users):
+    persons = _beside_a_gap(answers, beta)
+    if not len(persons):
         return
-    mine = answers.take(users)
+    mine = answers.take(persons)
     moments = score_cumulants(mine, beta)
-    points = int(np.ceil(np.max(high[users] - low[users]) / SCAN))
-    step = (high[users] - low[users]) / points
+    points = int(np.ceil(np.max(high[persons] - low[persons]) / SCAN))
+    step = (high[persons] - low[persons]) / points
     owner, left = [], []
-    before = np.ones(len(users), dtype=bool)  # the equation is positive at the lower end of the bracket
+    before = np.ones(len(persons), dtype=bool)  # the equation is positive at the lower end of the bracket
     for k in range(1, points + 1):
-        expected, variance, third, _ = moments(low[users] + k * step)
+        expected, variance, third, _ = moments(low[persons] + k * step)
         after = mine.scores - expected + third / (2 * variance) > 0
         fell = np.flatnonzero(before & ~after)
         owner.append(fell)
-        left.append(low[users[fell]] + (k - 1) * step[fell])
+        left.append(low[persons[fell]] + (k - 1) * step[fell])
         before = after
     who, start = np.concatenate(owner), np.concatenate(left)
     theirs = mine.take(who)
@@ -283,7 +283,7 @@ def _take_higher(answers: Answers, beta: Floats, theta: Floats, information: Flo
         if one not in best or height[k] > height[best[one]] + EQUAL:
             best[one] = k
     chosen = np.array(list(best.values()), dtype=np.int64)
-    theta[users[who[chosen]]], information[users[who[chosen]]] = found[chosen], known[chosen]
+    theta[persons[who[chosen]]], information[persons[who[chosen]]] = found[chosen], known[chosen]
 
 
 def _beside_a_gap(answers: Answers, beta: Floats) -> Ints:
@@ -299,22 +299,22 @@ def _beside_a_gap(answers: Answers, beta: Floats) -> Ints:
     least, most = known.min(), known.max()
     if most - least < GAP:
         return np.empty(0, dtype=np.int64)
-    users = np.arange(len(answers.scores))
+    persons = np.arange(len(answers.scores))
     if most - least < MOST_BINS - 2:
         # A bit for every logit in which a person has an item; a gap leaves three in a row empty.
         bit = np.left_shift(1, (np.where(np.isfinite(beta), beta, least) - least).astype(np.int64))
         bits = np.bitwise_or.reduceat(bit[answers.items], answers.indptr[:-1])
         filled = bits | bits << 1 | bits << 2
-        users = np.flatnonzero((filled + (filled & -filled)) & filled)  # a single run of ones adds up to one bit
-    if not len(users):
-        return users
-    some = answers.take(users)
-    person = np.repeat(np.arange(len(users)), some.counts)
+        persons = np.flatnonzero((filled + (filled & -filled)) & filled)  # a single run of ones adds up to one bit
+    if not len(persons):
+        return persons
+    some = answers.take(persons)
+    person = np.repeat(np.arange(len(persons)), some.counts)
     b = beta[some.items]
     b = b[np.lexsort((b, person))]  # the persons stay where they are
     below = np.arange(1, len(b)) - some.indptr[person[1:]]
     wide = (np.diff(b) >= GAP) & (below > 0) & (np.abs(some.scores[person[1:]] - below) <= slack)
-    return users[np.unique(person[1:][wide])]
+    return persons[np.unique(person[1:][wide])]
 
 
 def _standing_together(steps: Thresholds, beta: Floats) -> tuple[Floats, int]:

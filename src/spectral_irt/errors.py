@@ -64,7 +64,7 @@ def _flag(found: re.Match[str]) -> str:
         return found[0]
     if (plain := found[0].strip("`")) in _OTHERWISE:
         return _OTHERWISE[plain]
-    flag = "--" + name.replace("n_users", "persons").removeprefix("n_").replace("_", "-")  # n_items is --items
+    flag = "--" + name.replace("n_persons", "persons").removeprefix("n_").replace("_", "-")  # n_items is --items
     if not values or values == "True":
         return flag
     if values.startswith("["):
@@ -79,7 +79,7 @@ def _typed(value: str) -> str:
 
 
 class SpectralIrtError(Exception):
-    """Base of every error that the user's input can cause."""
+    """Base of every error that the user can cause by input."""
 
 
 class ReadError(SpectralIrtError, ValueError):

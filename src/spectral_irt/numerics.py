@@ -24,7 +24,7 @@ LEAF = 64  # rows up to which a matrix is inverted as it is
 
 
 def generator(*seed: Any) -> np.random.Generator:
-    """Random numbers from a user's seed, or from several; what is no whole number, zero or more, is refused."""
+    """Random numbers from a person's seed, or from several; what is no whole number, zero or more, is refused."""
     try:
         return np.random.default_rng(seed[0] if len(seed) == 1 else list(seed))
     except (TypeError, ValueError):

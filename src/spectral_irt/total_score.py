@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.packing import CACHED, user_chunks
+from spectral_irt.data.packing import CACHED, person_chunks
 from spectral_irt.data.thresholds import Rows, Thresholds
 from spectral_irt.model import category_probabilities
 from spectral_irt.sparse_kernels import fill_scaled, row_sums, shared_ones
@@ -39,12 +39,12 @@ class Answers:
     scores: Ints
     steps: Thresholds | None = None
 
-    def take(self, users: Ints) -> Answers:
+    def take(self, persons: Ints) -> Answers:
         """The answers of these people, who may repeat."""
-        counts = self.counts[users]
+        counts = self.counts[persons]
         indptr = np.concatenate([[0], np.cumsum(counts)])
-        place = np.repeat(self.indptr[users] - indptr[:-1], counts) + np.arange(indptr[-1])
-        return Answers(indptr.astype(np.int32), self.items[place], self.scores[users], self.steps)
+        place = np.repeat(self.indptr[persons] - indptr[:-1], counts) + np.arange(indptr[-1])
+        return Answers(indptr.astype(np.int32), self.items[place], self.scores[persons], self.steps)
 
     @property
     def counts(self) -> Ints:
@@ -78,12 +78,12 @@ class Answers:
 def cached_runs(rows: Rows, steps: Thresholds) -> list[tuple[Ints, Answers]]:
     """People with answers, in runs whose numbers fit a core's cache: positions, and their answers."""
     runs, indptr = [], rows.indptr
-    for start, stop in user_chunks(indptr, CACHED // numbers_each(steps)):
+    for start, stop in person_chunks(indptr, CACHED // numbers_each(steps)):
         limits = indptr[start : stop + 1]
-        users = start + np.flatnonzero(np.diff(limits))
-        if len(users):
-            bounds = (np.append(indptr[users], limits[-1]) - limits[0]).astype(np.int32)
-            runs.append((users, Answers(bounds, rows.items[limits[0] : limits[-1]], rows.scores[users], steps)))
+        persons = start + np.flatnonzero(np.diff(limits))
+        if len(persons):
+            bounds = (np.append(indptr[persons], limits[-1]) - limits[0]).astype(np.int32)
+            runs.append((persons, Answers(bounds, rows.items[limits[0] : limits[-1]], rows.scores[persons], steps)))
     return runs
 
 

@@ -149,7 +149,7 @@ def test_every_door_gives_the_same_blocks_and_findings(kind: str, tmp_path: Path
             same(found, plain)
             assert about_the_data(found) == about_the_data(plain), name
             if name != "array":
-                assert found.users.tolist() == wide["student"].to_list(), name
+                assert found.persons.tolist() == wide["student"].to_list(), name
     rows = long.rows()
     same(si.Responses.from_long(*zip(*rows, strict=True), ordered=True), plain)
 

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow  # many short runs of whole jobs
 MAKERS = {
     "spectral": lambda: SpectralRasch(regularization=0),
     "spectral, prior": lambda: SpectralRasch(regularization=1.5),
-    "users": lambda: SpectralRasch(weighting="users", regularization=0),
+    "persons": lambda: SpectralRasch(weighting="persons", regularization=0),
     "pairs": lambda: SpectralRasch(weighting="pairs", regularization=0),
     "paper": lambda: SpectralRasch.paper(),
     "cml": lambda: ConditionalRasch(),
@@ -38,7 +38,7 @@ MAKERS = {
     "mml": lambda: MarginalRasch(tol=1e-10),
     "jml": lambda: JointRasch(tol=1e-11),
     "pml": lambda: PairwiseRasch(tol=1e-11),
-    "pml, users": lambda: PairwiseRasch(weighting="users", tol=1e-11),
+    "pml, persons": lambda: PairwiseRasch(weighting="persons", tol=1e-11),
     "vb": lambda: VariationalRasch(tol=1e-11),
     "choppin": lambda: ChoppinRasch(),
     "eigenvector": lambda: EigenvectorRasch(),
@@ -60,7 +60,7 @@ def layout(request, monkeypatch):
     """What a million responses look like, in small: every table of the suite also comes in blocks of 200 responses."""
     data.cache_clear()
     if request.param == "several blocks":
-        monkeypatch.setattr(packing.user_chunks, "__defaults__", (200,))
+        monkeypatch.setattr(packing.person_chunks, "__defaults__", (200,))
         monkeypatch.setattr(arrays, "BLOCK_RESPONSES", 200)
         assert len(data().responses.blocks) > 5
         assert len(Responses.from_wide(data().responses.to_dense()).blocks) > 5
@@ -130,20 +130,20 @@ def test_items_may_be_relabeled(make):
 
 def test_one_block_or_many(make, monkeypatch):
     table = data().responses.to_dense()
-    users, items = np.nonzero(~np.isnan(table))
-    long = (users, items, table[users, items])
+    persons, items = np.nonzero(~np.isnan(table))
+    long = (persons, items, table[persons, items])
     a = fitted(make, Responses.from_long(*long))
-    monkeypatch.setattr(packing.user_chunks, "__defaults__", (200,))
+    monkeypatch.setattr(packing.person_chunks, "__defaults__", (200,))
     many = Responses.from_long(*long)
     assert len(many.blocks) > 5
     same(a, fitted(make, many))
 
 
 def test_threads_give_the_same_bits(make, monkeypatch):
-    monkeypatch.setattr(packing.user_chunks, "__defaults__", (200,))
+    monkeypatch.setattr(packing.person_chunks, "__defaults__", (200,))
     table = data().responses.to_dense()
-    users, items = np.nonzero(~np.isnan(table))
-    many = Responses.from_long(users, items, table[users, items])
+    persons, items = np.nonzero(~np.isnan(table))
+    many = Responses.from_long(persons, items, table[persons, items])
     a, b = make().set_params(threads=1).fit(many), make().set_params(threads=3).fit(many)
     assert np.array_equal(a.difficulty_, b.difficulty_)
     assert np.array_equal(a.se_, b.se_, equal_nan=True)
@@ -151,9 +151,9 @@ def test_threads_give_the_same_bits(make, monkeypatch):
 
 def test_missing_is_absent(make):
     table = data().responses.to_dense()
-    users, items = np.nonzero(~np.isnan(table))
-    long = Responses.from_long(users, items, table[users, items])
-    stored = sparse.coo_array((table[users, items], (users, items)), shape=table.shape)
+    persons, items = np.nonzero(~np.isnan(table))
+    long = Responses.from_long(persons, items, table[persons, items])
+    stored = sparse.coo_array((table[persons, items], (persons, items)), shape=table.shape)
     nothing = [[None if np.isnan(x) else int(x) for x in row] for row in table]
     masked = np.ma.masked_invalid(table)
     first = fitted(make, table)

@@ -59,7 +59,7 @@ def name(request, monkeypatch):
     name, layout = request.param
     data.cache_clear()
     if layout == "several blocks":
-        monkeypatch.setattr(pack.user_chunks, "__defaults__", (200,))
+        monkeypatch.setattr(pack.person_chunks, "__defaults__", (200,))
         assert len(data().responses.blocks) > 5
     yield name
     data.cache_clear()
@@ -79,8 +79,8 @@ def same(a, b, rtol_se=1e-4):
 
 def entries():
     table = data().responses.to_dense()
-    users, items = np.nonzero(~np.isnan(table))
-    return users, items, table[users, items].astype(int)
+    persons, items = np.nonzero(~np.isnan(table))
+    return persons, items, table[persons, items].astype(int)
 
 
 def test_what_is_learned(name, make):
@@ -124,14 +124,14 @@ def test_items_may_be_relabeled(make):
 
 def test_one_block_or_many(make, monkeypatch):
     a = make().fit(ordered_from_long(*entries()))
-    monkeypatch.setattr(pack.user_chunks, "__defaults__", (200,))
+    monkeypatch.setattr(pack.person_chunks, "__defaults__", (200,))
     many = ordered_from_long(*entries())
     assert len(many.blocks) > 5
     same(a, make().fit(many))
 
 
 def test_threads_give_the_same_bits(make, monkeypatch):
-    monkeypatch.setattr(pack.user_chunks, "__defaults__", (200,))
+    monkeypatch.setattr(pack.person_chunks, "__defaults__", (200,))
     many = ordered_from_long(*entries())
     a, b = make().set_params(threads=1).fit(many), make().set_params(threads=3).fit(many)
     assert np.array_equal(a.thresholds_, b.thresholds_)
@@ -140,11 +140,11 @@ def test_threads_give_the_same_bits(make, monkeypatch):
 
 def test_missing_is_absent(make):
     table = data().responses.to_dense()
-    users, items, values = entries()
-    stored = sparse.coo_array((values, (users, items)), shape=table.shape)
+    persons, items, values = entries()
+    stored = sparse.coo_array((values, (persons, items)), shape=table.shape)
     nothing = [[None if np.isnan(x) else int(x) for x in row] for row in table]
     first = make().fit(table)
-    for other in (ordered_from_long(users, items, values), stored, nothing, np.ma.masked_invalid(table)):
+    for other in (ordered_from_long(persons, items, values), stored, nothing, np.ma.masked_invalid(table)):
         same(first, make().fit(other))
 
 

@@ -82,7 +82,7 @@ def test_the_same_blocks_and_labels(both):
     one, other = both
     same_blocks(one, other)
     assert one.items.tolist() == other.items.tolist()
-    assert one.users.tolist() == other.users.tolist()
+    assert one.persons.tolist() == other.persons.tolist()
     assert one.thresholds.binary
     assert other.thresholds.binary
     assert one.entries is one
@@ -93,7 +93,7 @@ def test_the_same_blocks_and_labels(both):
 
 def test_the_same_counts_and_findings(both):
     one, other = both
-    for name in ("n_responses", "n_users", "n_items"):
+    for name in ("n_responses", "n_persons", "n_items"):
         assert getattr(one, name) == getattr(other, name)
     for name in ("counts", "scores", "most", "mixed", "kinds_of_people", "item_counts", "item_scores"):
         assert np.array_equal(getattr(one, name), getattr(other, name))
@@ -107,7 +107,7 @@ def test_the_same_parts(both):
     one, other = both
     chosen, some = [6, 1, 3], np.arange(0, 60, 3)
     same_blocks(one.take_items(chosen), other.take_items(chosen))
-    same_blocks(one.take_users(some), other.take_users(some))
+    same_blocks(one.take_persons(some), other.take_persons(some))
     same_blocks(one.in_one_block(), other.in_one_block())
     same_blocks(one.largest_component(), other.largest_component())
     for mine, theirs in zip(one.answers(), other.answers(), strict=True):

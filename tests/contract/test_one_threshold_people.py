@@ -38,8 +38,8 @@ def beside_another(answers):
     person, item = np.nonzero(~np.isnan(answers))
     code = answers[person, item].astype(np.int64)
     thresholds = Thresholds(np.append(np.ones(len(BETA), dtype=np.int64), 2))
-    users, items = np.arange(len(answers)), np.arange(len(BETA) + 1)
-    made = Responses.from_codes(person, item, code, thresholds=thresholds, users=users, items=items)
+    persons, items = np.arange(len(answers)), np.arange(len(BETA) + 1)
+    made = Responses.from_codes(person, item, code, thresholds=thresholds, persons=persons, items=items)
     return made, np.append(BETA, [0.5, -0.5])
 
 
@@ -157,7 +157,7 @@ def test_posterior_is_right_on_a_long_test_of_ordered_answers():
     p = np.exp(x - logsumexp(x, axis=2)[:, :, None])
     answers = (rng.random((people, items, 1)) > np.cumsum(p, axis=2)).sum(axis=2).clip(0, 4)
     person, item = np.indices(answers.shape).reshape(2, -1)
-    ids = {"users": np.arange(people), "items": np.arange(items)}
+    ids = {"persons": np.arange(people), "items": np.arange(items)}
     given = Responses.from_codes(person, item, answers.ravel(), thresholds=steps, **ids)
     found = abilities(given, thresholds, "eap", prior_mean=0.0, prior_sd=2.0)
     nodes = np.linspace(-12, 12, 24_001)
@@ -178,11 +178,11 @@ def test_a_narrow_population_is_found_and_too_few_people_are_refused():
         *np.indices(answers.shape).reshape(2, -1),
         answers.ravel().astype(np.int64),
         thresholds=Thresholds(np.array([1, 1, 1, 1, 2])),
-        users=np.arange(1_000),
+        persons=np.arange(1_000),
         items=np.arange(5),
     )
     one = abilities(Responses.from_wide(answers), beta, "eap").prior
     assert one[1] < 0.05
     assert abilities(other, np.append(beta, [0.0, 0.0]), "eap").prior == pytest.approx(one, abs=1e-4)
     with pytest.raises(OptionError, match="too few to estimate the population"):
-        abilities(other.take_users(np.flatnonzero(other.scores == 2)[:10]), np.append(beta, [0.0, 0.0]), "eap")
+        abilities(other.take_persons(np.flatnonzero(other.scores == 2)[:10]), np.append(beta, [0.0, 0.0]), "eap")

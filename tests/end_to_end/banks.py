@@ -14,13 +14,13 @@ from spectral_irt import simulate
 Cli = Callable[..., Any]
 
 
-def write(path: str, seed: int, items: int = 10, users: int = 400, first: int = 0) -> Path:
+def write(path: str, seed: int, items: int = 10, persons: int = 400, first: int = 0) -> Path:
     """Answers of people called after the file, to items q0, q1, ... of fixed difficulties."""
     beta = np.linspace(-1.5, 1.5, 20)[first : first + items]
-    data = simulate.rasch(users, items, difficulty=beta, seed=seed).responses.to_dense().astype(int)
+    data = simulate.rasch(persons, items, difficulty=beta, seed=seed).responses.to_dense().astype(int)
     names = [f"q{first + k}" for k in range(items)]
     table = pl.DataFrame(data, schema=names, orient="row")
-    people = pl.Series("user", [f"{Path(path).stem}{k}" for k in range(users)])
+    people = pl.Series("person", [f"{Path(path).stem}{k}" for k in range(persons)])
     table.insert_column(0, people).write_csv(path)
     return Path(path)
 

@@ -48,7 +48,7 @@ def lsat(tmp_path: Path) -> Path:
         writer = csv.writer(file)
         writer.writerow(["student", *responses.items])
         writer.writerows(
-            [label, *map(int, row)] for label, row in zip(responses.users, responses.to_dense(), strict=True)
+            [label, *map(int, row)] for label, row in zip(responses.persons, responses.to_dense(), strict=True)
         )
     return path
 

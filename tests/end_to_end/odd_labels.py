@@ -43,7 +43,7 @@ def odd_labels(kind: str) -> Path:
     if kind == "csv":
         with path.open("w", newline="", encoding="utf-8") as file:
             writer = csv.writer(file, quoting=csv.QUOTE_ALL)
-            writer.writerow(["user", *LABELS])
+            writer.writerow(["person", *LABELS])
             writer.writerows([f"p{k}", *row] for k, row in enumerate(answers.tolist()))
     elif kind == "jsonl":
         lines = (
@@ -52,7 +52,7 @@ def odd_labels(kind: str) -> Path:
         )
         path.write_text("\n".join(json.dumps(line) for line in lines), encoding="utf-8")
     else:
-        user, item = np.divmod(np.arange(answers.size), len(LABELS))
-        columns = {"user": user, "item": [LABELS[k] for k in item], "response": answers.ravel()}
+        person, item = np.divmod(np.arange(answers.size), len(LABELS))
+        columns = {"person": person, "item": [LABELS[k] for k in item], "response": answers.ravel()}
         pl.DataFrame(columns).write_parquet(path)
     return path

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow  # many short runs of whole jobs
 
 Cli = Callable[..., Any]
 
-ANSWERS = "user,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
+ANSWERS = "person,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
 NEW = ANSWERS.replace("\nc,1,1,0", "\nc,1,0,0")
 
 
@@ -69,7 +69,7 @@ def test_a_writer_that_is_done_lets_the_next_one_go_on(place: Path, command: str
     assert shown.code == 0, shown.text
     assert any("waiting for another program" in line for line, _, _ in shown.progress)
     assert not shown.cursor_hidden
-    assert Bank.load(place / "bank").n_users == (8 if command.startswith("update") else 4)
+    assert Bank.load(place / "bank").n_persons == (8 if command.startswith("update") else 4)
     assert not (place / "bank/.lock").exists()
 
 
@@ -94,7 +94,7 @@ def test_what_a_kill_during_the_first_save_left_goes_with_the_next_run(place: Pa
     assert cli("fit", "a.csv", "--bank", "kept/bank2", "-o", "out").code == 0
     assert list(place.rglob("*.partial")) == []
     assert os.listdir("kept") == ["bank2"]
-    assert Bank.load("kept/bank2").n_users == 4
+    assert Bank.load("kept/bank2").n_persons == 4
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.slow  # many short ones: seconds together
 
 Cli = Callable[..., Any]
 
-GOOD = "user,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
+GOOD = "person,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
 
 
 class Case:
@@ -38,53 +38,55 @@ CASES = {
     "missing file": Case("answers.csv", None, "'answers.csv'", "check the name"),
     "empty file": Case("a.csv", "", "a.csv is empty", "check"),
     "blank lines": Case("a.csv", "\n\n\n", "a.csv holds nothing but blank lines"),
-    "header only": Case("a.csv", "user,q1,q2\n", "a.csv has a header but no rows", "check"),
+    "header only": Case("a.csv", "person,q1,q2\n", "a.csv has a header but no rows", "check"),
     "binary rubbish": Case("a.csv", bytes(range(256)) * 20, "a.csv", "binary", "check"),
     "binary rubbish called Parquet": Case("a.parquet", bytes(range(256)) * 20, "a.parquet is not a Parquet file"),
     "Parquet cut short": Case("a.parquet", b"PAR1" + bytes(100), "a.parquet cannot be read", "again"),
     "zip archive": Case("a.csv", b"PK\x03\x04" + bytes(100), "a.csv", "Unpack it first"),
-    "rubbish called gzip": Case("a.csv.gz", b"user,q1\n", "a.csv.gz is not compressed", "rename"),
-    "ragged rows": Case("a.csv", "user,q1,q2\na,1,0\nb,1\n", "a.csv: line 3 has 2 values", "same number of values"),
-    "ragged rows, too long": Case("a.csv", "user,q1,q2\na,1,0\nb,1,0,1\n", "line 3 has 4 values", "same number"),
-    "open quotation mark": Case("a.csv", 'user,q1,q2\na,1,0\n"b,1,0\n', "line 3", "Close it"),
+    "rubbish called gzip": Case("a.csv.gz", b"person,q1\n", "a.csv.gz is not compressed", "rename"),
+    "ragged rows": Case("a.csv", "person,q1,q2\na,1,0\nb,1\n", "a.csv: line 3 has 2 values", "same number of values"),
+    "ragged rows, too long": Case("a.csv", "person,q1,q2\na,1,0\nb,1,0,1\n", "line 3 has 4 values", "same number"),
+    "open quotation mark": Case("a.csv", 'person,q1,q2\na,1,0\n"b,1,0\n', "line 3", "Close it"),
     "unknown column": Case("a.csv", GOOD, "no column 'usr'", "Did you mean 'user'?", options="--user usr"),
     "unknown response column": Case("a.csv", GOOD, "no column 'score'", "'q1'", options="--item q1 --response score"),
     "odd value": Case(
         "a.csv",
-        "user,q1,q2\na,1,0\nb,5,1\nc,0,5\nd,7,1\n",
+        "person,q1,q2\na,1,0\nb,5,1\nc,0,5\nd,7,1\n",
         "column 'q1', row 2 holds 5",
         "3 such values: 5, 7",
         "--threshold",
     ),
     "odd value that looks missing": Case(
-        "a.csv", "user,q1,q2\na,1,0\nb,9,1\nc,0,-1\n", "a.csv: column 'q1', row 2 holds 9", "--missing 9 --missing -1"
+        "a.csv", "person,q1,q2\na,1,0\nb,9,1\nc,0,-1\n", "a.csv: column 'q1', row 2 holds 9", "--missing 9 --missing -1"
     ),
     "odd value in a long table": Case(
-        "a.csv", "user,item,response\na,q1,1\na,q2,maybe\nb,q1,0\n", "column 'response', row 2 holds 'maybe'", "--key"
+        "a.csv", "person,item,response\na,q1,1\na,q2,maybe\nb,q1,0\n", "column 'response', row 2 holds 'maybe'", "--key"
     ),
-    "all right": Case("a.csv", "user,q1,q2\na,1,1\nb,1,1\n", "a.csv: all 4 responses are right", "Check"),
-    "all wrong": Case("a.csv", "user,q1,q2\na,0,0\nb,0,0\n", "a.csv: all 4 responses are wrong", "Check"),
-    "a single item": Case("a.csv", "user,q1\na,1\nb,0\n", "single item, 'q1'", "--format long"),
-    "a single person": Case("a.csv", "user,q1,q2\na,1,0\n", "single person, 'a'", "--orient items"),
-    "nobody with two answers": Case("a.csv", "user,q1,q2\na,1,\nb,,0\n", "none of the 2 people answered two", "Check"),
-    "nothing but missing": Case("a.csv", "user,q1,q2\na,NA,\nb,,NA\n", "a.csv", "missing", "Check"),
+    "all right": Case("a.csv", "person,q1,q2\na,1,1\nb,1,1\n", "a.csv: all 4 responses are right", "Check"),
+    "all wrong": Case("a.csv", "person,q1,q2\na,0,0\nb,0,0\n", "a.csv: all 4 responses are wrong", "Check"),
+    "a single item": Case("a.csv", "person,q1\na,1\nb,0\n", "single item, 'q1'", "--format long"),
+    "a single person": Case("a.csv", "person,q1,q2\na,1,0\n", "single person, 'a'", "--orient items"),
+    "nobody with two answers": Case(
+        "a.csv", "person,q1,q2\na,1,\nb,,0\n", "none of the 2 people answered two", "Check"
+    ),
+    "nothing but missing": Case("a.csv", "person,q1,q2\na,NA,\nb,,NA\n", "a.csv", "missing", "Check"),
     "neither UTF-8 nor cp1252": Case(
-        "a.csv", b"user,q\x81,q2\na,1,0\nb,0,1\n", "a.csv: line 1 is neither", "--encoding"
+        "a.csv", b"person,q\x81,q2\na,1,0\nb,0,1\n", "a.csv: line 1 is neither", "--encoding"
     ),
     "UTF-8 with damage": Case(
-        "a.csv", "user,q\u00e9,q2\na,1,0\n".encode() + b"\xe9,0,1\n", "a.csv: line 3", "--encoding"
+        "a.csv", "person,q\u00e9,q2\na,1,0\n".encode() + b"\xe9,0,1\n", "a.csv: line 3", "--encoding"
     ),
     "cut UTF-16": Case("a.csv", GOOD.encode("utf-16")[:-1], "a.csv: line", "not text in the encoding utf-16"),
-    "repeated column": Case("a.csv", "user,q1,q1\na,1,0\nb,0,1\n", "repeated: 'q1'", "Rename"),
+    "repeated column": Case("a.csv", "person,q1,q1\na,1,0\nb,0,1\n", "repeated: 'q1'", "Rename"),
     "no header": Case("a.csv", "1,0,1\n0,1,1\n", "a.csv has no header", "line with the names"),
     "answered twice": Case(
         "a.csv",
-        "user,item,response\na,q1,1\na,q1,0\na,q2,0\nb,q1,1\nb,q2,1\n",
+        "person,item,response\na,q1,1\na,q1,0\na,q2,0\nb,q1,1\nb,q2,1\n",
         "('a', 'q1')",
         "--duplicates first or last",
     ),
     "a person twice in a wide table": Case(
-        "a.csv", "user,q1,q2\na,1,0\na,0,1\nb,1,0\n", "more than one row: 'a'", "--duplicates first or last"
+        "a.csv", "person,q1,q2\na,1,0\na,0,1\nb,1,0\n", "more than one row: 'a'", "--duplicates first or last"
     ),
     "infinite threshold": Case("a.csv", GOOD, "--threshold is inf", "finite", options="--threshold inf"),
     "threshold that is no number": Case("a.csv", GOOD, "--threshold is nan", "finite", options="--threshold nan"),
@@ -121,7 +123,7 @@ CASES = {
     "unknown option": Case("a.csv", GOOD, "--fast", "spectral-irt fit --help", options="--fast"),
     "two groups of items, no prior": Case(
         "a.csv",
-        "user,q1,q2,x1,x2\na,1,0,,\nb,0,1,,\nc,,,1,0\nd,,,0,1\n",
+        "person,q1,q2,x1,x2\na,1,0,,\nb,0,1,,\nc,,,1,0\nd,,,0,1\n",
         "2 groups that share no people",
         "--largest-component",
         options="--regularization 0",

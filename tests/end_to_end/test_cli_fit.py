@@ -43,18 +43,18 @@ def test_items_csv_holds_every_digit_of_the_estimate(cli: Cli, lsat: Path) -> No
 
 
 def test_fit_json_says_what_was_done(cli: Cli, lsat: Path) -> None:
-    cli("fit", lsat, "-o", "out", "--weighting", "users", "--threads", "1")
+    cli("fit", lsat, "-o", "out", "--weighting", "persons", "--threads", "1")
     record = strict_json(Path("out/fit.json"))
     assert record["program"] == "spectral-irt"
     assert record["versions"]["spectral_irt"] == spectral_irt.__version__
     assert set(record["versions"]) == {"spectral_irt", "python", "numpy", "scipy", "polars"}
     assert record["estimator"] == "spectral"
-    assert record["settings"]["weighting"] == "users"
+    assert record["settings"]["weighting"] == "persons"
     assert record["settings"]["threads"] == 1
     digests = {str(lsat): "sha256:" + hashlib.sha256(lsat.read_bytes()).hexdigest()}
     assert record["input"] == {"source": "lsat.csv", "files": [str(lsat)], "digests": digests, "reading": {}}
     assert record["counts"] == {
-        "users": 1000,
+        "persons": 1000,
         "items": 5,
         "responses": 5000,
         "right": 3819,
@@ -68,7 +68,7 @@ def test_fit_json_says_what_was_done(cli: Cli, lsat: Path) -> None:
     assert record["regularization"]["kind"] == "none"
     assert "information" in record["regularization"]["reason"]
     assert record["se_method"] == "dense"
-    assert {finding["code"] for finding in record["findings"]} >= {"silent_users", "regularization"}
+    assert {finding["code"] for finding in record["findings"]} >= {"silent_persons", "regularization"}
     assert all(set(f) == {"code", "severity", "sentence", "remedy", "n_items", "items"} for f in record["findings"])
     assert set(record["seconds"]) == {"read", "fit", "analysis", "total"}
     assert record["outputs"] == WRITTEN
@@ -129,10 +129,10 @@ def test_several_files_are_one_table(cli: Cli, lsat: Path) -> None:
 
 def test_the_same_fit_gives_the_same_bytes(lsat: Path, tmp_path: Path) -> None:
     data = simulate.rasch(300, 40, design="sampled", p=0.3, seed=1).responses
-    user = np.repeat(data.users, data.counts)
+    person = np.repeat(data.persons, data.counts)
     item = np.concatenate([block.items for block in data.blocks])
     right = np.concatenate([block.right() for block in data.blocks]).astype(int)
-    pl.DataFrame({"user": user, "item": item, "response": right}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"person": person, "item": item, "response": right}).write_parquet(tmp_path / "a.parquet")
     for threads in (1, 2):
         assert (
             main(["fit", str(tmp_path / "a.parquet"), "-o", str(tmp_path / f"{threads}"), "--threads", f"{threads}"])
@@ -150,13 +150,17 @@ def test_scoring_by_key_threshold_and_own_mean(cli: Cli) -> None:
     assert cli("fit", "choices.csv", "--user", "who", "--key", "key.csv", "--missing", 9, "-o", "key").code == 0
     scores = [(row[0], row[5], row[6]) for row in rows_of(Path("key/items.csv"))[1:]]
     assert scores == [("q1", "5", "2"), ("q2", "5", "3"), ("q3", "4", "1")]
-    assert strict_json(Path("key/fit.json"))["input"]["reading"] == {"user": "who", "key": "key.csv", "missing": ["9"]}
+    assert strict_json(Path("key/fit.json"))["input"]["reading"] == {
+        "person": "who",
+        "key": "key.csv",
+        "missing": ["9"],
+    }
 
     assert cli("fit", "choices.csv", "--correct", "A", "--correct", "B", "--missing", 9, "-o", "correct").code == 0
     assert [row[6] for row in rows_of(Path("correct/items.csv"))[1:]] == ["4", "3", "3"]
 
     Path("ratings.csv").write_text(
-        "user,movie,rating\n" + "".join(f"u{k},m{k * j % 4},{j}\n" for k in (1, 3) for j in range(4))
+        "person,movie,rating\n" + "".join(f"u{k},m{k * j % 4},{j}\n" for k in (1, 3) for j in range(4))
     )
     assert cli("fit", "ratings.csv", "--threshold", 1.5, "-o", "above").code == 0
     cli("fit", "ratings.csv", "--above-mean", "right", "-o", "right")
@@ -207,7 +211,7 @@ def test_options_reach_the_estimator(cli: Cli, lsat: Path, options: list[str], e
 
 def test_the_largest_component_alone(cli: Cli) -> None:
     Path("a.csv").write_text(
-        "user,item,response\na,q1,1\na,q2,0\nb,q2,1\nb,q1,0\na,q3,1\nb,q3,0\nc,x1,1\nc,x2,0\nd,x1,0\nd,x2,1\n"
+        "person,item,response\na,q1,1\na,q2,0\nb,q2,1\nb,q1,0\na,q3,1\nb,q3,0\nc,x1,1\nc,x2,0\nd,x1,0\nd,x2,1\n"
     )
     assert "--largest-component" in cli("fit", "a.csv", "--regularization", 0).err
     assert cli("fit", "a.csv", "--regularization", 0, "--largest-component", "-o", "out").code == 0

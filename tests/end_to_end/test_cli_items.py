@@ -105,10 +105,10 @@ def test_every_command_that_reads_says_so(cli: Callable[..., Any], school: Path,
 
 
 def test_nobody(cli: Callable[..., Any], tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("user,item,response\nNA,q1,1\nann,q1,0\nNA,q2,1\nann,q2,1\n")
+    (tmp_path / "a.csv").write_text("person,item,response\nNA,q1,1\nann,q1,0\nNA,q2,1\nann,q2,1\n")
     done = cli("fit", "a.csv")
     assert done.code == 2
-    assert "column 'user' names the people, and rows 1, 3 have no name there" in done.err
+    assert "column 'person' names the people, and rows 1, 3 have no name there" in done.err
 
 
 def test_groups_by_labels_of_another_kind(cli: Callable[..., Any], school: Path, tmp_path: Path) -> None:

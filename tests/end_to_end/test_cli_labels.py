@@ -37,7 +37,7 @@ def test_labels_come_out_as_they_went_in(cli: Cli, kind: str) -> None:
 def test_labels_come_out_as_they_went_in_findings(cli: Cli) -> None:
     with Path("a.csv").open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["user", "q1", "q2", *LABELS])
+        writer.writerow(["person", "q1", "q2", *LABELS])
         writer.writerows([[f"p{k}", k % 2, (k // 2) % 2, *[1] * len(LABELS)] for k in range(8)])
     assert cli("fit", "a.csv", "-o", "out").code == 0
     findings = {finding["code"]: finding for finding in strict_json(Path("out/fit.json"))["findings"]}

@@ -125,7 +125,7 @@ def test_score_and_update_have_records(cli: Cli) -> None:
     assert (scored["schema_version"], scored["outputs"]) == (1, ["scores.csv"])
     updated = json.loads(cli("update", "bank", "new.csv", "--json").out)
     assert updated["bank"]["changed"] is True
-    assert updated["bank"]["after"] == {"items": 12, "users": 800, "responses": 8800}
+    assert updated["bank"]["after"] == {"items": 12, "persons": 800, "responses": 8800}
     assert list(updated["input"]["digests"]) == ["new.csv"]
 
 

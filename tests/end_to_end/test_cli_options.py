@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long u
 Cli = Callable[..., Any]
 
 PROGRAM = Path(sys.executable).with_name("spectral-irt")
-GOOD = "user,q1,q2,q3\na,1,0,0\nb,0,1,0\nc,1,1,0\nd,0,0,1\ne,1,0,1\n"
+GOOD = "person,q1,q2,q3\na,1,0,0\nb,0,1,0\nc,1,1,0\nd,0,0,1\ne,1,0,1\n"
 
 GROUP = built()
 COMMANDS = ["", *GROUP.commands]
@@ -48,17 +48,17 @@ def shell(script: str, **environment: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("name", ["my_sd.csv", "max_iter.csv", "nu=1.csv", "threshold is 3.csv", "above_mean"])
 def test_a_file_is_never_taken_for_an_option(cli: Cli, tmp_path: Path, name: str) -> None:
     path = tmp_path / (name if name.endswith(".csv") else f"{name}.csv")
-    path.write_text("user,nu=1,ability_sd\na,1,maybe\nb,0,1\nc,0,0\n")
+    path.write_text("person,nu=1,ability_sd\na,1,maybe\nb,0,1\nc,0,0\n")
     done = cli("fit", path.name)
     assert done.code == 2
     assert done.err.startswith(f"error: {path.name}: column 'ability_sd', row 1 holds 'maybe'")
     assert "--ignore ability_sd" in done.err
-    path.write_text("user,nu=1,max_iter\na,1,0\na,1,0\nb,0,1\n")
+    path.write_text("person,nu=1,max_iter\na,1,0\na,1,0\nb,0,1\n")
     assert cli("fit", path.name).err.startswith(f"error: {path.name}: 1 person has more than one row: 'a'. Say --dup")
 
 
 def test_the_record_advises_what_the_terminal_advises(cli: Cli, tmp_path: Path) -> None:
-    rows = ["user," + ",".join(f"q{k}" for k in range(1, 5)), "a,1,0,,", "b,0,1,,", "c,,,1,0", "d,,,0,1"]
+    rows = ["person," + ",".join(f"q{k}" for k in range(1, 5)), "a,1,0,,", "b,0,1,,", "c,,,1,0", "d,,,0,1"]
     (tmp_path / "apart.csv").write_text("\n".join(rows) + "\n")
     done = cli("fit", "apart.csv", "-o", "out")
     assert done.code == 0, done.err
@@ -111,14 +111,14 @@ def test_the_paper_has_pairs_to_which_its_rule_applies(cli: Cli, tmp_path: Path)
 def test_check_takes_every_option_of_fit(cli: Cli, tmp_path: Path) -> None:
     names = {name: {flag for one in command_named(name).params for flag in one.opts} for name in ("fit", "check")}
     assert names["fit"] - {"--in-database", "--table"} == names["check"]  # whose tables are not read at all
-    (tmp_path / "a.csv").write_text("user,sex,q1,q2,q3\na,f,1,0,0\nb,m,0,1,0\nc,f,1,1,0\nd,m,0,0,1\ne,f,1,0,1\n")
+    (tmp_path / "a.csv").write_text("person,sex,q1,q2,q3\na,f,1,0,0\nb,m,0,1,0\nc,f,1,1,0\nd,m,0,0,1\ne,f,1,0,1\n")
     line = "check a.csv --group sex --estimator cml --threads 1 --no-fit --pfile p.csv -o out --parquet --rank 3"
     before = sorted(tmp_path.rglob("*"))
     done = cli(*line.split())
     assert (done.code, done.err) == (0, "")
     assert sorted(tmp_path.rglob("*")) == before
     found = json.loads(cli(*line.split(), "--json").out)
-    assert found["counts"] == {"users": 5, "items": 3, "responses": 15, "right": 7}
+    assert found["counts"] == {"persons": 5, "items": 3, "responses": 15, "right": 7}
     assert found["findings"][0]["code"] == "items_taken"
     for bad in ("--group none", "--estimator magic", "--threads 0", "--parquet"):
         again = cli("check", "a.csv", *bad.split())

@@ -111,7 +111,7 @@ def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -
 def test_a_person_without_answers_is_kept(cli: Cli) -> None:
     data = simulate.rasch(60, 5, seed=3).responses.to_dense().astype(int).tolist()
     rows = [f"p{k},{','.join(map(str, row))}" for k, row in enumerate(data)]
-    Path("a.csv").write_text("\n".join(["user,q1,q2,q3,q4,q5", *rows, "nobody,,,,,"]))
+    Path("a.csv").write_text("\n".join(["person,q1,q2,q3,q4,q5", *rows, "nobody,,,,,"]))
     done = cli("fit", "a.csv", "-o", "out")
     assert done.code == 0
     assert "1 with no answers" in " ".join(done.out.split())
@@ -313,7 +313,7 @@ GROUPS = {
     "twice": (["--group-file", "twice.csv"], "1 person has more than one value in the column 'sex': 's1'"),
     "the names themselves": (
         ["--group-file", "others.csv", "--group", "user", "--user", "user"],
-        "'user' names the people",
+        "'person' names the people",
     ),
     "many values": (["--group-file", "many.csv"], "1,200 different values", "Merge them"),
 }
@@ -326,9 +326,9 @@ def test_bad_groups(cli: Cli, school: Path, name: str) -> None:
         same=pl.lit("x"), none=pl.lit(None, dtype=pl.String), few=pl.Series(["a"] * 1190 + ["b"] * 10)
     )
     table.write_csv(school)
-    Path("others.csv").write_text("user,sex\nann,f\nbob,m\n")
-    Path("twice.csv").write_text("user,sex\ns1,f\ns2,m\ns1,m\n")
-    Path("many.csv").write_text("user,room\n" + "".join(f"s{k},r{k}\n" for k in range(1200)))
+    Path("others.csv").write_text("person,sex\nann,f\nbob,m\n")
+    Path("twice.csv").write_text("person,sex\ns1,f\ns2,m\ns1,m\n")
+    Path("many.csv").write_text("person,room\n" + "".join(f"s{k},r{k}\n" for k in range(1200)))
     rest = [column for column in ("sex", "age", "same", "none", "few") if column not in options]
     ignored = [word for column in rest for word in ("--ignore", column)]
     before = sorted(os.listdir())

@@ -349,7 +349,7 @@ def test_no_folder(cli: Cli, lsat: Path) -> None:
 def test_an_analysis_without_people(tmp_path: Path, quick: None) -> None:
     answers = si.datasets.load_lsat()
     calibration = si.SpectralRasch().fit(answers).calibration_
-    nobody = si.Analysis(calibration, answers.take_users(np.empty(0, dtype=np.int64)))
+    nobody = si.Analysis(calibration, answers.take_persons(np.empty(0, dtype=np.int64)))
     nobody.report(tmp_path / "report.html")
     page = Page(tmp_path / "report.html")
     assert "0 people gave 0 answers to 5 items" in page.text

@@ -25,7 +25,7 @@ Cli = Callable[..., Any]
 
 @pytest.mark.parametrize("method", ["wle", "ml", "eap"])
 def test_new_people_are_scored(cli: Cli, bank: Path, method: str) -> None:
-    write("new.csv", 3, users=50)
+    write("new.csv", 3, persons=50)
     done = cli("score", "new.csv", "--bank", bank, "-o", "scores.csv", "--ability", method)
     assert (done.code, done.err) == (0, "")
     rows = read_csv("scores.csv")
@@ -43,12 +43,12 @@ def test_new_people_are_scored(cli: Cli, bank: Path, method: str) -> None:
 
 
 def test_a_directory_gets_a_record_too(cli: Cli, bank: Path) -> None:
-    write("new.csv", 3, users=50)
+    write("new.csv", 3, persons=50)
     assert cli("score", "new.csv", "--bank", bank, "-o", "out").code == 0
     assert sorted(os.listdir("out")) == ["persons.csv", "score.json"]
     record = json.loads(Path("out/score.json").read_text())
-    assert record["bank"] == {"folder": "bank", "items": 10, "users": 400}
-    assert record["counts"]["users"] == 50
+    assert record["bank"] == {"folder": "bank", "items": 10, "persons": 400}
+    assert record["counts"]["persons"] == 50
     assert record["reliability"]["method"] == "wle"
     assert cli("score", "new.csv", "--bank", bank, "-o", "out", "--ability", "ml").code == 0  # replaced
     assert cli("score", "new.csv", "--bank", bank, "-o", "scores.parquet").code == 0
@@ -60,13 +60,13 @@ def test_a_directory_gets_a_record_too(cli: Cli, bank: Path) -> None:
 
 
 def test_one_person_is_enough_and_somebody_without_answers_is_kept(cli: Cli, bank: Path) -> None:
-    Path("one.csv").write_text("user,q0,q1,q2\nann,1,1,0\nbob,,,\n")
+    Path("one.csv").write_text("person,q0,q1,q2\nann,1,1,0\nbob,,,\n")
     done = cli("score", "one.csv", "--bank", bank, "-o", "one-scored.csv")
     assert done.code == 0
     ann, bob = read_csv("one-scored.csv")
     assert (ann["n"], ann["score"], bob["n"], bob["ability"]) == ("3", "2", "0", "")
     assert "1 person has no answer that counts: 'bob'" in " ".join(done.out.split())
-    Path("none.csv").write_text("user,q0,q1\nann,,\n")
+    Path("none.csv").write_text("person,q0,q1\nann,,\n")
     refused(cli("score", "none.csv", "--bank", bank), "none.csv: there is no answer in it")
 
 
@@ -97,7 +97,7 @@ def test_items_without_a_difficulty_do_not_count(cli: Cli) -> None:
     assert done.code == 0
     assert "1 item has no difficulty in the bank" in " ".join(done.out.split())
     assert {row["n"] for row in read_csv("s.csv")} == {"9"}
-    Path("bare.csv").write_text("user,q9\nann,1\n")
+    Path("bare.csv").write_text("person,q9\nann,1\n")
     refused(cli("score", "bare.csv", "--bank", "bank"), "none of the items answered has a difficulty")
     refused(cli("score", "new.csv", "--bank", "bank", "--largest-component"), "is for a calibration")
 
@@ -105,7 +105,7 @@ def test_items_without_a_difficulty_do_not_count(cli: Cli) -> None:
 def test_the_scale_of_the_bank_and_numbers_as_labels(cli: Cli) -> None:
     cli("simulate", "-o", "old.csv", "--users", 300, "--items", 8, "--seed", 1)
     cli("fit", "old.csv", "--bank", "bank", "--scale", "500,100")
-    Path("new.csv").write_text("user,item,response\nann,0,1\nann,1,0\nann,7,1\n")
+    Path("new.csv").write_text("person,item,response\nann,0,1\nann,1,0\nann,7,1\n")
     assert cli("score", "new.csv", "--bank", "bank", "-o", "s.csv").code == 0
     (ann,) = read_csv("s.csv")
     scale = Bank.load("bank").scale
@@ -113,13 +113,13 @@ def test_the_scale_of_the_bank_and_numbers_as_labels(cli: Cli) -> None:
 
 
 def test_one_person_under_the_population_of_the_bank(cli: Cli, bank: Path) -> None:
-    Path("one.csv").write_text("user," + ",".join(f"q{k}" for k in range(8)) + "\nann,1,1,1,1,1,1,0,0\n")
+    Path("one.csv").write_text("person," + ",".join(f"q{k}" for k in range(8)) + "\nann,1,1,1,1,1,1,0,0\n")
     done = cli("score", "one.csv", "--bank", bank, "--ability", "eap", "-o", "out")
     assert (done.code, done.err) == (0, "")
     (ann,) = read_csv("out/persons.csv")
     assert 0.5 < float(ann["se"]) < 0.9
     record = json.loads(Path("out/score.json").read_text())
-    assert record["population"]["users"] == 400
+    assert record["population"]["persons"] == 400
     assert "estimated from 400 people" in " ".join(done.out.split())
     done = cli("score", "one.csv", "--bank", bank, "--ability", "eap", "-o", "s.csv", "--population", "-1,0.5")
     assert float(read_csv("s.csv")[0]["ability"]) < float(ann["ability"])
@@ -139,7 +139,7 @@ def test_people_on_two_scales_are_not_ranked_together(cli: Cli) -> None:
     both = pl.concat([one, two], how="diagonal")
     both.write_csv("both.csv")
     assert cli("fit", "both.csv", "--bank", "bank").code == 0
-    both.filter(pl.col("user").is_in(["a1", "a2", "a3", "b1", "b2"])).write_csv("some.csv")
+    both.filter(pl.col("person").is_in(["a1", "a2", "a3", "b1", "b2"])).write_csv("some.csv")
     done = cli("score", "some.csv", "--bank", "bank", "-o", "s.csv")
     assert done.code == 0
     assert [row["scale"] for row in read_csv("s.csv")] == ["1", "1", "1", "2", "2"]

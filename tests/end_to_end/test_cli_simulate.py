@@ -58,8 +58,8 @@ def test_designs(cli: Cli, args: str, expected: dict[str, Any]) -> None:
     data = simulate.rasch(300, seed=1, **expected).responses
     table = pl.read_parquet("a.parquet")
     assert len(table) == data.n_responses
-    found = np.zeros((data.n_users, data.n_items))
-    found[table["user"], table["item"]] = 1 + table["response"].to_numpy()
+    found = np.zeros((data.n_persons, data.n_items))
+    found[table["person"], table["item"]] = 1 + table["response"].to_numpy()
     assert np.array_equal(found - 1, np.nan_to_num(data.to_dense(), nan=-1))
 
 

@@ -82,7 +82,7 @@ def test_people_are_recognized_with_a_salt_only(cli: Cli) -> None:
     assert done.code == 0
     assert "30 of 430 people are in the bank already" in " ".join(done.out.split())
     assert sentence not in " ".join(done.out.split())
-    assert Bank.load("bank").n_users == 800
+    assert Bank.load("bank").n_persons == 800
     names = [f"more{k}" for k in range(400)]
     everything = b"".join(contents(Path("bank")).values())
     assert not any(name.encode() in everything for name in names if len(name) > 5)
@@ -93,7 +93,7 @@ def test_another_place_keeps_the_old_bank(cli: Cli, bank: Path) -> None:
     write("new.csv", 3)
     assert cli("update", bank, "new.csv", "-o", "newer").code == 0
     assert contents(bank) == before
-    assert Bank.load("newer").n_users == 800
+    assert Bank.load("newer").n_persons == 800
     refused(cli("update", bank, "new.csv", "-o", "."), "not a bank; choose another place")
 
 
@@ -144,8 +144,8 @@ def test_an_interrupt_at_the_very_end_comes_too_late(cli: Cli, bank: Path, monke
     finally:
         signal.signal(signal.SIGINT, handler)
     assert Path("out/fit.json").exists()
-    assert Bank.load("newer").n_users == 400
-    assert Bank.load(bank).n_users == 800
+    assert Bank.load("newer").n_persons == 400
+    assert Bank.load(bank).n_persons == 800
 
 
 def test_a_bank_that_is_anchor_and_target_keeps_its_other_items(cli: Cli, bank: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_bank_that_is_anchor_and_target_keeps_its_other_items(cli: Cli, bank: 
     truth = np.linspace(-1.5, 1.5, 20)
     shift = before.difficulty.mean() - truth[:10].mean()
     assert np.max(np.abs(after.difficulty[10:] - truth[10:14] - shift) / after.se[10:]) < 4
-    assert after.n_users == 800
+    assert after.n_persons == 800
     assert [data.how for data in after.data] == ["fit", "anchored fit"]
     refused(cli("fit", "s2.csv", "--anchors", bank, "--bank", bank), "these very data are in the bank already")
     write("s3.csv", 6, items=14)

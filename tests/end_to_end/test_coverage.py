@@ -12,11 +12,11 @@ from spectral_irt import SpectralRasch, simulate
 REPLICATES = 200
 
 SETTINGS = {
-    "5 items, 300 users": {"n_users": 300, "n_items": 5},
-    "20 items, 500 users": {"n_users": 500, "n_items": 20},
-    "50 items, 2000 people, 20% seen": {"n_users": 2000, "n_items": 50, "design": "sampled", "p": 0.2},
+    "5 items, 300 persons": {"n_persons": 300, "n_items": 5},
+    "20 items, 500 persons": {"n_persons": 500, "n_items": 20},
+    "50 items, 2000 people, 20% seen": {"n_persons": 2000, "n_items": 50, "design": "sampled", "p": 0.2},
     "60 items, 2000 people, skewed": {
-        "n_users": 2000,
+        "n_persons": 2000,
         "n_items": 60,
         "design": "popularity",
         "n_responses": 24_000,

@@ -46,12 +46,12 @@ def run_all(cli: Cli, lsat: Path) -> None:
         assert found.code == 0, found.err
 
     halves = "".join(f"{k},{'ab'[k % 2]}\n" for k in range(1, 1001))
-    Path("people.csv").write_text(f"user,half\n{halves}")
+    Path("people.csv").write_text(f"person,half\n{halves}")
     options = ["--scale", "500,100", "--rank", "--bank", "bank", "--bootstrap", 40, "--group-file", "people.csv"]
     done("fit", lsat, "-o", "all", "--cut", "450", *options)
     rows = [",".join(str((k >> j) % 2) for j in range(6)) for k in range(64)]
     booklets = "".join(f"{k},{'' if k % 3 else ','}{row}{',' if k % 3 else ''}\n" for k, row in enumerate(rows))
-    Path("booklets.csv").write_text(f"user,q1,q2,q3,q4,q5,q6,q7\n{booklets}")
+    Path("booklets.csv").write_text(f"person,q1,q2,q3,q4,q5,q6,q7\n{booklets}")
     done("fit", "booklets.csv", "-o", "booklets")
     done("fit", lsat, "-o", "plain", "--anchors", "bank")
     Path("key.csv").write_text("item,key\n" + "".join(f"item{k},1\n" for k in range(1, 6)))

@@ -40,7 +40,7 @@ def test_the_same_files_as_a_fit(lsat: str, tmp_path: Path, capsys: pytest.Captu
     assert items["difficulty"].to_list() == pytest.approx(fit.difficulty_.tolist(), abs=1e-9)
     assert items["se"].to_list() == pytest.approx(fit.se_.tolist(), abs=1e-6)
     record = json.loads((place / "fit.json").read_text())
-    assert record["counts"]["users"] == 1000
+    assert record["counts"]["persons"] == 1000
     assert record["input"]["reading"] == {"table": "the answers"}
 
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long u
 
 Cli = Callable[..., Any]
 
-ANSWERS = "user,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\ne,1,0,0\nf,0,1,0\n"
+ANSWERS = "person,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\ne,1,0,0\nf,0,1,0\n"
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def files(cli: Cli) -> None:
     """What is read; refusals come before the work, so one setting serves many of them."""
     Path("d.csv").write_text(ANSWERS)
     Path("key.csv").write_text("item,key\nq1,1\nq2,1\nq3,1\n")
-    Path("people.csv").write_text("user,sex\na,f\nb,m\nc,f\nd,m\ne,f\nf,m\n")
+    Path("people.csv").write_text("person,sex\na,f\nb,m\nc,f\nd,m\ne,f\nf,m\n")
     Path("anchors.csv").write_text("item,difficulty\nq1,0.5\nq2,-0.5\n")
     for bank in ("bank", "bank2"):
         assert cli("fit", "d.csv", "--bank", bank).code == 0
@@ -112,7 +112,7 @@ def test_a_bank_that_anchors_and_grows(cli: Cli, files: None) -> None:
         after = Bank.load("bank")
         assert after.items.tolist() == ["q1", "q2", "q3", "new"]
         assert after.difficulty[:3].tolist() == before.difficulty.tolist()
-        assert after.n_users == 12
+        assert after.n_persons == 12
         shutil.rmtree("bank")
         shutil.move("kept", "bank")
 

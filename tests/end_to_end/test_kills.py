@@ -43,7 +43,7 @@ run()
 def write(path: Path, seed: int) -> None:
     data = simulate.rasch(PEOPLE, 30, seed=seed).responses
     rows = [f"p{seed}-{k}," + ",".join(map(str, row)) for k, row in enumerate(data.to_dense().astype(int).tolist())]
-    path.write_text("\n".join(["user," + ",".join(f"q{k}" for k in range(30)), *rows]) + "\n")
+    path.write_text("\n".join(["person," + ",".join(f"q{k}" for k in range(30)), *rows]) + "\n")
 
 
 def start(args: list[str], cwd: Path, at: int = 0, number: int = 0) -> tuple[int, str]:
@@ -79,7 +79,7 @@ def fit_state(place: Path) -> str:
 
 
 def bank_state(place: Path) -> str:
-    return str(Bank.load(place / "bank").n_users)  # loading checks every file
+    return str(Bank.load(place / "bank").n_persons)  # loading checks every file
 
 
 @pytest.mark.slow

@@ -19,7 +19,7 @@ if [ "$2" = venv ]; then
   exit 0
 fi
 echo "Collecting numpy"
-echo "WARNING: Running pip as the 'root' user can result in broken permissions" >&2
+echo "WARNING: Running pip as the 'root' person can result in broken permissions" >&2
 {end}
 """
 FAILS = 'echo "ERROR: Could not find a version that satisfies the requirement numpy" >&2; exit 1'

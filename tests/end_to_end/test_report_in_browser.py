@@ -52,7 +52,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     chance = 1 / (1 + np.exp(-(rng.normal(size=1500)[who] - rng.normal(size=5000)[what])))
     lines = zip(who.tolist(), what.tolist(), (rng.random(len(who)) < chance).astype(int).tolist(), strict=True)
     with (folder / "large.csv").open("w", encoding="utf-8") as file:
-        file.write("user,item,response\n" + "".join(f"{a},item number {b},{c}\n" for a, b, c in lines))
+        file.write("person,item,response\n" + "".join(f"{a},item number {b},{c}\n" for a, b, c in lines))
     assert main(["fit", str(folder / "large.csv"), "--report", str(folder / "large.html")]) == 0
     return folder
 

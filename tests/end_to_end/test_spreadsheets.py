@@ -25,21 +25,21 @@ RUNS = tuple("=+-@\t\r")
 def write(path: str, people: int = 60) -> list[str]:
     """Answers of people with such names to items with such names, as other programs write them."""
     numbers = random.Random(1)
-    users = [f"{'=+-@'[k % 4]}user{k}" for k in range(people)]
+    persons = [f"{'=+-@'[k % 4]}person{k}" for k in range(people)]
     with Path(path).open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
-        writer.writerow(["user", "item", "response"])
+        writer.writerow(["person", "item", "response"])
         # What begins with an apostrophe and such a character is read without it; so these come with one more.
         names = [f"'{item}" if item.startswith(("'=", "''")) else item for item in ITEMS]
-        writer.writerows([user, item, numbers.randint(0, 1)] for user in users for item in names)
-    return users
+        writer.writerows([person, item, numbers.randint(0, 1)] for person in persons for item in names)
+    return persons
 
 
 def test_no_cell_of_ours_runs_and_every_label_comes_back(cli: Cli) -> None:
-    users = write("answers.csv")
+    persons = write("answers.csv")
     assert set(read("answers.csv").items.tolist()) == set(ITEMS)
-    sexes = "\n".join(f"{user},{'=f' if k % 2 else '-m'}" for k, user in enumerate(users))
-    Path("people.csv").write_text(f"user,sex\n{sexes}\n")
+    sexes = "\n".join(f"{person},{'=f' if k % 2 else '-m'}" for k, person in enumerate(persons))
+    Path("people.csv").write_text(f"person,sex\n{sexes}\n")
     options = ["--rank", 3, "--group-file", "people.csv", "--ifile", "i.csv", "--pfile", "p.tsv", "--catsim", "c.csv"]
     done = cli("fit", "answers.csv", "-o", "out", "--parquet", "--bank", "bank", *options)
     assert done.code == 0, done
@@ -71,10 +71,10 @@ def test_no_cell_of_ours_runs_and_every_label_comes_back(cli: Cli) -> None:
 
 
 def test_a_wide_table_has_such_labels_in_its_header(cli: Cli) -> None:
-    Path("wide.csv").write_text("user,'=a,'@b,'c\nx,1,0,1\n'-y,0,1,1\nz,1,1,0\n")
+    Path("wide.csv").write_text("person,'=a,'@b,'c\nx,1,0,1\n'-y,0,1,1\nz,1,1,0\n")
     responses = read("wide.csv")
     assert responses.items.tolist() == ["=a", "@b", "'c"]
-    assert responses.users.tolist() == ["x", "-y", "z"]
+    assert responses.persons.tolist() == ["x", "-y", "z"]
 
 
 def _is_number(cell: str) -> bool:

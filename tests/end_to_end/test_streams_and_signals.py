@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow  # many short runs of whole commands, or of long u
 
 Cli = Callable[..., Any]
 
-ANSWERS = "user,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
+ANSWERS = "person,q1,q2,q3\na,1,0,1\nb,0,1,1\nc,1,1,0\nd,0,0,1\n"
 LONG = "x" * 300
 
 

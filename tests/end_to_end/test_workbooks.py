@@ -226,4 +226,4 @@ def test_every_file_opens_in_a_spreadsheet_program(cli: Cli, tmp_path: Path) -> 
                 truth = cell.value in ("=TRUE()", "=FALSE()")  # how it writes true and false
                 assert truth or cell.data_type not in ("f", "e"), (path, sheet.title, cell)
     items = read("converted/persons.xlsx", items="score", threshold=3)
-    assert items.n_users == 120
+    assert items.n_persons == 120

@@ -103,7 +103,7 @@ def test_q3(name):
     data = as_responses(answers(name))
     beta = np.array([others["psychotools_raschmodel"]["difficulty_sum0"][item] for item in data.items])
     matrices = residual_matrices(data, beta, abilities(data, beta).ability, standardized=False)
-    ours = pairs_of(matrices, data.n_items, min_users=4, top=None)
+    ours = pairs_of(matrices, data.n_items, min_people=4, top=None)
     theirs = others["sirt_Q3_wle"]
     np.testing.assert_allclose(ours.matrix, np.array(theirs["Q3_matrix"], dtype=float), rtol=0, atol=Q3)
     assert ours.mean == pytest.approx(theirs["Q3_mean"], abs=Q3)

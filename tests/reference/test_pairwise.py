@@ -16,7 +16,7 @@ CASE = json.loads((Path(__file__).parent / "choix_pairwise.json").read_text())
 
 
 @pytest.mark.parametrize("algorithm", ["chain", "mm"])
-@pytest.mark.parametrize("weighting", ["pairs", "users"])
+@pytest.mark.parametrize("weighting", ["pairs", "persons"])
 def test_equals_choix(weighting, algorithm):
     table = np.array(CASE["responses"], dtype=float)
     fit = PairwiseRasch(weighting=weighting, algorithm=algorithm).fit(table)

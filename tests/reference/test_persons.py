@@ -58,7 +58,7 @@ def test_score_table_is_gold(case):
 
 def test_complete_persons_are_gold(case):
     _, answers, gold, _ = case
-    complete = answers.take_users(answers.counts == answers.n_items)
+    complete = answers.take_persons(answers.counts == answers.n_items)
     beta = np.array(gold["difficulty_sum0"])
     found = abilities(complete, beta)
     np.testing.assert_allclose(found.ability, column(gold["theta_wle"])[found.score], rtol=0, atol=GOLD)

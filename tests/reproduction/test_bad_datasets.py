@@ -54,13 +54,13 @@ def test_one_sentence(tmp_path: Path, name: str, file: str, text: str, message: 
 
 
 def test_parquet_without_ratings(tmp_path: Path) -> None:
-    pl.DataFrame({"user": [1], "item": [2], "response": [1]}).write_parquet(tmp_path / "ml_1m.parquet")
+    pl.DataFrame({"person": [1], "item": [2], "response": [1]}).write_parquet(tmp_path / "ml_1m.parquet")
     with pytest.raises(ReadError, match="has no column 'rating'"):
         open_dataset("ml_1m", tmp_path)
 
 
 def test_parquet_with_other_responses(tmp_path: Path) -> None:
-    pl.DataFrame({"user": [1, 1], "item": [2, 3], "response": [1, 5]}).write_parquet(tmp_path / "statics.parquet")
+    pl.DataFrame({"person": [1, 1], "item": [2, 3], "response": [1, 5]}).write_parquet(tmp_path / "statics.parquet")
     with pytest.raises(ResponseValueError, match=r"statics.parquet: .*5"):
         open_dataset("statics", tmp_path)
 

@@ -33,7 +33,7 @@ COLUMNS = [
     "dataset",
     "method",
     "split",
-    "n_users",
+    "n_persons",
     "n_items",
     "n_responses",
     "auc",
@@ -54,7 +54,8 @@ COLUMNS = [
 SMALL = {
     "figure1a": at((60, 120), 5),
     "figure1b": at((60, 120), 5, sigma=2),
-    "figure1c": at((150, 300), 12, 0.6, panel="users") + tuple(Setting(200, 12, p, 1, "share shown") for p in (0.5, 1)),
+    "figure1c": at((150, 300), 12, 0.6, panel="persons")
+    + tuple(Setting(200, 12, p, 1, "share shown") for p in (0.5, 1)),
     "figure1d": at((60, 120), 12, 0.7),
     "figure2": at((300, 600), 8),
     "rates": at((200, 400), 5, panel="n")
@@ -69,7 +70,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, settings in SMALL.items():
         module = rates if name == "rates" else simulations
         monkeypatch.setitem(module.EXPERIMENTS, name, replace(module.EXPERIMENTS[name], settings=settings))
-    monkeypatch.setattr(gap, "USERS", (100, 200))
+    monkeypatch.setattr(gap, "PERSONS", (100, 200))
     monkeypatch.setattr(gap, "ITEMS", 6)
 
 
@@ -79,12 +80,16 @@ def ratings(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
     folder.mkdir()
     rng = np.random.default_rng(5)
-    users, items = 120, 60
-    shown = rng.random((users, items)) < np.linspace(0.9, 0.15, items)
-    liking = rng.normal(size=(users, 1)) + np.linspace(1.5, -1.5, items)[rng.permutation(items)]
-    stars = np.clip(np.round(3 + liking + rng.logistic(size=(users, items))), 1, 5)
-    user, item = np.nonzero(shown)
-    table = {"user": user.astype(np.int32), "item": item.astype(np.int32), "rating": stars[shown].astype(np.float32)}
+    persons, items = 120, 60
+    shown = rng.random((persons, items)) < np.linspace(0.9, 0.15, items)
+    liking = rng.normal(size=(persons, 1)) + np.linspace(1.5, -1.5, items)[rng.permutation(items)]
+    stars = np.clip(np.round(3 + liking + rng.logistic(size=(persons, items))), 1, 5)
+    person, item = np.nonzero(shown)
+    table = {
+        "person": person.astype(np.int32),
+        "item": item.astype(np.int32),
+        "rating": stars[shown].astype(np.float32),
+    }
     pl.DataFrame(table).write_parquet(folder / "ml_100k.parquet")
     datasets.available(folder)
     benchmark.opened.cache_clear()
@@ -337,8 +342,8 @@ def test_designs_that_fall_apart_are_fitted_in_their_largest_part() -> None:
 
 def test_one_block_holds_the_same_answers() -> None:
     data = simulate.rasch(3, 1000, seed=1).responses
-    blocks = tuple(block for k in range(3) for block in data.take_users([k]).blocks)
-    many = Responses(blocks, data.items, data.users)
+    blocks = tuple(block for k in range(3) for block in data.take_persons([k]).blocks)
+    many = Responses(blocks, data.items, data.persons)
     one = many.in_one_block()
     assert len(one.blocks) == 1
     assert one.digest() == many.digest() == data.digest()

@@ -62,7 +62,7 @@ def test_titles_say_what_was_simulated(experiment: simulations.Simulation) -> No
         same = {(s.m, s.sigma, s.p if panel.axis == "n" else s.n) for s in settings}
         assert len(same) == 1
         shown = "complete" if first.p == 1 else f"each shown with probability {first.p:g}"
-        fixed = f"{first.m} items, " + (shown if panel.axis == "n" else f"{first.n:,} users")
+        fixed = f"{first.m} items, " + (shown if panel.axis == "n" else f"{first.n:,} persons")
         abilities = f", abilities N(0, {first.sigma**2:g})"
         assert panel.title == fixed + (abilities if "abilities" in panel.title or first.sigma != 1 else "")
 

@@ -76,9 +76,9 @@ def book_genome(folder: Path) -> None:
 
 
 def neutral(folder: Path) -> None:
-    users, items, ratings = zip(*RATINGS, strict=True)
-    frame = pl.DataFrame({"user": users, "item": items, "rating": ratings})
-    frame.cast({"user": pl.Int32, "item": pl.Int32, "rating": pl.Float32}).write_parquet(folder / "ml_1m.parquet")
+    persons, items, ratings = zip(*RATINGS, strict=True)
+    frame = pl.DataFrame({"person": persons, "item": items, "rating": ratings})
+    frame.cast({"person": pl.Int32, "item": pl.Int32, "rating": pl.Float32}).write_parquet(folder / "ml_1m.parquet")
 
 
 def write(path: Path, lines: list[str], end: str = "\n") -> None:
@@ -102,11 +102,11 @@ WRITERS = [
 
 def expected() -> np.ndarray:
     """0 where a rating is above the person's mean, 1 where not, NaN where there is none: one person after the other."""
-    users, items = sorted({u for u, _, _ in RATINGS}), sorted({i for _, i, _ in RATINGS})
-    out = np.full((len(users), len(items)), np.nan)
+    persons, items = sorted({u for u, _, _ in RATINGS}), sorted({i for _, i, _ in RATINGS})
+    out = np.full((len(persons), len(items)), np.nan)
     for u, i, r in RATINGS:
-        own = [rating for user, _, rating in RATINGS if user == u]
-        out[users.index(u), items.index(i)] = r * len(own) <= sum(own)
+        own = [rating for person, _, rating in RATINGS if person == u]
+        out[persons.index(u), items.index(i)] = r * len(own) <= sum(own)
     return out
 
 
@@ -169,7 +169,7 @@ def test_cutoffs(tmp_path: Path) -> None:
     whole = open_dataset("ml_1m", tmp_path)
     dataset = open_dataset("ml_1m", tmp_path, cutoff=3)
     assert dataset.responses.items.tolist() == [10, 20]
-    assert dataset.responses.n_users == whole.responses.n_users
+    assert dataset.responses.n_persons == whole.responses.n_persons
     assert dataset.item_ratings.tolist() == [3, 4]  # type: ignore[union-attr]
     np.testing.assert_allclose(dataset.item_means, [11 / 3, 9 / 4])
     # Means of people are those over all their ratings.
@@ -186,7 +186,7 @@ def test_the_authors_drop_users_too(tmp_path: Path) -> None:
     lines = [f"{u},{i},{(u + i) % 5},0" for u in range(60) for i in range(60 if u < 55 else 30)]
     write(tmp_path / "ml-20m" / "ratings.csv", ["userId,movieId,rating,timestamp", *lines])
     dataset = open_dataset("ml_20m", tmp_path, cutoff="authors")
-    assert (dataset.responses.n_users, dataset.responses.n_items) == (55, 60)
+    assert (dataset.responses.n_persons, dataset.responses.n_items) == (55, 60)
     assert "55 of 60 people kept: at least 40 ratings." in dataset.notes
 
 
@@ -225,9 +225,9 @@ def test_uci_students(tmp_path: Path) -> None:
 
 def test_uci_students_of_the_paper_are_the_first(tmp_path: Path) -> None:
     write(tmp_path / "Sapfile1.arff", arff(["F,G,Vg,Good,Vg,Good,Y"] * 150 + ["F,G,Good,Best,Pass,Vg,N"] * 150))
-    assert open_dataset("uci_student", tmp_path).responses.n_users == 300
+    assert open_dataset("uci_student", tmp_path).responses.n_persons == 300
     dataset = open_dataset("uci_student", tmp_path, cutoff="authors")
-    assert dataset.responses.users.tolist() == list(range(1, 132))
+    assert dataset.responses.persons.tolist() == list(range(1, 132))
     assert "131 of 300 people kept: the first, as in the paper." in dataset.notes
 
 
@@ -272,20 +272,22 @@ def test_book_crossing_as_messy_as_it_is(tmp_path: Path) -> None:
     ]
     (tmp_path / "BX-Book-Ratings.csv").write_bytes(b"\r\n".join(lines) + b"\r\n")
     responses = open_dataset("bx", tmp_path).responses
-    assert (responses.n_users, responses.n_items, responses.n_responses) == (3, 5, 5)
+    assert (responses.n_persons, responses.n_items, responses.n_responses) == (3, 5, 5)
     assert "0155061224" in responses.items
     assert "2;264" in responses.items
 
 
 def test_a_single_precision_rating_equal_to_the_mean(tmp_path: Path) -> None:
     """The mean of 0.4, 0.6 and 0.8 is 0.6; in single precision 0.6 is a trifle above it."""
-    frame = pl.DataFrame({"user": [1, 1, 1], "item": [1, 2, 3], "rating": [0.4, 0.6, 0.8]}).cast({"rating": pl.Float32})
+    frame = pl.DataFrame({"person": [1, 1, 1], "item": [1, 2, 3], "rating": [0.4, 0.6, 0.8]}).cast(
+        {"rating": pl.Float32}
+    )
     frame.write_parquet(tmp_path / "jester1.parquet")
     assert open_dataset("jester1", tmp_path).responses.to_dense().tolist() == [[1, 1, 0]]
 
 
 def test_answers_in_neutral_parquet(tmp_path: Path) -> None:
-    frame = pl.DataFrame({"user": [7, 7, 9], "item": ["a", "b", "a"], "response": [1, 0, 1], "grade": [4, 2, 3]})
+    frame = pl.DataFrame({"person": [7, 7, 9], "item": ["a", "b", "a"], "response": [1, 0, 1], "grade": [4, 2, 3]})
     frame.write_parquet(tmp_path / "helm_lite.parquet")
     dataset = open_dataset("helm_lite", tmp_path)
     np.testing.assert_array_equal(dataset.responses.to_dense(), [[1, 0], [1, np.nan]])
@@ -296,7 +298,7 @@ def test_answers_in_neutral_parquet(tmp_path: Path) -> None:
 
 def test_lsat_needs_nothing() -> None:
     dataset = open_dataset("lsat")
-    assert (dataset.responses.n_users, dataset.responses.n_items, dataset.notes) == (1000, 5, ())
+    assert (dataset.responses.n_persons, dataset.responses.n_items, dataset.notes) == (1000, 5, ())
     assert [source.name for source in available() if source.found] == ["lsat"]
 
 

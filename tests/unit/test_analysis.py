@@ -65,8 +65,8 @@ class CountingEngine(LocalEngine):
 def counted() -> tuple[si.Analysis, CountingEngine]:
     engine = CountingEngine()
     answers = si.simulate.rasch(700, 12, seed=3).responses.using(engine)
-    blocks = [answers.take_users(np.arange(start, start + 100)).blocks[0] for start in range(0, 700, 100)]
-    responses = Responses(tuple(blocks), answers.items, answers.users, engine=engine)
+    blocks = [answers.take_persons(np.arange(start, start + 100)).blocks[0] for start in range(0, 700, 100)]
+    responses = Responses(tuple(blocks), answers.items, answers.persons, engine=engine)
     fit = si.SpectralRasch().fit(responses)
     engine.runs.clear()
     return fit.analyse(responses), engine

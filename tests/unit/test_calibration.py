@@ -67,7 +67,7 @@ def test_the_estimator_pickles_too(many: Responses, fit: SpectralRasch) -> None:
     assert len(kept) < 400 * many.n_items
     again = pickle.loads(kept)
     assert np.array_equal(again.difficulty_, fit.difficulty_)
-    few = many.take_users(np.arange(50))
+    few = many.take_persons(np.arange(50))
     assert again.analyse(few).persons().equals(fit.analyse(few).persons())
 
 

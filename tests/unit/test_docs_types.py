@@ -1,4 +1,4 @@
-"""The Python that the documentation shows is accepted by mypy, as it would be in a user's own project."""
+"""The Python that the documentation shows is accepted by mypy, as it would be in a person's own project."""
 
 from __future__ import annotations
 

@@ -37,8 +37,8 @@ def test_an_output_error_is_not_mistaken_for_one_of_the_operating_system():
     ("python", "shell"),
     [
         ("nu='1'.csv; say `duplicates='first'`, no `nu_rule`.", "nu='1'.csv; say --duplicates first, no --nu-rule."),
-        ("Say `missing='not seen'`, or `user=`.", "Say --missing 'not seen', or --user."),
-        ("`n_users`; `threshold=0.5`; `fit=True`", "--persons; --threshold 0.5; --fit"),
+        ("Say `missing='not seen'`, or `person=`.", "Say --missing 'not seen', or --person."),
+        ("`n_persons`; `threshold=0.5`; `fit=True`", "--persons; --threshold 0.5; --fit"),
         ("`duplicates='first' or 'last'`", "--duplicates first or last"),
         ("`key='a or b' or \"it's\"`", "--key 'a or b' or 'it'\"'\"'s'"),
         ("`ignore=['a', 'b c']`", "--ignore a --ignore 'b c'"),
@@ -55,8 +55,8 @@ def test_options_are_said_as_flags(python, shell):
     "label", ["`nu`", "`nu=1`", "a `key` here", "it's `nu`", 'say "`nu`"', "`", "``", "`responses.largest_component()`"]
 )
 def test_labels_are_left_as_they_are(label):
-    said = f"{errors.listed([label, 'b'])} and {label!r}: people's answers; the persons' `user=`"
-    assert for_shell(said) == said.replace("`user=`", "--user")
+    said = f"{errors.listed([label, 'b'])} and {label!r}: people's answers; the persons' `person=`"
+    assert for_shell(said) == said.replace("`person=`", "--person")
     assert for_shell(f"say `ignore={[label]!r}`.").startswith("say --ignore ")
     assert for_shell(f"say `missing={label!r}`.").startswith("say --missing ")
 
@@ -74,7 +74,7 @@ def test_a_warning_is_its_text():
 
 
 def test_python_hears_python():
-    with pytest.raises(OptionError, match=r"^`orient` is 'rows'; it can be 'users', 'items'\.$") as raised:
+    with pytest.raises(OptionError, match=r"^`orient` is 'rows'; it can be 'persons', 'items'\.$") as raised:
         Responses.from_wide([[0, 1], [1, 0]], orient="rows")
     assert for_shell(str(raised.value)).startswith("--orient is 'rows'")
     assert isinstance(ReadError("x"), ValueError)

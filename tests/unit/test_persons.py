@@ -158,20 +158,22 @@ def test_person_fit_by_definition():
     theta = np.linspace(-1, 1.5, len(AWKWARD))
     found = person_mean_squares(in_blocks(AWKWARD, 3), beta, theta)
     P = probabilities(theta, beta)
-    for user, row in enumerate(AWKWARD):
+    for person, row in enumerate(AWKWARD):
         seen = ~np.isnan(row) & np.isfinite(beta)
-        x, p = row[seen], P[user, seen]
+        x, p = row[seen], P[person, seen]
         if x.sum() in (0, len(x)):
-            assert np.isnan([found.infit[user], found.outfit[user], found.infit_z[user], found.outfit_z[user]]).all()
+            assert np.isnan(
+                [found.infit[person], found.outfit[person], found.infit_z[person], found.outfit_z[person]]
+            ).all()
             continue
         v, n = p * (1 - p), len(x)
         infit, outfit = np.sum((x - p) ** 2) / v.sum(), np.mean((x - p) ** 2 / v)
         c = v * (p**3 + (1 - p) ** 3)
         q_out, q_in = np.sqrt(np.sum(c / v**2) / n**2 - 1 / n), np.sqrt(np.sum(c - v**2)) / v.sum()
-        np.testing.assert_allclose(found.infit[user], infit)
-        np.testing.assert_allclose(found.outfit[user], outfit)
-        np.testing.assert_allclose(found.infit_z[user], wilson_hilferty(infit, q_in))
-        np.testing.assert_allclose(found.outfit_z[user], wilson_hilferty(outfit, q_out))
+        np.testing.assert_allclose(found.infit[person], infit)
+        np.testing.assert_allclose(found.outfit[person], outfit)
+        np.testing.assert_allclose(found.infit_z[person], wilson_hilferty(infit, q_in))
+        np.testing.assert_allclose(found.outfit_z[person], wilson_hilferty(outfit, q_out))
 
 
 # --------------------------------------------------------------------------------------- tables
@@ -405,7 +407,7 @@ def test_both_likelihoods_solve_their_equations(items: int, longest: int, spread
 
 
 def test_abilities_of_many_answers_are_those_of_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = simulate.rasch(500, 30, seed=4).responses.take_users(np.arange(400))
+    data = simulate.rasch(500, 30, seed=4).responses.take_persons(np.arange(400))
     beta = np.linspace(-2, 2, 30)
     beta[7] = np.nan
     few = {method: abilities(data, beta, method) for method in ("ml", "wle")}
@@ -447,5 +449,5 @@ def test_the_same_score_on_all_items_is_the_same_ability_to_the_last_bit(method,
     assert np.all(np.diff(found.ability[first]) > 0)
     prior = {"prior_mean": found.prior_mean, "prior_sd": found.prior_sd} if method == "eap" else {}
     few = np.sort(first[:3])
-    alone = abilities(data.responses.take_users(few), data.difficulty, method, **prior)
+    alone = abilities(data.responses.take_persons(few), data.difficulty, method, **prior)
     np.testing.assert_allclose(alone.ability, found.ability[few], rtol=1e-9)

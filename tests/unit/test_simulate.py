@@ -32,13 +32,13 @@ DESIGNS: dict[str, dict[str, Any]] = {
 }
 
 
-def drawn(design: str, n_users: int = 200, seed: int = 1, **more: Any) -> simulate.Simulated:
-    return simulate.rasch(n_users, design=design, seed=seed, **DESIGNS[design], **more)
+def drawn(design: str, n_persons: int = 200, seed: int = 1, **more: Any) -> simulate.Simulated:
+    return simulate.rasch(n_persons, design=design, seed=seed, **DESIGNS[design], **more)
 
 
 def assert_no_user_is_shown_an_item_twice(data: simulate.Simulated) -> None:
     for block in data.responses.blocks:
-        pairs = block.user_of_response() * data.responses.n_items + block.items
+        pairs = block.person_of_response() * data.responses.n_items + block.items
         assert len(np.unique(pairs)) == len(pairs)
 
 
@@ -66,7 +66,7 @@ def test_a_generator_is_a_seed_that_moves_on(design: str) -> None:
 def test_shape_labels_and_no_repeats(design: str) -> None:
     data = drawn(design)
     responses = data.responses
-    assert responses.users.tolist() == list(range(200))
+    assert responses.persons.tolist() == list(range(200))
     assert responses.items.tolist() == list(range(responses.n_items))
     assert len(data.difficulty) == len(data.slopes) == responses.n_items
     assert len(data.ability) == 200
@@ -80,7 +80,7 @@ def test_small_chunks_keep_every_user(design: str, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(designs, "CHUNK", 37)
     data = drawn(design)
     assert len(data.responses.counts) == 200
-    assert sum(block.n_users for block in data.responses.blocks) == 200
+    assert sum(block.n_persons for block in data.responses.blocks) == 200
     assert len(data.responses.blocks) > 20
     assert_no_user_is_shown_an_item_twice(data)
 
@@ -105,7 +105,7 @@ def test_answers_follow_the_model(design: str) -> None:
 @pytest.mark.parametrize("design", DESIGNS)
 def test_answers_of_a_user_are_independent(design: str) -> None:
     """The variance of score minus expected score is the sum of p (1 - p): nothing but ability links the answers."""
-    data = drawn(design, n_users=1200, seed=6)
+    data = drawn(design, n_persons=1200, seed=6)
     X = data.responses.to_dense()
     P = probabilities(data.ability, data.difficulty)
     V = np.nansum(np.where(np.isnan(X), np.nan, P * (1 - P)), axis=1)
@@ -195,16 +195,16 @@ def test_complete() -> None:
 
 
 def test_sampled_shows_each_item_independently() -> None:
-    n_users, n_items, p = 5000, 20, 0.15
-    shown = ~np.isnan(simulate.rasch(n_users, n_items, design=Sampled(p), seed=2).responses.to_dense())
-    z = (shown.sum(axis=0) - n_users * p) / np.sqrt(n_users * p * (1 - p))
+    n_persons, n_items, p = 5000, 20, 0.15
+    shown = ~np.isnan(simulate.rasch(n_persons, n_items, design=Sampled(p), seed=2).responses.to_dense())
+    z = (shown.sum(axis=0) - n_persons * p) / np.sqrt(n_persons * p * (1 - p))
     assert np.abs(z).max() < WIDE
     for i, j in combinations(range(n_items), 2):
         both = np.sum(shown[:, i] & shown[:, j])
-        assert abs(both - n_users * p**2) < WIDE * np.sqrt(n_users * p**2 * (1 - p**2))
+        assert abs(both - n_persons * p**2) < WIDE * np.sqrt(n_persons * p**2 * (1 - p**2))
     n = shown.sum(axis=1)
     square = (n - n_items * p) ** 2 / (n_items * p * (1 - p))  # counts are binomial, no more, no less
-    assert abs(square.mean() - 1) < WIDE * square.std() / np.sqrt(n_users)
+    assert abs(square.mean() - 1) < WIDE * square.std() / np.sqrt(n_persons)
 
 
 def test_sampled_across_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -246,11 +246,11 @@ def test_popularity_activity_is_lognormal() -> None:
 @pytest.mark.parametrize("exponent", [0.0, 0.7, 1.5])
 def test_popularity_is_as_skewed_as_said(exponent: float) -> None:
     """People with one answer: the item is drawn in proportion to rank^-exponent."""
-    n_users, n_items = 40_000, 50
-    design = Popularity(n_users, exponent=exponent, fewest=1)
+    n_persons, n_items = 40_000, 50
+    design = Popularity(n_persons, exponent=exponent, fewest=1)
     shares = np.arange(1, n_items + 1) ** -exponent
-    expected = n_users * shares / shares.sum()
-    item_counts = simulate.rasch(n_users, n_items, design=design, seed=3).responses.item_counts
+    expected = n_persons * shares / shares.sum()
+    item_counts = simulate.rasch(n_persons, n_items, design=design, seed=3).responses.item_counts
     assert np.abs((item_counts - expected) / np.sqrt(expected)).max() < WIDE
 
 
@@ -268,19 +268,19 @@ def test_popularity_skew_falls_on_popular_items() -> None:
 WEIGHTS = np.array([0.5, 0.25, 0.15, 0.07, 0.03])
 
 
-def check_pairs(items: np.ndarray, n_users: int) -> None:
-    drawn_pairs = np.sort(items.reshape(n_users, 2), axis=1)
+def check_pairs(items: np.ndarray, n_persons: int) -> None:
+    drawn_pairs = np.sort(items.reshape(n_persons, 2), axis=1)
     for i, j in combinations(range(len(WEIGHTS)), 2):
         p = WEIGHTS[i] * WEIGHTS[j] * (1 / (1 - WEIGHTS[i]) + 1 / (1 - WEIGHTS[j]))
-        z = (np.sum((drawn_pairs == [i, j]).all(axis=1)) - n_users * p) / np.sqrt(n_users * p * (1 - p))
+        z = (np.sum((drawn_pairs == [i, j]).all(axis=1)) - n_persons * p) / np.sqrt(n_persons * p * (1 - p))
         assert abs(z) < WIDE
 
 
 @pytest.mark.parametrize("rounds", [1, 2, 40])
 def test_people_are_shown_items_by_successive_sampling(rounds: int) -> None:
     """With one round most people need the race, with forty hardly anybody; the distribution must not notice."""
-    n_users = 40_000
-    check_pairs(successive(np.random.default_rng(7), WEIGHTS, np.full(n_users, 2), rounds), n_users)
+    n_persons = 40_000
+    check_pairs(successive(np.random.default_rng(7), WEIGHTS, np.full(n_persons, 2), rounds), n_persons)
 
 
 def test_successive_sampling_keeps_people_in_order() -> None:
@@ -294,9 +294,9 @@ def test_successive_sampling_keeps_people_in_order() -> None:
 def test_booklets() -> None:
     data = simulate.rasch(9, 24, design=Booklets(3, length=12), seed=1)
     shown = ~np.isnan(data.responses.to_dense())
-    for user in range(9):
-        start = 8 * (user % 3)
-        assert set(np.flatnonzero(shown[user])) == {(start + k) % 24 for k in range(12)}
+    for person in range(9):
+        start = 8 * (person % 3)
+        assert set(np.flatnonzero(shown[person])) == {(start + k) % 24 for k in range(12)}
 
 
 @pytest.mark.parametrize(("n_items", "booklets"), [(24, 3), (25, 4), (7, 7), (10, 1), (100, 2)])
@@ -412,35 +412,35 @@ def test_adaptive_tests_of_ordered_items_never_make_users_x_items() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_users": 0, "n_items": 5}, "`n_users` is 0"),
-        ({"n_users": 2.5, "n_items": 5}, "`n_users` is 2.5"),
-        ({"n_users": 5, "n_items": 0}, "`n_items` is 0"),
-        ({"n_users": 5, "n_items": 2**30}, "`n_items` is 1073741824"),
-        ({"n_users": 5}, "`n_items` is missing"),
-        ({"n_users": 5, "n_items": 5, "design": "random"}, r"`design` is 'random'; .*'complete', 'sampled'"),
-        ({"n_users": 5, "n_items": 5, "design": "sampled"}, "'sampled' needs `p`"),
-        ({"n_users": 5, "n_items": 5, "p": 0.5}, "no parameter `p`; the design 'complete' takes no parameters"),
-        ({"n_users": 5, "n_items": 5, "design": "sampled", "q": 1}, "no parameter `q`; .* takes `p`"),
-        ({"n_users": 5, "n_items": 5, "design": Complete(), "p": 0.5}, "inside the design"),
-        ({"n_users": 5, "n_items": 5, "design": "sampled", "p": 0}, "`p` is 0"),
-        ({"n_users": 5, "n_items": 5, "design": "sampled", "p": np.nan}, "`p` is nan"),
-        ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 9}, "give 10 to 25"),
-        ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 26}, "give 10 to 25"),
-        ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 20, "most": 6}, "most is 6"),
-        ({"n_users": 5, "n_items": 5, "design": "popularity", "n_responses": 20, "exponent": -1}, "`exponent` is -1"),
-        ({"n_users": 5, "n_items": 5, "design": "booklets", "booklets": 6}, "`booklets` is 6"),
-        ({"n_users": 5, "n_items": 9, "design": "booklets", "booklets": 4, "length": 2}, "`length` is 2; .* 3 to 9"),
-        ({"n_users": 5, "design": "linked", "length": 4, "anchors": 4}, "`anchors` is 4; .* at most 3"),
-        ({"n_users": 5, "n_items": 7, "design": "linked"}, "hold 1,142"),
-        ({"n_users": 5, "n_items": 5, "ability_sd": -1}, "`ability_sd` is -1"),
-        ({"n_users": 5, "n_items": 5, "difficulty_sd": np.inf}, "`difficulty_sd` is inf"),
-        ({"n_users": 5, "n_items": 5, "ability_mean": np.nan}, "ability holds values that are not finite"),
-        ({"n_users": 5, "n_items": 5, "ability": [1, 2]}, r"ability has shape \(2,\)"),
-        ({"n_users": 5, "n_items": 5, "difficulty": np.zeros((5, 1))}, "difficulty has shape"),
-        ({"n_users": 5, "n_items": 2, "difficulty": [0, np.inf]}, "not finite"),
-        ({"n_users": 5, "n_items": 2, "slopes": ["a", "b"]}, "slopes holds values that are not numbers"),
-        ({"n_users": 5, "n_items": 5, "seed": -1}, "`seed` is -1"),
-        ({"n_users": 5, "n_items": 5, "seed": "x"}, "`seed` is 'x'"),
+        ({"n_persons": 0, "n_items": 5}, "`n_persons` is 0"),
+        ({"n_persons": 2.5, "n_items": 5}, "`n_persons` is 2.5"),
+        ({"n_persons": 5, "n_items": 0}, "`n_items` is 0"),
+        ({"n_persons": 5, "n_items": 2**30}, "`n_items` is 1073741824"),
+        ({"n_persons": 5}, "`n_items` is missing"),
+        ({"n_persons": 5, "n_items": 5, "design": "random"}, r"`design` is 'random'; .*'complete', 'sampled'"),
+        ({"n_persons": 5, "n_items": 5, "design": "sampled"}, "'sampled' needs `p`"),
+        ({"n_persons": 5, "n_items": 5, "p": 0.5}, "no parameter `p`; the design 'complete' takes no parameters"),
+        ({"n_persons": 5, "n_items": 5, "design": "sampled", "q": 1}, "no parameter `q`; .* takes `p`"),
+        ({"n_persons": 5, "n_items": 5, "design": Complete(), "p": 0.5}, "inside the design"),
+        ({"n_persons": 5, "n_items": 5, "design": "sampled", "p": 0}, "`p` is 0"),
+        ({"n_persons": 5, "n_items": 5, "design": "sampled", "p": np.nan}, "`p` is nan"),
+        ({"n_persons": 5, "n_items": 5, "design": "popularity", "n_responses": 9}, "give 10 to 25"),
+        ({"n_persons": 5, "n_items": 5, "design": "popularity", "n_responses": 26}, "give 10 to 25"),
+        ({"n_persons": 5, "n_items": 5, "design": "popularity", "n_responses": 20, "most": 6}, "most is 6"),
+        ({"n_persons": 5, "n_items": 5, "design": "popularity", "n_responses": 20, "exponent": -1}, "`exponent` is -1"),
+        ({"n_persons": 5, "n_items": 5, "design": "booklets", "booklets": 6}, "`booklets` is 6"),
+        ({"n_persons": 5, "n_items": 9, "design": "booklets", "booklets": 4, "length": 2}, "`length` is 2; .* 3 to 9"),
+        ({"n_persons": 5, "design": "linked", "length": 4, "anchors": 4}, "`anchors` is 4; .* at most 3"),
+        ({"n_persons": 5, "n_items": 7, "design": "linked"}, "hold 1,142"),
+        ({"n_persons": 5, "n_items": 5, "ability_sd": -1}, "`ability_sd` is -1"),
+        ({"n_persons": 5, "n_items": 5, "difficulty_sd": np.inf}, "`difficulty_sd` is inf"),
+        ({"n_persons": 5, "n_items": 5, "ability_mean": np.nan}, "ability holds values that are not finite"),
+        ({"n_persons": 5, "n_items": 5, "ability": [1, 2]}, r"ability has shape \(2,\)"),
+        ({"n_persons": 5, "n_items": 5, "difficulty": np.zeros((5, 1))}, "difficulty has shape"),
+        ({"n_persons": 5, "n_items": 2, "difficulty": [0, np.inf]}, "not finite"),
+        ({"n_persons": 5, "n_items": 2, "slopes": ["a", "b"]}, "slopes holds values that are not numbers"),
+        ({"n_persons": 5, "n_items": 5, "seed": -1}, "`seed` is -1"),
+        ({"n_persons": 5, "n_items": 5, "seed": "x"}, "`seed` is 'x'"),
     ],
 )
 def test_bad_arguments_say_what_is_wrong(arguments: dict[str, Any], message: str) -> None:

@@ -18,11 +18,11 @@ def labels(*cells: object) -> np.ndarray:
 
 NUMBERS = np.array([1.5, np.nan, -2e-9, 4.0, 5.0])
 CASES = {
-    "labels that a spreadsheet would run": {"user": labels("a", "b", "=c", "d", "+e"), "x": NUMBERS},
-    "labels that it would split": {"user": labels("a", "b", "c", "d;e", "f"), "x": NUMBERS},
-    "labels of two kinds": {"user": labels(1, 2, 3, "x", "y"), "x": NUMBERS},
+    "labels that a spreadsheet would run": {"person": labels("a", "b", "=c", "d", "+e"), "x": NUMBERS},
+    "labels that it would split": {"person": labels("a", "b", "c", "d;e", "f"), "x": NUMBERS},
+    "labels of two kinds": {"person": labels(1, 2, 3, "x", "y"), "x": NUMBERS},
     "numbers alone": {"k": np.arange(5), "x": NUMBERS, "yes": NUMBERS > 2},
-    "no rows": {"user": labels(), "x": NUMBERS[:0]},
+    "no rows": {"person": labels(), "x": NUMBERS[:0]},
 }
 
 

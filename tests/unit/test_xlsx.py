@@ -146,7 +146,7 @@ LABEL = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12).filter(
 def test_labels_come_back_from_a_workbook(people: list[str], items: list[str]) -> None:
     rows = [(f"{person}p", f"{item}i") for person in people for item in items]
     columns: Columns = {
-        "user": np.array([user for user, _ in rows], dtype=object),
+        "person": np.array([person for person, _ in rows], dtype=object),
         "item": np.array([item for _, item in rows], dtype=object),
         "response": np.arange(len(rows)) % 2,
     }
@@ -154,5 +154,5 @@ def test_labels_come_back_from_a_workbook(people: list[str], items: list[str]) -
         path = Path(folder, "a.xlsx")
         write_workbook(path, {"answers": columns})
         found = read(path)
-    assert found.users.tolist() == sorted(f"{person}p" for person in people)
+    assert found.persons.tolist() == sorted(f"{person}p" for person in people)
     assert found.items.tolist() == sorted(f"{item}i" for item in items)

@@ -41,12 +41,12 @@ class OfPeople(SharedPeople):
         aligned = align(calibration.labels, given, ignore_unknown)
         self._begin(calibration, aligned, ability, population, progress)
         self._estimator = estimator
-        users, weights = getattr(estimator, "weighted_", None) or (None, None)
-        self.weights = weights if users is not None and np.array_equal(users, aligned.users) else None
+        persons, weights = getattr(estimator, "weighted_", None) or (None, None)
+        self.weights = weights if persons is not None and np.array_equal(persons, aligned.persons) else None
 
     def __repr__(self) -> str:
         r = self.responses
-        return f"<Analysis: {r.n_users:,} people, {r.n_items:,} items, {r.n_responses:,} responses>"
+        return f"<Analysis: {r.n_persons:,} people, {r.n_items:,} items, {r.n_responses:,} responses>"
 
     # ------------------------------------------------------------------------------------------ people
 

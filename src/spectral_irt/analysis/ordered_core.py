@@ -43,7 +43,7 @@ class OfOrderedPeople(SharedPeople):
         r = self.responses
         categories = r.thresholds.widest + 1
         return (
-            f"<OrderedAnalysis: {r.n_users:,} people, {r.n_items:,} items, {r.n_responses:,} responses in up to "
+            f"<OrderedAnalysis: {r.n_persons:,} people, {r.n_items:,} items, {r.n_responses:,} responses in up to "
             f"{categories} categories>"
         )
 

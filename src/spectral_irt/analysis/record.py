@@ -122,7 +122,7 @@ def _digest(mark: Mark) -> str | None:
 
 def counts_of(responses: Responses) -> dict[str, int]:
     """How much data there is."""
-    counts = {"users": responses.n_users, "items": responses.n_items, "responses": responses.n_responses}
+    counts = {"persons": responses.n_persons, "items": responses.n_items, "responses": responses.n_responses}
     if not responses.thresholds.binary:
         return {**counts, "thresholds": responses.thresholds.n_entries}
     return {**counts, "right": int(responses.item_scores.sum())}

@@ -65,7 +65,7 @@ class SharedItems(SharedPeople):
         *,
         reference: Any = None,
         anchors: str | Iterable[Any] = "purified",
-        min_users: int = MIN_USERS,
+        min_people: int = MIN_USERS,
         level: float = LEVEL,
         nonuniform: bool = True,
     ) -> Differential:
@@ -75,7 +75,7 @@ class SharedItems(SharedPeople):
         their order, or maps persons to labels. Of ordered answers `table()` goes by location, with the distances of an
         item's thresholds held, and `thresholds()` threshold by threshold.
         """
-        options: dict[str, Any] = {"reference": reference, "anchors": anchors, "min_users": min_users, "level": level}
+        options: dict[str, Any] = {"reference": reference, "anchors": anchors, "min_people": min_people, "level": level}
         return differential(self.calibration, self.responses, groups, nonuniform=nonuniform, **options)
 
     def grouped(self, parts: Parts) -> Mapping[str, Differential]:
@@ -90,7 +90,7 @@ class SharedItems(SharedPeople):
         *,
         bootstrap: int = 0,
         level: float = LEVEL,
-        min_users: int = MIN_PAIRED,
+        min_people: int = MIN_PAIRED,
         top: int | None = None,
         n_components: int = 5,
         sample: int | None = None,
@@ -100,7 +100,7 @@ class SharedItems(SharedPeople):
 
         The parameters are those of `inference.dependence.local_dependence`.
         """
-        how: dict[str, Any] = {"bootstrap": bootstrap, "level": level, "min_users": min_users, "top": top}
+        how: dict[str, Any] = {"bootstrap": bootstrap, "level": level, "min_people": min_people, "top": top}
         how |= {"n_components": n_components, "sample": sample, "seed": seed}
         return self._once(
             ("local_dependence", *how.values()),

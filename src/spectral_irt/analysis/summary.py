@@ -68,7 +68,7 @@ def summary_text(study: Analysis, parts: Parts, width: int = 80) -> str:
 def show_summary(out: Screen, study: Analysis, parts: Parts, *, method: str | None = None, times: str = "") -> None:
     """Items (and people, where they are the fewer), a line for each part, how it was done, and the findings."""
     show_source(out, study.responses)
-    if parts.persons and study.responses.n_users < min(study.responses.n_items, RANKED):
+    if parts.persons and study.responses.n_persons < min(study.responses.n_items, RANKED):
         _show_people(out, study)
     _show_items(out, study, parts)
     lines = part_lines(study, parts)

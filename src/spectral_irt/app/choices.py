@@ -10,7 +10,7 @@ from typing import Any
 from spectral_irt.app.look import GROUP, ITEM, PERSON, RESPONSE, UNUSED
 from spectral_irt.errors import OptionError
 
-FORMATS, ORIENTS, DUPLICATES = ("auto", "wide", "long"), ("users", "items"), ("error", "first", "last")
+FORMATS, ORIENTS, DUPLICATES = ("auto", "wide", "long"), ("persons", "items"), ("error", "first", "last")
 ABOVE_MEAN = ("", "right", "wrong")
 LAYOUT = ("format", "orient", "sheet", "encoding", "key")  # what decides how columns are recognized
 TEXTS = ("sheet", "encoding", "missing", "correct", "threshold")
@@ -23,7 +23,7 @@ class Choice:
     """How a file is to be read and fitted; empty where nothing was said. `roles` are by position of the column."""
 
     format: str = "auto"
-    orient: str = "users"
+    orient: str = "persons"
     sheet: str = ""
     encoding: str = ""
     key: str = ""
@@ -74,7 +74,7 @@ class Choice:
 
         `columns` and `kind` ("wide", "long") are what was recognized.
         """
-        words = [] if self.orient == "users" else ["--orient", self.orient]
+        words = [] if self.orient == "persons" else ["--orient", self.orient]
         roles = self.now(columns)
         recognized = {k: column["role"] for k, column in enumerate(columns)}
         compared = [{k: UNUSED if role == GROUP else role for k, role in some.items()} for some in (roles, recognized)]

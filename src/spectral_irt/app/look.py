@@ -92,7 +92,7 @@ def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
     from spectral_irt.reading.request import Asked
 
     table = open_table(file)
-    how = Asked(format=asked.get("format") or "auto", orient=asked.get("orient") or "users")
+    how = Asked(format=asked.get("format") or "auto", orient=asked.get("orient") or "persons")
     roles, error, layout = [UNUSED] * len(table.columns), "", None
     try:
         key = scoring_of(key=asked.get("key")).key or ()
@@ -115,7 +115,7 @@ def _roles(table: Table, layout: Long | Wide) -> list[str]:
 
     roles = [UNUSED] * len(table.columns)
     if isinstance(layout, Long):
-        people: int | None = layout.user
+        people: int | None = layout.person
         roles[layout.item], roles[layout.response] = ITEM, RESPONSE
     else:
         people = layout.label

@@ -43,7 +43,7 @@ class DataSet:
 
     @classmethod
     def of(cls, responses: Responses, how: str, salt: Salt | None = None) -> DataSet:
-        counts = responses.n_users, responses.n_items, responses.n_responses
+        counts = responses.n_persons, responses.n_items, responses.n_responses
         return cls(digest_of(responses, salt), responses.source, *counts, how)
 
     def is_in(self, bank: Bank, responses: Responses) -> DataSet | None:
@@ -155,7 +155,7 @@ class Bank:
     def __repr__(self) -> str:
         known = self.difficulty[self.known]
         spread = f", difficulty {known.min():.2f} to {known.max():.2f} logits" if len(known) else ""
-        counts = f"{self.n_items:,} items, {self.n_users:,} people, {int(self.n.sum()):,} responses"
+        counts = f"{self.n_items:,} items, {self.n_persons:,} people, {int(self.n.sum()):,} responses"
         return f"<{type(self).__name__}: {counts}{spread}>"
 
     # ------------------------------------------------------------------------------------- what it holds
@@ -165,7 +165,7 @@ class Bank:
         return len(self.items)
 
     @property
-    def n_users(self) -> int:
+    def n_persons(self) -> int:
         return sum(data.users for data in self.data)
 
     @property

@@ -93,7 +93,7 @@ def _components(responses: Responses, joined: Ints, connection: str = "strong") 
     """Connected components of item -> person (right) -> item (wrong), with a ring through what is joined."""
     from scipy.sparse.csgraph import connected_components
 
-    m, n = responses.n_items, responses.n_users
+    m, n = responses.n_items, responses.n_persons
     person, item, right = responses.answers()
     differ = ((responses.scores > 0) & (responses.scores < responses.counts))[person]  # others link nothing
     person, item, right = person[differ], item[differ], right[differ]

@@ -40,7 +40,7 @@ SOLVED = 1e-6  # of each linear system
 def matrix_is_affordable(responses: Responses) -> bool:
     """Whether the whole information matrix of these responses is small enough to keep and quick enough to form."""
     pairs = float((responses.counts.astype(float) ** 2).sum())
-    cells = responses.n_users * float(responses.n_items) ** 2
+    cells = responses.n_persons * float(responses.n_items) ** 2
     return responses.n_items <= MATRIX_ITEMS and min(pairs, cells / DENSE_GAIN) <= MATRIX_WORK
 
 

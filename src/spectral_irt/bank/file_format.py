@@ -44,7 +44,7 @@ def record_of(bank: Bank) -> dict[str, Any]:
         "prior": {"precision": bank.prior_precision},
         "population": None if bank.population is None else asdict(bank.population),
         "salt_check": bank.salt_check,
-        "counts": {"items": bank.n_items, "users": bank.n_users, "responses": int(bank.n.sum())},
+        "counts": {"items": bank.n_items, "users": bank.n_persons, "responses": int(bank.n.sum())},
         "data": [asdict(data) for data in bank.data],
         "findings": [finding.to_dict() for finding in bank.findings],
     }
@@ -141,7 +141,7 @@ def bank_of(record: Mapping[str, Any], tables: Mapping[str, pl.DataFrame], origi
     users = nobody()
     if old:  # what it has about single people is left where it is
         data = tuple(replace(one, digest=trace(one.digest, one.users)) for one in data)
-        named = ("known_users", "repeated_users")
+        named = ("known_persons", "repeated_persons")
         findings = (*(one for one in findings if one.code not in named), NO_RECOGNITION, OLD_FINGERPRINTS)
     elif "users" in tables:
         users = np.stack([tables["users"]["user"].to_numpy(), tables["users"]["answers"].to_numpy()], axis=1)

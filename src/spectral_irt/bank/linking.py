@@ -273,7 +273,7 @@ def link(
     --------
     >>> from spectral_irt import SpectralRasch, simulate
     >>> data = simulate.rasch(1000, 10, seed=1).responses
-    >>> odd, even = (SpectralRasch().fit(data.take_users(range(k, 1000, 2))) for k in (1, 0))
+    >>> odd, even = (SpectralRasch().fit(data.take_persons(range(k, 1000, 2))) for k in (1, 0))
     >>> bool(abs(link(odd, even).shift) < 1e-9)
     True
 

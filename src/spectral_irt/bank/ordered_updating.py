@@ -38,7 +38,7 @@ PRECISION = 0.25  # of the prior of a threshold that little is known about: two 
 STEPS = 60
 LONGEST_STEP = 2.0  # logits
 SETTLED = 1e-6  # logits
-OUTDATED = ("no_recognition", "known_users", "repeated_users", "new_items")
+OUTDATED = ("no_recognition", "known_persons", "repeated_persons", "new_items")
 
 
 def update_ordered(
@@ -61,8 +61,8 @@ def update_ordered(
         if not fresh.any():
             return bank
         if not fresh.all():
-            answers, users = answers.take_users(fresh), users[fresh]
-            dataset = replace(dataset, users=answers.n_users, responses=answers.n_responses)
+            answers, users = answers.take_persons(fresh), users[fresh]
+            dataset = replace(dataset, users=answers.n_persons, responses=answers.n_responses)
     check_usable(bank, answers)
     if answers.n_items and answers.thresholds.n_entries + bank.steps.n_entries > 2 * MATRIX_ITEMS:
         raise BankError(f"a bank of ordered answers is updated up to {MATRIX_ITEMS:,} thresholds; this has more.")

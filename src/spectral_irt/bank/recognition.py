@@ -97,13 +97,13 @@ class Salt:
         key = blake2b(self.key, digest_size=32).digest()
         responses = responses.entries
         items = _hashed(responses.items) & ~np.uint64(1)
-        return responses.gather(_keyed_hashes, items, key, persons=(responses.users,))
+        return responses.gather(_keyed_hashes, items, key, persons=(responses.persons,))
 
 
 def _keyed_hashes(block: Block, names: NDArray[Any], items: Hashes, key: bytes) -> Hashes:
     answers = items[block.items] | block.right().astype(np.uint64)
-    answers = answers[np.lexsort((answers, block.user_of_response()))].astype("<u8")
-    out = np.zeros((block.n_users, 2), dtype=np.uint64)
+    answers = answers[np.lexsort((answers, block.person_of_response()))].astype("<u8")
+    out = np.zeros((block.n_persons, 2), dtype=np.uint64)
     for k, label in enumerate(names.tolist()):
         name = str(label).encode("utf-8", "surrogatepass")
         given = answers[block.indptr[k] : block.indptr[k + 1]].tobytes()
@@ -127,7 +127,7 @@ def digest_of(responses: Responses, salt: Salt | None) -> str:
     whole = responses.digest()
     if salt is not None:
         return salt._hash(f"data:{whole}".encode(), 16).hex()
-    return trace(whole, responses.n_users)
+    return trace(whole, responses.n_persons)
 
 
 def trace(digest: str, users: int) -> str:
@@ -148,7 +148,7 @@ def in_no_order(users: Hashes) -> Hashes:
 
 def numbered(responses: Responses) -> bool:
     """Whether the people are merely numbered from 0 or 1: then labels say nothing about who they are."""
-    users = responses.users
+    users = responses.persons
     if users.dtype.kind not in "iu" or not len(users):
         return False
     return bool(users[0] in (0, 1) and np.array_equal(users, np.arange(users[0], users[0] + len(users))))

@@ -40,7 +40,7 @@ def without_repeats(
     bank: Bank, answers: Responses, users: Hashes, repeats: str
 ) -> tuple[NDArray[np.bool_], list[Finding]]:
     """Which people to count, and what to say about the others."""
-    fresh = np.ones(answers.n_users, dtype=bool)
+    fresh = np.ones(answers.n_persons, dtype=bool)
     said = answers.counts > 0
     again = np.isin(users[:, 1], bank.users[:, 1]) & said
     number, anonymous = int(again.sum()), numbered(answers)
@@ -51,20 +51,20 @@ def without_repeats(
         noun = "person is" if number == 1 else "people are"
         if repeats == "error":
             raise BankError(
-                f"{answers.source}: {number:,} of {answers.n_users:,} {noun} in the bank already with the very same "
-                f"answers: {listed(answers.users[again])}. They would count twice. Say `repeats='skip'` to leave them "
-                "out, or `repeats='keep'` if they are other people. The bank is unchanged."
+                f"{answers.source}: {number:,} of {answers.n_persons:,} {noun} in the bank already with the very same "
+                f"answers: {listed(answers.persons[again])}. They would count twice. Say `repeats='skip'` to leave "
+                "them out, or `repeats='keep'` if they are other people. The bank is unchanged."
             )
-        sentence = f"{number:,} of {answers.n_users:,} {noun} in the bank already with the same answers."
+        sentence = f"{number:,} of {answers.n_persons:,} {noun} in the bank already with the same answers."
         fresh = ~again
-        return fresh, [Finding("repeated_users", "note", sentence, "They are left out.")]
+        return fresh, [Finding("repeated_persons", "note", sentence, "They are left out.")]
     known = 0 if anonymous else int((np.isin(users[:, 0], bank.users[:, 0]) & said).sum())
     if not known:
         return fresh, []
     noun = "person has" if known == 1 else "people have"
-    sentence = f"{known:,} of {answers.n_users:,} {noun} been in the bank before under the same name."
+    sentence = f"{known:,} of {answers.n_persons:,} {noun} been in the bank before under the same name."
     remedy = "Their new answers count as those of another person; answers given before must not be among them."
-    return fresh, [Finding("known_users", "note", sentence, remedy)]
+    return fresh, [Finding("known_persons", "note", sentence, remedy)]
 
 
 def check_usable(bank: Bank, answers: Responses) -> None:

@@ -158,9 +158,9 @@ def _population(
     if found is None:
         raise OptionError(
             f"{aligned.source}: `ability={ability!r}` needs a population. The bank has none, and from "
-            f"{aligned.n_users:,} {'person' if aligned.n_users == 1 else 'people'} it cannot be estimated (it takes "
-            f"{FEWEST} or more, who differ). Give its mean and sd with `population`, or take `ability='wle'`, which "
-            "needs none."
+            f"{aligned.n_persons:,} {'person' if aligned.n_persons == 1 else 'people'} it cannot be estimated (it "
+            f"takes {FEWEST} or more, who differ). Give its mean and sd with `population`, or take `ability='wle'`, "
+            "which needs none."
         )
     return found
 
@@ -186,13 +186,13 @@ def _by_group(
     for g in np.unique(home):
         chosen = np.flatnonzero(home == g)
         there = np.where(group == g, measured, np.nan)
-        study = _study(bank, there, aligned.take_users(chosen), ability, people)
+        study = _study(bank, there, aligned.take_persons(chosen), ability, people)
         some = study.person_columns(draws=draws, seed=(seed, int(g)))  # no two people with the same chance
         for name, values in some.items():
-            columns.setdefault(name, np.zeros(aligned.n_users, dtype=values.dtype))[chosen] = values
+            columns.setdefault(name, np.zeros(aligned.n_persons, dtype=values.dtype))[chosen] = values
     scale = np.array([str(g + 1) for g in home], dtype=object)
     scale[counts.sum(axis=1) == 0] = ""
-    columns["person"] = aligned.users
+    columns["person"] = aligned.persons
     columns["scale"] = scale
     findings = []
     sizes = [f"{int(np.sum(scale == str(g + 1))):,} on scale {g + 1}" for g in np.unique(home)]
@@ -202,7 +202,7 @@ def _by_group(
             f"across them: {', '.join(sizes[:5])}{f' and {len(sizes) - 5:,} more' if len(sizes) > 5 else ''}."
         )
         findings.append(Finding("several_scales", "warning", sentence, "Compare within a scale only (column scale)."))
-    both = aligned.users[(counts > 0).sum(axis=1) > 1]
+    both = aligned.persons[(counts > 0).sum(axis=1) > 1]
     if len(both):
         noun = "person has" if len(both) == 1 else "people have"
         sentence = f"{len(both):,} {noun} answered items on more than one scale: {listed(both)}."
@@ -214,8 +214,8 @@ def _by_group(
 def _answers_by_group(block: Block, group: Ints, number: int) -> Ints:
     """People x groups: how many answers each gave to items of each."""
     of = group[block.items]
-    slot = block.user_of_response() * number + of
-    return np.bincount(slot[of >= 0], minlength=block.n_users * number).reshape(block.n_users, number)
+    slot = block.person_of_response() * number + of
+    return np.bincount(slot[of >= 0], minlength=block.n_persons * number).reshape(block.n_persons, number)
 
 
 # --------------------------------------------------------------------------------------------- findings
@@ -240,7 +240,7 @@ def _findings(bank: Bank, responses: Responses, persons: Columns) -> list[Findin
     guessed = there & bank.known[place] & ~bank.measured[place] & answered
     rests = "a difficulty in the bank that rests on the prior alone"
     about("prior_only_items", guessed, f"has {rests}", f"have {rests}")
-    empty = responses.users[persons["n"] == 0]
+    empty = responses.persons[persons["n"] == 0]
     if len(empty):
         noun = "person has" if len(empty) == 1 else "people have"
         sentence = f"{len(empty):,} {noun} no answer that counts: {listed(empty)}."

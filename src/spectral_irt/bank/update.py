@@ -98,16 +98,16 @@ def update(
             f"{answers.source}: these very data are in the bank already ({old.source}, {old.users:,} people, "
             f"{old.responses:,} responses, by {old.how}); they would count twice. The bank is unchanged."
         )
-    users, fresh = nobody(), np.ones(answers.n_users, dtype=bool)
+    users, fresh = nobody(), np.ones(answers.n_persons, dtype=bool)
     findings = [NO_RECOGNITION]
     if secret is not None:
         users = secret.fingerprints(answers)
         fresh, findings = without_repeats(bank, answers, users, repeats)
     if not fresh.all():
-        answers, users = answers.take_users(fresh), users[fresh]
+        answers, users = answers.take_persons(fresh), users[fresh]
         if not answers.n_responses:  # all that there is has been counted
             return bank
-        dataset = replace(dataset, users=answers.n_users, responses=answers.n_responses)
+        dataset = replace(dataset, users=answers.n_persons, responses=answers.n_responses)
     check_usable(bank, answers)
 
     whole, known = _with_new_items(bank, answers)
@@ -218,7 +218,7 @@ class _Job:
     def stream(self) -> Evidence:
         """One pass in batches; see the module's text."""
         state = self.before
-        for batch in _batches(self.answers, self.bank.n_users):
+        for batch in _batches(self.answers, self.bank.n_persons):
             state = self._absorbed(state, batch, lambda step, information: np.abs(step) < STRAIGHT)
         return state
 
@@ -381,8 +381,8 @@ class _Job:
 _OUTDATED: tuple[str, ...] = (
     "regularization",
     "weak_links",
-    "known_users",
-    "repeated_users",
+    "known_persons",
+    "repeated_persons",
     "new_items",
     "no_recognition",
 )
@@ -392,7 +392,7 @@ _OUTDATED += ("old_fingerprints",)
 def _batches(answers: Responses, seen: int) -> Iterator[Responses]:
     """The people in order, in batches that grow with those before them."""
     start = 0
-    while start < answers.n_users:
-        stop = min(start + max(SMALLEST_BATCH, (seen + start) // BATCH_SHARE), answers.n_users)
-        yield answers.take_users(np.arange(start, stop))
+    while start < answers.n_persons:
+        stop = min(start + max(SMALLEST_BATCH, (seen + start) // BATCH_SHARE), answers.n_persons)
+        yield answers.take_persons(np.arange(start, stop))
         start = stop

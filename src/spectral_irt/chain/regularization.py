@@ -219,7 +219,7 @@ def met_groups(responses: Responses, rule: str) -> Ints:
     """Which group of items, tied directly or through others, each one belongs to; -1 for those that met no other."""
     from scipy.sparse.csgraph import connected_components
 
-    m, n = responses.n_items, responses.n_users
+    m, n = responses.n_items, responses.n_persons
     scores, counts = responses.scores, responses.counts
     live = (scores > 0) & (scores < counts) if rule == "differed" else counts > 1
     person, item, _ = responses.answers()

@@ -68,7 +68,7 @@ def _finding(responses: Responses, side: NDArray[np.bool_], rate: float) -> Find
     return Finding(
         "weak_links",
         "warning" if few else "note",
-        f"{'Only ' if few else ''}{links:,} of {responses.n_users:,} people link two groups of {len(one):,} and "
+        f"{'Only ' if few else ''}{links:,} of {responses.n_persons:,} people link two groups of {len(one):,} and "
         f"{len(other):,} items ({listed(one)} | {listed(other)}).",
         "Differences between the groups are less sure than within them; the standard errors say how much."
         + (" Add common items, or people who take several forms." if few else ""),

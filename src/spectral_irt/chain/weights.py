@@ -23,7 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.data.block import Block, Floats, Ints
-from spectral_irt.data.packing import BINARY, CACHED, user_chunks
+from spectral_irt.data.packing import BINARY, CACHED, person_chunks
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.errors import check_option
 from spectral_irt.model import prox
@@ -150,7 +150,7 @@ class AbilityWeighting(Weighting):
 
 
 def _once(rows: Rows) -> Floats:
-    return np.ones(rows.n_users)
+    return np.ones(rows.n_persons)
 
 
 def _by_length(rows: Rows) -> Floats:
@@ -205,7 +205,7 @@ def prox_ability(block: Block, beta: Floats, thresholds: Thresholds = BINARY) ->
         mean, square = (rows.sums(of_item[rows.items]) / most for of_item in sums)
     variance = np.maximum(square - mean**2, 0)
     ok = rows.informative
-    odds = np.divide(rows.scores, rows.most - rows.scores, out=np.ones(rows.n_users), where=ok)
+    odds = np.divide(rows.scores, rows.most - rows.scores, out=np.ones(rows.n_persons), where=ok)
     return np.where(ok, prox(mean, variance, np.log(odds)), 0.0)
 
 
@@ -220,12 +220,12 @@ def ability_factors(
     if moments is not None:
         theta, told = moments.abilities(rows, theta)
     pi, t = np.exp(beta), np.exp(theta)
-    inverse_t, information = 1 / t, np.zeros(block.n_users)
+    inverse_t, information = 1 / t, np.zeros(block.n_persons)
     for half, p in zip(block.halves(len(beta)), halves, strict=True):
         information += _fill_probabilities(half, inverse_t, pi, p.data)
     if moments is not None:
         information = np.where(rows.most > rows.counts, told, information)
-    weight = np.divide(1, t * information, out=np.zeros(block.n_users), where=rows.informative)
+    weight = np.divide(1, t * information, out=np.zeros(block.n_persons), where=rows.informative)
     return weight, None if thresholds.binary else inverse_t
 
 
@@ -236,7 +236,7 @@ def _fill_probabilities(half: sparse.csr_array, inverse_t: Floats, pi: Floats, p
     """
     sums = np.zeros(half.shape[0])
     inverse_t, pi = inverse_t.astype(p.dtype, copy=False), pi.astype(p.dtype, copy=False)
-    for start, stop in user_chunks(half.indptr, CACHED):
+    for start, stop in person_chunks(half.indptr, CACHED):
         indptr = half.indptr[start : stop + 1]
         low, high = indptr[0], indptr[-1]
         rows = np.flatnonzero(np.diff(indptr))

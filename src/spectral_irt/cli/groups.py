@@ -24,11 +24,11 @@ def groups_of(responses: Responses, people: People | None, many: Sequence[str | 
         found: Mapping[str, Any] = responses.people or {}
         source = responses.source
     else:
-        found, source = people.of(responses.users), people.source
+        found, source = people.of(responses.persons), people.source
         if len(people.labels) and all(value is None for values in found.values() for value in values.tolist()):
             raise OptionError(
                 f"none of the {len(people.labels):,} people in {source} ({listed(people.labels)}) is in "
-                f"{responses.source} ({listed(responses.users)}). Check that both name people alike."
+                f"{responses.source} ({listed(responses.persons)}). Check that both name people alike."
             )
     for column, values in found.items():
         _check_levels(sorted({str(value) for value in values.tolist() if value is not None}), column, source, many)
@@ -63,7 +63,7 @@ def read_groups(
                 "a group is named in a column, and with --orient items a column is a person; use --group-file."
             )
         return lambda responses: groups_of(responses, None, many)
-    people = read_people(group_file, columns, user=reading.user, sheet=group_sheet, encoding=reading.encoding)
+    people = read_people(group_file, columns, person=reading.person, sheet=group_sheet, encoding=reading.encoding)
     return lambda responses: groups_of(responses, people, many)
 
 
@@ -71,7 +71,7 @@ def read_groups(
 
 
 def read_people(
-    group_file: str, columns: Sequence[str], *, user: str | None, sheet: str | None, encoding: str | None
+    group_file: str, columns: Sequence[str], *, person: str | None, sheet: str | None, encoding: str | None
 ) -> People:
     """Columns of a table with a row for each person, `--group-file`; its only one where none is named."""
     import numpy as np
@@ -89,7 +89,7 @@ def read_people(
     def read(files: list[File]) -> People:
         table = open_table(files[0])
         warn_of(table.notes)
-        label = _label_column(table, columns, user)
+        label = _label_column(table, columns, person)
         names = list(columns) or [str(name) for k, name in enumerate(table.columns) if k != label]
         if not columns and len(names) != 1:
             raise OptionError(f"say which column of {table.name} with --group; it has {listed(table.columns)}.")
@@ -106,15 +106,15 @@ def read_people(
         return read_as_written(files, read)
 
 
-def _label_column(table: Table, columns: Sequence[str], user: str | None) -> int:
+def _label_column(table: Table, columns: Sequence[str], person: str | None) -> int:
     """The column that names the people: as said for the answers, by a usual name, or the first."""
-    from spectral_irt.reading.columns import ID_NAMES, USER_NAMES, plain
+    from spectral_irt.reading.columns import ID_NAMES, PERSON_NAMES, plain
 
     names = [str(name) for name in table.columns]
-    if user is not None and str(user) in names:
-        return names.index(str(user))
+    if person is not None and str(person) in names:
+        return names.index(str(person))
     others = [k for k, name in enumerate(names) if name not in columns]
-    for known in (USER_NAMES, ID_NAMES):
+    for known in (PERSON_NAMES, ID_NAMES):
         usual = [k for k in others if plain(names[k]) in known]
         if usual:
             return usual[0]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _database = panel("In the database")
 
-READ = {"user", "item", "response"}
+READ = {"person", "item", "response"}
 FITTED = {"weighting", "regularization", "refine", "se", "max_iter", "threads"}
 WANTED = {"catsim", "persons", "fit"}
 
@@ -79,7 +79,7 @@ def in_database(
             "out, or read the answers from a file."
         )
     check_option("se", fitting.se or "auto", SE)
-    columns = {"person": reading.user, "item": reading.item, "response": reading.response}
+    columns = {"person": reading.person, "item": reading.item, "response": reading.response}
 
     with ExitStack() as open_until_written:
 

@@ -125,8 +125,8 @@ def show(found: Link, places: tuple[Path, Path], banks: tuple[Bank, Bank], score
     slope = "" if found.slope == 1 else f" times {found.slope:.3f} (se {found.slope_se:.3f})"
     told = told_errors(found.basis)
     lines = [
-        ("A", f"{printable(places[0])}: {banks[0].n_items:,} items, {banks[0].n_users:,} people"),
-        ("B", f"{printable(places[1])}: {banks[1].n_items:,} items, {banks[1].n_users:,} people"),
+        ("A", f"{printable(places[0])}: {banks[0].n_items:,} items, {banks[0].n_persons:,} people"),
+        ("B", f"{printable(places[1])}: {banks[1].n_items:,} items, {banks[1].n_persons:,} people"),
         ("link", f"A = B{slope} {found.shift:+.3f} logits (se {found.shift_se:.3f}), {found.method}"),
         ("drift", _drift(found)),
         ("agreement", found.agreement),

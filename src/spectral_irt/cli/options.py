@@ -30,7 +30,7 @@ Files = Annotated[
 
 
 def offered(values: str) -> Callable[[str], list[str]]:
-    """What a shell offers for an option that is described as "users|items" or "auto|NUMBER".
+    """What a shell offers for an option that is described as "persons|items" or "auto|NUMBER".
 
     >>> offered("auto|none|NUMBER")("a")
     ['auto']
@@ -73,15 +73,15 @@ class Reading:
             "from the column names by default.",
         ),
     ] = "auto"
-    user: Annotated[
+    person: Annotated[
         str | None,
         _layout("--person", "--user", metavar="COLUMN", help="Who answered (long tables), or the row labels."),
     ] = None
     item: Annotated[str | None, _layout(metavar="COLUMN", help="Which item it was (long tables).")] = None
     response: Annotated[str | None, _layout(metavar="COLUMN", help="What the answer was (long tables).")] = None
-    orient: Annotated[str, _layout(metavar="users|items", help="What a row of a wide table is; users by default.")] = (
-        "users"
-    )
+    orient: Annotated[
+        str, _layout(metavar="persons|items", help="What a row of a wide table is; persons by default.")
+    ] = "persons"
     duplicates: Annotated[
         str,
         _layout(
@@ -233,7 +233,7 @@ class Reading:
         }
         how["correct"] = self.correct or None
         responses = read(self.source(files), progress=progress.reading, client=cluster(self.dask, progress), **how)
-        counts = {"persons": responses.n_users, "items": responses.n_items, "answers": responses.n_responses}
+        counts = {"persons": responses.n_persons, "items": responses.n_items, "answers": responses.n_responses}
         allowed.reserve(**counts, threads=1, fit=False)
         return responses
 

@@ -158,7 +158,7 @@ def score_record(
     return {
         **record_head(),
         "outputs": [],
-        "bank": {"folder": str(folder), "items": bank.n_items, "users": bank.n_users},
+        "bank": {"folder": str(folder), "items": bank.n_items, "persons": bank.n_persons},
         "input": {**source, "reading": reading.said()},
         "counts": counts_of(responses),
         "data_digest": responses.digest(),
@@ -188,7 +188,7 @@ def show(
     show_source(out, responses)
     say(out, person_table(found.persons, out.width, whole=out.whole, points=not responses.thresholds.binary))
     say(out)
-    what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_users:,} people"
+    what = f"{printable(folder)}: {bank.n_items:,} items, calibrated with {bank.n_persons:,} people"
     lines = [("bank", what)]
     if found.reliability is not None:
         lines.insert(0, ("people", people(found.reliability)))

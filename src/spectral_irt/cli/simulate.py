@@ -85,7 +85,6 @@ def simulate(
         ),
     ] = "rasch",
     categories: Annotated[int | None, _option("NUMBER", "pcm, rsm: categories of each item; 5.")] = None,
-    users: Annotated[int | None, typer.Option(hidden=True, help="Its name before --persons.")] = None,
     *,
     details: Details,
 ) -> None:
@@ -115,7 +114,7 @@ def simulate(
     with Progress() as progress, all_or_nothing(targets) as drafts:
         progress.say("drawing answers")
         data = make(
-            persons if users is None else users,
+            persons,
             items,
             design=design,
             ability_mean=ability_mean,
@@ -130,12 +129,12 @@ def simulate(
             with naming(target):
                 write(data, draft, target.suffix.lower())
     found = data.responses
-    counts = f"{found.n_users:,} people, {found.n_items:,} items, {found.n_responses:,} responses"
+    counts = f"{found.n_persons:,} people, {found.n_items:,} items, {found.n_responses:,} responses"
     typer.echo(f"{counts}: {printable(' and '.join(map(str, targets)))}")
 
 
 def write_answers(data: Simulated, path: Path, suffix: str) -> None:
-    """A row for each answer: user, item, response."""
+    """A row for each answer: person, item, response."""
     import polars as pl
 
     if suffix == ".parquet":
@@ -161,6 +160,10 @@ def write_truth(data: Simulated, path: Path, suffix: str) -> None:
 def _pieces(responses: Responses) -> Iterator[pl.DataFrame]:
     import polars as pl
 
-    for user, item, answer in responses.answers_by_block():
-        columns = {"user": responses.users[user], "item": responses.items[item], "response": answer.astype("int8")}
+    for person, item, answer in responses.answers_by_block():
+        columns = {
+            "person": responses.persons[person],
+            "item": responses.items[item],
+            "response": answer.astype("int8"),
+        }
         yield pl.DataFrame(columns)

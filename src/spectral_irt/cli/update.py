@@ -116,7 +116,7 @@ def update_record(
     from spectral_irt.analysis.record import counts_of, file_digests, finding_record, record_head
 
     sizes = {
-        name: {"items": bank.n_items, "users": bank.n_users, "responses": int(bank.n.sum())}
+        name: {"items": bank.n_items, "persons": bank.n_persons, "responses": int(bank.n.sum())}
         for name, bank in (("before", before), ("after", after))
     }
     source = {"source": responses.source, "files": list(files), "digests": file_digests(files)}
@@ -165,8 +165,8 @@ def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
         heads = ["moved most", "before", "se", "after", "se", "moved"]
         say(out, plain_table(heads, columns, out.width, whole=out.whole))
         say(out)
-    answers = f"{int(before.n.sum()):,} answers of {before.n_users:,} people to {before.n_items:,} items"
-    now = f"{int(after.n.sum()):,} answers of {after.n_users:,} people to {after.n_items:,} items"
+    answers = f"{int(before.n.sum()):,} answers of {before.n_persons:,} people to {before.n_items:,} items"
+    now = f"{int(after.n.sum()):,} answers of {after.n_persons:,} people to {after.n_items:,} items"
     known = np.isfinite(old_se) & np.isfinite(new_se) & ~before.anchored
     lines = [("before", answers), ("after", now)]
     if known.any():

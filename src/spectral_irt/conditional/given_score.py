@@ -104,7 +104,7 @@ class Exact:
 
     def fill(self, beta: Floats, probability: Floats, link: Floats) -> None:
         """Write P and c of their answers where these stand."""
-        if not self.block.n_users:
+        if not self.block.n_persons:
             return
         if isinstance(self.where, slice):
             self._fill(beta, probability[self.where], link[self.where])
@@ -118,7 +118,7 @@ class Exact:
         padded, counts, scores = np.append(beta, np.inf), block.counts, block.scores
         orders = np.minimum(scores, counts - scores)
         start = 0
-        while start < block.n_users:
+        while start < block.n_persons:
             stop = end_of_tile(counts, orders, start)
             span = slice(int(block.indptr[start]), int(block.indptr[stop]))
             n = counts[start:stop]
@@ -205,7 +205,7 @@ def conditional_probabilities(
 def _fill_by_series(
     block: Block, people: Ints, theta: Floats, difficulty: Floats, out: Floats, precision: Precision
 ) -> None:
-    every = len(people) == block.n_users
+    every = len(people) == block.n_persons
     chosen = block if every else block.take(people)
     p = out if every else np.empty(chosen.n_responses)
     indptr, items = chosen.indptr.astype(np.int32), np.asarray(chosen.items)
@@ -218,7 +218,7 @@ def _fill_by_patterns(block: Block, people: Ints, difficulty: Floats, out: Float
     """Exact values, once for all who share a pattern."""
     chosen, steps = block.take(people), Thresholds.ones(len(difficulty))
     n = chosen.counts
-    by_item = np.argsort((chosen.user_of_response() << 32) + chosen.items)
+    by_item = np.argsort((chosen.person_of_response() << 32) + chosen.items)
     patterns = same_rows(Rows(chosen.indptr, np.asarray(chosen.items)[by_item], n, chosen.scores, n), steps)
     start, shared = patterns.rows.indptr[:-1], np.empty(len(patterns.rows.items))
     for part in pattern_parts(patterns.rows, patterns.count, steps):

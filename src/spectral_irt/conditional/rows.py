@@ -18,7 +18,7 @@ from spectral_irt.conditional.patterns import by_order, spans
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision, fill_given_score
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats, Ints
-from spectral_irt.data.packing import user_chunks
+from spectral_irt.data.packing import person_chunks
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import gram
 from spectral_irt.sparse_kernels import add_columns, csr, row_sums
@@ -81,14 +81,14 @@ class Rows:
     @classmethod
     def of(cls, people: People, exact_below: float, n_items: int, precision: Precision) -> Rows:
         """People with information below `exact_below` are to be exact."""
-        block, theta, weight = people.block, np.full(people.block.n_users, np.nan), None
+        block, theta, weight = people.block, np.full(people.block.n_persons, np.nan), None
         few = people.information < exact_below
         long, short = people.places[~few], people.places[few]
         n = block.counts[short]
         short = short[by_order(n, block.scores[short], n)]
         theta[people.places] = people.theta
         if people.weight is not None:
-            weight = np.zeros(block.n_users)
+            weight = np.zeros(block.n_persons)
             weight[people.places] = people.weight
         score, link = np.empty(0, dtype=precision), np.empty(0, dtype=precision)
         end = int(block.counts[long].sum())
@@ -96,13 +96,13 @@ class Rows:
             order = np.concatenate([long, short])
             ours, theta = block.take(order), theta[order]
             weight = None if weight is None else weight[order]
-            exact = Exact(ours.span(len(long), ours.n_users), theta[len(long) :], slice(end, None))
+            exact = Exact(ours.span(len(long), ours.n_persons), theta[len(long) :], slice(end, None))
             return cls(ours, len(long), theta, exact, n_items, precision, score, link, weight)
         exact = Exact(block.take(short), theta[short], spans(block.indptr[:-1][short], block.counts[short]))
         theta[short] = np.nan
         mute = np.flatnonzero(~block.informative)
         silent = spans(block.indptr[:-1][mute], block.counts[mute])
-        return cls(block, block.n_users, theta, exact, n_items, precision, score, link, weight, silent)
+        return cls(block, block.n_persons, theta, exact, n_items, precision, score, link, weight, silent)
 
     @property
     def indptr(self) -> Any:
@@ -118,7 +118,7 @@ class Rows:
         Few enough for the cache, where the doubles are read several times.
         """
         indptr, items = self.indptr, np.asarray(self.block.items)
-        for start, stop in user_chunks(self.block.indptr, PIECE):
+        for start, stop in person_chunks(self.block.indptr, PIECE):
             low, high = indptr[start], indptr[stop]
             doubles = (each[low:high].astype(np.float64, copy=False) for each in values)
             yield (stop - start, indptr[start : stop + 1] - low, items[low:high]), *doubles

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.packing import user_chunks
+from spectral_irt.data.packing import person_chunks
 from spectral_irt.sparse_kernels import fill_scaled
 
 SPAN = 2**19  # bytes that one number per answer takes, for the answers of one go: they stay in a core's cache
@@ -70,7 +70,7 @@ def fill_given_score(
     pi, theta = np.exp(beta).astype(precision), theta.astype(precision)
     span = SPAN // precision.itemsize
     space = np.empty((2, span), dtype=precision)
-    for start, stop in user_chunks(indptr.astype(np.int64), span):
+    for start, stop in person_chunks(indptr.astype(np.int64), span):
         low, high = indptr[start], indptr[stop]
         rows = indptr[start : stop + 1] - low
         counts = np.diff(rows)

@@ -160,9 +160,9 @@ def _rows_of_matrix(matrix: sparse.csr_array, who: Ints) -> sparse.csr_array:
 
 def _repeated(rows: Rows, steps: Thresholds) -> NDArray[np.bool_]:
     """People whose items and total score many others of the block have; nobody, where a first look finds few."""
-    few = rows.part(0, min(LOOKED_AT, rows.n_users))
-    if len(np.unique(row_keys(few, steps, np.zeros(few.n_users, dtype=np.int64)))) * 2 > few.n_users:
-        return np.zeros(rows.n_users, dtype=bool)
+    few = rows.part(0, min(LOOKED_AT, rows.n_persons))
+    if len(np.unique(row_keys(few, steps, np.zeros(few.n_persons, dtype=np.int64)))) * 2 > few.n_persons:
+        return np.zeros(rows.n_persons, dtype=bool)
     _, of_person, count = np.unique(row_keys(rows, steps, rows.scores), return_inverse=True, return_counts=True)
     return count[of_person.ravel()] >= REPEATED
 
@@ -244,7 +244,7 @@ def _advanced(long: LongRows, tables: StepTables) -> tuple[LongRows, Floats]:
     # D_i 1 given the score is w + u_1 w' + u_2 w'' - w v / V, and T - s_i is T (1 - v / V): the last term cancels.
     told, spread = u[: terms.n_links], cumulants[: terms.n_links]
     link = told / np.sqrt(np.maximum((told * spread).sum(axis=0), variance / 2))
-    columns = np.empty((terms.size, rows.n_users))
+    columns = np.empty((terms.size, rows.n_persons))
     columns[: terms.square] = u
     columns[terms.square] = u[1] ** 2
     columns[terms.links] = link[0] * link

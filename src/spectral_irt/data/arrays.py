@@ -35,48 +35,48 @@ def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, ori
         matrix = matrix.T
     labels = _item_labels(items, matrix.shape[1])
     gatherer = Gatherer(scoring, SOURCE, wide=False)
-    for piece, users in _of_sparse(matrix, labels, scoring) if sparse.issparse(matrix) else _of_dense(matrix, labels):
+    for piece, persons in _of_sparse(matrix, labels, scoring) if sparse.issparse(matrix) else _of_dense(matrix, labels):
         gatherer.add(piece)
-        gatherer.whole_people(users, labels)
+        gatherer.whole_people(persons, labels)
     return _finished(gatherer, np.arange(matrix.shape[0]), labels)
 
 
-def _finished(gatherer: Gatherer, users: Labels, items: Labels) -> Responses:
+def _finished(gatherer: Gatherer, persons: Labels, items: Labels) -> Responses:
     gatherer.survey.check(SOURCE)
-    responses = gatherer.responses(users, items)
+    responses = gatherer.responses(persons, items)
     gatherer.survey.check_scored(responses)
     raw, notes = gatherer.raw(items)
     return replace(responses, raw=raw, notes=(*responses.notes, *notes))
 
 
 def from_columns(
-    users: ArrayLike, items: ArrayLike, responses: ArrayLike, scoring: Scoring, *, duplicates: Duplicates
+    persons: ArrayLike, items: ArrayLike, responses: ArrayLike, scoring: Scoring, *, duplicates: Duplicates
 ) -> Responses:
     """Responses from three columns of equal length."""
     refuse_blanks(scoring, "here there is a row for each answer")
-    columns = [_column(column) for column in (users, items, responses)]
+    columns = [_column(column) for column in (persons, items, responses)]
     lengths = {len(column) for column in columns}
     if len(lengths) > 1:
-        raise OptionError(f"users, items and responses differ in length: {[len(c) for c in columns]}.")
+        raise OptionError(f"persons, items and responses differ in length: {[len(c) for c in columns]}.")
     values = _plain_values(columns[2])
     rows = _labeled(columns[0]) & _labeled(columns[1])
     if not rows.all():  # where nothing was answered a label does not matter
         answered = scoring.clean(values).answered
         rows[slice(None) if answered is None else answered] = True
     if columns[0].dtype.kind not in "iub":
-        check_people(columns[0].tolist(), "users", rows)
-    user_labels, user = _coded(columns[0][rows], "users")
+        check_people(columns[0].tolist(), "persons", rows)
+    person_labels, person = _coded(columns[0][rows], "persons")
     item_labels, item = _coded(columns[1][rows], "items")
     where = np.flatnonzero(rows)
     gatherer = Gatherer(scoring, SOURCE, wide=False, duplicates=duplicates)
-    gatherer.add(Piece(user, item, values[where], lambda k: Place(SOURCE, "responses", int(where[k]))))
-    return _finished(gatherer, user_labels, item_labels)
+    gatherer.add(Piece(person, item, values[where], lambda k: Place(SOURCE, "responses", int(where[k]))))
+    return _finished(gatherer, person_labels, item_labels)
 
 
 def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, Labels]]:
-    n_users, n_items = matrix.shape
+    n_persons, n_items = matrix.shape
     rows = max(1, BLOCK_RESPONSES // max(n_items, 1))
-    for start in range(0, n_users, rows):
+    for start in range(0, n_persons, rows):
         part = matrix[start : start + rows]
 
         def place(k: int, start: int = start) -> Place:
@@ -165,7 +165,7 @@ def _column(values: ArrayLike) -> NDArray[Any]:
         array = np.empty(array.shape, dtype=object)
         array[...] = plain
     if array.ndim != 1:
-        raise OptionError(f"users, items and responses are columns, 1-D; one of them is {array.ndim}-D.")
+        raise OptionError(f"persons, items and responses are columns, 1-D; one of them is {array.ndim}-D.")
     return array
 
 
@@ -231,7 +231,7 @@ def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:
         return read(data, ordered=ordered, **how)
 
 
-def ordered_from_wide(table: Any, *, users: Sequence[Any] | None = None, **options: Any) -> Responses:
+def ordered_from_wide(table: Any, *, persons: Sequence[Any] | None = None, **options: Any) -> Responses:
     """Ordered answers in a wide table by `read`, under an older name.
 
     >>> ordered_from_wide([[1, 3], [2, 5], [1, 5]]).to_dense().tolist()
@@ -239,19 +239,19 @@ def ordered_from_wide(table: Any, *, users: Sequence[Any] | None = None, **optio
     """
     older("ordered_from_wide", "read, with ordered=True where the answers do not say so")
     found = Responses.from_wide(table, **({"ordered": True} | options))
-    if users is not None and len(users) != found.n_users:
-        raise OptionError(f"users has {len(users)} labels; the table has {found.n_users} rows.")
-    return found if users is None else replace(found, users=np.asarray(users))
+    if persons is not None and len(persons) != found.n_persons:
+        raise OptionError(f"persons has {len(persons)} labels; the table has {found.n_persons} rows.")
+    return found if persons is None else replace(found, persons=np.asarray(persons))
 
 
-def ordered_from_long(users: ArrayLike, items: ArrayLike, responses: ArrayLike, **options: Any) -> Responses:
+def ordered_from_long(persons: ArrayLike, items: ArrayLike, responses: ArrayLike, **options: Any) -> Responses:
     """Ordered answers in three columns by `Responses.from_long`, under an older name.
 
     >>> ordered_from_long(["ann", "ann", "bob", "bob"], ["a", "b", "a", "b"], [2, 0, 1, 1], unused="keep")
     Responses(2 persons x 2 items, 4 responses in up to 3 categories)
     """
     older("ordered_from_long", "Responses.from_long, with ordered=True where the answers do not say so")
-    return Responses.from_long(users, items, responses, **({"ordered": True} | options))
+    return Responses.from_long(persons, items, responses, **({"ordered": True} | options))
 
 
 def older(name: str, new: str) -> None:
@@ -268,6 +268,6 @@ def turned(responses: Responses) -> Responses:
     """
     responses.right_and_wrong_only()
     person, item, right = responses.answers()
-    made = Responses.from_codes(item, person, right, users=responses.items, items=responses.users)
+    made = Responses.from_codes(item, person, right, persons=responses.items, items=responses.persons)
     known = {"source": responses.source, "frame_kind": responses.frame_kind, "notes": responses.notes}
     return replace(made, **known, raw=responses.raw, engine=responses.engine, words=responses.words[::-1])  # type: ignore[arg-type]

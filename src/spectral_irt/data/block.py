@@ -50,7 +50,7 @@ class Block:
     _cache: dict[tuple[str, int], Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
-    def n_users(self) -> int:
+    def n_persons(self) -> int:
         return len(self.split)
 
     @property
@@ -76,7 +76,7 @@ class Block:
     @property
     def bounds(self) -> Ints:
         """Row limits of the matrix with two rows per person: row 2l the right answers, row 2l + 1 the wrong ones."""
-        bounds = np.empty(2 * self.n_users + 1, dtype=np.int64)
+        bounds = np.empty(2 * self.n_persons + 1, dtype=np.int64)
         bounds[0:-1:2] = self.indptr[:-1]
         bounds[1::2] = self.split
         bounds[-1] = self.indptr[-1]
@@ -119,14 +119,14 @@ class Block:
         indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
         return csr(indptr, items, shared_ones(len(items)), n_items)
 
-    def user_of_response(self) -> Ints:
+    def person_of_response(self) -> Ints:
         """The person (row in this block) of every response."""
-        return np.repeat(np.arange(self.n_users), self.counts)
+        return np.repeat(np.arange(self.n_persons), self.counts)
 
     def right(self) -> NDArray[np.bool_]:
         """Whether each response is right, in the order of `items`."""
         halves = np.diff(self.bounds)
-        return np.repeat(np.tile([True, False], self.n_users), halves)
+        return np.repeat(np.tile([True, False], self.n_persons), halves)
 
     def span(self, start: int, stop: int) -> Block:
         """The block of the people from `start` up to `stop`; their answers are not copied."""
@@ -134,12 +134,12 @@ class Block:
         options = None if self.options is None else self.options[low:high]
         return Block(self.indptr[start : stop + 1] - low, self.split[start:stop] - low, self.items[low:high], options)
 
-    def take(self, users: Ints) -> Block:
+    def take(self, persons: Ints) -> Block:
         """The block of these people, in this order."""
-        starts, counts = self.indptr[:-1][users], self.counts[users]
+        starts, counts = self.indptr[:-1][persons], self.counts[persons]
         indptr = np.concatenate([[0], np.cumsum(counts)])
         where = np.repeat(starts - indptr[:-1], counts) + np.arange(indptr[-1])
-        return Block(indptr, indptr[:-1] + self.scores[users], self.items[where], self._options(where))
+        return Block(indptr, indptr[:-1] + self.scores[persons], self.items[where], self._options(where))
 
     def keep_items(self, new_code: NDArray[np.int32]) -> Block:
         """The block with item `i` renamed `new_code[i]`, and dropped where that is negative."""
@@ -170,7 +170,7 @@ def identity(block: Block) -> Block:
 
 
 def n_persons(block: Block) -> int:
-    return block.n_users
+    return block.n_persons
 
 
 def n_responses(block: Block) -> int:
@@ -218,7 +218,7 @@ FETCHED = 250_000_000  # answers on a cluster whose codes are fetched for a dige
 def fingerprint_of(responses: Responses) -> str:
     """Of labels, answers, counts and scores; see `Responses.digest`."""
     fingerprint = hashlib.blake2b(digest_size=16)
-    for labels in (responses.items, responses.users):
+    for labels in (responses.items, responses.persons):
         fingerprint.update(f"{len(labels)} labels:".encode())
         if labels.dtype == object:  # each with its length, so that no label can imitate two others
             texts = (f"{len(text)}:{text}" for text in map(str, labels))
@@ -226,7 +226,7 @@ def fingerprint_of(responses: Responses) -> str:
         else:
             fingerprint.update(np.ascontiguousarray(labels).tobytes())
     if responses.engine.remote and responses.n_responses > FETCHED:
-        fingerprint.update(responses.sum(answer_hash, persons=(np.arange(responses.n_users),)).tobytes())
+        fingerprint.update(responses.sum(answer_hash, persons=(np.arange(responses.n_persons),)).tobytes())
     else:
         for items in responses.map(item_bytes):
             fingerprint.update(items)

@@ -222,7 +222,7 @@ def spread_marks(block: Block, thresholds: Thresholds, marks: Floats, against: b
         return onto_items(end, (start @ marks > 0).astype(float))
     # Who meets c at the end has its neighbor of the same item at the start: it is among the marked ones that were met.
     own = np.append(thresholds.below * marks, 0)[1:] if against else thresholds.below * np.append(0, marks[:-1])
-    met = onto_items(end, start @ marks) - own * onto_items(end, np.ones(block.n_users))
+    met = onto_items(end, start @ marks) - own * onto_items(end, np.ones(block.n_persons))
     return (met > 0.5).astype(float)
 
 
@@ -230,7 +230,7 @@ def _components_of(responses: Responses) -> Ints:
     """Strongly connected components of the items by one search of the whole graph of items and people."""
     from scipy.sparse.csgraph import connected_components
 
-    m, n = responses.n_items, responses.n_users
+    m, n = responses.n_items, responses.n_persons
     person, item, right = responses.answers()
     edges = (np.where(right, item, m + person), np.where(right, m + person, item))
     graph = sparse.coo_array((np.ones(len(edges[0]), dtype=np.int8), edges), shape=(m + n, m + n))
@@ -368,15 +368,15 @@ def _findings(design: Design) -> list[Finding]:
         )
         sentence = sentence[0].upper() + sentence[1:]
         found.append(Finding("disconnected", "warning", sentence, remedy, tuple(apart.tolist())))
-    found += _user_findings(answers)
-    if answers.n_items > WIDE_RATIO * answers.n_users:
-        sentence = f"There are {answers.n_items:,} items and only {answers.n_users:,} people."
+    found += _person_findings(answers)
+    if answers.n_items > WIDE_RATIO * answers.n_persons:
+        sentence = f"There are {answers.n_items:,} items and only {answers.n_persons:,} people."
         remedy = "If rows are items and columns people, say `orient='items'`."
-        found.append(Finding("many_more_items_than_users", "note", sentence, remedy))
+        found.append(Finding("many_more_items_than_persons", "note", sentence, remedy))
     return found
 
 
-def _user_findings(responses: Responses) -> list[Finding]:
+def _person_findings(responses: Responses) -> list[Finding]:
     words: tuple[str, ...] = ("no answers", "a single answer", "every answer right", "every answer wrong")
     if not responses.thresholds.binary:
         words = (*words[:2], "the highest score", "the lowest score")
@@ -386,11 +386,11 @@ def _user_findings(responses: Responses) -> list[Finding]:
         return []
     silent = sum(number for _, number in kinds)
     sentence = (
-        f"{silent:,} of {responses.n_users:,} people {'carries' if silent == 1 else 'carry'} no information about "
+        f"{silent:,} of {responses.n_persons:,} people {'carries' if silent == 1 else 'carry'} no information about "
         f"difficulty ({', '.join(parts)})."
     )
     remedy = "They stay in the counts and have no effect on the difficulties."
-    return [Finding("silent_users", "note", sentence, remedy)]
+    return [Finding("silent_persons", "note", sentence, remedy)]
 
 
 def check_usable(responses: Responses) -> None:
@@ -415,14 +415,14 @@ def _why_unusable(responses: Responses) -> str | None:
             f"there is a single item, {listed(responses.items)}, and nothing to compare it with. A calibration needs "
             "two items or more; check the separator of the file, and whether the table is long (`format='long'`)."
         )
-    if responses.n_users == 1:
+    if responses.n_persons == 1:
         return (
-            f"there is a single person, {listed(responses.users)}. A calibration needs answers from several people; "
+            f"there is a single person, {listed(responses.persons)}. A calibration needs answers from several people; "
             "if a row of the table is an item, say `orient='items'`."
         )
     if not responses.kinds_of_people[2:].any():
         return (
-            f"none of the {responses.n_users:,} people answered two items, so no two items can be compared. Check "
+            f"none of the {responses.n_persons:,} people answered two items, so no two items can be compared. Check "
             "that the column of people's labels names people, not answers."
         )
     total, highest = int(responses.item_scores.sum()), int(responses.item_counts @ responses.thresholds.max_score)
@@ -436,7 +436,7 @@ def _why_unusable(responses: Responses) -> str | None:
         )
     if not responses.kinds_of_people[-1]:
         return (
-            f"every one of the {responses.n_users:,} people has all answers {high} or all {low}, so nobody found one "
+            f"every one of the {responses.n_persons:,} people has all answers {high} or all {low}, so nobody found one "
             "item harder than another. Check how the answers were scored."
         )
     return None

@@ -32,7 +32,7 @@ TIMES = range(2, 11)  # factors that may make fractions of points whole
 
 
 class Place(NamedTuple):
-    """Where a value stands, in the user's words."""
+    """Where a value stands, in the person's words."""
 
     name: str
     column: Any
@@ -146,8 +146,8 @@ class Survey:
         names = sorted(map(str, self.columns))
         if len(names) == 1:
             return (
-                f" If the column is not an item, say `ignore={names[0]!r}`, or name it with `user={names[0]!r}` if it "
-                "labels the people; if a row is one answer, say `item=` and `response=`."
+                f" If the column is not an item, say `ignore={names[0]!r}`, or name it with `person={names[0]!r}` if "
+                "it labels the people; if a row is one answer, say `item=` and `response=`."
             )
         return f" If the columns {listed(names)} are not items, say `ignore={names!r}`."
 
@@ -249,45 +249,45 @@ class Gatherer:
         if wrong is not None:
             self._wrong.append((piece.person[wrong], piece.item[wrong]))
 
-    def whole_people(self, users: Labels, items: Labels) -> None:
+    def whole_people(self, persons: Labels, items: Labels) -> None:
         """What is waiting are all the answers of these people, who come next."""
         if not self._answers:
             return
-        rows = self._rows(len(users), items)
+        rows = self._rows(len(persons), items)
         if self.scoring.graded:
             self._used.note(rows.slots)
         if not self._right_or_wrong:
             self._keep(rows)
         else:
             rows = rows._replace(slots=right_or_wrong(rows.slots, self.scoring.bits))
-            repeats, counts = Repeats(), np.bincount(rows.person, minlength=len(users))
+            repeats, counts = Repeats(), np.bincount(rows.person, minlength=len(persons))
             blocks = pack_rows(in_pieces(rows), counts, duplicates=self.duplicates, repeats=repeats)
             self._blocks += map(stored, blocks)
-            repeats.complain(users, items, self.source)
-        self._n_people += len(users)
+            repeats.complain(persons, items, self.source)
+        self._n_people += len(persons)
 
     def responses(
-        self, users: Labels, items: Labels, recode: Callable[[Codes, Codes], tuple[Codes, Codes]] | None = None
+        self, persons: Labels, items: Labels, recode: Callable[[Codes, Codes], tuple[Codes, Codes]] | None = None
     ) -> Responses:
         """All answers; `recode` makes codes of people and items from those of the pieces that are waiting."""
         if self._answers:
-            rows = self._rows(len(users), items, recode)
+            rows = self._rows(len(persons), items, recode)
             if not self.scoring.graded:
-                counts = np.bincount(rows.person, minlength=len(users))
-                return packed(in_pieces(rows), counts, users, items, self.scoring, self.duplicates, self.source)
+                counts = np.bincount(rows.person, minlength=len(persons))
+                return packed(in_pieces(rows), counts, persons, items, self.scoring, self.duplicates, self.source)
             self._used.note(rows.slots)
             self._keep(rows)
         if self._right_or_wrong and not len(self._pile):
-            return Responses(tuple(self._blocks), items, users, source=self.source)
-        counts = np.zeros(len(users), dtype=np.int64)
+            return Responses(tuple(self._blocks), items, persons, source=self.source)
+        counts = np.zeros(len(persons), dtype=np.int64)
         for person, *_ in self._pile:
-            counts += np.bincount(person, minlength=len(users))  # type: ignore[arg-type]
+            counts += np.bincount(person, minlength=len(persons))  # type: ignore[arg-type]
         same = np.arange(len(items))
         settled = settle(self._used.of_items(same), items, self.scoring, self.source)
         final = self._used.renaming(settled, same)
         rows_of = (Rows(*columns) for columns in self._pile.used_up())  # type: ignore[arg-type]
         pieces = (rows._replace(slots=final(rows.slots)) for rows in rows_of)
-        return packed(pieces, counts, users, items, self.scoring, self.duplicates, self.source, settled)
+        return packed(pieces, counts, persons, items, self.scoring, self.duplicates, self.source, settled)
 
     @property
     def _right_or_wrong(self) -> bool:
@@ -297,16 +297,16 @@ class Gatherer:
     def _keep(self, rows: Rows) -> None:
         n_before = 0
         for block in self._blocks:  # taken for right and wrong, until a category was seen
-            row = np.repeat(np.arange(2 * block.n_users, dtype=np.int32), np.diff(block.bounds))  # right, then wrong
+            row = np.repeat(np.arange(2 * block.n_persons, dtype=np.int32), np.diff(block.bounds))  # right, then wrong
             slots = slots_of(np.asarray(block.items), 1 - (row & 1), self.scoring.bits)
             self._pile.add(*Rows((row >> 1) + np.int32(n_before), slots))
-            n_before += block.n_users
+            n_before += block.n_persons
         self._blocks = []
         self._pile.add(*rows._replace(person=rows.person + np.int32(self._n_people)))
 
     def _rows(
         self,
-        n_users: int,
+        n_persons: int,
         items: Labels,
         recode: Callable[[Codes, Codes], tuple[Codes, Codes]] | None = None,
     ) -> Rows:
@@ -317,10 +317,10 @@ class Gatherer:
             person, item = recode(person, item)
         answers, scoring = _joined(self._answers), self.scoring
         self._forget()
-        means = means_of(person, answers, n_users) if scoring.above_mean else None
+        means = means_of(person, answers, n_persons) if scoring.above_mean else None
         keys = scoring.keys_of(items)
         n = len(answers)
-        category = scoring.category(answers, items=item[:n], users=person[:n], keys=keys, means=means)
+        category = scoring.category(answers, items=item[:n], persons=person[:n], keys=keys, means=means)
         options = None if keys is None else self._options.codes(answers, category == keys.best[item[:n]])
         slots = slots_of(item, np.int32(0), scoring.bits)
         slots[:n] |= category
@@ -378,7 +378,7 @@ def refuse_blanks(scoring: Scoring, where: str) -> None:
 def packed(
     pieces: Iterable[Rows],
     counts: Ints,
-    users: Labels,
+    persons: Labels,
     items: Labels,
     scoring: Scoring,
     duplicates: Duplicates,
@@ -390,12 +390,12 @@ def packed(
     thresholds = Thresholds.ones(len(items)) if settled is None else settled.thresholds
     repeats, blocks, n_packed = Repeats(), [], 0
     for block in pack_rows(pieces, counts, thresholds, duplicates=duplicates, repeats=repeats):
-        n_packed += block.n_users
+        n_packed += block.n_persons
         blocks.append(stored(block))
-        report(n_packed / len(users))
+        report(n_packed / len(persons))
     if duplicates == "error":
-        repeats.complain(users, items, source)
-    made = Responses(tuple(blocks), items, users, source=source, thresholds=thresholds)
+        repeats.complain(persons, items, source)
+    made = Responses(tuple(blocks), items, persons, source=source, thresholds=thresholds)
     if settled is None:
         return made
     made = replace(made, codes=settled.codes, notes=settled.notes)
@@ -416,7 +416,7 @@ def _without_unused(answers: Responses, scoring: Scoring) -> Responses:
     person, item, category = answers.answers()
     category = settled.category[item, value[item, category.astype(np.int64)]]
     made = Responses.from_codes(
-        person, item, category, users=answers.users, items=answers.items, thresholds=settled.thresholds
+        person, item, category, persons=answers.persons, items=answers.items, thresholds=settled.thresholds
     )
     return replace(made, source=answers.source, codes=settled.codes, notes=settled.notes)
 

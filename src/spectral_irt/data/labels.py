@@ -249,12 +249,12 @@ class People(Mapping[str, NDArray[Any]]):
     def __len__(self) -> int:
         return len(self.columns)
 
-    def of(self, users: Labels) -> People:
+    def of(self, persons: Labels) -> People:
         """The same of these people, brought together by their labels."""
-        place = positions(users, self.labels)
+        place = positions(persons, self.labels)
         nothing = np.array([None], dtype=object)  # at the end, where -1 points to
         found = {name: np.concatenate([values, nothing])[place] for name, values in self.columns.items()}
-        return People(users, found, self.source)
+        return People(persons, found, self.source)
 
 
 def column_of(responses: Any, name: str) -> list[Any]:
@@ -314,7 +314,7 @@ def by_label(responses: Responses, labels: Any) -> Split:
     if isinstance(labels, str):
         labels = column_of(responses, labels)
     if isinstance(labels, Mapping):
-        known = responses.users.tolist()
+        known = responses.persons.tolist()
         place = positions(known, labels)
         if not (place >= 0).any():
             raise OptionError(
@@ -325,11 +325,11 @@ def by_label(responses: Responses, labels: Any) -> Split:
         column = [values[k] if k >= 0 else None for k in place]
     else:
         array = np.asarray(labels, dtype=object) if isinstance(labels, list | tuple) else np.asarray(labels)
-        if array.ndim != 1 or len(array) != responses.n_users:
+        if array.ndim != 1 or len(array) != responses.n_persons:
             shape = f"{len(array):,} labels" if array.ndim == 1 else f"an array of shape {array.shape}"
             raise OptionError(
-                f"the groups are {shape}, and {responses.source} has {responses.n_users:,} people; give one label for "
-                "each person, in their order, or a mapping from person to label."
+                f"the groups are {shape}, and {responses.source} has {responses.n_persons:,} people; give one label "
+                "for each person, in their order, or a mapping from person to label."
             )
         column = array.tolist()
     missing = np.array([names_nothing(label) for label in column], dtype=bool)

@@ -58,7 +58,7 @@ class PackedWriter:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._blocks: list[dict[str, Any]] = []
-        self.n_users = self.n_responses = 0
+        self.n_persons = self.n_responses = 0
         file.write(b"\0" * ALIGNED)  # the head comes last: an unfinished file is never taken for a whole one
         self._end = ALIGNED
 
@@ -69,13 +69,13 @@ class PackedWriter:
         if block.options is not None:
             arrays["options"] = np.asarray(block.options, dtype="u1")
         self._blocks.append({name: self._section(array) for name, array in arrays.items()})
-        self.n_users += block.n_users
+        self.n_persons += block.n_persons
         self.n_responses += block.n_responses
 
-    def finish(self, responses: Responses | None = None, *, users: Labels, items: Labels) -> None:
+    def finish(self, responses: Responses | None = None, *, persons: Labels, items: Labels) -> None:
         """Write labels, the record and the head; what else is known is taken from the responses, if given."""
-        record: dict[str, Any] = {"counts": [self.n_users, len(items), self.n_responses], "blocks": self._blocks}
-        for name, labels in (("users", users), ("items", items)):
+        record: dict[str, Any] = {"counts": [self.n_persons, len(items), self.n_responses], "blocks": self._blocks}
+        for name, labels in (("persons", persons), ("items", items)):
             kind, *arrays = labels_out(labels)
             record[name] = {"kind": kind, "parts": [self._section(array) for array in arrays]}
         if responses is not None:
@@ -112,8 +112,8 @@ def write_packed(responses: Responses, draft: Path, progress: Tell | None = None
         for block in responses.entries.map(identity):
             writer.add(block)
             if progress is not None:
-                progress(writer.n_users / max(responses.n_users, 1), "packing")
-        writer.finish(responses, users=responses.users, items=responses.items)
+                progress(writer.n_persons / max(responses.n_persons, 1), "packing")
+        writer.finish(responses, persons=responses.persons, items=responses.items)
 
 
 # ------------------------------------------------------------------------------------------------ opening
@@ -152,12 +152,12 @@ def mapped_blocks(path: str, modified: int, first: int, last: int) -> Shard:
 def _opened(whole: memoryview, name: str) -> Responses:
     record = _record(whole, name)
     try:
-        n_users, n_items, n_responses = (int(count) for count in record["counts"])
+        n_persons, n_items, n_responses = (int(count) for count in record["counts"])
         labels = {
             which: labels_in(
                 record[which]["kind"], [_checked(whole, place) for place in record[which]["parts"]], n, which
             )
-            for which, n in (("users", n_users), ("items", n_items))
+            for which, n in (("persons", n_persons), ("items", n_items))
         }
         blocks = tuple(_blocks(whole, record["blocks"]))
         ordered = _ordered(whole, record, n_items)
@@ -167,16 +167,18 @@ def _opened(whole: memoryview, name: str) -> Responses:
         people, items = record.get("words", ("people", "items"))
         known["words"] = str(people), str(items)
         known["notes"] = notes_in(record.get("notes", []))
-        known["people"] = _people(whole, record, labels["users"], known["source"])
+        known["people"] = _people(whole, record, labels["persons"], known["source"])
         known["raw"] = raw_in(record.get("raw"), labels["items"])
     except _Damaged:
         raise
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise _Damaged(f"has a record that makes no sense ({type(error).__name__}: {str(error)[:80]})") from None
-    there = [sum(block.n_users for block in blocks), sum(block.n_responses for block in blocks)]
-    if there != [n_users, n_responses]:
-        raise _Damaged(f"says {n_users:,} people and {n_responses:,} answers, and holds {there[0]:,} and {there[1]:,}")
-    found = Responses(blocks, labels["items"], labels["users"], **known, **ordered)
+    there = [sum(block.n_persons for block in blocks), sum(block.n_responses for block in blocks)]
+    if there != [n_persons, n_responses]:
+        raise _Damaged(
+            f"says {n_persons:,} people and {n_responses:,} answers, and holds {there[0]:,} and {there[1]:,}"
+        )
+    found = Responses(blocks, labels["items"], labels["persons"], **known, **ordered)
     n_options = 0 if found.raw is None else len(found.raw.options)
     each = (record["blocks"],)
     for wrong in found.engine.map(_wrong_with, blocks, found.thresholds, n_options, each=each) if blocks else ():
@@ -258,7 +260,7 @@ def _wrong_with(block: Block, places: dict[str, list[int]], thresholds: Threshol
 def _one_answer_each(block: Block, thresholds: Thresholds) -> bool:
     """Whether each answer is one entry, or two for neighboring thresholds: passed the last, failed the next."""
     items = block.items if thresholds.binary else thresholds.item[block.items]
-    shape = (block.n_users, thresholds.n_items)
+    shape = (block.n_persons, thresholds.n_items)
     where: NDArray[Any] = np.ones(len(items), dtype=np.int8) if thresholds.binary else np.arange(len(items))
     indptr = block.indptr.astype(np.int32 if len(items) < 2**31 else np.int64)
     by_item = sparse.csr_array((where, items, indptr), shape=shape).tocsc()
@@ -293,17 +295,17 @@ def _ordered(whole: memoryview, record: dict[str, Any], n_items: int) -> dict[st
     return {"thresholds": Thresholds(counts), "codes": codes}
 
 
-def _people(whole: memoryview, record: dict[str, Any], users: Labels, source: str) -> People | None:
+def _people(whole: memoryview, record: dict[str, Any], persons: Labels, source: str) -> People | None:
     if "people" not in record:
         return None
     columns = {}
     for name, place in record["people"].items():
         values = json.loads(bytes(_checked(whole, place)))
-        if len(values) != len(users) or not all(one is None or isinstance(one, str | int | float) for one in values):
+        if len(values) != len(persons) or not all(one is None or isinstance(one, str | int | float) for one in values):
             raise ValueError(f"column {name!r} about people")
         columns[name] = np.empty(len(values), dtype=object)
         columns[name][:] = values
-    return People(users, columns, source)
+    return People(persons, columns, source)
 
 
 NUMBERS, TEXTS, MIXED = "numbers", "texts", "mixed"

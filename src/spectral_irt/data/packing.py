@@ -39,18 +39,18 @@ class Repeats:
     pairs: int = 0
     first: list[tuple[int, int]] | None = None
 
-    def add(self, users: Ints, items: Ints) -> None:
-        self.extra += len(users)
-        pairs = np.unique(np.stack([users, items], axis=1), axis=0)
+    def add(self, persons: Ints, items: Ints) -> None:
+        self.extra += len(persons)
+        pairs = np.unique(np.stack([persons, items], axis=1), axis=0)
         self.pairs += len(pairs)
         known = self.first or []
         self.first = known + [(int(u), int(i)) for u, i in pairs[: NAMED - len(known)]]
 
-    def complain(self, users: Any, items: Any, source: str) -> None:
-        """Raise when there were any; `users` and `items` are the labels."""
+    def complain(self, persons: Any, items: Any, source: str) -> None:
+        """Raise when there were any; `persons` and `items` are the labels."""
         if not self.extra:
             return
-        first = [f"({listed([users[u]])}, {listed([items[i]])})" for u, i in self.first or []]
+        first = [f"({listed([persons[u]])}, {listed([items[i]])})" for u, i in self.first or []]
         more = f" and {self.pairs - len(first):,} more" if self.pairs > len(first) else ""
         raise DuplicateResponseError(
             f"{source}: {self.pairs:,} (person, item) {'pair is' if self.pairs == 1 else 'pairs are'} answered more "
@@ -58,13 +58,13 @@ class Repeats:
         )
 
 
-def user_chunks(indptr: Ints, size: int = BLOCK_RESPONSES, *, entries: int = 1) -> Iterator[tuple[int, int]]:
+def person_chunks(indptr: Ints, size: int = BLOCK_RESPONSES, *, entries: int = 1) -> Iterator[tuple[int, int]]:
     """Consecutive runs of whole people with about `size` entries each (one person may exceed it)."""
-    n_users, size = len(indptr) - 1, max(size // entries, 1)
+    n_persons, size = len(indptr) - 1, max(size // entries, 1)
     start = 0
-    while start < n_users:
+    while start < n_persons:
         stop = int(np.searchsorted(indptr, indptr[start] + size, side="right")) - 1
-        stop = min(max(stop, start + 1), n_users)
+        stop = min(max(stop, start + 1), n_persons)
         yield start, stop
         start = stop
 
@@ -75,7 +75,7 @@ def pack(indptr: Ints, slots: NDArray[np.int32], *, duplicates: Duplicates, repe
     With `duplicates="error"` the repeats are only recorded; the caller, who knows the labels, complains.
     """
     blocks = []
-    for start, stop in user_chunks(indptr):
+    for start, stop in person_chunks(indptr):
         part = slice(int(indptr[start]), int(indptr[stop]))
         person = np.repeat(np.arange(stop - start, dtype=np.int32), np.diff(indptr[start : stop + 1]))
         blocks.append(_packed(Rows(person, slots[part]), BINARY, stop - start, start, duplicates, repeats))
@@ -129,7 +129,7 @@ def pack_rows(
 
     An answer that comes twice counts as it arrived, or by `when`, equal ones as they arrived.
     """
-    chunks = list(user_chunks(limits_of(counts), entries=1 if thresholds.binary else 2))
+    chunks = list(person_chunks(limits_of(counts), entries=1 if thresholds.binary else 2))
     starts = np.array([start for start, _ in chunks])
     block_of = np.repeat(np.arange(len(chunks), dtype=np.int32), [stop - start for start, stop in chunks])
     dealt, ends = Pile(), []

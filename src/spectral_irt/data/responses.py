@@ -45,7 +45,7 @@ class Responses:
     ----------
     blocks : tuple of Block
         The answers of whole people, packed; all that kernels see.
-    items, users : array of labels
+    items, persons : array of labels
         Item code `i` is `items[i]`; people are numbered through the blocks in order.
     frame_kind : str or None
         The dataframe library that the data came in ("pandas", "polars", ...); tables go out in the same.
@@ -75,7 +75,7 @@ class Responses:
 
     blocks: tuple[Block, ...]
     items: Labels
-    users: Labels
+    persons: Labels
     frame_kind: str | None = None
     source: str = "the data"
     notes: tuple[Finding, ...] = ()
@@ -92,8 +92,8 @@ class Responses:
         if self.thresholds is None:
             object.__setattr__(self, "thresholds", Thresholds.ones(len(self.items)))
         assert self.thresholds.n_items == len(self.items)
-        if self.people is not None and self.people.labels is not self.users:
-            object.__setattr__(self, "people", self.people.of(self.users))
+        if self.people is not None and self.people.labels is not self.persons:
+            object.__setattr__(self, "people", self.people.of(self.persons))
 
     # ------------------------------------------------- sums over people: what everything else asks for
 
@@ -180,7 +180,7 @@ class Responses:
     # ---------------------------------------------------------------- ways in
 
     @classmethod
-    def from_wide(cls, table: Any, *, user: Any = None, items: Any = (), **options: Any) -> Responses:
+    def from_wide(cls, table: Any, *, person: Any = None, items: Any = (), **options: Any) -> Responses:
         """Responses from a table with one row per person and one column per item, by `read`, whose options it takes.
 
         Parameters
@@ -188,14 +188,14 @@ class Responses:
         table : 2-D array, dataframe, or scipy sparse matrix
             1 = right, 0 = wrong, or ordered categories; NaN, None or masked = not answered. In a sparse matrix the
             stored zeros are wrong answers and what is not stored was not answered.
-        user : str, optional
+        person : str, optional
             The dataframe's column of people's labels.
         items : sequence, optional
             Item labels of an array; column numbers by default. For a dataframe: the columns to use.
         """
         from spectral_irt.reading import read
 
-        return read(table, format="wide", user=user, items=items, **options)
+        return read(table, format="wide", person=person, items=items, **options)
 
     @classmethod
     def from_frame(cls, frame: Any, **options: Any) -> Responses:
@@ -207,7 +207,7 @@ class Responses:
     @classmethod
     def from_long(
         cls,
-        users: ArrayLike,
+        persons: ArrayLike,
         items: ArrayLike,
         responses: ArrayLike,
         *,
@@ -228,17 +228,17 @@ class Responses:
 
         check_option("duplicates", duplicates, DUPLICATES)
         return of_either_kind(
-            lambda how: from_columns(users, items, responses, how, duplicates=duplicates), scoring_of(**scoring)
+            lambda how: from_columns(persons, items, responses, how, duplicates=duplicates), scoring_of(**scoring)
         )
 
     @classmethod
     def from_codes(
         cls,
-        user: NDArray[np.integer[Any]],
+        person: NDArray[np.integer[Any]],
         item: NDArray[np.integer[Any]],
         category: NDArray[Any],
         *,
-        users: Labels,
+        persons: Labels,
         items: Labels,
         thresholds: Thresholds | None = None,
         duplicates: Duplicates = "error",
@@ -249,16 +249,16 @@ class Responses:
         """Responses from integer codes that point into the label arrays, and categories; rows in any order."""
         steps = Thresholds.ones(len(items)) if thresholds is None else thresholds
         slots = slots_of(item, category.astype(np.int32, copy=False), steps.bits)
-        rows, repeats = Rows(user.astype(np.int32, copy=False), slots), Repeats()
-        counts = np.bincount(user, minlength=len(users))
+        rows, repeats = Rows(person.astype(np.int32, copy=False), slots), Repeats()
+        counts = np.bincount(person, minlength=len(persons))
         blocks = tuple(pack_rows(in_pieces(rows), counts, steps, duplicates=duplicates, repeats=repeats))
         if duplicates == "error":
-            repeats.complain(users, items, source)
-        return cls(blocks, items, users, frame_kind, source, thresholds=steps, codes=codes)
+            repeats.complain(persons, items, source)
+        return cls(blocks, items, persons, frame_kind, source, thresholds=steps, codes=codes)
 
     @property
-    def n_users(self) -> int:
-        return len(self.users)
+    def n_persons(self) -> int:
+        return len(self.persons)
 
     @property
     def n_items(self) -> int:
@@ -351,7 +351,7 @@ class Responses:
         what = f" in up to {self.thresholds.widest + 1} categories"
         if self.thresholds.binary:
             what = f", {100 * self.item_scores.sum() / max(self.n_responses, 1):.1f}% right"
-        return f"Responses({self.n_users:,} persons x {self.n_items:,} items, {self.n_responses:,} responses{what})"
+        return f"Responses({self.n_persons:,} persons x {self.n_items:,} items, {self.n_responses:,} responses{what})"
 
     def digest(self) -> str:
         """A fingerprint of the answers and labels: the same data read again give the same digest.
@@ -372,16 +372,16 @@ class Responses:
 
         write_each({Path(path): functools.partial(write_packed, self)})
 
-    def take_users(self, users: ArrayLike) -> Responses:
+    def take_persons(self, persons: ArrayLike) -> Responses:
         """The responses of some people only, in their order: positions or a mask. All items stay."""
-        chosen = np.sort(chosen_positions(users, self.n_users, "take_users"))
+        chosen = np.sort(chosen_positions(persons, self.n_persons, "take_persons"))
         ends = np.searchsorted(chosen, self._ends)
         own = [chosen[a:b] - start for a, b, start in zip(ends[:-1], ends[1:], self._ends[:-1], strict=True)]
         blocks = self.engine.prepare(Block.take, self.blocks, each=[own]).parts
         # Blocks that nobody is left of go; this process can see that only of blocks it holds.
         kept = tuple(block for block, persons in zip(blocks, own, strict=True) if len(persons))
         raw = None if self.raw is None else self.raw.of_some_people()
-        return replace(self, blocks=kept, users=self.users[chosen], raw=raw)
+        return replace(self, blocks=kept, persons=self.persons[chosen], raw=raw)
 
     def take_items(self, items: ArrayLike) -> Responses:
         """The responses to some items only: positions or a mask. All people stay, perhaps with fewer answers."""
@@ -425,7 +425,7 @@ class Responses:
 
     def answers_by_block(self) -> Iterator[tuple[Ints, NDArray[np.int32], NDArray[Any]]]:
         """`answers`, a block at a time."""
-        return self.entries.map(answers, self.thresholds, persons=(np.arange(self.n_users),))
+        return self.entries.map(answers, self.thresholds, persons=(np.arange(self.n_persons),))
 
     def to_dense(self) -> Floats:
         """People x items with NaN where there is no answer; for small data."""

@@ -100,11 +100,11 @@ def shared_sets(
 ) -> SharedSets | None:
     """What the people on repeated sets told; None where too few people share theirs for that to pay."""
     m = responses.n_items
-    if not responses.n_users or not responses.engine.gathers:
+    if not responses.n_persons or not responses.engine.gathers:
         return None
     table = scramble(np.arange(m, dtype=np.int32), 0)
     different, people = responses.sum(_sampled, table)
-    if shared > 0 and responses.n_users > SAMPLE and different > people / 2:
+    if shared > 0 and responses.n_persons > SAMPLE and different > people / 2:
         return None
     keys, counts = responses.gather(set_keys, table)
     first, code, people = _numbered(keys)
@@ -127,7 +127,7 @@ def shared_sets(
     for one in sums:
         one.together[:] -= one.people[-1]  # those who had all right
     outside = code < 0
-    return SharedSets(tuple(sums), responses.take_users(outside) if outside.any() else None, m, code)
+    return SharedSets(tuple(sums), responses.take_persons(outside) if outside.any() else None, m, code)
 
 
 def _numbered(keys: NDArray[np.uint64]) -> tuple[Ints, Ints, Ints]:
@@ -144,7 +144,7 @@ def _empty(k: int) -> tuple[Floats, Floats, Floats]:
 
 def _sampled(block: Block, table: NDArray[np.uint64]) -> tuple[int, int]:
     """How many different sets the first people of a block answered, and how many these people are."""
-    keys, counts = set_keys(block.take(np.arange(min(SAMPLE, block.n_users))), table)
+    keys, counts = set_keys(block.take(np.arange(min(SAMPLE, block.n_persons))), table)
     some = keys[counts > 0]
     return len(np.unique(some)), len(some)
 
@@ -154,7 +154,7 @@ def set_keys(block: Block | Rows, table: NDArray[np.uint64]) -> tuple[NDArray[np
     counts = block.counts
     keys = counts.astype(np.uint64)
     some = np.flatnonzero((counts > 0) & (counts < len(table)))
-    if len(some) == block.n_users:
+    if len(some) == block.n_persons:
         keys += np.add.reduceat(table[block.items], block.indptr[:-1])
     elif len(some):
         part = block.take(some)
@@ -164,8 +164,8 @@ def set_keys(block: Block | Rows, table: NDArray[np.uint64]) -> tuple[NDArray[np
 
 def _items_of(responses: Responses, people: Ints) -> list[Ints]:
     """The items that each of these people answered, increasing."""
-    place, asked = np.unique(people, return_inverse=True)  # `take_users` keeps the order of the data
-    person, items, _ = responses.take_users(place).answers()
+    place, asked = np.unique(people, return_inverse=True)  # `take_persons` keeps the order of the data
+    person, items, _ = responses.take_persons(place).answers()
     order = np.lexsort((items, person))
     ends = np.cumsum(np.bincount(person, minlength=len(place)))[:-1]
     sets = np.split(items[order].astype(np.int64), ends)
@@ -202,7 +202,7 @@ def _products(block: Block, items: Ints, n_items: int) -> tuple[Floats, ...]:
             return ()
     scores = block.scores
     people, right, together = _empty(k)
-    for start, stop in _slices(block.n_users, k):
+    for start, stop in _slices(block.n_persons, k):
         x = _dense(block, codes, start, stop, k)
         has_score = np.zeros((stop - start, k + 1), dtype=np.float32)
         has_score[np.arange(stop - start), scores[start:stop]] = 1
@@ -252,7 +252,7 @@ class Patterns:
 def distinct_rows(responses: Responses) -> Patterns:
     """The patterns of these people. Sets of items are told apart by `set_keys`."""
     first, count, of_person = _distinct(responses.entries.gather(_pattern_keys, responses.thresholds))
-    return Patterns(all_rows(responses.take_users(first)), count, of_person)
+    return Patterns(all_rows(responses.take_persons(first)), count, of_person)
 
 
 def same_rows(rows: Rows, steps: Thresholds) -> Patterns:

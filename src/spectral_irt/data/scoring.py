@@ -234,11 +234,11 @@ class Scoring:
         answers: Any,
         *,
         items: NDArray[Any],
-        users: NDArray[Any],
+        persons: NDArray[Any],
         keys: Keys | None = None,
         means: Means | None = None,
     ) -> NDArray[np.uint8]:
-        """The category of each answer of `clean`; `items` and `users` are the codes of each."""
+        """The category of each answer of `clean`; `items` and `persons` are the codes of each."""
         if self.key is not None:
             assert keys is not None
             found = np.zeros(len(items), dtype=np.uint8)
@@ -248,16 +248,16 @@ class Scoring:
             return found
         if self.ordered:
             return np.asarray(answers).astype(np.uint8)
-        return self._right(answers, users, means).view(np.uint8)
+        return self._right(answers, persons, means).view(np.uint8)
 
-    def _right(self, answers: Any, users: NDArray[Any], means: Means | None) -> Bools:
+    def _right(self, answers: Any, persons: NDArray[Any], means: Means | None) -> Bools:
         if self.correct is not None:
             return np.array(answers.is_in(list(self.correct)).to_numpy())
         if self.threshold is not None:
             return np.asarray(answers > self.threshold)
         if self.above_mean is not None:
             assert means is not None
-            above: Bools = answers - means.mean[users] > means.slack[users]
+            above: Bools = answers - means.mean[persons] > means.slack[persons]
             return above if self.above_mean == "right" else ~above
         return np.asarray(answers == 1)
 
@@ -428,10 +428,10 @@ def means_from_sums(counts: Ints, sums: Floats, sizes: Floats) -> Means:
     return Means(sums / n, SLACK * sizes / n)
 
 
-def means_of(users: NDArray[Any], ratings: Floats, n_users: int) -> Means:
+def means_of(persons: NDArray[Any], ratings: Floats, n_persons: int) -> Means:
     """Means from the ratings themselves and the person (code) of each."""
     return means_from_sums(
-        np.bincount(users, minlength=n_users),
-        np.bincount(users, weights=ratings, minlength=n_users).astype(np.float64),
-        np.bincount(users, weights=np.abs(ratings), minlength=n_users).astype(np.float64),
+        np.bincount(persons, minlength=n_persons),
+        np.bincount(persons, weights=ratings, minlength=n_persons).astype(np.float64),
+        np.bincount(persons, weights=np.abs(ratings), minlength=n_persons).astype(np.float64),
     )

@@ -137,7 +137,7 @@ class Rows:
     most: Ints
 
     @property
-    def n_users(self) -> int:
+    def n_persons(self) -> int:
         return len(self.counts)
 
     @property
@@ -211,7 +211,7 @@ def answers(block: Block, person: Ints, thresholds: Thresholds) -> tuple[Ints, N
 
 
 def dense(block: Block, thresholds: Thresholds) -> Floats:
-    table = np.full((block.n_users, thresholds.n_items), np.nan)
-    person, item, category = answers(block, np.arange(block.n_users), thresholds)
+    table = np.full((block.n_persons, thresholds.n_items), np.nan)
+    person, item, category = answers(block, np.arange(block.n_persons), thresholds)
     table[person, item] = category
     return table

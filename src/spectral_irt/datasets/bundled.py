@@ -44,7 +44,7 @@ def load_lsat() -> Responses:
     table = np.array([line.split(",") for line in lines], dtype=np.int64)
     answers = np.repeat(table[:, :-1], table[:, -1], axis=0)
     responses = Responses.from_wide(answers, items=header.split(",")[:-1])
-    return replace(responses, users=np.arange(1, len(answers) + 1), source="LSAT section 6")
+    return replace(responses, persons=np.arange(1, len(answers) + 1), source="LSAT section 6")
 
 
 def lsat_text() -> str:
@@ -58,7 +58,7 @@ def lsat_text() -> str:
     2,0
     """
     responses = load_lsat()
-    rows = zip(responses.users.tolist(), responses.to_dense().astype(int).tolist(), strict=True)
+    rows = zip(responses.persons.tolist(), responses.to_dense().astype(int).tolist(), strict=True)
     lines = [["person", *responses.items.tolist()], *([person, *row] for person, row in rows)]
     return "".join(",".join(map(str, line)) + "\n" for line in lines)
 

@@ -173,7 +173,7 @@ class RaschEstimator:
         data : Responses, 2-D array, scipy sparse matrix, or any dataframe
             One row per person, one column per item; 1 right, 0 wrong, NaN or None not answered. A dataframe may also
             be long, or have a column of labels: it is read as `read` reads it, and `findings_` tells
-            which columns were taken for items. What must be said about it (user=, missing=, key=, ...) is said there.
+            which columns were taken for items. What must be said about it (person=, missing=, key=, ...) is said there.
         y : ignored
             Present because scikit-learn's pipelines pass it.
         progress : callable, optional
@@ -187,7 +187,7 @@ class RaschEstimator:
         responses = self._threaded(as_responses(data, threshold=self.threshold))
         responses.right_and_wrong_only()
         check_usable(responses)
-        responses.engine.reserve(responses.n_users, responses.n_items, responses.n_responses)
+        responses.engine.reserve(responses.n_persons, responses.n_items, responses.n_responses)
         logged = LoggedFit(progress)
         small = one_blas_thread() if responses.n_items <= SMALL_ALGEBRA else nullcontext()
         with small:

@@ -80,6 +80,6 @@ def make_ordered(model: str, name: str, parameters: dict[str, Any]) -> RaschEsti
 
 
 def make_estimator(name: str, parameters: dict[str, Any]) -> RaschEstimator:
-    """An estimator by name, for instance `make_estimator("spectral", {"weighting": "users"})`."""
+    """An estimator by name, for instance `make_estimator("spectral", {"weighting": "persons"})`."""
     check_option("estimator", name, METHODS)
     return METHODS[name].make(name, parameters)

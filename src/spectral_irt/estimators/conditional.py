@@ -139,7 +139,7 @@ def _check_numbers(tol: float, max_iter: int) -> None:
 
 def _right(block: Block, n_items: int) -> Floats:
     """Right answers to each item by people who are neither all right nor all wrong."""
-    rows = np.zeros(2 * block.n_users)
+    rows = np.zeros(2 * block.n_persons)
     rows[0::2] = block.informative
     return block.pattern(n_items).T @ rows
 
@@ -246,7 +246,7 @@ def _twice(matrix: sparse.csr_array, y: Floats) -> Floats:
 def _residuals(block: Block, beta: Floats) -> sparse.csr_array:
     """X - P(X = 1 | s), people x items."""
     values = block.right() - conditional_probabilities(block, beta)
-    return sparse.csr_array((values, block.items, block.indptr.astype(np.int32)), shape=(block.n_users, len(beta)))
+    return sparse.csr_array((values, block.items, block.indptr.astype(np.int32)), shape=(block.n_persons, len(beta)))
 
 
 # ----------------------------------------------------------------------------------------- the class

@@ -188,7 +188,7 @@ class ConditionalPartialCredit(OrderedEstimator):
         fit = conditional_thresholds(rest, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell)
         mask = kept[responses.thresholds.item]
         found = examine(responses)
-        silent = tuple(f for f in found.findings if f.code == "silent_users")
+        silent = tuple(f for f in found.findings if f.code == "silent_persons")
         return conditional_estimate(fit, rest.thresholds, kept, mask, found.status(), findings + silent, self.tol)
 
 

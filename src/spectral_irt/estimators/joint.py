@@ -12,7 +12,7 @@ from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import Prepared
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, by_user, keep_estimable, start_difficulty
+from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, by_person, keep_estimable, start_difficulty
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, conjugate_gradients, gram
 
@@ -28,7 +28,7 @@ class Part:
     """
 
     block: Block
-    user: Ints
+    person: Ints
     right: Floats
     theta: Floats
     v: Floats
@@ -39,7 +39,7 @@ class Part:
         block = block.take(np.flatnonzero(block.informative))
         empty = np.zeros(0)
         return cls(
-            block, block.user_of_response(), block.right().astype(float), prox_ability(block, beta), empty, empty
+            block, block.person_of_response(), block.right().astype(float), prox_ability(block, beta), empty, empty
         )
 
 
@@ -49,25 +49,25 @@ def solve_abilities(part: Part, beta: Floats) -> tuple[Part, tuple[Floats, Float
     Returns the part at these abilities, and its sums: the score of each difficulty sum_l (p_li - X_li), the diagonal
     of the information sum_l p (1 - p) (1 - p (1 - p) / V_l), and the log-likelihood.
     """
-    block, user = part.block, part.user
+    block, person = part.block, part.person
     b = beta[block.items]
     theta = part.theta
     score = block.scores.astype(float)
     for _ in range(100):
-        p = sigmoid(theta[user] - b)
+        p = sigmoid(theta[person] - b)
         v = p * (1 - p)
-        information = by_user(block, v)
-        move = np.clip((score - by_user(block, p)) / information, -2, 2)
+        information = by_person(block, v)
+        move = np.clip((score - by_person(block, p)) / information, -2, 2)
         theta = theta + move
         if np.abs(move).max(initial=0) < ABILITY_TOL:
             break
-    x = theta[user] - b
+    x = theta[person] - b
     p = sigmoid(x)
     v = p * (1 - p)
-    information = by_user(block, v)
+    information = by_person(block, v)
     m = len(beta)
     slope = by_item(block.items, p - part.right, m)
-    own = by_item(block.items, v * (1 - v / information[user]), m)
+    own = by_item(block.items, v * (1 - v / information[person]), m)
     loglik = float((part.right * x - np.logaddexp(0, x)).sum())
     return replace(part, theta=theta, v=v, information=information), (slope, own, loglik)
 
@@ -76,14 +76,14 @@ def profile_information(part: Part, direction: Floats) -> Floats:
     """H x for the information of difficulties with abilities fitted: sum_l [v_li x_i - v_li (v_l . x) / V_l]."""
     block = part.block
     x = direction[block.items]
-    mean = by_user(block, part.v * x) / part.information
-    return by_item(block.items, part.v * (x - mean[part.user]), len(direction))
+    mean = by_person(block, part.v * x) / part.information
+    return by_item(block.items, part.v * (x - mean[part.person]), len(direction))
 
 
 def dense_information(part: Part, n_items: int) -> Floats:
     """H itself: diag(sum_l v_l) - sum_l v_l v_l^T / V_l."""
-    scaled = part.v / np.sqrt(part.information)[part.user]
-    total = -gram(answered(part.block, 0, part.block.n_users, n_items, scaled))
+    scaled = part.v / np.sqrt(part.information)[part.person]
+    total = -gram(answered(part.block, 0, part.block.n_persons, n_items, scaled))
     total[np.diag_indices(n_items)] += by_item(part.block.items, part.v, n_items)
     return total
 

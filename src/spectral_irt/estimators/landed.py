@@ -81,7 +81,7 @@ def landed_difficulty(
     method = chosen_method("dense" if shared is not None and se == "auto" else se, rest, found.contraction, tell)
     matrix = None
     if method in ("dense", "information"):
-        single = found.contraction < SLUGGISH and rest.n_users * rest.n_items**2 > MANY_PAIRS
+        single = found.contraction < SLUGGISH and rest.n_persons * rest.n_items**2 > MANY_PAIRS
         matrix = Matrices.of(landed, single=single).covariance(method == "dense")
         errors = np.sqrt(np.maximum(np.diag(matrix), 0))
     else:

@@ -169,5 +169,5 @@ def _common_shift(landed: Landed, scale: Floats) -> Floats:
 
 
 def _signed(rows: Rows, seed: np.random.SeedSequence, columns: int) -> Floats:
-    signs: Any = np.random.default_rng(seed).integers(0, 2, (rows.block.n_users, columns)) * 2.0 - 1
+    signs: Any = np.random.default_rng(seed).integers(0, 2, (rows.block.n_persons, columns)) * 2.0 - 1
     return rows.matrix(rows.score).T @ signs

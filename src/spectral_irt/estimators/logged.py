@@ -33,7 +33,7 @@ class LoggedFit:
         made, seconds = calibration.provenance, time.perf_counter() - self._start
         log.info(
             "%s: %d items from %d responses of %d people, %d iterations, %.2f s",
-            *(made.estimator, responses.n_items, responses.n_responses, responses.n_users, made.iterations, seconds),
+            *(made.estimator, responses.n_items, responses.n_responses, responses.n_persons, made.iterations, seconds),
         )
         for finding in calibration.findings:
             log.log(LEVELS[finding.severity], "%s: %s", finding.code, finding)

@@ -203,7 +203,7 @@ class MarginalRasch(RaschEstimator):
         with_sigma = sigma is None
         found = marginal_information(people.answers, fit.difficulty, fit.populations, with_sigma=with_sigma)
         errors = marginal_errors(found, fit.populations)
-        n_users = int(np.sum(rest.counts > 0))
+        n_persons = int(np.sum(rest.counts > 0))
         n_parameters = rest.n_items + len(found.own) - free  # of a free population one parameter is its origin
         table = _population_columns(people, fit, errors, sigma)
         nodes, weights = _mixture(people, fit.populations)
@@ -215,14 +215,14 @@ class MarginalRasch(RaschEstimator):
             "sigma_se": float(table["sd_se"][0]) if alone else np.nan,
             "population": table,
             "aic": 2 * n_parameters - 2 * fit.loglik,
-            "bic": n_parameters * float(np.log(n_users)) - 2 * fit.loglik,
+            "bic": n_parameters * float(np.log(n_persons)) - 2 * fit.loglik,
             "n_parameters": n_parameters,
             "nodes": nodes,
             "weights": weights,
             "kept": kept.mask,
             "kept_covariance": errors.covariance if rest.n_items <= KEEP_COVARIANCE else None,
         }
-        ability, ability_se = np.empty(rest.n_users), np.empty(rest.n_users)
+        ability, ability_se = np.empty(rest.n_persons), np.empty(rest.n_persons)
         for g, (part, population) in enumerate(zip(people.answers, fit.populations, strict=True)):
             there = people.split.members(g)
             ability[there], ability_se[there] = part.gather(abilities, fit.difficulty, population)
@@ -287,7 +287,7 @@ def _keep_mixed(responses: Responses) -> Kept:
             f"{responses.source}: fewer than two items have both right and wrong answers; marginal likelihood needs "
             "them. Use `SpectralRasch` or `VariationalRasch`, whose prior on difficulties makes up for it."
         )
-    shown = {"no_responses", "disconnected", "many_more_items_than_users"}
+    shown = {"no_responses", "disconnected", "many_more_items_than_persons"}
     findings = [finding for finding in design.findings if finding.code in shown]
     extreme = design.all_right | design.all_wrong
     if extreme.any():

@@ -221,10 +221,10 @@ def _polynomial_weights(
     def objective(scaled: Floats) -> tuple[float, Floats]:
         x = scaled * scale
         here = at(x)
-        counts, users, loglik = responses.sum(expected_counts, x[:m], here, steps)
+        counts, persons, loglik = responses.sum(expected_counts, x[:m], here, steps)
         p = passing(x[:m], here, steps)
         of_beta = (_of_thresholds(counts, steps) * p).sum(axis=1) - score
-        of_shape = basis.T @ (users - people * np.exp(here.log_weights))
+        of_shape = basis.T @ (persons - people * np.exp(here.log_weights))
         return -float(loglik), -np.concatenate([of_beta, of_shape]) * scale
 
     p = passing(beta, population, steps)
@@ -317,9 +317,9 @@ def choose_prior(
     rng = np.random.default_rng(seed)
     occupied = np.flatnonzero(responses.counts > 0)
     held = rng.permutation(occupied)[: max(1, round(share * len(occupied)))]
-    out = np.zeros(responses.n_users, dtype=bool)
+    out = np.zeros(responses.n_persons, dtype=bool)
     out[held] = True
-    train, valid = responses.take_users(~out), responses.take_users(out)
+    train, valid = responses.take_persons(~out), responses.take_persons(out)
     ok = (train.item_scores > 0) & (train.item_scores < train.item_counts)
     if ok.sum() < 2:
         raise DesignError(

@@ -31,7 +31,7 @@ class People:
 def people_by_group(responses: Responses, labels: Any) -> People:
     """The people of every group that answered anything; those without a label are a group of their own."""
     if labels is None:
-        everyone = Split((EVERYBODY,), np.zeros(responses.n_users, dtype=np.int64))
+        everyone = Split((EVERYBODY,), np.zeros(responses.n_persons, dtype=np.int64))
         return People(everyone, (responses,))
     split = by_label(responses, labels)
     without = split.group < 0
@@ -46,7 +46,7 @@ def people_by_group(responses: Responses, labels: Any) -> People:
             f"there are {split.n_groups:,} groups ({listed(split.names)}); at most {MOST_GROUPS} can have a population "
             "each. Merge them into a few, each of some hundred people."
         )
-    parts = tuple(responses.take_users(split.members(g)) for g in range(split.n_groups))
+    parts = tuple(responses.take_persons(split.members(g)) for g in range(split.n_groups))
     _check_linked(parts, split.names)
     findings = []
     if NOBODYS in split.names:

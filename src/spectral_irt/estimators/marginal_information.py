@@ -20,7 +20,7 @@ from spectral_irt.estimators.population import (
     passing,
     posterior,
 )
-from spectral_irt.estimators.support import DENSE_ITEMS, user_slices
+from spectral_irt.estimators.support import DENSE_ITEMS, person_slices
 from spectral_irt.numerics import gram
 
 
@@ -44,7 +44,7 @@ def information(
     counts, at_node = np.zeros((n_items, k)), np.zeros(k)
     lost = np.zeros((size, size)) if dense else np.zeros(size)
     cross, own = np.zeros((size, scores.shape[1])), np.zeros((scores.shape[1],) * 2)
-    for start, stop in user_slices(block, CELLS // k):
+    for start, stop in person_slices(block, CELLS // k):
         post, _ = posterior(block, start, stop, beta, population, table, steps)
         post[block.counts[start:stop] == 0] = 0
         counts += answers_of(block, start, stop, n_items, steps)[0].T @ post

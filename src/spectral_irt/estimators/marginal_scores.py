@@ -15,7 +15,7 @@ from spectral_irt.estimators.population import (
     passing,
     posterior,
 )
-from spectral_irt.estimators.support import user_slices
+from spectral_irt.estimators.support import person_slices
 
 
 def marginal_scores(block: Block, difficulty: Floats, population: Population) -> tuple[Floats, Floats]:
@@ -27,8 +27,8 @@ def marginal_scores(block: Block, difficulty: Floats, population: Population) ->
     table, p = log_denominators(difficulty, population), passing(difficulty, population)
     scores = population_scores(population)
     scores = scores - ([0.0, 1.0] if population.basis is None else np.exp(population.log_weights) @ scores)
-    expected, of_population = np.empty(block.n_responses), np.zeros((block.n_users, scores.shape[1]))
-    for start, stop in user_slices(block, CELLS // len(population.nodes)):
+    expected, of_population = np.empty(block.n_responses), np.zeros((block.n_persons, scores.shape[1]))
+    for start, stop in person_slices(block, CELLS // len(population.nodes)):
         post, _ = posterior(block, start, stop, difficulty, population, table)
         expected[block.indptr[start] : block.indptr[stop]] = expected_passes(block, start, stop, p, post).data
         of_population[start:stop] = post @ scores

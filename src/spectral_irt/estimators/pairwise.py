@@ -115,7 +115,7 @@ class _Pairs:
 # ------------------------------------------------------------------------ sandwich, by person
 
 
-def user_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_array:
+def person_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_array:
     """g_li, people x items: what each person adds to the derivative of the pairwise likelihood.
 
     g_li = w_l sum over right j of pi_j / (pi_i + pi_j) on a wrong answer, minus w_l sum over wrong j of pi_i /
@@ -131,12 +131,12 @@ def user_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_array:
     weight = count_weights(block, weighting)
     ends = np.cumsum(right * wrong)
     start = 0
-    while start < block.n_users:
+    while start < block.n_persons:
         done = ends[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(ends, done + PAIRS, side="right")))
-        users = np.arange(start, stop)
+        persons = np.arange(start, stop)
         # Rows of right answers, each repeated for every wrong answer of its person.
-        row = np.repeat(users, right[users])
+        row = np.repeat(persons, right[persons])
         i = np.repeat(ones[before[start] : before[stop]], wrong[row])
         offset = np.arange(len(i)) - np.repeat(np.cumsum(wrong[row]) - wrong[row], wrong[row])
         j = np.repeat(block.split[row], wrong[row]) + offset
@@ -146,15 +146,15 @@ def user_scores(block: Block, beta: Floats, weighting: str) -> sparse.csr_array:
         out[low:high] += np.bincount(j - low, weights=share, minlength=high - low)
         out[low:high] -= np.bincount(i - low, weights=share, minlength=high - low)
         start = stop
-    return answered(block, 0, block.n_users, m, out)
+    return answered(block, 0, block.n_persons, m, out)
 
 
 def _meat(block: Block, beta: Floats, weighting: str) -> Floats:
-    return gram(user_scores(block, beta, weighting))
+    return gram(person_scores(block, beta, weighting))
 
 
 def _squares(block: Block, beta: Floats, weighting: str) -> Floats:
-    g = user_scores(block, beta, weighting)
+    g = person_scores(block, beta, weighting)
     return by_item(g.indices, g.data**2, len(beta))
 
 

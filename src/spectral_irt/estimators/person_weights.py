@@ -21,15 +21,15 @@ def person_weights(responses: Responses, weights: ArrayLike) -> Floats:
         values = np.asarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
         raise OptionError("the weights are not all numbers; give each person a number above zero.") from None
-    if values.shape != (responses.n_users,):
+    if values.shape != (responses.n_persons,):
         raise OptionError(
-            f"there are {values.size:,} weights for {responses.n_users:,} people; give one for each, in their order."
+            f"there are {values.size:,} weights for {responses.n_persons:,} people; give one for each, in their order."
         )
     bad = ~(np.isfinite(values) & (values > 0))
     if bad.any():
         raise OptionError(
             f"{int(bad.sum()):,} {'person has' if bad.sum() == 1 else 'people have'} no weight above zero: "
-            f"{listed(responses.users[bad])}. Leave them out, or give them one."
+            f"{listed(responses.persons[bad])}. Leave them out, or give them one."
         )
     return values / values.mean()
 

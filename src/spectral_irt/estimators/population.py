@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spectral_irt.data import Block
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds, rows_of
-from spectral_irt.estimators.support import answered, user_slices
+from spectral_irt.estimators.support import answered, person_slices
 from spectral_irt.model import category_probabilities, sigmoid
 from spectral_irt.sparse_kernels import csr
 
@@ -145,21 +145,21 @@ def expected_counts(
     """The E step: expected answers to each item from each node, expected people at each node, log-likelihood."""
     table = log_denominators(beta, population, steps)
     m, k = table.shape
-    counts, users, loglik = np.zeros((m, k)), np.zeros(k), 0.0
-    for start, stop in user_slices(block, CELLS // k):
+    counts, persons, loglik = np.zeros((m, k)), np.zeros(k), 0.0
+    for start, stop in person_slices(block, CELLS // k):
         post, each = posterior(block, start, stop, beta, population, table, steps)
         counts += answers_of(block, start, stop, m, steps)[0].T @ post
         present = block.counts[start:stop] > 0  # a person without answers says nothing about the population either
-        users += present @ post
+        persons += present @ post
         loglik += float(each @ present)
-    return counts, users, np.array(loglik)
+    return counts, persons, np.array(loglik)
 
 
 def abilities(block: Block, difficulty: Floats, population: Population) -> tuple[Floats, Floats]:
     """Posterior mean (EAP) and standard deviation of the ability of every person."""
     table = log_denominators(difficulty, population)
-    mean, sd = np.empty(block.n_users), np.empty(block.n_users)
-    for start, stop in user_slices(block, CELLS // len(population.nodes)):
+    mean, sd = np.empty(block.n_persons), np.empty(block.n_persons)
+    for start, stop in person_slices(block, CELLS // len(population.nodes)):
         post, _ = posterior(block, start, stop, difficulty, population, table)
         mean[start:stop] = post @ population.nodes
         variance = post @ population.nodes**2 - mean[start:stop] ** 2

@@ -18,12 +18,12 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
 from spectral_irt.errors import NAMED, DesignError, OptionError
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
-from spectral_irt.estimators.support import user_slices
+from spectral_irt.estimators.support import person_slices
 from spectral_irt.numerics import gram
 from spectral_irt.sparse_kernels import csr
 
 MOST_ITEMS = 20_000  # a matrix of all pairs beyond this (3.2 GB) is a mistake, not a wish
-USERS = 20_000  # people worked on at a time
+PERSONS = 20_000  # people worked on at a time
 
 
 def reciprocal_matrix(counts: Floats) -> Floats:
@@ -115,7 +115,7 @@ def influence_squares(block: Block, influence: Influence) -> Floats:
     m = len(influence.gain)
     total = np.zeros((m, m))
     right, wrong = block.halves(m)
-    for start, stop in user_slices(block, USERS):
+    for start, stop in person_slices(block, PERSONS):
         ones, zeros = right[start:stop], wrong[start:stop]
         plus = csr(zeros.indptr, zeros.indices, _picked(ones @ influence.gain.T, zeros), m)
         minus = csr(ones.indptr, ones.indices, _picked(zeros @ influence.loss.T, ones), m)
@@ -125,8 +125,8 @@ def influence_squares(block: Block, influence: Influence) -> Floats:
 
 def _picked(rows: Floats, pattern: sparse.csr_array) -> Floats:
     """The values of a dense people x items table where the pattern has an answer."""
-    user = np.repeat(np.arange(rows.shape[0]), np.diff(pattern.indptr))
-    return rows[user, pattern.indices]
+    person = np.repeat(np.arange(rows.shape[0]), np.diff(pattern.indptr))
+    return rows[person, pattern.indices]
 
 
 # ------------------------------------------------------------------------------- estimators

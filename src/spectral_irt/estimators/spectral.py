@@ -282,7 +282,7 @@ class SpectralRasch(RaschEstimator):
     def _estimate(self, responses: Responses, tell: Tell, weights: ArrayLike | None = None) -> Estimate:
         fit = self._solve(responses, self.se, tell, weights)
         small = fit.covariance is not None and len(fit.covariance) <= KEEP_COVARIANCE
-        weighted = None if weights is None else (responses.users, person_weights(responses, weights))
+        weighted = None if weights is None else (responses.persons, person_weights(responses, weights))
         return Estimate(
             fit.difficulty,
             fit.se,

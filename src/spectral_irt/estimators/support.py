@@ -50,17 +50,17 @@ def keep_estimable(responses: Responses) -> Kept:
     """For methods without a prior: leave out items with no finite difficulty; refuse data that fall apart."""
     rest, mask, findings = estimable(responses)
     design = examine(responses)
-    also = tuple(f for f in design.findings if f.code in ("silent_users", "many_more_items_than_users"))
+    also = tuple(f for f in design.findings if f.code in ("silent_persons", "many_more_items_than_persons"))
     return Kept(rest, mask, design.status(), findings + also)
 
 
 # --------------------------------------------------------------------- sums over answers
 
 
-def user_slices(block: Block, limit: int) -> Iterator[tuple[int, int]]:
+def person_slices(block: Block, limit: int) -> Iterator[tuple[int, int]]:
     """Consecutive runs of at most `limit` people of a block."""
-    for start in range(0, block.n_users, max(1, limit)):
-        yield start, min(start + max(1, limit), block.n_users)
+    for start in range(0, block.n_persons, max(1, limit)):
+        yield start, min(start + max(1, limit), block.n_persons)
 
 
 def answered(block: Block, start: int, stop: int, n_items: int, values: Floats | None = None) -> sparse.csr_array:
@@ -76,6 +76,6 @@ def by_item(items: NDArray[np.int32], values: Floats, n_items: int) -> Floats:
     return np.bincount(items, weights=values, minlength=n_items).astype(np.float64, copy=False)
 
 
-def by_user(block: Block, values: Floats) -> Floats:
+def by_person(block: Block, values: Floats) -> Floats:
     """Sum over the answers of each person of a block in which everybody answered something."""
-    return np.add.reduceat(values, block.indptr[:-1]) if block.n_users else np.zeros(0)
+    return np.add.reduceat(values, block.indptr[:-1]) if block.n_persons else np.zeros(0)

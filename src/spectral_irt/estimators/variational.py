@@ -11,7 +11,7 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine
 from spectral_irt.engine import Prepared
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.support import by_item, by_user, start_difficulty
+from spectral_irt.estimators.support import by_item, by_person, start_difficulty
 from spectral_irt.numerics import Anderson
 
 # Both precisions have a weak prior worth one imaginary person (or item) at distance 1 from the mean: it keeps the
@@ -52,7 +52,7 @@ class Part:
     """The people of a block with answers, and q of their abilities: theta_l ~ N(mean_l, var_l)."""
 
     block: Block
-    user: Ints
+    person: Ints
     half: Floats  # X - 1/2 of every answer
     mean: Floats
     var: Floats
@@ -63,7 +63,7 @@ class Part:
         n, s = block.counts, block.scores
         mean = np.log((s + 0.5) / (n - s + 0.5))
         half = np.where(block.right(), 0.5, -0.5)
-        return cls(block, block.user_of_response(), half, mean, 1 / (1 + n / 5))
+        return cls(block, block.person_of_response(), half, mean, 1 / (1 + n / 5))
 
 
 def curvature(xi: Floats) -> Floats:
@@ -82,17 +82,17 @@ def bound_pass(part: Part, items: Items, shift: float) -> tuple[Part, tuple[Floa
     Returns the new part; per item, sums of 2 lambda, 2 lambda E[theta] and X - 1/2; then the bound's share, the sum of
     E[theta], of E[theta]^2 + Var[theta], and the number of people.
     """
-    block, user = part.block, part.user
+    block, person = part.block, part.person
     b, c = items.mean[block.items], items.var[block.items]
     mean, var = part.mean + shift, part.var
-    half_sum = by_user(block, part.half)
+    half_sum = by_person(block, part.half)
     for _ in range(ABILITY_ROUNDS):
-        xi = np.sqrt((mean[user] - b) ** 2 + var[user] + c)
+        xi = np.sqrt((mean[person] - b) ** 2 + var[person] + c)
         w = 2 * curvature(xi)
-        var = 1 / (items.tau + by_user(block, w))
-        mean = var * (half_sum + by_user(block, w * b))
-    x = mean[user] - b
-    xi = np.sqrt(x * x + var[user] + c)
+        var = 1 / (items.tau + by_person(block, w))
+        mean = var * (half_sum + by_person(block, w * b))
+    x = mean[person] - b
+    xi = np.sqrt(x * x + var[person] + c)
     w = 2 * curvature(xi)
     m = len(items.mean)
     bound = float(part.half @ x - (xi / 2 + np.log1p(np.exp(-xi))).sum())
@@ -100,7 +100,7 @@ def bound_pass(part: Part, items: Items, shift: float) -> tuple[Part, tuple[Floa
     bound += 0.5 * float((np.log(items.tau * var) - items.tau * second + 1).sum())
     sums = (
         by_item(block.items, w, m),
-        by_item(block.items, w * mean[user], m),
+        by_item(block.items, w * mean[person], m),
         by_item(block.items, part.half, m),
         np.array([bound, mean.sum(), second.sum(), len(mean)]),
     )
@@ -121,11 +121,11 @@ def update_items(items: Items, sums: tuple[Floats, ...]) -> tuple[Items, float]:
     Abilities and difficulties may move together without changing any answer's probability; moving them so that
     abilities average zero is where their prior wants them, and saves the iteration its slowest direction.
     """
-    w, w_theta, half, (_, theta, theta2, users) = sums
+    w, w_theta, half, (_, theta, theta2, persons) = sums
     var = 1 / (items.tau_b + w)
     mean = var * (items.tau_b * items.mu - half + w_theta)
-    centre = theta / users
-    tau = (users + PRIOR_WEIGHT) / (theta2 - users * centre**2 + PRIOR_WEIGHT)
+    centre = theta / persons
+    tau = (persons + PRIOR_WEIGHT) / (theta2 - persons * centre**2 + PRIOR_WEIGHT)
     mean = mean - centre
     mu = float(mean.mean())
     tau_b = (len(mean) + PRIOR_WEIGHT) / (float(((mean - mu) ** 2 + var).sum()) + PRIOR_WEIGHT)
@@ -277,7 +277,7 @@ class VariationalRasch(RaschEstimator):
         se[design.answered] = np.sqrt(fit.items.var)
         ability, ability_se = _abilities(rest, fit)
         # People with extreme scores do inform the prior, so the design's remark that they do nothing is not true here.
-        findings = [finding for finding in design.findings if finding.code != "silent_users"]
+        findings = [finding for finding in design.findings if finding.code != "silent_persons"]
         findings.append(INTERVALS)
         if fit.n_iter >= self.max_iter:
             what = "the variational fit"
@@ -303,8 +303,8 @@ class VariationalRasch(RaschEstimator):
 
 def _abilities(responses: Responses, fit: VariationalFit) -> tuple[Floats, Floats]:
     """Every person's ability and its standard deviation; the prior's for people without answers."""
-    mean = np.zeros(responses.n_users)
-    sd = np.full(responses.n_users, fit.items.tau**-0.5)
+    mean = np.zeros(responses.n_persons)
+    sd = np.full(responses.n_persons, fit.items.tau**-0.5)
     present = responses.counts > 0
     mean[present], sd[present] = fit.parts.gather(_mean_and_sd)
     return mean, sd

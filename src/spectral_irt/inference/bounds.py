@@ -17,7 +17,7 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.chain.prior import fading
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.data.packing import CACHED, user_chunks
+from spectral_irt.data.packing import CACHED, person_chunks
 from spectral_irt.errors import OptionError
 from spectral_irt.model import sigmoid
 from spectral_irt.persons.residuals import probabilities
@@ -87,7 +87,7 @@ def least_difference(difficulty: ArrayLike, ability: ArrayLike) -> float:
 # ------------------------------------------------------------------------------------------- upper bounds
 
 
-def upper_bound(n_users: int, n_items: int, p: float = 1.0, *, kappa: float, gamma: float) -> Bound:
+def upper_bound(n_persons: int, n_items: int, p: float = 1.0, *, kappa: float, gamma: float) -> Bound:
     """The paper's bound on the l2 error for a fixed number of items.
 
     ||beta - beta*||_2 <= 96 / sqrt(3) e^(4 kappa) / gamma sqrt(max(m, log n p^2)) / sqrt(n p^2)
@@ -102,14 +102,14 @@ def upper_bound(n_users: int, n_items: int, p: float = 1.0, *, kappa: float, gam
     >>> round(bound.value, 2), bound.holds
     (6.73, False)
     """
-    _check(n_users, n_items, p, kappa, gamma)
-    pairs = n_users * p**2
+    _check(n_persons, n_items, p, kappa, gamma)
+    pairs = n_persons * p**2
     value = 96 / np.sqrt(3) * _factor(kappa, gamma) * np.sqrt(max(n_items, np.log(pairs)) / pairs)
     rare = min(np.exp(-12 * n_items), pairs**-12) + np.exp(-pairs / 20) + _rare_gap(pairs, kappa, gamma)
     return _bound(value, _enough_pairs(pairs, n_items, kappa, gamma), _at_least(rare))
 
 
-def upper_bound_many_items(n_users: int, n_items: int, p: float, *, kappa: float, gamma: float) -> Bound:
+def upper_bound_many_items(n_persons: int, n_items: int, p: float, *, kappa: float, gamma: float) -> Bound:
     """The paper's bound on the l2 error where every person sees many items; sharper by sqrt(p).
 
     ||beta - beta*||_2 <= 96 / sqrt(2) e^(4 kappa) / gamma sqrt(m) / sqrt(n p)
@@ -122,11 +122,11 @@ def upper_bound_many_items(n_users: int, n_items: int, p: float, *, kappa: float
     ----------
     Nguyen & Zhang (2022), Theorem 2; constants at the end of appendix A.
     """
-    _check(n_users, n_items, p, kappa, gamma)
-    pairs = n_users * p**2
-    value = 96 / np.sqrt(2) * _factor(kappa, gamma) * np.sqrt(n_items / (n_users * p))
-    seen = Condition("m p: items that a person sees", n_items * p, C1 * np.log(n_users))
-    rare = np.exp(-12 * n_items) + np.exp(-pairs / 20) + _rare_gap(pairs, kappa, gamma) + float(n_users) ** -9
+    _check(n_persons, n_items, p, kappa, gamma)
+    pairs = n_persons * p**2
+    value = 96 / np.sqrt(2) * _factor(kappa, gamma) * np.sqrt(n_items / (n_persons * p))
+    seen = Condition("m p: items that a person sees", n_items * p, C1 * np.log(n_persons))
+    rare = np.exp(-12 * n_items) + np.exp(-pairs / 20) + _rare_gap(pairs, kappa, gamma) + float(n_persons) ** -9
     return _bound(value, (*_enough_pairs(pairs, n_items, kappa, gamma), seen), _at_least(rare))
 
 
@@ -156,7 +156,7 @@ def _at_least(rare: float) -> float:
 # ------------------------------------------------------------------------------------------- lower bounds
 
 
-def lower_bound(n_users: int, n_items: int, p: float = 1.0) -> Bound:
+def lower_bound(n_persons: int, n_items: int, p: float = 1.0) -> Bound:
     """The paper's floor under the mean squared error of any unbiased estimate: E ||T - beta*||^2 >= 4 m / (n p).
 
     It treats the m difficulties as free. Where their mean is known to be zero, as in the paper's own scale and in ours,
@@ -171,20 +171,20 @@ def lower_bound(n_users: int, n_items: int, p: float = 1.0) -> Bound:
     >>> lower_bound(1000, 5).value
     0.02
     """
-    _check(n_users, n_items, p)
-    return _bound(4 * n_items / (n_users * p), ())
+    _check(n_persons, n_items, p)
+    return _bound(4 * n_items / (n_persons * p), ())
 
 
-def lower_bound_two_items(n_users: int, p: float = 1.0, n_items: int = 2) -> Bound:
+def lower_bound_two_items(n_persons: int, p: float = 1.0, n_items: int = 2) -> Bound:
     """The paper's floor for two items and estimates that use only people who answered the two differently: 1 / (n p^2).
 
     References
     ----------
     Nguyen & Zhang (2022), Theorem 4 and appendix B.
     """
-    _check(n_users, n_items, p)
+    _check(n_persons, n_items, p)
     only = Condition("m: items", n_items, 2, exactly=True)
-    return _bound(1 / (n_users * p**2), (only,))
+    return _bound(1 / (n_persons * p**2), (only,))
 
 
 def floor(information: ArrayLike, *, centered: bool = False) -> Bound:
@@ -221,7 +221,7 @@ def information(responses: Responses, difficulty: ArrayLike, ability: ArrayLike)
 
 def _information(block: Block, theta: Floats, beta: Floats) -> Floats:
     total = np.zeros(len(beta))
-    for start, stop in user_chunks(block.indptr, CACHED):
+    for start, stop in person_chunks(block.indptr, CACHED):
         p = probabilities(block, beta, theta, start, stop)
         p *= 1 - p
         np.nan_to_num(p, copy=False)
@@ -250,9 +250,9 @@ def error_over_floor(calibration: Calibration, responses: Responses, ability: Fl
     return float(np.sqrt((se[known] ** 2).sum() / floor(told[known], centered=True).value))
 
 
-def _check(n_users: int, n_items: int, p: float, kappa: float = 0.0, gamma: float = 0.25) -> None:
-    if n_users < 1 or n_items < 2:
-        raise OptionError(f"n_users is {n_users} and n_items is {n_items}; a bound needs a person and two items.")
+def _check(n_persons: int, n_items: int, p: float, kappa: float = 0.0, gamma: float = 0.25) -> None:
+    if n_persons < 1 or n_items < 2:
+        raise OptionError(f"n_persons is {n_persons} and n_items is {n_items}; a bound needs a person and two items.")
     if not 0 < p <= 1:
         raise OptionError(f"`p` is {p}; it must lie above 0 and be at most 1.")
     if not kappa >= 0:

@@ -15,7 +15,7 @@ from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError, SpectralIrtError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.ordered_holdout import evaluate_ordered
-from spectral_irt.inference.prediction import TEN_PRIORS, evaluate, split_users
+from spectral_irt.inference.prediction import TEN_PRIORS, evaluate, split_persons
 
 CML = ("cml", "pcm-cml")  # what distances are taken from, where it is among the methods
 VALIDATION = 0.1  # of the training people, to choose the prior of the predictions: the paper's share
@@ -62,7 +62,7 @@ def compare(
     if not 0 < holdout < 1:
         raise OptionError(f"`holdout` is {holdout}; it must lie between 0 and 1.")
     train = 1 - holdout
-    fit_on, validation, test = split_users(responses, [train * (1 - VALIDATION), train * VALIDATION, holdout], seed)
+    fit_on, validation, test = split_persons(responses, [train * (1 - VALIDATION), train * VALIDATION, holdout], seed)
     rows: list[Comparison] = []
     difficulties: dict[str, Any] = {}
     for name, make in methods.items():
@@ -84,7 +84,7 @@ def _row(
     difficulties: dict[str, Any],
 ) -> Comparison:
     # Blocks remember what they prepared; a fresh copy makes every method pay for its own preparation.
-    data = fit_on.take_users(np.arange(fit_on.n_users))
+    data = fit_on.take_persons(np.arange(fit_on.n_persons))
     before = peak_memory(reset=True)
     start = time.perf_counter()
     nan = float("nan")

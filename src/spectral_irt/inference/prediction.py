@@ -49,13 +49,13 @@ class Holdout:
     n_responses: int
 
 
-def split_users(responses: Responses, shares: Sequence[float], seed: int) -> tuple[Responses, ...]:
+def split_persons(responses: Responses, shares: Sequence[float], seed: int) -> tuple[Responses, ...]:
     """Random groups of people with these shares, which add to 1; the same seed gives the same groups."""
     if any(share < 0 for share in shares) or abs(sum(shares) - 1) > 1e-9:
         raise OptionError(f"shares {list(shares)} must be positive and add to 1.")
-    order = generator(seed).permutation(responses.n_users)
+    order = generator(seed).permutation(responses.n_persons)
     limits = np.round(np.cumsum([0.0, *shares]) * len(order)).astype(int)
-    return tuple(responses.take_users(np.sort(order[a:b])) for a, b in itertools.pairwise(limits))
+    return tuple(responses.take_persons(np.sort(order[a:b])) for a, b in itertools.pairwise(limits))
 
 
 def marginal_probability(difficulty: Floats, mu: float, sigma: float) -> Floats:

@@ -67,7 +67,7 @@ class Leaderboard:
     >>> board
     <Leaderboard: 6 models, 300 prompts, 1,800 answers>
     >>> best = board.models()["model"][0]
-    >>> bool(best == data.responses.users[data.ability.argmax()])
+    >>> bool(best == data.responses.persons[data.ability.argmax()])
     True
     """
 
@@ -78,10 +78,10 @@ class Leaderboard:
         self.answers: Responses = self.source.answers
         self.seed = seed
         self.tell: Tell = progress or (lambda text: None)
-        if self.answers.n_users < 2:
+        if self.answers.n_persons < 2:
             raise DesignError(
                 f"{self.answers.source}: a leaderboard compares models, and there is "
-                f"{'only ' + listed(self.answers.users) if self.answers.n_users else 'none'}. Read the answers of "
+                f"{'only ' + listed(self.answers.persons) if self.answers.n_persons else 'none'}. Read the answers of "
                 "two models or more."
             )
         self._clusters = self._labels("clustered_by", clustered_by)
@@ -130,7 +130,7 @@ class Leaderboard:
 
     def __repr__(self) -> str:
         n = self.answers
-        return f"<Leaderboard: {n.n_users:,} models, {n.n_items:,} prompts, {n.n_responses:,} answers>"
+        return f"<Leaderboard: {n.n_persons:,} models, {n.n_items:,} prompts, {n.n_responses:,} answers>"
 
     # ---------------------------------------------------------------------------------------- what is fitted
 
@@ -160,7 +160,7 @@ class Leaderboard:
                 f"{self.answers.source}: no prompt was answered by two models, so that no two models can be compared. "
                 f"Prompts are {listed(self.answers.items)}. Read logs of the same benchmark, in the same version."
             )
-        dense = self.answers.n_users <= KEEP_COVARIANCE
+        dense = self.answers.n_persons <= KEEP_COVARIANCE
         fit = _fit(self.by_prompt, "dense" if dense else "auto")
         made, covariance = made_equal(fit.calibration_, *self._same), fit.covariance() if dense else None
         labels = self._clusters
@@ -237,7 +237,7 @@ class Leaderboard:
         accuracy = np.divide(right, n, out=np.full(len(n), np.nan), where=n > 0)
         low, high = sure_ranks(self.contrasts_found.sure)
         columns = {
-            "model": self.answers.users,
+            "model": self.answers.persons,
             "ability": self.ability,
             "se": self.se,
             "ci_low": self.ability - Z95 * self.se,
@@ -259,7 +259,7 @@ class Leaderboard:
         m = len(self.order)
         critical = float(-ndtri(0.025 / (m * (m - 1) / 2)))
         n = self.answers.n_items
-        return contrast_columns(self.contrasts_found, self.order, self.answers.users, self.ability, critical, n)
+        return contrast_columns(self.contrasts_found, self.order, self.answers.persons, self.ability, critical, n)
 
     @cached_property
     def _prompt_columns(self) -> Columns:
@@ -279,7 +279,7 @@ class Leaderboard:
         if self._subjects is None:
             return None
         self.tell(f"tables by {self.subject_word}")
-        return subject_columns(self.by_prompt, self._subjects, self.answers.users)
+        return subject_columns(self.by_prompt, self._subjects, self.answers.persons)
 
     def subject_columns(self) -> Columns | None:
         """Every subject and model, or None where there are no subjects."""

@@ -76,7 +76,7 @@ def compare_pairs(se: Floats, z: Floats, p: Floats, by_prompt: Responses) -> Con
 def differing(by_prompt: Responses) -> Floats:
     """For every two models, prompts that the row has right and the column wrong: McNemar's counts of all pairs."""
     m = by_prompt.n_items
-    if by_prompt.n_responses < FULL * m * by_prompt.n_users:
+    if by_prompt.n_responses < FULL * m * by_prompt.n_persons:
         return np.asarray(pair_counts(by_prompt, dense=True), dtype=float)
     answered = by_prompt.gather(_dense, m)  # prompts x models, a byte each
     total = np.zeros((m, m))
@@ -91,8 +91,8 @@ def differing(by_prompt: Responses) -> Floats:
 
 def _dense(block: Block, m: int) -> NDArray[np.int8]:
     """1 for right, 0 for wrong, -1 for no answer."""
-    out = np.full((block.n_users, m), -1, dtype=np.int8)
-    out[block.user_of_response(), np.asarray(block.items)] = block.right()
+    out = np.full((block.n_persons, m), -1, dtype=np.int8)
+    out[block.person_of_response(), np.asarray(block.items)] = block.right()
     return out
 
 

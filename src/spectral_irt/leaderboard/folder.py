@@ -54,7 +54,7 @@ def record(board: Leaderboard) -> dict[str, Any]:
             "seed": board.seed,
         },
         "counts": {
-            "models": board.answers.n_users,
+            "models": board.answers.n_persons,
             "prompts": board.answers.n_items,
             "answers": board.answers.n_responses,
             "tiers": int(board.tier.max()),
@@ -75,7 +75,7 @@ def record(board: Leaderboard) -> dict[str, Any]:
             "sentence": slopes.sentence,
         },
         "alike_prompts": board.alike[1],
-        "families": [[board.answers.users[k] for k in group] for group in board.families],
+        "families": [[board.answers.persons[k] for k in group] for group in board.families],
         "findings": [
             {
                 **one.to_dict(),

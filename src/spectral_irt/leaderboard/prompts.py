@@ -95,7 +95,7 @@ def alike_prompts(by_prompt: Responses, ability: Floats, slopes: Slopes) -> tupl
     The correlation over models of what each prompt's own slope leaves unexplained, beyond the correlation that the most
     extreme of all pairs would have by chance in 5% of such tables.
     """
-    m, n = by_prompt.n_items, by_prompt.n_users
+    m, n = by_prompt.n_items, by_prompt.n_persons
     if m < LEAST_MODELS:
         return None, f"With fewer than {LEAST_MODELS} models, prompts that behave alike cannot be told from chance."
     if n > MOST_ALIKE:
@@ -120,8 +120,8 @@ def alike_prompts(by_prompt: Responses, ability: Floats, slopes: Slopes) -> tupl
     a, b, r = np.concatenate(rows), np.concatenate(columns), np.concatenate(values)
     best = np.argsort(-r, kind="stable")[:SHOWN]
     table = {
-        "prompt": by_prompt.users[usable[a[best]]],
-        "other": by_prompt.users[usable[b[best]]],
+        "prompt": by_prompt.persons[usable[a[best]]],
+        "other": by_prompt.persons[usable[b[best]]],
         "correlation": r[best].astype(float),
     }
     return table, (
@@ -139,10 +139,10 @@ def _critical_correlation(p: float, m: int) -> float:
 
 def _residuals(block: Block, slope: Floats, intercept: Floats, ability: Floats, m: int) -> NDArray[np.float32]:
     """x - p of each model (columns) on each prompt of the block, at the prompt's own slope; 0 without an answer."""
-    person = block.user_of_response()
+    person = block.person_of_response()
     items = np.asarray(block.items)
     eta = np.nan_to_num(slope)[person] * ability[items] - np.nan_to_num(intercept)[person]
-    out = np.zeros((block.n_users, m), dtype=np.float32)
+    out = np.zeros((block.n_persons, m), dtype=np.float32)
     out[person, items] = block.right() - sigmoid(eta)
     return out
 
@@ -155,10 +155,10 @@ def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> l
     m = by_prompt.n_items
     if m < 3:
         return []
-    step = max(1, int(by_prompt.n_users * m**2 / PRODUCTS))
+    step = max(1, int(by_prompt.n_persons * m**2 / PRODUCTS))
     if step > 1:  # every so many prompts are enough for correlations
-        some = np.arange(0, by_prompt.n_users, step)
-        by_prompt, easiness = by_prompt.take_users(some), easiness[some]
+        some = np.arange(0, by_prompt.n_persons, step)
+        by_prompt, easiness = by_prompt.take_persons(some), easiness[some]
     known = np.isfinite(easiness) & (by_prompt.scores > 0) & (by_prompt.scores < by_prompt.counts)
     gram = by_prompt.sum(
         _residual_gram, np.where(np.isfinite(ability), ability, 0.0), m, persons=(np.where(known, easiness, np.nan),)
@@ -166,7 +166,7 @@ def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> l
     size = np.sqrt(np.maximum(np.diag(gram), 1e-12))
     correlation = gram / np.outer(size, size)
     np.fill_diagonal(correlation, np.nan)
-    if by_prompt.n_responses < by_prompt.n_users * m:
+    if by_prompt.n_responses < by_prompt.n_persons * m:
         correlation[by_prompt.sum(_answered_by_both, m) < SHARED] = np.nan
     if np.all(np.isnan(correlation)):
         return []
@@ -183,15 +183,15 @@ def model_families(by_prompt: Responses, ability: Floats, easiness: Floats) -> l
 
 
 def _answered_by_both(block: Block, m: int) -> Floats:
-    out = np.zeros((block.n_users, m), dtype=np.float32)
-    out[block.user_of_response(), np.asarray(block.items)] = 1
+    out = np.zeros((block.n_persons, m), dtype=np.float32)
+    out[block.person_of_response(), np.asarray(block.items)] = 1
     return (out.T @ out).astype(float)
 
 
 def _residual_gram(block: Block, easiness: Floats, ability: Floats, m: int) -> Floats:
-    person = block.user_of_response()
+    person = block.person_of_response()
     items = np.asarray(block.items)
-    out = np.zeros((block.n_users, m), dtype=np.float32)
+    out = np.zeros((block.n_persons, m), dtype=np.float32)
     known = np.isfinite(easiness[person])
     p = sigmoid(np.where(known, easiness[person], 0.0) + ability[items])
     out[person, items] = np.where(known, block.right() - p, 0.0)

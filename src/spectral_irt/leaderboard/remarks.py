@@ -15,7 +15,11 @@ from spectral_irt.leaderboard.contrasts import LEVEL
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard
 
-OWN = {"silent_users", "regularization", "many_more_items_than_users"}  # said in other words, or not worth a word here
+OWN = {
+    "silent_persons",
+    "regularization",
+    "many_more_items_than_persons",
+}  # said in other words, or not worth a word here
 TURNED = "With models as items and prompts as people: "
 
 
@@ -72,7 +76,7 @@ def _unequal(board: Leaderboard) -> list[Finding]:
             "Their "
             "accuracies are not comparable; their abilities are, since prompts have their own difficulties.",
             "Compare abilities, not accuracies.",
-            tuple(board.answers.users[some].tolist()),
+            tuple(board.answers.persons[some].tolist()),
         )
     ]
 
@@ -81,7 +85,7 @@ def _copies(board: Leaderboard) -> list[Finding]:
     groups = board.copies
     if not groups:
         return []
-    first = "; ".join(listed(board.answers.users[group].tolist()) for group in groups[:3])
+    first = "; ".join(listed(board.answers.persons[group].tolist()) for group in groups[:3])
     return [
         Finding(
             "same_answers",
@@ -89,7 +93,7 @@ def _copies(board: Leaderboard) -> list[Finding]:
             f"{sum(map(len, groups)):,} models have the same answers as another, right and wrong on the same prompts: "
             f"{first}{' ...' if len(groups) > 3 else ''}. Their abilities are equal.",
             "See whether one model was entered under several names.",
-            tuple(board.answers.users[k] for group in groups for k in group),
+            tuple(board.answers.persons[k] for group in groups for k in group),
         )
     ]
 
@@ -98,7 +102,7 @@ def _families(board: Leaderboard) -> list[Finding]:
     groups = board.families
     if not groups:
         return []
-    first = "; ".join(listed(board.answers.users[group].tolist()) for group in groups[:3])
+    first = "; ".join(listed(board.answers.persons[group].tolist()) for group in groups[:3])
     several = f"{len(groups):,} groups of models answer" if len(groups) > 1 else "A group of models answers"
     return [
         Finding(
@@ -110,7 +114,7 @@ def _families(board: Leaderboard) -> list[Finding]:
             "Differences between relatives are known better, not worse; for the others, see whether the order stays "
             "when "
             "a family is reduced to one of its models.",
-            tuple(board.answers.users[k] for group in groups for k in group),
+            tuple(board.answers.persons[k] for group in groups for k in group),
         )
     ]
 
@@ -119,7 +123,7 @@ def _mcnemar(board: Leaderboard) -> list[Finding]:
     ours, theirs, opposite = board.contrasts_found.disagreements()
     if not ours + theirs + opposite:
         return []
-    m = board.answers.n_users
+    m = board.answers.n_persons
     return [
         Finding(
             "mcnemar_differs",

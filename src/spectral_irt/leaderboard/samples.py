@@ -26,8 +26,8 @@ def write_samples(source: Source, path: Path, *, inputs: Iterable[str | Path] = 
 def _rows(source: Source) -> Iterator[tuple[str, str, str, bool]]:
     answers = source.answers
     benchmarks = source.attributes.get(BENCHMARK)
-    for position, model in enumerate(answers.users.tolist()):
-        alone = answers.take_users([position])
+    for position, model in enumerate(answers.persons.tolist()):
+        alone = answers.take_persons([position])
         counts, scores = alone.item_counts, alone.item_scores
         for k in counts.nonzero()[0]:
             benchmark = "benchmark" if benchmarks is None else str(benchmarks[k])

@@ -210,7 +210,7 @@ class ShortList:
             raise BankError(
                 f"{answers.source}: none of the prompts of the short list is there, such as {listed(self.prompts[:3])}."
             )
-        x = np.full((answers.n_users, len(self.prompts)), np.nan)
+        x = np.full((answers.n_persons, len(self.prompts)), np.nan)
         some = dense(answers.take_items(place[place >= 0]))
         x[:, place >= 0] = some
         n = np.isfinite(x).sum(axis=1)
@@ -218,7 +218,7 @@ class ShortList:
         score = self.predictor.score(x)
         half = np.where(n >= ENOUGH * len(self.prompts), self.reach * _scale(score), np.nan)
         return {
-            "model": answers.users,
+            "model": answers.persons,
             "n": n,
             "right": np.nansum(x, axis=1).astype(np.int64),
             "ability": ability,
@@ -315,7 +315,7 @@ def complete_models(answers: Responses) -> Floats:
             "or more: "
             "how well it predicts is seen from models that are left out."
         )
-    return dense(answers.take_users(whole))
+    return dense(answers.take_persons(whole))
 
 
 def dense(answers: Responses) -> Floats:
@@ -325,8 +325,8 @@ def dense(answers: Responses) -> Floats:
 
 
 def _dense(block: Any, m: int) -> Floats:
-    out = np.full((block.n_users, m), np.nan)
-    out[block.user_of_response(), np.asarray(block.items)] = block.right()
+    out = np.full((block.n_persons, m), np.nan)
+    out[block.person_of_response(), np.asarray(block.items)] = block.right()
     return out
 
 

@@ -26,10 +26,12 @@ def subject_columns(by_prompt: Responses, label: NDArray[np.object_], models: ND
     m = len(models)
     parts: dict[str, list[NDArray[np.generic]]] = {}
     for name in names:
-        some = by_prompt.take_users(label == name)
+        some = by_prompt.take_persons(label == name)
         n, right = some.item_counts, some.item_scores
         accuracy = np.divide(right, n, out=np.full(m, np.nan), where=n > 0)
-        ability, se = _abilities(some) if fitted and some.n_users >= LEAST else (np.full(m, np.nan), np.full(m, np.nan))
+        ability, se = (
+            _abilities(some) if fitted and some.n_persons >= LEAST else (np.full(m, np.nan), np.full(m, np.nan))
+        )
         row = {
             "subject": np.full(m, name, dtype=object),
             "model": models,

@@ -70,7 +70,7 @@ def headline_text(board: Leaderboard) -> str:
     tiers = "One tier" if last == 1 else f"{last:,} tiers"
     metric = f" Right is what {', '.join(board.source.metrics)} says." if board.source.metrics else ""
     return (
-        f"{answers.n_users:,} models, {answers.n_items:,} prompts, {answers.n_responses:,} answers. {lead}. "
+        f"{answers.n_persons:,} models, {answers.n_items:,} prompts, {answers.n_responses:,} answers. {lead}. "
         f"{tiers}.{metric}"
     )
 

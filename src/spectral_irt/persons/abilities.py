@@ -146,7 +146,7 @@ def both_likelihoods(responses: Responses, beta: Floats) -> dict[str, Abilities]
 
 def _by_score(responses: Responses, shared: SharedSets, beta: Floats, method: str) -> Abilities:
     """Where everybody shares a set of items the score is all that an ability depends on."""
-    ability, se = np.empty(responses.n_users), np.empty(responses.n_users)
+    ability, se = np.empty(responses.n_persons), np.empty(responses.n_persons)
     for number, one in enumerate(shared.sets):
         mine = np.flatnonzero(shared.code == number)
         every = score_abilities(beta[one.items], warm=method == "wle")
@@ -178,7 +178,7 @@ def _distinct(rows: Rows, beta: Floats, steps: Thresholds) -> tuple[Rows, Any]:
         found = same_rows(rows, steps)
         return found.rows, found.of_person
     known = np.flatnonzero(np.isfinite(beta)).astype(np.int32)
-    if not rows.n_users or not np.all(rows.counts == len(known)):
+    if not rows.n_persons or not np.all(rows.counts == len(known)):
         return rows, slice(None)
     scores, who = np.unique(rows.scores, return_inverse=True)
     n = np.full(len(scores), len(known))
@@ -196,11 +196,11 @@ Found = tuple[Floats, Floats, NDArray[np.bool_], Ints, Ints]  # ability, se, and
 def _likelihood(block: Block, beta: Floats, steps: Thresholds, warm: bool) -> Found:
     rows = known_rows(block, beta, steps)
     some, who = _distinct(rows, beta, steps)
-    ability, se = np.full(some.n_users, np.nan), np.full(some.n_users, np.nan)
-    for users, answers in cached_runs(some, steps):
-        ability[users], information = solve(answers, beta, warm=warm)
+    ability, se = np.full(some.n_persons, np.nan), np.full(some.n_persons, np.nan)
+    for persons, answers in cached_runs(some, steps):
+        ability[persons], information = solve(answers, beta, warm=warm)
         with np.errstate(divide="ignore"):
-            se[users] = 1 / np.sqrt(information)
+            se[persons] = 1 / np.sqrt(information)
     return ability[who], se[who], *_about(rows)
 
 
@@ -209,10 +209,10 @@ def _likelihoods(
 ) -> tuple[Floats, Floats, Floats, Floats, NDArray[np.bool_], Ints, Ints]:
     rows = known_rows(block, beta, steps)
     some, who = _distinct(rows, beta, steps)
-    found = np.full((4, some.n_users), np.nan)
+    found = np.full((4, some.n_persons), np.nan)
     if not steps.binary:
-        for users, answers in cached_runs(some, steps):
-            found[:, users] = likelihoods(answers, beta)
+        for persons, answers in cached_runs(some, steps):
+            found[:, persons] = likelihoods(answers, beta)
     elif len(there := np.flatnonzero(some.counts)):
         bounds = np.append(some.indptr[there], some.indptr[-1]).astype(np.int32)
         found[:, there] = likelihoods(Answers(bounds, some.items, some.scores[there]), beta)
@@ -225,9 +225,9 @@ def _likelihoods(
 def _posterior(block: Block, beta: Floats, steps: Thresholds, mean: float, sd: float) -> Found:
     rows = known_rows(block, beta, steps)
     some, who = _distinct(rows, beta, steps)
-    ability, se = np.full(some.n_users, float(mean)), np.full(some.n_users, float(sd))
-    for users, answers in cached_runs(some, steps):
-        ability[users], se[users] = posterior_moments(answers, beta, mean, sd)
+    ability, se = np.full(some.n_persons, float(mean)), np.full(some.n_persons, float(sd))
+    for persons, answers in cached_runs(some, steps):
+        ability[persons], se[persons] = posterior_moments(answers, beta, mean, sd)
     return ability[who], se[who], *_about(rows)
 
 

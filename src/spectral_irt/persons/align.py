@@ -115,7 +115,7 @@ def _matched(responses: Responses, known: Coded, place: Ints) -> Responses:
         value, own = mine[item[first], int(given[first])], theirs[place[item[first]]]
         raise ResponseValueError(
             f"{responses.source}: {len(bad):,} item{' has' if len(bad) == 1 else 's have'} answers in a category that "
-            f"nobody used at calibration: {listed(responses.items[bad])} ({listed([responses.users[person[first]]])} "
+            f"nobody used at calibration: {listed(responses.items[bad])} ({listed([responses.persons[person[first]]])} "
             f"answered {listed([responses.items[item[first]]])} with {value:g}; it has "
             f"{', '.join(f'{code:g}' for code in own[np.isfinite(own)])}). Leave these answers out, or calibrate again."
         )
@@ -124,7 +124,7 @@ def _matched(responses: Responses, known: Coded, place: Ints) -> Responses:
         place[item],
         category,
         thresholds=Thresholds(known.counts),
-        users=responses.users,
+        persons=responses.persons,
         items=known.labels,
         source=responses.source,
         frame_kind=responses.frame_kind,

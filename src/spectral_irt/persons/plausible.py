@@ -102,13 +102,13 @@ def plausible_values(
     beta = checked(responses, difficulty)
     if given is None:
         mean, sd = population(responses, beta, *(prior or (None, None)))
-        means = np.full(responses.n_users, mean)
+        means = np.full(responses.n_persons, mean)
     elif prior is not None:
         raise OptionError("plausible values have a given population, or one that depends on what is given; not both.")
     else:
-        means, sd = latent_regression(responses, beta, background(given, responses.n_users))
+        means, sd = latent_regression(responses, beta, background(given, responses.n_persons))
     rng = generator(seed)
-    chance = np.stack([rng.random(responses.n_users) for _ in range(draws)], axis=1)
+    chance = np.stack([rng.random(responses.n_persons) for _ in range(draws)], axis=1)
     values = responses.entries.gather(_draw, beta, responses.thresholds, sd, persons=(means, chance))
     return PlausibleValues(values, means, sd, seed)
 
@@ -118,8 +118,8 @@ def _draw(block: Block, mean: Floats, chance: Floats, beta: Floats, steps: Thres
 
     # Of people about whom nothing is known but their population.
     values = np.asarray(mean[:, None] + sd * ndtri(np.maximum(chance, np.finfo(float).tiny)))
-    for users, answers in cached_runs(known_rows(block, beta, steps), steps):
-        values[users] = posterior_draws(answers, beta, mean[users], sd, chance[users])
+    for persons, answers in cached_runs(known_rows(block, beta, steps), steps):
+        values[persons] = posterior_draws(answers, beta, mean[persons], sd, chance[persons])
     return values
 
 
@@ -196,9 +196,9 @@ def latent_regression(responses: Responses, beta: Floats, x: Floats) -> tuple[Fl
 
 
 def _moments(block: Block, mean: Floats, beta: Floats, steps: Thresholds, sd: float) -> tuple[Floats, Floats]:
-    ability, error = mean.copy(), np.full(block.n_users, sd)
-    for users, answers in cached_runs(known_rows(block, beta, steps), steps):
-        ability[users], error[users] = posterior_moments(answers, beta, mean[users], sd)
+    ability, error = mean.copy(), np.full(block.n_persons, sd)
+    for persons, answers in cached_runs(known_rows(block, beta, steps), steps):
+        ability[persons], error[persons] = posterior_moments(answers, beta, mean[persons], sd)
     return ability, error
 
 

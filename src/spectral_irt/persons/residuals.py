@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.packing import CACHED, user_chunks
+from spectral_irt.data.packing import CACHED, person_chunks
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.sparse_kernels import fill_scaled
 from spectral_irt.tables import Columns
@@ -92,9 +92,9 @@ def _person_sums(block: Block, theta: Floats, difficulty: Floats) -> tuple[Float
     hard, able = (np.exp(np.clip(each, -FARTHEST, FARTHEST)) for each in (difficulty, theta))
     hard = np.where(np.isfinite(hard), hard, 1.0)
     ease = 1 / hard
-    sums = np.full((3, block.n_users), np.nan)
+    sums = np.full((3, block.n_persons), np.nan)
     every_right = block.right()
-    for start, stop in user_chunks(block.indptr, CACHED):
+    for start, stop in person_chunks(block.indptr, CACHED):
         people = start + np.flatnonzero(np.diff(block.indptr[start : stop + 1]))
         if not len(people):
             continue
@@ -146,7 +146,7 @@ def residual_columns(responses: Responses, difficulty: Floats, ability: Floats) 
     """Every answer: `person, item, response, expected, residual, z`."""
     found = residuals(responses, difficulty, ability)
     return {
-        "person": responses.users[found.person],
+        "person": responses.persons[found.person],
         "item": responses.items[found.item],
         "response": found.answer.astype(np.int64),
         "expected": found.expected,

@@ -18,7 +18,7 @@ def person_columns(responses: Responses, found: Abilities, fits: MeanSquares, mo
     After the score the highest that each could have, where that is not n.
     """
     return {
-        "person": responses.users,
+        "person": responses.persons,
         "n": found.n,
         "score": found.score,
         **({} if most is None else {"most": most}),

@@ -238,19 +238,19 @@ def find_forms(
 def _set_of_items(block: Block, beta: Floats, steps: Thresholds) -> NDArray[np.uint64]:
     """How many items each person answered, and 128 bits by which equal sets are known."""
     rows = known_rows(block, beta, steps)
-    keys = np.zeros((rows.n_users, 3), dtype=np.uint64)
+    keys = np.zeros((rows.n_persons, 3), dtype=np.uint64)
     keys[:, 0] = rows.counts
-    users = np.flatnonzero(rows.counts)
+    persons = np.flatnonzero(rows.counts)
     for column in (1, 2):
-        if len(users):
-            keys[users, column] = np.add.reduceat(scramble(rows.items, column), rows.indptr[users])
+        if len(persons):
+            keys[persons, column] = np.add.reduceat(scramble(rows.items, column), rows.indptr[persons])
     return keys
 
 
 def _items_of(responses: Responses, people: Ints, beta: Floats) -> list[Ints]:
     """The items with a difficulty that each of these people answered, increasing."""
-    place, first = np.unique(people, return_inverse=True)  # `take_users` keeps the order of the data
-    person, item, _ = responses.take_users(place).answers()
+    place, first = np.unique(people, return_inverse=True)  # `take_persons` keeps the order of the data
+    person, item, _ = responses.take_persons(place).answers()
     known = np.isfinite(responses.thresholds.mean(beta))[item]
     person, item = person[known], item[known].astype(np.int64)
     order = np.lexsort((item, person))

@@ -21,10 +21,10 @@ MOST = 1_000  # answers of all: what somebody can look at
 
 def people_at(responses: Responses, people: Sequence[Any]) -> Ints:
     """Positions of these people, by label."""
-    place = positions(people, responses.users)
+    place = positions(people, responses.persons)
     unknown = [label for label, k in zip(people, place.tolist(), strict=True) if k < 0]
     if unknown:
-        raise OptionError(f"unknown people {listed(unknown)}; the responses have {listed(responses.users)}.")
+        raise OptionError(f"unknown people {listed(unknown)}; the responses have {listed(responses.persons)}.")
     return place
 
 
@@ -65,7 +65,7 @@ def unexpected_columns(
     where = responses.thresholds.mean(difficulty) if not responses.thresholds.binary else difficulty
     some = np.unique(people)
     ability = np.where(np.isfinite(found.ability[some]), found.ability[some], np.nan)
-    every = residuals(responses.take_users(some), difficulty, ability)
+    every = residuals(responses.take_persons(some), difficulty, ability)
     turn = np.zeros(len(some), dtype=np.int64)
     turn[np.searchsorted(some, people)] = np.arange(len(people))
     size = np.abs(np.nan_to_num(every.z))
@@ -75,7 +75,7 @@ def unexpected_columns(
     chosen = order[np.arange(len(order)) - np.searchsorted(mine, mine) < per_person][:limit]
     who, item = some[every.person[chosen]], every.item[chosen]
     return {
-        "person": responses.users[who],
+        "person": responses.persons[who],
         "misfit_z": worst[who],
         "item": responses.items[item],
         "response": every.answer[chosen].astype(np.int64),

@@ -62,7 +62,7 @@ def with_errors(calibration: Calibration) -> Ints:
 
 def known_abilities(study: Analysis | OrderedAnalysis) -> Floats:
     """Finite abilities of the people; an error when there is none."""
-    if not study.responses.n_users:
+    if not study.responses.n_persons:
         raise OptionError("the analysis has no people, so their abilities cannot be shown. Give it responses.")
     found = study.abilities().ability
     known = found[np.isfinite(found)]

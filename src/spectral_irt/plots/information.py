@@ -45,7 +45,7 @@ class TestInformation(Display):
     @classmethod
     def of(cls, study: Analysis) -> TestInformation:
         calibration = study.calibration
-        found = study.abilities().ability if study.responses.n_users else np.zeros(0)
+        found = study.abilities().ability if study.responses.n_persons else np.zeros(0)
         return cls(
             difficulty=calibration.difficulty[on_scale(calibration)],
             ability=found[np.isfinite(found)],

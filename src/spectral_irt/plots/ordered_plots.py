@@ -63,7 +63,7 @@ class OrderedPlots:
             ability=ability,
             labels=labels,
             difficulty=calibration.thresholds[place],
-            left_out=self.study.responses.n_users - len(ability),
+            left_out=self.study.responses.n_persons - len(ability),
             scale=calibration.scale,
             what="threshold",
             frame_kind=self.study.responses.frame_kind,

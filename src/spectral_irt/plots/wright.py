@@ -72,7 +72,7 @@ class WrightMap(Display):
             ability=ability,
             labels=calibration.labels[place],
             difficulty=calibration.difficulty[place],
-            left_out=study.responses.n_users - len(ability),
+            left_out=study.responses.n_persons - len(ability),
             scale=calibration.scale,
             frame_kind=study.responses.frame_kind,
         )

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from spectral_irt.reading.request import Asked, Request
 
 Format = Literal["auto", "wide", "long"]
-Orient = Literal["users", "items"]
+Orient = Literal["persons", "items"]
 Progress = Callable[[float, str], None]
 Path = str | os.PathLike[str]
 Key = Path | Mapping[Any, Any]
@@ -57,7 +57,7 @@ def read(
     groups: Any = None,
     duplicates: Duplicates = "error",
     order_by: Any = None,
-    orient: Orient = "users",
+    orient: Orient = "persons",
     ignore: Any = (),
     items: Any = (),
     people: Any = (),
@@ -67,7 +67,6 @@ def read(
     max_unpacked: str | int | None = None,
     progress: Progress | None = None,
     client: Any = None,
-    user: Any = None,
 ) -> Responses:
     """Responses from a file, a query, a dataframe or an array: the one way in.
 
@@ -132,7 +131,7 @@ def read(
     order_by : str, optional
         The column of a long table, times or numbers, that says which answer is first and which last; by default, and
         where it is the same, the rows do, as they come.
-    orient : "users" or "items"
+    orient : "persons" or "items"
         What a row of a wide table is.
     ignore : str or several
         Columns of a wide table that are not items, for instance what else is known about the persons; "a,b" are two.
@@ -160,8 +159,6 @@ def read(
         A Dask cluster: its client, the address of its scheduler, or "local:4" for processes on this machine. Its
         workers map a packed file that they see, and keep the answers of others, which are read here and sent there.
         Every sum over people is then done by the workers. See the page on clusters.
-    user : str, optional
-        The older name of `person`.
 
     Returns
     -------
@@ -181,7 +178,7 @@ def read(
     >>> _ = file.write_text("student,q1,q2\\nann,1,0\\nbob,1,\\n")
     >>> read(file)
     Responses(2 persons x 2 items, 3 responses, 66.7% right)
-    >>> _ = file.write_text("who,a,b\\nann,never,often\\nbob,often,sometimes\\ncy,sometimes,never\\n")
+    >>> _ = file.write_text("person,a,b\\nann,never,often\\nbob,often,sometimes\\ncy,sometimes,never\\n")
     >>> read(file, recode="never,sometimes,often", reverse="b").to_dense().tolist()
     [[0.0, 0.0], [2.0, 1.0], [1.0, 2.0]]
     """
@@ -210,8 +207,7 @@ def read(
         unused=unused,
         groups=groups,
     )
-    who = user if person is None else person
-    asked = asked_for(format, who, item, response, orient, ignore, items, order_by, people)
+    asked = asked_for(format, person, item, response, orient, ignore, items, order_by, people)
     if order_by is not None and duplicates == "error":
         raise OptionError(
             "`order_by=` says which of several answers is first or last; say `duplicates='first' or 'last'` too."
@@ -354,7 +350,7 @@ def read_files(
 
     with unchanged(files), polars_errors_named(request.source):
         found = read_as_written(files, read).using(engine)
-    log.info("%s: %d people, %d items, %d responses", request.source, found.n_users, found.n_items, found.n_responses)
+    log.info("%s: %d people, %d items, %d responses", request.source, found.n_persons, found.n_items, found.n_responses)
     return found
 
 
@@ -369,7 +365,7 @@ def _cluster(client: Any) -> DaskEngine:
 
 def asked_for(
     format: str,
-    user: Any,
+    person: Any,
     item: Any,
     response: Any,
     orient: str,
@@ -381,13 +377,13 @@ def asked_for(
     from spectral_irt.reading.request import Asked
 
     check_option("format", format, ("auto", "wide", "long"))
-    check_option("orient", orient, ("users", "items"))
+    check_option("orient", orient, ("persons", "items"))
     for name, value in (("items", items), ("people", people)):
         if several(value) and orient == "items":
             raise OptionError(
                 f"`{name}=` names columns, and with `orient='items'` a column is a person; leave out one of them."
             )
-    return Asked(format, user, item, response, orient, several(ignore), several(items), order_by, several(people))
+    return Asked(format, person, item, response, orient, several(ignore), several(items), order_by, several(people))
 
 
 def scoring_of(

@@ -39,7 +39,7 @@ _THINGS = (
 )
 _ENDINGS = ("", "s", "id", "ids", "name", "no", "nr", "number", "code", "key")
 
-USER_NAMES = frozenset(word + ending for word in _PEOPLE for ending in _ENDINGS)
+PERSON_NAMES = frozenset(word + ending for word in _PEOPLE for ending in _ENDINGS)
 ITEM_NAMES = frozenset(word + ending for word in _THINGS for ending in _ENDINGS) | {"isbn"}
 # Names of people only when nothing better is there. "" and "Unnamed: 0" are what R and pandas call row labels.
 ID_NAMES = frozenset({
@@ -62,13 +62,13 @@ _GENERAL = frozenset({"user", "person", "item"})
 _PLURALS = {"stimulus": "stimuli", "testtaker": "test takers", "llm": "LLMs"}
 
 
-def words_of(user: Any, item: Any) -> tuple[str, str]:
+def words_of(person: Any, item: Any) -> tuple[str, str]:
     """What a long table calls those who answered and what they answered, in the plural.
 
     >>> words_of("model", "prompt_id"), words_of("user_id", "item"), words_of("Student", "Aufgabe")
     (('models', 'prompts'), ('people', 'items'), ('students', 'items'))
     """
-    return _word(user, _PEOPLE, "people"), _word(item, _THINGS, "items")
+    return _word(person, _PEOPLE, "people"), _word(item, _THINGS, "items")
 
 
 def _word(column: Any, known: Iterable[str], otherwise: str) -> str:
@@ -79,12 +79,12 @@ def _word(column: Any, known: Iterable[str], otherwise: str) -> str:
 
 _ITEM_LABEL = re.compile(r"(q|i|it|item|question|problem|prompt|task|exercise|v|var)[\s_.\-]*\d+[a-z]?", re.I)
 _PERSON_LABEL = re.compile(
-    r"(p|s|u|id|user|person|student|subject|subj|pupil|respondent|resp|participant|examinee|candidate|learner|model)"
+    r"(p|s|u|id|person|person|student|subject|subj|pupil|respondent|resp|participant|examinee|candidate|learner|model)"
     r"[\s_.\-]*\d+",
     re.I,
 )
 _PERSON_WORD = re.compile(
-    r"(user|person|student|subject|pupil|respondent|participant|examinee|candidate|learner)[\s_.\-]*\d+", re.I
+    r"(person|person|student|subject|pupil|respondent|participant|examinee|candidate|learner)[\s_.\-]*\d+", re.I
 )
 
 
@@ -92,7 +92,7 @@ _PERSON_WORD = re.compile(
 class Long:
     """Positions of the three columns of a long table; and of the one that orders the rows, if it was named."""
 
-    user: int
+    person: int
     item: int
     response: int
     order: int | None = None
@@ -114,7 +114,7 @@ def plain(name: Any) -> str:
 
 def find_layout(table: Table, asked: Asked, items_of_key: Iterable[Any] = ()) -> Long | Wide:
     """How to read the table; an error that says what to pass when that is not clear."""
-    for role in ("user", "item", "response", "order_by"):
+    for role in ("person", "item", "response", "order_by"):
         position_of(table, role, getattr(asked, role))
     _ignored(table, asked)
     as_items = asked.format == "wide" and asked.orient == "items"
@@ -159,12 +159,12 @@ def _candidates(table: Table, role: str, asked: Asked) -> list[int]:
     said = position_of(table, role, getattr(asked, role))
     if said is not None:
         return [said]
-    taken = {position_of(table, other, getattr(asked, other)) for other in ("user", "item", "response")}
+    taken = {position_of(table, other, getattr(asked, other)) for other in ("person", "item", "response")}
     taken |= _ignored(table, asked) | {position_of(table, "order_by", asked.order_by)}
     free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in taken]
-    names = {"user": USER_NAMES, "item": ITEM_NAMES, "response": RESPONSE_NAMES}[role]
+    names = {"person": PERSON_NAMES, "item": ITEM_NAMES, "response": RESPONSE_NAMES}[role]
     found = [k for k, name in free if name in names]
-    if not found and role == "user":
+    if not found and role == "person":
         found = [k for k, name in free if name in ID_NAMES]
     return found
 
@@ -172,12 +172,12 @@ def _candidates(table: Table, role: str, asked: Asked) -> list[int]:
 def _looks_long(table: Table, asked: Asked) -> bool:
     if asked.orient == "items" or len(table.columns) < 3:
         return False
-    found = {role: _candidates(table, role, asked) for role in ("user", "item", "response")}
+    found = {role: _candidates(table, role, asked) for role in ("person", "item", "response")}
     if all(found.values()):
         return True
-    if found["user"] and found["item"] and not are_answers(table.head(found["item"][0])):
+    if found["person"] and found["item"] and not are_answers(table.head(found["item"][0])):
         raise ReadError(
-            f"{table.name} seems to be long (it has columns {_quoted(table, found['user'] + found['item'])}), but "
+            f"{table.name} seems to be long (it has columns {_quoted(table, found['person'] + found['item'])}), but "
             f"which column holds the responses is not clear; the columns are {listed(table.columns)}. Say "
             "`response=`, or `format='wide'` if every column is an item."
         )
@@ -193,12 +193,12 @@ def _long(table: Table, asked: Asked) -> Long:
             "say `format='wide'` if a row is a person."
         )
     chosen: dict[str, int] = {}
-    for role in ("user", "item", "response"):
+    for role in ("person", "item", "response"):
         found = [k for k in _candidates(table, role, asked) if k not in chosen.values()]
         if len(found) == 1:
             chosen[role] = found[0]
             continue
-        called = "person" if role == "user" else role
+        called = "person" if role == "person" else role
         if found:
             problem = f"{_quoted(table, found)} could each hold the {called}"
         else:
@@ -222,13 +222,13 @@ def _wide(table: Table, asked: Asked, items_of_key: tuple[Any, ...]) -> Wide:
             f"`order_by=` is for long tables, with a row per answer, and {table.name} is wide. Leave it out, or say "
             "`format='long'`."
         )
-    said = asked.item if asked.orient == "items" and asked.format == "wide" else asked.user
-    label, ignored = position_of(table, "user", said), _ignored(table, asked)
+    said = asked.item if asked.orient == "items" and asked.format == "wide" else asked.person
+    label, ignored = position_of(table, "person", said), _ignored(table, asked)
     if label in ignored and label is not None:
         raise OptionError(f"column {str(said)!r} of {table.name} labels the rows and cannot be left out as well.")
     if label is None:
         label = _label_column(table, asked, ignored, frozenset(map(str, items_of_key)))
-    if label is None and asked.orient == "users" and _most(_PERSON_WORD, [str(name) for name in table.columns]):
+    if label is None and asked.orient == "persons" and _most(_PERSON_WORD, [str(name) for name in table.columns]):
         raise ReadError(
             f"{table.name} seems to have a column for each person ({listed(table.columns[:3])}, ...). Say "
             "`orient='items'` if a row is an item; if the columns are items, give them other names."
@@ -256,7 +256,7 @@ def _label_column(table: Table, asked: Asked, ignored: set[int | None], items_of
         if k in ignored:
             continue
         if not meant[k] and _labels_rows(table, k, items_of_key):
-            if asked.orient == "users":
+            if asked.orient == "persons":
                 _check_orientation(table, k)
             return k
         passed = not meant[k] if asked.items else says_attribute(name) and str(name) not in items_of_key
@@ -278,7 +278,7 @@ def _labels_rows(table: Table, position: int, items_of_key: frozenset[str]) -> b
         return False
     values = table.head(position)
     if isinstance(first, str):
-        if plain(first) in USER_NAMES:
+        if plain(first) in PERSON_NAMES:
             return True
         if plain(first) in ID_NAMES | ITEM_NAMES and not are_answers(values):
             return True
@@ -312,7 +312,7 @@ def _check_orientation(table: Table, position: int) -> None:
         raise ReadError(
             f"{table.name} seems to have a row for each item ({listed(rows[:3])}, ...) and a column for each person "
             f"({listed(header[:3])}, ...). Say `orient='items'` if so; if each row is a person, say "
-            f"`user={str(first)!r}`."
+            f"`person={str(first)!r}`."
         )
 
 

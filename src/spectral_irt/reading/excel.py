@@ -111,7 +111,7 @@ def open_table(file: File) -> Table:
 
 @contextmanager
 def _reader_errors_named(file: File) -> Iterator[None]:
-    """No exception of the reader reaches the user, nor does a panic, which is no Exception."""
+    """No exception of the reader reaches the person, nor does a panic, which is no Exception."""
     import fastexcel
 
     try:

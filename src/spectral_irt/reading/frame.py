@@ -93,7 +93,7 @@ DAMAGED = "It is probably damaged or cut short; write or fetch it again."
 
 @contextmanager
 def polars_errors_named(name: str, remedy: str = DAMAGED) -> Iterator[None]:
-    """No polars exception reaches the user: it becomes a sentence about the file."""
+    """No polars exception reaches the person: it becomes a sentence about the file."""
     try:
         yield
     except SpectralIrtError:

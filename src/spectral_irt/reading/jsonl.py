@@ -1,6 +1,6 @@
 """JSON lines: one object a person, `{"subject_id": "ann", "responses": {"q1": 1, "q2": 0}}`.
 
-Also read: one flat object a person (`{"id": "ann", "q1": 1, "q2": 0}`) and one object an answer (`{"user": "ann",
+Also read: one flat object a person (`{"id": "ann", "q1": 1, "q2": 0}`) and one object an answer (`{"person": "ann",
 "item": "q1", "response": 1}`), which is a long table.
 """
 
@@ -21,7 +21,7 @@ from spectral_irt.data.gatherer import Piece, Place
 from spectral_irt.data.labels import as_text, positions
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.reading.attributes import Chosen, attributes_among, named, parts_of
-from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, RESPONSE_NAMES, USER_NAMES, plain
+from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, PERSON_NAMES, RESPONSE_NAMES, plain
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, series_of
 from spectral_irt.reading.numbering import ItemIndex, check_names
@@ -92,7 +92,7 @@ def _kind(value: Any) -> str:
 class Fields:
     """The field with the person's label (None: numbered), the one with the answers (None: all but the others)."""
 
-    user: str | None
+    person: str | None
     answers: str | None
     ignore: tuple[Any, ...] = ()
     items: tuple[Any, ...] = ()  # names and patterns of the items, if they were said
@@ -121,26 +121,26 @@ def is_long(first: Object, asked: Asked) -> bool:
     if asked.format == "long" or asked.item is not None:
         return True
     scalars = {plain(name) for name, value in first if not isinstance(value, Object)}
-    return all(scalars & names for names in (USER_NAMES | ID_NAMES, ITEM_NAMES, RESPONSE_NAMES))
+    return all(scalars & names for names in (PERSON_NAMES | ID_NAMES, ITEM_NAMES, RESPONSE_NAMES))
 
 
 def find_fields(file: File, first: Object, asked: Asked, key: Iterable[Any] = ()) -> Fields:
     names = [name for name, _ in first]
     ignore = tuple(part for name in asked.ignore for part in parts_of(name, names))
-    said = [("user", asked.user), ("response", asked.response), *(("ignore", name) for name in ignore)]
+    said = [("person", asked.person), ("response", asked.response), *(("ignore", name) for name in ignore)]
     for role, name in said:
         if name is not None and name not in names:
             raise OptionError(f"{file.name} has no field {name!r} for `{role}`; its fields are {listed(names)}.")
     answers = asked.response or _only(file, [name for name, value in first if isinstance(value, Object)])
     scalars = [name for name, value in first if not isinstance(value, Object) and name not in ignore]
-    likely = [name for known in (USER_NAMES, ID_NAMES) for name in scalars if plain(name) in known]
-    user = asked.user if asked.user is not None or not likely else likely[0]
+    likely = [name for known in (PERSON_NAMES, ID_NAMES) for name in scalars if plain(name) in known]
+    person = asked.person if asked.person is not None or not likely else likely[0]
     if answers is not None:
-        return Fields(user, answers, ignore, asked.items)
-    rest = [(name, value) for name, value in first if name != user and name not in ignore]
+        return Fields(person, answers, ignore, asked.items)
+    rest = [(name, value) for name, value in first if name != person and name not in ignore]
     chosen = _chosen(rest, asked, tuple(key))
-    label = None if user is None else f"field {user!r}"
-    return Fields(user, answers, ignore, asked.items, tuple(key), replace(chosen, label=label))
+    label = None if person is None else f"field {person!r}"
+    return Fields(person, answers, ignore, asked.items, tuple(key), replace(chosen, label=label))
 
 
 def _chosen(fields: list[tuple[str, Any]], asked: Asked, key: tuple[Any, ...]) -> Chosen:
@@ -175,7 +175,7 @@ class JsonRows:
     def __init__(self, file: File, first: Object, asked: Asked, key: Iterable[Any]) -> None:
         self.file, self.name = file, file.name
         self.field = find_fields(file, first, asked, key)
-        self.labeled = self.field.user is not None
+        self.labeled = self.field.person is not None
         no_choice = asked.orient == "items" or self.field.answers is not None
         self.chosen = None if no_choice else self.field.chosen
         self.about: Any = None  # `Attributes`, where columns about people were asked for
@@ -198,8 +198,8 @@ class JsonRows:
             if isinstance(pair[1], list):
                 raise _not_a_value(file, place(k).row, pair)
         labels = _labels(file, [label for label, _ in people], objects, number, field)
-        if field.user is not None:
-            check_names(labels, f"{file.name}: field {field.user!r}", [line for line, _ in objects])
+        if field.person is not None:
+            check_names(labels, f"{file.name}: field {field.person!r}", [line for line, _ in objects])
         if self.about is not None and objects:
             found = [dict(one) for _, one in objects]
             told = [[one.get(name) for one in found] for name in self.about.names]
@@ -210,11 +210,11 @@ class JsonRows:
 
 def _person(file: File, line: int, one: Object, field: Fields) -> tuple[Any, list[tuple[str, Any]]]:
     found = dict(one)
-    label = None if field.user is None else found.get(field.user)
-    if field.user is not None and field.user not in found:
-        raise ReadError(f"{file.name}: line {line:,} has no field {field.user!r}, which names the person.")
+    label = None if field.person is None else found.get(field.person)
+    if field.person is not None and field.person not in found:
+        raise ReadError(f"{file.name}: line {line:,} has no field {field.person!r}, which names the person.")
     if field.answers is None:
-        others = {field.user, *field.ignore}
+        others = {field.person, *field.ignore}
         return label, field.items_of([pair for pair in one if pair[0] not in others])
     answers = found.get(field.answers)
     if not isinstance(answers, Object):
@@ -226,7 +226,7 @@ def _person(file: File, line: int, one: Object, field: Fields) -> tuple[Any, lis
 
 
 def _labels(file: File, labels: list[Any], objects: list[tuple[int, Object]], number: int, field: Fields) -> pl.Series:
-    if field.user is None:
+    if field.person is None:
         return pl.Series(np.arange(number, number + len(labels), dtype=np.int64))
     if all(type(label) is int and abs(label) < 2**63 for label in labels) and labels:
         return pl.Series(labels, dtype=pl.Int64)

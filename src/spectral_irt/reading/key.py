@@ -10,7 +10,7 @@ import polars as pl
 
 from spectral_irt.data.labels import one_spelling
 from spectral_irt.errors import OptionError, ReadError, listed
-from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, USER_NAMES, plain
+from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, PERSON_NAMES, plain
 from spectral_irt.reading.frame import Table
 
 SCORE_NAMES = frozenset({"score", "scores", "points", "credit", "mark", "marks"})
@@ -28,7 +28,7 @@ def key_of_table(table: Table) -> dict[str, Any]:
     if len(item) == 1 and len(answer) == 1:
         return _pairs(table, whole.to_series(item[0]), whole.to_series(answer[0]))
     if whole.height == 1:
-        first = 1 if names[0] in USER_NAMES | ID_NAMES and len(names) > 1 else 0
+        first = 1 if names[0] in PERSON_NAMES | ID_NAMES and len(names) > 1 else 0
         answers = [one_spelling(whole.to_series(k))[0] for k in range(first, whole.width)]
         labels = [str(name) for name in table.columns[first:]]
         return {label: value for label, value in zip(labels, answers, strict=True) if value is not None}

@@ -35,7 +35,7 @@ def _scored_tables(tables: Sequence[Table], request: Request) -> Responses:
         about = Attributes(asked.people, request.source, 0 if request.frame_kind else 1)
         request = replace(request, asked=replace(asked, ignore=(*asked.ignore, *asked.people)))
         responses = _read_tables(tables, request, about)
-        responses = replace(responses, people=about.people(responses.users))
+        responses = replace(responses, people=about.people(responses.persons))
     notes = [note for table in tables for note in table.notes]
     return replace(responses, notes=(*notes, *responses.notes)) if notes else responses
 
@@ -61,7 +61,7 @@ def _read_tables(tables: Sequence[Table], request: Request, about: Attributes | 
         )
     if long:
         first = tables[0].columns
-        words = words_of(first[long[0].user], first[long[0].item])
+        words = words_of(first[long[0].person], first[long[0].item])
         return replace(long_responses(LongTables(tables, long), request), words=words)
     names = [name for table in tables for name in table.columns]
     if not any(table.people for table in tables):

@@ -91,7 +91,7 @@ def _times(text: pl.Series) -> pl.Series:
 class LongPiece:
     """Some rows of a long table: codes of people and items, raw values, and where they stand."""
 
-    users: NDArray[np.int32]
+    persons: NDArray[np.int32]
     items: NDArray[np.int32]
     values: pl.Series
     place: Callable[[int], Place]
@@ -105,7 +105,7 @@ class LongTables:
 
     tables: Sequence[Table]
     layouts: Sequence[Long]
-    users: LabelCodes = field(default_factory=LabelCodes)
+    persons: LabelCodes = field(default_factory=LabelCodes)
     items: LabelCodes = field(default_factory=LabelCodes)
 
     def _columns(self, role: str) -> list[tuple[Table, int]]:
@@ -121,11 +121,11 @@ class LongTables:
 
     def pieces(self) -> Iterator[LongPiece]:
         """The rows in order of arrival, without those that are empty altogether."""
-        text = {role: self.is_text(role) for role in ("user", "item")}
+        text = {role: self.is_text(role) for role in ("person", "item")}
         clock = Clock()
         for number, (table, layout) in enumerate(zip(self.tables, self.layouts, strict=True)):
             start = table.rows_above + 1
-            columns = [layout.user, layout.item, layout.response]
+            columns = [layout.person, layout.item, layout.response]
             for frame, done in table.pieces(columns if layout.order is None else [*columns, layout.order]):
                 rows: Sequence[int] | NDArray[Any] = range(start, start + frame.height)
                 start += frame.height
@@ -148,12 +148,12 @@ class LongTables:
         done: float,
     ) -> LongPiece:
         codes = {}
-        for position, (role, coder) in enumerate((("user", self.users), ("item", self.items))):
+        for position, (role, coder) in enumerate((("person", self.persons), ("item", self.items))):
             column = str(table.columns[getattr(layout, role)])
             where = f"{table.name}: column {column!r}"
             labels = plain_labels(frame.to_series(position), text=text[role], name=where)
             if labels.null_count():
-                if role == "user":
+                if role == "person":
                     check_names(labels, where, rows)
                 row = rows[labels.is_null().arg_max()]  # type: ignore[index]
                 raise ReadError(
@@ -161,18 +161,18 @@ class LongTables:
                     "response belongs to. Fill it in, or remove the row."
                 )
             codes[role], new = coder.codes(labels)
-            if role == "user" and unnamed(new).any():
+            if role == "person" and unnamed(new).any():
                 check_names(labels, where, rows)
         response = table.columns[layout.response]
 
         def place(k: int) -> Place:
             return Place(table.name, response, int(rows[k]))
 
-        return LongPiece(codes["user"], codes["item"], frame.to_series(2), place, done)
+        return LongPiece(codes["person"], codes["item"], frame.to_series(2), place, done)
 
     def numbering(self, role: str) -> tuple[Labels, NDArray[np.int32]]:
         """The labels in order, numbers by size and text by its characters; and the position of each by its code."""
-        labels, loose = (self.users if role == "user" else self.items).labels(), self.is_loose(role)
+        labels, loose = (self.persons if role == "person" else self.items).labels(), self.is_loose(role)
         order = settled(labels, loose=loose).arg_sort().to_numpy()
         position = np.empty(len(order), dtype=np.int32)
         position[order] = np.arange(len(order), dtype=np.int32)
@@ -205,17 +205,17 @@ def long_responses(data: LongTables, request: Request) -> Responses:
     for piece in one_ahead(data.pieces()):
         pile.add(*clerk.coded(piece, survey))
         request.report(READ * piece.done)
-    if not data.users.size:
+    if not data.persons.size:
         raise ReadError(f"{request.source} has a header but no rows; check that whatever wrote it had finished.")
     survey.check(request.source)
     items, item_at = data.numbering("item")
     survey.check_key(items)
-    users, user_at = data.numbering("user")
+    persons, person_at = data.numbering("person")
     settled = settle(clerk.used.of_items(item_at), items, request.scoring, request.source) if clerk.used else None
     responses = packed(
-        _in_final_codes(pile, user_at, item_at, request.scoring, clerk.used, settled),
-        _counts(pile, user_at),
-        users,
+        _in_final_codes(pile, person_at, item_at, request.scoring, clerk.used, settled),
+        _counts(pile, person_at),
+        persons,
         items,
         request.scoring,
         request.duplicates,
@@ -252,12 +252,12 @@ class _Clerk:
 
     def coded(self, piece: LongPiece, survey: Survey) -> Coded:
         answers = survey.answers(piece.values, piece.place)
-        person, item = answers.of(piece.users), answers.of(piece.items)
+        person, item = answers.of(piece.persons), answers.of(piece.items)
         when = None if piece.when is None else answers.of(piece.when)
         if self.scoring.above_mean is not None:
             return Coded(person, item, None, np.asarray(answers.values, dtype=np.float64), when)
         keys, options = self._keys.by_code(), None
-        category = self.scoring.category(answers.values, items=item, users=person, keys=keys)
+        category = self.scoring.category(answers.values, items=item, persons=person, keys=keys)
         if keys is not None and self.options is not None:
             options = self.options.codes(answers.values, category == keys.best[item])  # type: ignore[arg-type]
         slots = slots_of(item, category, self.scoring.bits)
@@ -283,46 +283,46 @@ class _Keys:
 
 def _in_final_codes(
     pile: Pile,
-    user_at: NDArray[np.int32],
+    person_at: NDArray[np.int32],
     item_at: NDArray[np.int32],
     scoring: Scoring,
     used: Used | None,
     settled: Settled | None,
 ) -> Iterator[Rows]:
     """The same answers with people and items numbered in order; the pile is used up."""
-    means = _means(pile, user_at) if scoring.above_mean else None
+    means = _means(pile, person_at) if scoring.above_mean else None
     slot_at = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel()
     final = slot_at.__getitem__ if used is None or settled is None else used.renaming(settled, item_at)
     for columns in pile.used_up(DEALT if pile.spilled else 1):
         piece = Coded(*columns)  # type: ignore[arg-type]
-        person = user_at[piece.person]
+        person = person_at[piece.person]
         if means is None:
             yield Rows(person, final(piece.code), piece.options, piece.when)
             continue
         item = item_at[piece.code]
         yield Rows(
-            person, 2 * item + scoring.category(piece.values, items=item, users=person, means=means), None, piece.when
+            person, 2 * item + scoring.category(piece.values, items=item, persons=person, means=means), None, piece.when
         )
 
 
-def _counts(pile: Pile, user_at: NDArray[np.int32]) -> Ints:
+def _counts(pile: Pile, person_at: NDArray[np.int32]) -> Ints:
     """Answers of each person, in the final order."""
-    by_code = np.zeros(len(user_at), dtype=np.int64)
+    by_code = np.zeros(len(person_at), dtype=np.int64)
     for person, *_ in pile:
         assert person is not None
         by_code += np.bincount(person, minlength=len(by_code))
     counts = np.empty_like(by_code)
-    counts[user_at] = by_code
+    counts[person_at] = by_code
     return counts
 
 
-def _means(pile: Pile, user_at: NDArray[np.int32]) -> Means:
-    n = len(user_at)
+def _means(pile: Pile, person_at: NDArray[np.int32]) -> Means:
+    n = len(person_at)
     counts = np.zeros(n, dtype=np.int64)
     sums, sizes = np.zeros(n), np.zeros(n)
     for columns in pile:
         piece = Coded(*columns)  # type: ignore[arg-type]
-        person = user_at[piece.person]
+        person = person_at[piece.person]
         assert piece.values is not None
         counts += np.bincount(person, minlength=n)
         sums += np.bincount(person, piece.values, n)

@@ -55,7 +55,7 @@ class Attributes:
             layout.about = self
             return table
         asked = [position_of(table, "people", name) for name in self.names]
-        label = layout.user if isinstance(layout, Long) else layout.label
+        label = layout.person if isinstance(layout, Long) else layout.label
         extra = [k for k in (label, *asked) if k is not None]
         done_rows = 0
 
@@ -83,7 +83,7 @@ class Attributes:
 
         return replace(table, pieces=pieces, grid=grid if table.grid else None)
 
-    def people(self, users: Labels) -> People:
+    def people(self, persons: Labels) -> People:
         """What was said about these people; an error where it contradicts itself."""
         seen = self._together() if self._parts else pl.DataFrame(schema={LABEL: pl.String})
         columns = {}
@@ -92,8 +92,8 @@ class Attributes:
             known = _settled(known, name, self.source)
             values = np.empty(known.height, dtype=object)
             values[:] = known["value"].to_list()
-            columns[name] = People(known[LABEL].to_numpy(), {name: values}).of(users)[name]
-        return People(users, columns, self.source)
+            columns[name] = People(known[LABEL].to_numpy(), {name: values}).of(persons)[name]
+        return People(persons, columns, self.source)
 
 
 def _settled(known: pl.DataFrame, name: str, source: str) -> pl.DataFrame:

@@ -21,10 +21,10 @@ class Asked:
     """What the caller said about the layout."""
 
     format: str = "auto"
-    user: Any = None
+    person: Any = None
     item: Any = None
     response: Any = None
-    orient: str = "users"
+    orient: str = "persons"
     ignore: tuple[Any, ...] = ()
     items: tuple[Any, ...] = ()
     order_by: Any = None

@@ -182,7 +182,7 @@ def _removed(name: str) -> None:
 def ending_of(start: bytes) -> str:
     """How a file that begins like this is called; Parquet and other kinds are known by their own first bytes.
 
-    >>> ending_of(b'{"user": 1}'), ending_of(b"user,item")
+    >>> ending_of(b'{"person": 1}'), ending_of(b"person,item")
     ('.jsonl', '.csv')
     """
     packed = ""

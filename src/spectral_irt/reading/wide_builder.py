@@ -86,7 +86,7 @@ def responses_of_rows(sources: Sequence[Rows], request: Request) -> Responses:
 def _check_all_labeled(sources: Sequence[Rows]) -> None:
     bare = [source.name for source in sources if not source.labeled]
     if bare and len(bare) < len(sources):
-        raise ReadError(f"{bare[0]} has no column of people's labels, but other files have. Name it with `user=`.")
+        raise ReadError(f"{bare[0]} has no column of people's labels, but other files have. Name it with `person=`.")
 
 
 class _Collector:
@@ -100,7 +100,7 @@ class _Collector:
         self._labels: list[pl.Series] = []
         self._n_packed = 0  # sheets
         self._n_rows = 0  # since then
-        self._at_once = request.asked.orient == "users" and request.duplicates == "error"
+        self._at_once = request.asked.orient == "persons" and request.duplicates == "error"
         if not self._at_once:
             refuse_blanks(request.scoring, "here people may have several rows, or a row is an item")
         elif not all(source.in_order for source in sources):
@@ -115,8 +115,8 @@ class _Collector:
 
     def _pack(self) -> None:
         """Pack the rows so far: they are people, and each comes once."""
-        users = _joined(self._labels[self._n_packed :]).to_numpy()
-        self._gatherer.whole_people(users, label_array(self._columns.labels))
+        persons = _joined(self._labels[self._n_packed :]).to_numpy()
+        self._gatherer.whole_people(persons, label_array(self._columns.labels))
         self._n_packed, self._n_rows = len(self._labels), 0
 
     def responses(self) -> Responses:
@@ -143,7 +143,7 @@ class _Collector:
 
     def _together(self, labels: pl.Series, rows: pl.Series) -> Responses:
         of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
-        if self._request.asked.orient == "users":
+        if self._request.asked.orient == "persons":
             return self._gatherer.responses(
                 self._row_labels(rows), self._column_labels(), lambda row, column: (of_row[row], column)
             )
@@ -163,7 +163,7 @@ class _Collector:
     def _repeated(self, twice: pl.Series) -> DuplicateResponseError:
         said = "`duplicates='first' or 'last'`"
         one = len(twice) == 1
-        if self._request.asked.orient == "users":
+        if self._request.asked.orient == "persons":
             who, remedy = "person has" if one else "people have", "Say " + said + " to keep one answer to each item."
         else:
             who = "item has" if one else "items have"
@@ -245,14 +245,14 @@ class WideRows:
         else:
             slab, rows = self._without_empty_rows(slab, rows)
             labels = plain_labels(slab.labels, text=not is_whole(self.table.dtypes[self.label]), name=self._where())  # type: ignore[arg-type, index]
-            if self.orient == "users":
+            if self.orient == "persons":
                 check_names(labels, self._where(), rows)
 
         def place(k: int) -> Place:
             return Place(self.name, self.items[k % n], int(rows[k // n]))
 
         row = np.repeat(np.arange(slab.height, dtype=np.int32), n)
-        width = n if self.orient == "users" else None  # else the cells of a row are those of an item
+        width = n if self.orient == "persons" else None  # else the cells of a row are those of an item
         return Sheet(labels, Piece(row, np.tile(codes, slab.height), slab.values, place, width))
 
     def _where(self) -> str:

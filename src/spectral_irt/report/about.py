@@ -41,7 +41,7 @@ def how_it_was_made(material: Material, answers: str, model: str, estimated: str
     """The section on data and method: what is said of the answers, the model, and what was estimated differ."""
     record = material.record
     counts = record["counts"]
-    people, items = count(counts.get("users", 0), "person", "people"), count(counts.get("items", 0), "item")
+    people, items = count(counts.get("persons", 0), "person", "people"), count(counts.get("items", 0), "item")
     source = printable(within(record, "input", "source") or "the data given")
     sentence = f"{people} gave {count(counts.get('responses') or 0, 'answer')} to {items}{answers}. The data: {source}."
     rows = [
@@ -157,7 +157,7 @@ def summary(material: Material) -> Section:
     counts, found = record["counts"], record.get("reliability")
     estimated = counts.get("items_with_estimate", counts.get("items"))
     rows = [
-        ("People", number(counts.get("users"), 0), ""),
+        ("People", number(counts.get("persons"), 0), ""),
         ("Items", number(counts.get("items"), 0), f"{number(estimated, 0)} of them with an estimate"),
         ("Answers", number(counts.get("responses"), 0), share_missing(counts)),
     ]
@@ -180,7 +180,7 @@ def summary(material: Material) -> Section:
 
 def share_missing(counts: Mapping[str, Any]) -> str:
     """Which part of all answers there is, in words."""
-    cells = (counts.get("users") or 0) * (counts.get("items") or 0)
+    cells = (counts.get("persons") or 0) * (counts.get("items") or 0)
     if not cells:
         return ""
     share = (counts.get("responses") or 0) / cells

@@ -14,7 +14,7 @@ from spectral_irt.estimators.by_name import METHODS, ORDERED, Method
 from spectral_irt.report.blocks import How
 from spectral_irt.report.words import within
 
-ALIASES = {"user": "person"}  # options that have another name in the shell
+ALIASES = {"person": "person"}  # options that have another name in the shell
 ANSWERS = "answers.csv"  # where the files are not known
 FROM_COLUMNS = ("population_by", "clustered_by", "weight")
 HOW_IT_RUNS = ("threads", "unused")  # parameters that change nothing, or were said when reading

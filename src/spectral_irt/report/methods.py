@@ -76,7 +76,7 @@ def paragraph(record: Mapping[str, Any]) -> tuple[list[str], set[str]]:
     if in_categories(record) and name == "spectral":
         how, cites = ESTIMATORS["steps"]
     cited = {origin, *cites}
-    people, items = count(counts.get("users") or 0, "person", "people"), count(counts.get("items") or 0, "item")
+    people, items = count(counts.get("persons") or 0, "person", "people"), count(counts.get("items") or 0, "item")
     first = f"Answers of {people} to {items} were calibrated under the {model}. {what} were estimated {how}"
     if record.get("estimator") == "SpectralRatingScale" or str(record.get("solver") or "").endswith("landed"):
         penalized = "penalized " if _prior(record) else ""

@@ -106,7 +106,7 @@ def summary(material: Material) -> Section:
     record = material.record
     counts, found = record["counts"], record.get("reliability")
     rows = [
-        ("People", number(counts.get("users"), 0), ""),
+        ("People", number(counts.get("persons"), 0), ""),
         ("Items", number(counts.get("items"), 0),
          f"{number(counts.get('items_with_estimate'), 0)} of them with an estimate"),
         ("Thresholds", number(counts.get("thresholds"), 0), "between neighboring categories"),

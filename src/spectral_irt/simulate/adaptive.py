@@ -107,7 +107,7 @@ class Adaptive(Responsive):
     def __post_init__(self) -> None:
         as_count("length", self.length)
 
-    def check(self, n_users: int, n_items: int) -> None:
+    def check(self, n_persons: int, n_items: int) -> None:
         if self.length > n_items:
             raise OptionError(f"`length` is {self.length}; there are {n_items} items.")
 
@@ -146,7 +146,7 @@ class TwoStage(Responsive):
     def __post_init__(self) -> None:
         as_count("routing", self.routing)
 
-    def check(self, n_users: int, n_items: int) -> None:
+    def check(self, n_persons: int, n_items: int) -> None:
         if self.routing > n_items - 2:
             raise OptionError(
                 f"`routing` is {self.routing}; of {n_items} items at least two must be left to choose from."

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.packing import limits_of, user_chunks
+from spectral_irt.data.packing import limits_of, person_chunks
 from spectral_irt.errors import OptionError, check_option
 
 Shown = tuple[Ints, NDArray[np.int32]]
@@ -30,10 +30,10 @@ class Design:
         """The number of items, where the design fixes it."""
         return None
 
-    def check(self, n_users: int, n_items: int) -> None:
+    def check(self, n_persons: int, n_items: int) -> None:
         """Refuse what cannot be done with so many people and items."""
 
-    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
+    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
         """For runs of consecutive people: how many items each is shown, and these items, person after person."""
         raise NotImplementedError
 
@@ -42,8 +42,8 @@ class Design:
 class Complete(Design):
     """Every person is shown every item."""
 
-    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
-        yield from _spiralled(np.arange(n_items, dtype=np.int32)[None, :], n_users)
+    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
+        yield from _spiralled(np.arange(n_items, dtype=np.int32)[None, :], n_persons)
 
 
 @dataclass(frozen=True)
@@ -66,15 +66,15 @@ class Sampled(Design):
         if not 0 < self.p <= 1:
             raise OptionError(f"`p` is {self.p}; the probability of showing an item must be above 0 and at most 1.")
 
-    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
+    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
         # The gaps between the cells shown of a row-by-row walk are geometric: only cells shown cost anything.
         # A little under a chunk on average, so that it rarely spills over into a second, tiny block.
         rows = max(1, int(0.99 * CHUNK / (n_items * self.p)))
-        for start in range(0, n_users, rows):
-            n_rows = min(rows, n_users - start)
+        for start in range(0, n_persons, rows):
+            n_rows = min(rows, n_persons - start)
             cell = _hits(rng, self.p, n_rows * n_items)
-            user = cell // n_items
-            yield np.bincount(user, minlength=n_rows), (cell - user * n_items).astype(np.int32)
+            person = cell // n_items
+            yield np.bincount(person, minlength=n_rows), (cell - person * n_items).astype(np.int32)
 
 
 @dataclass(frozen=True)
@@ -115,28 +115,28 @@ class Popularity(Design):
         check_spread("exponent", self.exponent)
         check_spread("activity_sd", self.activity_sd)
 
-    def check(self, n_users: int, n_items: int) -> None:
+    def check(self, n_persons: int, n_items: int) -> None:
         most = n_items if self.most is None else self.most
         if not self.fewest <= most <= n_items:
             raise OptionError(
                 f"fewest is {self.fewest} and most is {most}; it must be fewest <= most <= {n_items}, all items."
             )
-        if not n_users * self.fewest <= self.n_responses <= n_users * most:
+        if not n_persons * self.fewest <= self.n_responses <= n_persons * most:
             raise OptionError(
-                f"`n_responses` is {self.n_responses:,}; {n_users:,} people with {self.fewest} to {most} answers each "
-                f"give {n_users * self.fewest:,} to {n_users * most:,}."
+                f"`n_responses` is {self.n_responses:,}; {n_persons:,} people with {self.fewest} to {most} answers "
+                f"each give {n_persons * self.fewest:,} to {n_persons * most:,}."
             )
 
-    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
-        counts = self.counts(rng, n_users, n_items)
+    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
+        counts = self.counts(rng, n_persons, n_items)
         weights = np.arange(1, n_items + 1, dtype=np.float64) ** -self.exponent
-        for start, stop in user_chunks(limits_of(counts), CHUNK):
+        for start, stop in person_chunks(limits_of(counts), CHUNK):
             yield counts[start:stop], successive(rng, weights, counts[start:stop])
 
-    def counts(self, rng: np.random.Generator, n_users: int, n_items: int) -> Ints:
+    def counts(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Ints:
         """n_l: lognormal, between the limits, summing to `n_responses`."""
         most = n_items if self.most is None else self.most
-        activity = np.exp(self.activity_sd * rng.standard_normal(n_users))
+        activity = np.exp(self.activity_sd * rng.standard_normal(n_persons))
         low, high = 0.0, max(most, 1) / activity.min()
         for _ in range(64):  # bisect for the scale until the total is right to a small part of one response
             scale = (low + high) / 2
@@ -178,7 +178,7 @@ class Booklets(Design):
         if self.length is not None:
             as_count("length", self.length)
 
-    def check(self, n_users: int, n_items: int) -> None:
+    def check(self, n_persons: int, n_items: int) -> None:
         if self.booklets > n_items:
             raise OptionError(f"`booklets` is {self.booklets}; it can be 1 to {n_items}, the number of items.")
         if not -(-n_items // self.booklets) <= self._length(n_items) <= n_items:
@@ -187,10 +187,10 @@ class Booklets(Design):
                 f"{-(-n_items // self.booklets)} to {n_items} items each."
             )
 
-    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
+    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
         first = np.arange(self.booklets) * n_items // self.booklets
         forms = (first[:, None] + np.arange(self._length(n_items))) % n_items
-        yield from _spiralled(forms.astype(np.int32), n_users)
+        yield from _spiralled(forms.astype(np.int32), n_persons)
 
 
 @dataclass(frozen=True)
@@ -221,17 +221,17 @@ class LinkedForms(Design):
         as_count("length", self.length)
         as_count("anchors", self.anchors, least=0, most=self.length - 1)
 
-    def check(self, n_users: int, n_items: int) -> None:
+    def check(self, n_persons: int, n_items: int) -> None:
         if n_items != self.n_items:
             raise OptionError(
                 f"`n_items` is {n_items:,}; {self.forms} forms of {self.length} items with {self.anchors} anchors "
                 f"hold {self.n_items:,}. Leave `n_items` out."
             )
 
-    def shown(self, rng: np.random.Generator, n_users: int, n_items: int) -> Iterator[Shown]:
+    def shown(self, rng: np.random.Generator, n_persons: int, n_items: int) -> Iterator[Shown]:
         first = np.arange(self.forms) * (self.length - self.anchors)
         forms = first[:, None] + np.arange(self.length)
-        yield from _spiralled(forms.astype(np.int32), n_users)
+        yield from _spiralled(forms.astype(np.int32), n_persons)
 
 
 DESIGNS: dict[str, type[Design]] = {
@@ -265,12 +265,12 @@ def _names(options: Iterable[str]) -> str:
     return ", ".join(f"`{one}`" for one in options)
 
 
-def _spiralled(forms: NDArray[np.int32], n_users: int) -> Iterator[Shown]:
+def _spiralled(forms: NDArray[np.int32], n_persons: int) -> Iterator[Shown]:
     """Person `l` is shown the items of row `l mod rows` of `forms`."""
     n_forms, length = forms.shape
     rows = max(1, CHUNK // length)
-    for start in range(0, n_users, rows):
-        form = np.arange(start, min(start + rows, n_users)) % n_forms
+    for start in range(0, n_persons, rows):
+        form = np.arange(start, min(start + rows, n_persons)) % n_forms
         yield np.full(len(form), length), forms[form].ravel()
 
 

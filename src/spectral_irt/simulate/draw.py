@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.categories import HIGHEST
-from spectral_irt.data.packing import limits_of, pack_block, user_chunks
+from spectral_irt.data.packing import limits_of, pack_block, person_chunks
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.errors import OptionError
@@ -38,11 +38,11 @@ class Simulated:
     Attributes
     ----------
     responses : Responses
-        Items are labeled 0 to n_items - 1, people 0 to n_users - 1.
+        Items are labeled 0 to n_items - 1, people 0 to n_persons - 1.
     thresholds : array
         Item after item, one for each item that is answered right or wrong. Larger = harder; the mean of the items'
         difficulties is zero.
-    ability : array, n_users
+    ability : array, n_persons
         On the same scale.
     slopes : array, n_items
         Discriminations; all 1 under the Rasch model.
@@ -83,7 +83,7 @@ class Simulated:
 
 
 def rasch(
-    n_users: int,
+    n_persons: int,
     n_items: int | None = None,
     *,
     design: str | Design = "complete",
@@ -96,13 +96,13 @@ def rasch(
     seed: Seed = None,
     **options: Any,
 ) -> Simulated:
-    """Responses of `n_users` people to `n_items` items under the Rasch model, with the truth behind them.
+    """Responses of `n_persons` people to `n_items` items under the Rasch model, with the truth behind them.
 
     P(X_li = 1) = 1 / (1 + exp(beta_i - theta_l)), or 1 / (1 + exp(a_i (beta_i - theta_l))) with slopes.
 
     Parameters
     ----------
-    n_users, n_items : int
+    n_persons, n_items : int
         `n_items` may be left out where `difficulty` or the design says it.
     design : "complete", "sampled", "popularity", "booklets", "linked", "adaptive", "two-stage", "stopping", or a Design
         Who is shown what; in the last three by the answers so far. A name takes the parameters of its design as further
@@ -134,11 +134,11 @@ def rasch(
 
     given = None if difficulty is None else np.size(difficulty)
     people: dict[str, Any] = {"ability": ability, "ability_mean": ability_mean, "ability_sd": ability_sd}
-    return _drawn(n_users, n_items, truth, given, design, options, seed, slopes, **people)
+    return _drawn(n_persons, n_items, truth, given, design, options, seed, slopes, **people)
 
 
 def partial_credit(
-    n_users: int,
+    n_persons: int,
     n_items: int | None = None,
     *,
     categories: int | Sequence[int] = 4,
@@ -158,7 +158,7 @@ def partial_credit(
 
     Parameters
     ----------
-    n_users, n_items : int
+    n_persons, n_items : int
     categories : int or sequence of int
         K_i + 1 of all items, or of each.
     thresholds : sequence of arrays, optional
@@ -188,11 +188,11 @@ def partial_credit(
 
     given = None if thresholds is None else len(thresholds)
     people: dict[str, Any] = {"ability": ability, "ability_mean": ability_mean, "ability_sd": ability_sd}
-    return _drawn(n_users, n_items, truth, given, design, options, seed, **people)
+    return _drawn(n_persons, n_items, truth, given, design, options, seed, **people)
 
 
 def rating_scale(
-    n_users: int,
+    n_persons: int,
     n_items: int | None = None,
     *,
     categories: int = 5,
@@ -232,11 +232,11 @@ def rating_scale(
         difficulty = difficulty_sd * generator(seed).spawn(5)[4].standard_normal(n_items)
         difficulty = difficulty - difficulty.mean()
     delta = _as_parameters("difficulty", difficulty, n_items)
-    return partial_credit(n_users, n_items, thresholds=list(delta[:, None] + tau), seed=seed, **options)
+    return partial_credit(n_persons, n_items, thresholds=list(delta[:, None] + tau), seed=seed, **options)
 
 
 def _drawn(
-    n_users: int,
+    n_persons: int,
     n_items: int | None,
     truth: Truth,
     given: int | None,
@@ -251,16 +251,16 @@ def _drawn(
 ) -> Simulated:
     """What all models share; `given` is the number of items whose thresholds were said, if they were."""
     plan = as_design(design, options)
-    n_users = as_count("n_users", n_users)
+    n_persons = as_count("n_persons", n_persons)
     for_items, for_ability, for_design, for_answers = generator(seed).spawn(4)
     n_items = next((n for n in (n_items, plan.n_items, given) if n is not None), None)
     if n_items is None:
         raise OptionError("`n_items` is missing; say how many items there are.")
     n_items = as_count("n_items", n_items, most=MOST_ITEMS)
-    plan.check(n_users, n_items)
+    plan.check(n_persons, n_items)
     check_spread("ability_sd", ability_sd)
-    theta = ability_mean + ability_sd * for_ability.standard_normal(n_users)
-    theta = _as_parameters("ability", theta if ability is None else ability, n_users)
+    theta = ability_mean + ability_sd * for_ability.standard_normal(n_persons)
+    theta = _as_parameters("ability", theta if ability is None else ability, n_persons)
     steps, beta = truth(n_items, for_items)
     shift = float(steps.averaging() @ beta)
     beta = beta - shift
@@ -268,7 +268,7 @@ def _drawn(
         theta = theta - shift
     a = np.ones(n_items) if slopes is None else _as_parameters("slopes", slopes, n_items)
     parts = _answered(plan, for_design, for_answers, theta, Items(steps.cumulated(beta), a))
-    return Simulated(_packed(parts, steps, n_users, f"simulated data ({plan})"), beta, theta, a, plan)
+    return Simulated(_packed(parts, steps, n_persons, f"simulated data ({plan})"), beta, theta, a, plan)
 
 
 def _answered(
@@ -285,14 +285,14 @@ def _answered(
         start += len(counts)
 
 
-def _packed(parts: Iterator[Given], steps: Thresholds, n_users: int, source: str) -> Responses:
+def _packed(parts: Iterator[Given], steps: Thresholds, n_persons: int, source: str) -> Responses:
     blocks: list[Block] = []
     for counts, item, category in parts:
         slots, limits = (item << steps.bits) | category.astype(np.int32), limits_of(counts)
-        for start, stop in user_chunks(limits, entries=1 if steps.binary else 2):
+        for start, stop in person_chunks(limits, entries=1 if steps.binary else 2):
             own = limits[start : stop + 1]
             blocks.append(pack_block(own - own[0], slots[own[0] : own[-1]], steps))
-    return Responses(tuple(blocks), np.arange(steps.n_items), np.arange(n_users), source=source, thresholds=steps)
+    return Responses(tuple(blocks), np.arange(steps.n_items), np.arange(n_persons), source=source, thresholds=steps)
 
 
 def _information(block: Block, ability: Floats, steps: Thresholds, items: Items) -> Floats:

@@ -36,7 +36,7 @@ class Answers:
 
     answers: str
     people: str
-    n_users: int
+    n_persons: int
     n_items: int
 
 
@@ -138,7 +138,7 @@ def _by_pairs(found: Mapping[str, NDArray[Any]], m: int) -> Floats:
 
 @instead_of(n_persons)
 def _n_persons(engine: DatabaseEngine, part: Answers) -> int:
-    return part.n_users
+    return part.n_persons
 
 
 @instead_of(n_responses)
@@ -156,7 +156,7 @@ def _item_counts(engine: DatabaseEngine, part: Answers, n_items: int) -> tuple[I
 def _kinds(engine: DatabaseEngine, part: Answers, thresholds: Thresholds) -> Ints:
     found = engine.ask("count people", queries.KINDS, people=part.people)
     several = [int(found[name][0]) for name in ("one", "all_right", "all_wrong", "mixed")]
-    return np.array([part.n_users - int(found["some"][0]), *several])
+    return np.array([part.n_persons - int(found["some"][0]), *several])
 
 
 @instead_of(evidence)
@@ -185,7 +185,7 @@ def _some_items(engine: DatabaseEngine, part: Answers, new_code: NDArray[np.int3
     engine.load(item=kept, new=new_code[kept])
     answers = engine.create("answers", queries.SOME_ITEMS, old=part.answers)
     people = engine.create("people", queries.PEOPLE, answers=answers)
-    return Answers(answers, people, part.n_users, len(kept))
+    return Answers(answers, people, part.n_persons, len(kept))
 
 
 # --------------------------------------------------------------------------------------------- weights

@@ -50,7 +50,7 @@ def responses_in_database(
     tell("connecting to the database")
     connection = connect(database, threads)
     try:
-        given = find_table(connection, table, {"user": person, "item": item, "response": response})
+        given = find_table(connection, table, {"person": person, "item": item, "response": response})
         connection.begin()
         yield coded(DatabaseEngine(connection), given, tell)
     finally:
@@ -70,7 +70,7 @@ class Given:
     response: exp.Expression
 
     def put(self, **more: Any) -> dict[str, Any]:
-        person, item = (queries.column_called(self.names[role]) for role in ("user", "item"))
+        person, item = (queries.column_called(self.names[role]) for role in ("person", "item"))
         return {"table": self.table, "person": person, "item": item, "response": self.response, **more}
 
 
@@ -148,23 +148,23 @@ def coded(engine: DatabaseEngine, given: Given, tell: Tell) -> Responses:
     tell("numbering people and items")
     persons, items = (
         engine.create("codes", queries.LABELS, table=given.table, column=queries.column_called(given.names[role]))
-        for role in ("user", "item")
+        for role in ("person", "item")
     )
     labels = label_array(engine.ask("read the items' labels", queries.LABELS_IN_ORDER, codes=items)["label"].tolist())
-    n_users = engine.one("count people", queries.HOW_MANY, codes=persons)
+    n_persons = engine.one("count people", queries.HOW_MANY, codes=persons)
     answers = engine.create("answers", queries.ANSWERS, **given.put(persons=persons, items=items))
     tell("looking for answers given twice")
-    _check_once(engine, given, answers, persons, items, (n_users, len(labels)))
+    _check_once(engine, given, answers, persons, items, (n_persons, len(labels)))
     engine.drop(persons)
     engine.drop(items)
     people = engine.create("people", queries.PEOPLE, answers=answers)
     return Responses(
-        blocks=(Answers(answers, people, n_users, len(labels)),),  # type: ignore[arg-type]  # parts of this engine
+        blocks=(Answers(answers, people, n_persons, len(labels)),),  # type: ignore[arg-type]  # parts of this engine
         items=labels,
-        users=np.broadcast_to(np.int64(0), n_users),  # their labels stay; only how many they are is known
+        persons=np.broadcast_to(np.int64(0), n_persons),  # their labels stay; only how many they are is known
         source=given.source,
         notes=skipped,
-        words=words_of(given.names["user"], given.names["item"]),
+        words=words_of(given.names["person"], given.names["item"]),
         engine=engine,
     )
 
@@ -174,7 +174,7 @@ def _check(engine: DatabaseEngine, given: Given) -> tuple[Finding, ...]:
     n = found["n_rows"]
     if n == 0:
         raise ReadError(f"{given.source}: it has no rows.")
-    for role, counted in (("user", "n_person"), ("item", "n_item")):
+    for role, counted in (("person", "n_person"), ("item", "n_item")):
         if found[counted] < n:
             raise ReadError(
                 f"{given.source}: column {given.names[role]!r} is null in {n - found[counted]:,} of {n:,} rows, so it "

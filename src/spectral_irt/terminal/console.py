@@ -61,7 +61,7 @@ def show_source(out: Console, responses: Responses) -> None:
         what = f"responses, {100 * responses.item_scores.sum() / max(responses.n_responses, 1):.1f}% right"
     head = Text(printable(responses.source), style="bold")
     head.append(
-        f"  {responses.n_users:,} {responses.words[0]}, {responses.n_items:,} {responses.words[1]}, "
+        f"  {responses.n_persons:,} {responses.words[0]}, {responses.n_items:,} {responses.words[1]}, "
         f"{responses.n_responses:,} {what}",
         style="not bold",
     )

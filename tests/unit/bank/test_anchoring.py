@@ -117,10 +117,10 @@ def test_a_form_without_any_anchor() -> None:
 
 def test_anchors_from_a_bank_its_folder_and_a_file(tmp_path: Path) -> None:
     data = simulate.rasch(800, 12, seed=6)
-    first = data.responses.take_users(np.arange(400))
+    first = data.responses.take_persons(np.arange(400))
     bank = Bank.from_fit(SpectralRasch().fit(first), first).rescale(mean=500, sd=100)
     bank.save(tmp_path / "bank")
-    second = data.responses.take_users(np.arange(400, 800))
+    second = data.responses.take_persons(np.arange(400, 800))
     sources = (bank, tmp_path / "bank", str(tmp_path / "bank"), bank.calibration)
     fits = [anchored_fit(second, source) for source in sources]
     for fit in fits:

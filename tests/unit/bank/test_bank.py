@@ -68,7 +68,7 @@ def test_the_information_matrix_is_the_negative_slope_of_the_score(data: Respons
 def test_other_responses_are_refused(data: Responses) -> None:
     fit = SpectralRasch().fit(data)
     with pytest.raises(BankError, match="not the responses that the calibration was fitted to"):
-        Bank.from_fit(fit, data.take_users(np.arange(100)))
+        Bank.from_fit(fit, data.take_persons(np.arange(100)))
     with pytest.raises(NotFittedError):
         Bank.from_fit(SpectralRasch(), data)
 
@@ -124,7 +124,7 @@ def test_fingerprints_do_not_depend_on_order() -> None:
     first = fingerprints(Responses.from_wide(table, items=["a", "b", "c"]))
     moved = Responses.from_wide(table[:, ::-1], items=["c", "b", "a"])
     assert np.array_equal(first, fingerprints(moved))
-    assert np.array_equal(first[[0, 2]], fingerprints(moved.take_users([0, 2])))
+    assert np.array_equal(first[[0, 2]], fingerprints(moved.take_persons([0, 2])))
     changed = table.copy()
     changed[1, 2] = 0
     other = fingerprints(Responses.from_wide(changed, items=["a", "b", "c"]))

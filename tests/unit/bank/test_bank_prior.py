@@ -122,7 +122,7 @@ def test_ten_pieces_of_data_that_misfit(method: str) -> None:
 def test_an_anchored_bank_with_thin_items() -> None:
     data = simulate.rasch(200, 16, design="sampled", p=0.5, seed=6)
     order = np.random.default_rng(0).permutation(200)
-    first, second = (data.responses.take_users(np.sort(part)) for part in np.array_split(order, 2))
+    first, second = (data.responses.take_persons(np.sort(part)) for part in np.array_split(order, 2))
     anchors = dict(enumerate(data.difficulty[:4] + 2))
     whole = anchored_fit(data.responses, anchors)
     bank = Bank.from_fit(anchored_fit(first, anchors), first)
@@ -138,8 +138,8 @@ def test_an_anchored_bank_with_thin_items() -> None:
 
 def test_an_anchored_calibration_brings_level_and_pull_into_the_bank() -> None:
     data = simulate.rasch(260, 14, seed=8)
-    old = data.responses.take_users(np.arange(200)).take_items(np.arange(10))
-    new = data.responses.take_users(np.arange(200, 220)).take_items(np.arange(4, 14))
+    old = data.responses.take_persons(np.arange(200)).take_items(np.arange(10))
+    new = data.responses.take_persons(np.arange(200, 220)).take_items(np.arange(4, 14))
     bank = bank_of(old)
     found = Bank.from_fit(anchored_fit(new, bank), new)
     both = merged(bank, found, new)
@@ -155,7 +155,7 @@ def test_an_anchored_calibration_brings_level_and_pull_into_the_bank() -> None:
 
 def test_a_calibration_without_its_data_can_be_updated(tmp_path: Path) -> None:
     data = simulate.rasch(400, 12, seed=10).responses
-    first, second = data.take_users(np.arange(200)), data.take_users(np.arange(200, 400))
+    first, second = data.take_persons(np.arange(200)), data.take_persons(np.arange(200, 400))
     fit, whole = SpectralRasch().fit(first), SpectralRasch().fit(data)
     for method in METHODS:
         updated = Bank.load(fit.calibration_.save(tmp_path / method)).update(second, method)

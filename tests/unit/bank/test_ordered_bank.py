@@ -31,7 +31,7 @@ LABELS = [f"q{k + 1}" for k in range(6)]
 
 def drawn(n, seed, thresholds=THRESHOLDS, labels=LABELS, **options):
     found = simulate.partial_credit(n, thresholds=thresholds, seed=seed, **options).responses
-    return replace(found, items=np.array(labels, dtype=object), users=np.array([f"p{seed}-{k}" for k in range(n)]))
+    return replace(found, items=np.array(labels, dtype=object), persons=np.array([f"p{seed}-{k}" for k in range(n)]))
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_a_bank_of_this_version_in_the_repository_loads():
 def test_people_are_scored_as_in_the_analysis(bank, answers):
     study = ConditionalPartialCredit().fit(answers).analyse(answers)
     assert bank.score(answers).equals(study.persons())
-    eap = bank.score(answers.take_users(np.arange(3)), "eap")
+    eap = bank.score(answers.take_persons(np.arange(3)), "eap")
     assert eap["ability"].is_finite().all()
     shuffled = answers.take_items([3, 0, 1, 2, 5, 4])
     np.testing.assert_allclose(bank.score(shuffled)["ability"], bank.score(answers)["ability"])
@@ -182,7 +182,7 @@ def test_new_items_come_in(bank):
 def test_people_are_known_again(answers, tmp_path):
     secret = b"a secret of thirty-two characters"
     kept = to_bank(ConditionalPartialCredit().fit(answers), answers, secret)
-    again = drawn(500, 1).take_users(np.arange(100))
+    again = drawn(500, 1).take_persons(np.arange(100))
     with pytest.raises(BankError, match="100 of 100 people are in the bank already"):
         kept.update(again, salt=secret)
     assert kept.update(again, salt=secret, repeats="skip") is kept

@@ -26,7 +26,7 @@ SALT = b"a secret of sixteen bytes or more"
 def named(n: int, m: int, seed: int) -> Responses:
     data = simulate.rasch(n, m, seed=seed).responses
     users = np.array([f"pupil {k}" for k in range(n)], dtype=object)
-    return replace(data, users=users, items=np.array([f"q{k}" for k in range(m)], dtype=object))
+    return replace(data, persons=users, items=np.array([f"q{k}" for k in range(m)], dtype=object))
 
 
 def numbers_in(folder: Path) -> set[int]:
@@ -59,7 +59,7 @@ def test_no_name_and_no_answer_can_be_tried_against_a_bank(tmp_path: Path, salt:
     guess = Salt(b"another secret, as long as you like")
     everyone = Responses.from_wide(np.array(list(itertools.product([0.0, 1.0], repeat=8))))
     for label in data.users[:3].tolist():
-        asked = replace(everyone, users=np.array([label] * 256, dtype=object), items=data.items)
+        asked = replace(everyone, persons=np.array([label] * 256, dtype=object), items=data.items)
         assert not held & set(guess.fingerprints(asked).ravel().tolist())
     assert held >= set(Salt(salt).fingerprints(data).ravel().tolist())
     manifest = (tmp_path / "bank" / "bank.json").read_text()
@@ -78,7 +78,7 @@ def test_data_of_few_people_leave_no_digest() -> None:
     data = named(60, 8, 1)
     bank = Bank.from_fit(SpectralRasch().fit(data), data)
     assert len(bank.data[0].digest) == 4  # 16 bits of the answers of 60
-    one = replace(data.take_users([3]), users=np.array(["new pupil"], dtype=object))
+    one = replace(data.take_persons([3]), persons=np.array(["new pupil"], dtype=object))
     if one.scores[0] in (0, 8):
         pytest.fail("the pupil should be neither perfect nor hopeless")
     assert bank.update(one).data[1].digest == ""
@@ -92,7 +92,7 @@ def test_names_of_repeated_people_do_not_go_into_the_bank(tmp_path: Path) -> Non
     bank = Bank.from_fit(SpectralRasch().fit(data), data, SALT)
     mixed = Responses.from_wide(np.vstack([data.to_dense()[:5], more.to_dense()]), items=data.items.tolist())
     users = [*data.users[:5].tolist(), *(f"other {k}" for k in range(80))]
-    updated = bank.update(replace(mixed, users=np.array(users, dtype=object)), repeats="skip", salt=SALT)
+    updated = bank.update(replace(mixed, persons=np.array(users, dtype=object)), repeats="skip", salt=SALT)
     folder = updated.save(tmp_path / "bank")
     assert "5 of 85 people are in the bank already" in (folder / "bank.json").read_text()
     assert all(b"pupil" not in path.read_bytes() for path in folder.iterdir())
@@ -130,7 +130,7 @@ def test_a_bank_of_the_first_format_is_read_and_rewritten_without_fingerprints(t
         atol=1e-8,
     )
     assert bank.status.tolist() == ["all right"] + ["ok"] * 6
-    assert (bank.n_users, int(bank.n.sum()), bank.scale.unit) == (60, 374, 100)
+    assert (bank.n_persons, int(bank.n.sum()), bank.scale.unit) == (60, 374, 100)
     assert bank.population is None
     assert len(bank.users) == 0
     assert "old_fingerprints" in [finding.code for finding in bank.findings]
@@ -140,7 +140,7 @@ def test_a_bank_of_the_first_format_is_read_and_rewritten_without_fingerprints(t
     updated.save(folder)
     again = Bank.load(folder)
     np.testing.assert_array_equal(again.difficulty, updated.difficulty)
-    assert again.n_users == 360
+    assert again.n_persons == 360
     assert again.status.tolist() == ["ok"] * 7
     assert "old_fingerprints" not in [finding.code for finding in again.findings]
     record = json.loads((folder / "bank.json").read_text())

@@ -29,13 +29,13 @@ DESIGNS: dict[str, tuple[int, int | None, dict[str, Any]]] = {
 
 def named(responses: Responses) -> Responses:
     """The same with people who have names."""
-    users = np.array([f"user {label}" for label in responses.users.tolist()], dtype=object)
-    return replace(responses, users=users)
+    users = np.array([f"user {label}" for label in responses.persons.tolist()], dtype=object)
+    return replace(responses, persons=users)
 
 
 def pieces(responses: Responses, number: int = 10) -> list[Responses]:
-    order = np.random.default_rng(1).permutation(responses.n_users)
-    return [responses.take_users(np.sort(part)) for part in np.array_split(order, number)]
+    order = np.random.default_rng(1).permutation(responses.n_persons)
+    return [responses.take_persons(np.sort(part)) for part in np.array_split(order, number)]
 
 
 SALT = b"a secret of sixteen bytes or more"
@@ -68,7 +68,7 @@ def test_ten_pieces_are_as_good_as_all_at_once(design: str, method: str) -> None
     assert np.median(bank.se / fit.se_) == pytest.approx(1, abs=0.05)
     assert np.array_equal(bank.n, responses.item_counts)
     assert np.array_equal(bank.n_right, responses.item_scores)
-    assert bank.n_users == n
+    assert bank.n_persons == n
     assert [data.how for data in bank.data] == ["fit"] + 9 * [method]
 
 
@@ -99,7 +99,7 @@ def test_new_forms_with_new_items_arrive_one_after_another(method: str) -> None:
     start = np.array([row[0] for row in _first_items(responses)])
     bank = None
     for form in np.unique(start):
-        piece = responses.take_users(start == form)
+        piece = responses.take_persons(start == form)
         piece = piece.take_items(piece.item_counts > 0)
         bank = bank_of(piece) if bank is None else bank.update(piece, method)
     assert bank is not None
@@ -218,18 +218,18 @@ def test_the_same_users_in_other_company(two: tuple[Bank, Responses, Responses])
     skipped = bank.update(mixed, repeats="skip", salt=SALT)
     assert np.array_equal(skipped.n, bank.n + second.item_counts)
     np.testing.assert_allclose(skipped.difficulty, bank.update(second, salt=SALT).difficulty, atol=0.02)
-    assert "repeated_users" in [finding.code for finding in skipped.findings]
+    assert "repeated_persons" in [finding.code for finding in skipped.findings]
     kept = bank.update(mixed, repeats="keep", salt=SALT)
     assert np.array_equal(kept.n, bank.n + mixed.item_counts)
-    assert bank.update(first.take_users(np.arange(100)), repeats="skip", salt=SALT) is bank
+    assert bank.update(first.take_persons(np.arange(100)), repeats="skip", salt=SALT) is bank
     assert bank.update(first, repeats="skip", salt=SALT) is bank
 
 
 def test_known_users_with_new_answers_are_noted(two: tuple[Bank, Responses, Responses]) -> None:
     _, first, second = two
     bank = bank_of(first, SALT)
-    renamed = replace(second, users=first.users)
-    assert "known_users" in [finding.code for finding in bank.update(renamed, salt=SALT).findings]
+    renamed = replace(second, persons=first.persons)
+    assert "known_persons" in [finding.code for finding in bank.update(renamed, salt=SALT).findings]
 
 
 def test_numbered_users_are_no_repeats_by_accident() -> None:

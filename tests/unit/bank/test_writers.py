@@ -32,11 +32,11 @@ def test_a_stale_copy_does_not_replace_somebody_elses_update(folder: Path) -> No
     theirs.update(piece(1)).save(folder)
     with pytest.raises(StaleBankError, match="has changed since it was loaded"):
         mine.update(piece(2)).save(folder)
-    assert Bank.load(folder).n_users == 400
+    assert Bank.load(folder).n_persons == 400
     Bank.load(folder).update(piece(2)).save(folder)  # load it again, as the message says
-    assert Bank.load(folder).n_users == 500
+    assert Bank.load(folder).n_persons == 500
     mine.update(piece(2)).save(folder.parent / "elsewhere")  # or save it elsewhere
-    assert Bank.load(folder.parent / "elsewhere").n_users == 400
+    assert Bank.load(folder.parent / "elsewhere").n_persons == 400
 
 
 def test_a_bank_that_was_saved_knows_what_it_saved(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_a_bank_that_was_saved_knows_what_it_saved(tmp_path: Path) -> None:
         bank.update(piece(2)).save(folder)
     other = Bank.from_fit(SpectralRasch().fit(data), data)
     other.save(folder)  # a calibration from elsewhere replaces what is there, as it always did
-    assert Bank.load(folder).n_users == 300
+    assert Bank.load(folder).n_persons == 300
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytes
             bank.save(folder)
         child.kill()  # a killed writer locks nobody out, though its lock file is still there
     assert (folder / locking.LOCK).exists()
-    assert Bank.load(folder).n_users == 300
+    assert Bank.load(folder).n_persons == 300
     with hold() as child:
         waited = []
 
@@ -86,7 +86,7 @@ def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytes
             patch.setattr(locking.time, "sleep", let_go)
             bank.save(folder)
         assert len(waited) == 1
-    assert Bank.load(folder).n_users == 400
+    assert Bank.load(folder).n_persons == 400
     assert sorted(path.suffix for path in folder.iterdir()) == [".json", ".parquet", ".parquet"]
 
 
@@ -121,8 +121,8 @@ def test_three_updates_at_the_same_time_eight_times(folder: Path) -> None:
             said, _ = child.communicate(timeout=120)
             assert child.returncode == 0, said
         bank = Bank.load(folder)
-        assert bank.n_users == 300 + 300 * (turn + 1)
-        assert int(bank.n.sum()) == 8 * bank.n_users
+        assert bank.n_persons == 300 + 300 * (turn + 1)
+        assert int(bank.n.sum()) == 8 * bank.n_persons
     assert sorted(data.source for data in bank.data[1:]) == sorted(f"{k}.csv" for k in range(24))
     assert len(os.listdir(folder)) == 3
     assert sorted(os.listdir(place)) == sorted(["bank", *(f"{k}.csv" for k in range(24))])

@@ -18,7 +18,7 @@ from spectral_irt.data.design import tied_to
 def test_the_ground_holds_the_anchored_items() -> None:
     """pi_i d_i = sum_j pi_j Y_ji for the free items, with pi of the others as given; solved densely."""
     data = simulate.rasch(300, 12, seed=1)
-    Y, _ = dense_pairs(data.responses.to_dense(), lambda user, i, j: 1 / 12)
+    Y, _ = dense_pairs(data.responses.to_dense(), lambda person, i, j: 1 / 12)
     fixed = np.arange(12) < 5
     pi = np.exp(np.where(fixed, data.difficulty, 0))
     free = ~fixed
@@ -88,5 +88,5 @@ def test_what_the_anchors_reach() -> None:
     assert tied_to(responses, np.array([True, False, False, False])).tolist() == [True, True, False, False]
     both = Responses.from_wide([*table, [0, nan, 1, nan]])
     assert tied_to(both, np.array([True, False, False, False])).all()
-    nobody = both.take_users([])
+    nobody = both.take_persons([])
     assert tied_to(nobody, np.array([True, False, False, False])).tolist() == [True, False, False, False]

@@ -13,7 +13,7 @@ def contributions(table, beta, weighting):
     n, m = table.shape
     pi = np.exp(beta)
     y, g = np.zeros((m, m)), np.zeros((n, m))
-    for user, row in enumerate(table):
+    for person, row in enumerate(table):
         seen = np.flatnonzero(~np.isnan(row))
         if not len(seen) or row[seen].min() == row[seen].max():
             continue
@@ -27,7 +27,7 @@ def contributions(table, beta, weighting):
         for i in seen:
             for j in seen:
                 y[i, j] += h[i, j] * row[i] * (1 - row[j])
-                g[user, i] += h[i, j] * (pi[j] * row[j] * (1 - row[i]) - pi[i] * row[i] * (1 - row[j]))
+                g[person, i] += h[i, j] * (pi[j] * row[j] * (1 - row[i]) - pi[i] * row[i] * (1 - row[j]))
     return y, g
 
 

@@ -28,8 +28,8 @@ def theta_by_hand(row, beta):
 def pair_weight(table, weighting, beta):
     """h(l, i, j) straight from the definitions in chain/weights.py."""
 
-    def h(user, i, j):
-        row = table[user]
+    def h(person, i, j):
+        row = table[person]
         seen = ~np.isnan(row)
         if row[seen].min() == row[seen].max():
             return 0.0
@@ -66,12 +66,12 @@ def test_prox_ability_is_the_closed_form():
     beta = np.linspace(-2, 1, table.shape[1])
     (block,) = Responses.from_wide(table).blocks
     found = prox_ability(block, beta)
-    for user, row in enumerate(table):
+    for person, row in enumerate(table):
         seen = row[~np.isnan(row)]
         if len(seen) and 0 < seen.sum() < len(seen):
-            assert found[user] == pytest.approx(theta_by_hand(row, beta), abs=1e-12)
+            assert found[person] == pytest.approx(theta_by_hand(row, beta), abs=1e-12)
         else:
-            assert found[user] == 0
+            assert found[person] == 0
 
 
 @pytest.mark.parametrize("weighting", ["pairs", "persons", "ability"])

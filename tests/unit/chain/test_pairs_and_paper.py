@@ -49,7 +49,7 @@ def test_pair_counts_equal_loops(table, dense):
     found = seen_together(responses, dense=dense)
     np.testing.assert_array_equal(found if dense else found.toarray(), b)
     n = np.sum(~np.isnan(table), axis=1)
-    weighted, _ = dense_pairs(table, lambda user, i, j: 1 / n[user])
+    weighted, _ = dense_pairs(table, lambda person, i, j: 1 / n[person])
     found = pair_counts(responses, weighting="persons", dense=dense)
     np.testing.assert_allclose(found if dense else found.toarray(), weighted, rtol=1e-13)
 
@@ -93,7 +93,7 @@ def test_dense_where_most_pairs_have_met(table, monkeypatch):
     responses = Responses.from_wide(table)
     monkeypatch.setattr("spectral_irt.chain.pair_chain.DENSE_ITEMS", 1)
     assert smaller_dense(responses)
-    assert not smaller_dense(responses.take_users(np.arange(responses.n_users) < 2))
+    assert not smaller_dense(responses.take_persons(np.arange(responses.n_persons) < 2))
 
 
 def test_the_rules_differ_where_a_pair_agreed_always():

@@ -42,9 +42,9 @@ def test_the_step_is_the_second_moment_of_the_posterior():
 
 
 THIN = {
-    "10 answers an item": {"n_users": 500, "n_items": 1000, "p": 0.02},
-    "15 answers an item, long users": {"n_users": 300, "n_items": 1000, "p": 0.05},
-    "20 answers an item, able users": {"n_users": 1000, "n_items": 1000, "p": 0.02, "ability_mean": 1.5},
+    "10 answers an item": {"n_persons": 500, "n_items": 1000, "p": 0.02},
+    "15 answers an item, long persons": {"n_persons": 300, "n_items": 1000, "p": 0.05},
+    "20 answers an item, able persons": {"n_persons": 1000, "n_items": 1000, "p": 0.02, "ability_mean": 1.5},
 }
 
 
@@ -121,7 +121,7 @@ def test_the_prior_of_a_star_stays_within_reach(leaves, people, weighting, two_s
     assert not (fit.status_ == "ok").any()
 
 
-@pytest.mark.parametrize("weighting", ["ability", "users", "pairs"])
+@pytest.mark.parametrize("weighting", ["ability", "persons", "pairs"])
 def test_the_hub_of_a_star_is_not_carried_off_by_its_leaves(weighting):
     """The hub is compared both ways, with few of its leaves; the others only ever lost to it."""
     rng = np.random.default_rng(1)

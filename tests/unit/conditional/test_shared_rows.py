@@ -63,7 +63,7 @@ def test_a_fit_chooses_it_by_itself(design: str, monkeypatch: pytest.MonkeyPatch
     responses = answers(design, people=1500)
     assert responses.shared is not None
     chosen = SpectralRasch().fit(responses)
-    plain = responses.take_users(np.arange(responses.n_users))
+    plain = responses.take_persons(np.arange(responses.n_persons))
     monkeypatch.setitem(vars(plain), "shared", None)
     other = SpectralRasch().fit(plain)
     np.testing.assert_allclose(chosen.difficulty_, other.difficulty_, atol=2e-4 * other.se_.min())

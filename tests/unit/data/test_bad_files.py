@@ -19,8 +19,8 @@ from spectral_irt.reading import read
 from spectral_irt.reading import text_pieces as raw
 
 WIDE = "id,q1,q2\na,1,0\nb,0,1\n"
-LONG = "user,item,response\na,q1,1\na,q2,0\nb,q1,0\n"
-SIMPLE = pl.DataFrame({"user": ["a", "b"], "item": ["q", "q"], "response": [1, 0]})
+LONG = "person,item,response\na,q1,1\na,q2,0\nb,q1,0\n"
+SIMPLE = pl.DataFrame({"person": ["a", "b"], "item": ["q", "q"], "response": [1, 0]})
 
 
 def complaint(path: Any, **options: Any) -> str:
@@ -40,7 +40,7 @@ def complaint(path: Any, **options: Any) -> str:
         ("a.jsonl", b"\n\n", "a.jsonl holds nothing but blank lines"),
         ("a.csv.gz", gzip.compress(b"", mtime=0), "a.csv.gz is empty"),
         ("a.csv", b"id,q1,q2\n", "a.csv has a header but no rows"),
-        ("a.csv", b"user,item,response", "a.csv has a header but no rows"),
+        ("a.csv", b"person,item,response", "a.csv has a header but no rows"),
         ("a.csv", bytes(range(256)) * 9, "not text but binary"),
         ("a.jsonl", bytes(range(256)) * 9, "not text but binary"),
         ("a.csv", np.random.default_rng(1).bytes(5000), "not text but binary"),
@@ -62,8 +62,8 @@ def complaint(path: Any, **options: Any) -> str:
         ("a.csv", b"id,q1\ra,1\rb,0\r", "carriage returns only"),
         ("a.csv", b"id\na\nb\n", "the one column 'id'.*separator"),
         ("a.csv", b"id,q1\na,1\n,0\n", "column 'id' names the people, and row 2 has no name"),
-        ("a.csv", b"user,item,response\na,q,1\n,q,1\n", "column 'user' names the people, and row 2 has no name"),
-        ("a.csv", b"user,item,response\na,q,1\na,,1\n", "column 'item', row 2 is empty"),
+        ("a.csv", b"person,item,response\na,q,1\n,q,1\n", "column 'person' names the people, and row 2 has no name"),
+        ("a.csv", b"person,item,response\na,q,1\na,,1\n", "column 'item', row 2 is empty"),
         ("a.xlsx", b"PK\x03\x04", "a.xlsx cannot be read as a workbook.*damaged"),
         ("a.xlsx.gz", gzip.compress(b"PK", mtime=0), "is packed.*Unpack"),
         ("a.numbers", b"PK\x03\x04", "a.numbers is not a kind of file that is read here.*Save it as .xlsx"),
@@ -85,7 +85,7 @@ def complaint(path: Any, **options: Any) -> str:
         ("a.jsonl", b'{"id": 1, "responses": {"q": [1]}}\n', "line 1 answers 'q' with a list"),
         ("a.jsonl", b'{"id": [1], "responses": {"q": 1}}\n', "line 1 names the person with a list"),
         ("a.jsonl", b'{"id": 1, "x": {"q": 1}, "y": {"q": 1}}\n', "'x', 'y' could each hold the answers"),
-        ("a.jsonl", b'{"user": 1, "item": "q", "response": 1}\n{"user": 1, "item": [2]}', "line 2 answers 'item'"),
+        ("a.jsonl", b'{"person": 1, "item": "q", "response": 1}\n{"person": 1, "item": [2]}', "line 2 answers 'item'"),
         ("a.jsonl", b"[" * 100_000, "line 1 is not a JSON object"),
     ],
 )
@@ -147,7 +147,7 @@ def cut(path: Path, keep: float) -> None:
 def test_files_cut_short(tmp_path: Path, name: str, keep: float) -> None:
     path = tmp_path / name
     rng = np.random.default_rng(1)
-    frame = pl.DataFrame({"user": rng.integers(0, 10**9, 5000), "item": range(5000), "response": 1})
+    frame = pl.DataFrame({"person": rng.integers(0, 10**9, 5000), "item": range(5000), "response": 1})
     if name.endswith("parquet"):
         frame.write_parquet(path)
     elif name.endswith("arrow"):
@@ -166,7 +166,7 @@ def test_files_cut_short(tmp_path: Path, name: str, keep: float) -> None:
 
 def test_damage_inside_a_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
-    frame = pl.DataFrame({"user": rng.integers(0, 10**9, 5000), "item": range(5000), "response": 1})
+    frame = pl.DataFrame({"person": rng.integers(0, 10**9, 5000), "item": range(5000), "response": 1})
     path = tmp_path / "a.parquet"
     frame.write_parquet(path)
     data = bytearray(path.read_bytes())
@@ -200,10 +200,14 @@ def test_a_quotation_mark_that_swallows_the_file(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("text", "options", "says"),
     [
-        (LONG, {"user": "usr"}, "no column 'usr' for `user`; its columns are 'user', 'item', 'response'.*mean 'user'"),
+        (
+            LONG,
+            {"person": "perso"},
+            "no column 'perso' for `person`; its columns are 'person', 'item', 'response'.*mean 'person'",
+        ),
         (LONG, {"item": "ITEMS"}, "no column 'ITEMS' for `item`.*Did you mean 'item'"),
-        (LONG, {"response": "zzzz"}, "no column 'zzzz' for `response`; its columns are 'user', 'item', 'response'.$"),
-        (WIDE, {"user": "name"}, "no column 'name' for `user`; its columns are 'id', 'q1', 'q2'"),
+        (LONG, {"response": "zzzz"}, "no column 'zzzz' for `response`; its columns are 'person', 'item', 'response'.$"),
+        (WIDE, {"person": "name"}, "no column 'name' for `person`; its columns are 'id', 'q1', 'q2'"),
         (WIDE, {"format": "wide", "item": "q1"}, "columns of a long table"),
     ],
 )
@@ -215,8 +219,8 @@ def test_columns_that_are_not_there(tmp_path: Path, text: str, options: dict[str
 
 def test_fields_that_are_not_there(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"id": 1, "responses": {"q": 1}}')
-    with pytest.raises(OptionError, match="no field 'who' for `user`; its fields are 'id', 'responses'"):
-        read(tmp_path / "a.jsonl", user="who")
+    with pytest.raises(OptionError, match="no field 'who' for `person`; its fields are 'id', 'responses'"):
+        read(tmp_path / "a.jsonl", person="who")
 
 
 @pytest.mark.parametrize(
@@ -225,7 +229,7 @@ def test_fields_that_are_not_there(tmp_path: Path) -> None:
         ("student,question,answer,correct\na,q,B,1\n", {}, "'answer' and 'correct' could each hold the response"),
         ("student,question,answer,correct\na,q,B,1\na,r,B,1\n", {}, "response='correct'"),
         ("model,subject,question,score\na,x,q,1\n", {}, "'model' and 'subject' could each hold the person"),
-        ("user,item,thing\na,q,1\n", {}, "seems to be long.* Say `response="),
+        ("person,item,thing\na,q,1\n", {}, "seems to be long.* Say `response="),
         ("item,score,who\nq,1,a\n", {"format": "long"}, "no column seems to hold the person"),
         ("who,what,score\nq,1,a\n", {"response": "score"}, "no column seems to hold the person"),
     ],
@@ -255,9 +259,9 @@ def test_the_wrong_way_round(tmp_path: Path, text: str) -> None:
 @pytest.mark.parametrize("text", ["task,q1,q2\na,1,0\nb,0,1\n", "name,q1,q2\np1,1,0\np2,0,1\n", "p1,p2\n1,0\n0,1\n"])
 def test_the_right_way_round(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(text)
-    assert read(tmp_path / "a.csv").n_users == 2
+    assert read(tmp_path / "a.csv").n_persons == 2
 
 
 def test_said_to_be_users_they_are_users(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("item,ann,bob\nq1,1,0\nq2,0,1\n")
-    assert read(tmp_path / "a.csv", user="item").users.tolist() == ["q1", "q2"]
+    assert read(tmp_path / "a.csv", person="item").persons.tolist() == ["q1", "q2"]

@@ -134,7 +134,7 @@ def test_where_blanks_have_no_place_it_is_an_error(name: str, tmp_path: Path) ->
         Responses.from_long(["a"], ["q"], [1], **how)
     with pytest.raises(OptionError, match="sparse"):
         Responses.from_wide(sparse.csr_array(np.array([[1, 0], [0, 1]])), **how)
-    (tmp_path / "long.csv").write_text("user,item,response\nann,q1,1\nann,q2,\n")
+    (tmp_path / "long.csv").write_text("person,item,response\nann,q1,1\nann,q2,\n")
     (tmp_path / "wide.csv").write_text("id,q1,q2\nann,1,0\nbob,,1\n")
     (tmp_path / "lines.jsonl").write_text('{"id": "ann", "responses": {"q1": 1, "q2": null}}\n')
     with pytest.raises(OptionError, match="row for each answer"):

@@ -23,10 +23,10 @@ def block() -> Block:
 
 def dense(block: Block, n_items: int = N_ITEMS) -> np.ndarray:
     """The table a block stands for, read straight from its definition."""
-    X = np.full((block.n_users, n_items), np.nan)
-    for user in range(block.n_users):
-        for k in range(block.indptr[user], block.indptr[user + 1]):
-            X[user, block.items[k]] = 1 if k < block.split[user] else 0
+    X = np.full((block.n_persons, n_items), np.nan)
+    for person in range(block.n_persons):
+        for k in range(block.indptr[person], block.indptr[person + 1]):
+            X[person, block.items[k]] = 1 if k < block.split[person] else 0
     return X
 
 
@@ -38,7 +38,7 @@ def test_packs_ones_first_then_zeros_in_item_order(block: Block) -> None:
 
 
 def test_counts_scores_and_who_is_informative(block: Block) -> None:
-    assert block.n_users == len(AWKWARD)
+    assert block.n_persons == len(AWKWARD)
     assert block.n_responses == np.sum(~np.isnan(AWKWARD))
     np.testing.assert_array_equal(block.counts, np.sum(~np.isnan(AWKWARD), axis=1))
     np.testing.assert_array_equal(block.scores, np.nansum(AWKWARD, axis=1))
@@ -48,7 +48,7 @@ def test_counts_scores_and_who_is_informative(block: Block) -> None:
 
 def test_user_and_answer_of_every_response(block: Block) -> None:
     X = np.full(AWKWARD.shape, np.nan)
-    X[block.user_of_response(), block.items] = block.right()
+    X[block.person_of_response(), block.items] = block.right()
     np.testing.assert_array_equal(X, AWKWARD)
 
 
@@ -67,15 +67,15 @@ def test_pattern_shares_the_item_codes(block: Block) -> None:
 def test_matrix_puts_a_value_on_every_response(block: Block) -> None:
     values = np.arange(1.0, block.n_responses + 1)
     rows = block.matrix(values, N_ITEMS).toarray()
-    expected = np.zeros((2 * block.n_users, N_ITEMS))
-    for k, (user, item, right) in enumerate(zip(block.user_of_response(), block.items, block.right(), strict=True)):
-        expected[2 * user + (not right), item] = values[k]
+    expected = np.zeros((2 * block.n_persons, N_ITEMS))
+    for k, (person, item, right) in enumerate(zip(block.person_of_response(), block.items, block.right(), strict=True)):
+        expected[2 * person + (not right), item] = values[k]
     np.testing.assert_array_equal(rows, expected)
 
 
 def test_matrix_products_are_the_dense_ones(block: Block) -> None:
     v = np.linspace(-1, 2, N_ITEMS)
-    u = np.linspace(0.5, 3, 2 * block.n_users)
+    u = np.linspace(0.5, 3, 2 * block.n_persons)
     pattern = block.pattern(N_ITEMS)
     np.testing.assert_allclose(pattern @ v, pattern.toarray() @ v, rtol=1e-14)
     np.testing.assert_allclose(pattern.T @ u, pattern.toarray().T @ u, rtol=1e-14)
@@ -103,17 +103,17 @@ def test_threads_that_make_patterns_at_once_each_get_all_their_values(monkeypatc
     assert len(sparse_kernels.shared_ones(5)) == 5
 
 
-@pytest.mark.parametrize("users", [[0, 2, 7], [1], [3, 3, 1], [], range(8)])
-def test_take(block: Block, users: list[int]) -> None:
-    taken = block.take(np.array(users, dtype=np.int64))
-    np.testing.assert_array_equal(dense(taken), AWKWARD[list(users)])
+@pytest.mark.parametrize("persons", [[0, 2, 7], [1], [3, 3, 1], [], range(8)])
+def test_take(block: Block, persons: list[int]) -> None:
+    taken = block.take(np.array(persons, dtype=np.int64))
+    np.testing.assert_array_equal(dense(taken), AWKWARD[list(persons)])
 
 
 def test_keep_items(block: Block) -> None:
     new_code = np.array([-1, 1, -1, 2, 0, -1, -1], dtype=np.int32)
     kept = block.keep_items(new_code)
     np.testing.assert_array_equal(dense(kept, 3), AWKWARD[:, [4, 1, 3]])
-    assert kept.n_users == block.n_users
+    assert kept.n_persons == block.n_persons
 
 
 def test_pickle_carries_the_answers_and_not_the_matrices(block: Block) -> None:
@@ -140,7 +140,7 @@ def test_halves_are_the_right_and_the_wrong_answers(block: Block) -> None:
 
 
 def test_fill_scaled_is_an_outer_product_on_the_stored_cells(block: Block) -> None:
-    rows, columns = np.linspace(1, 2, block.n_users), np.linspace(-3, 3, N_ITEMS)
+    rows, columns = np.linspace(1, 2, block.n_persons), np.linspace(-3, 3, N_ITEMS)
     for half in block.halves(N_ITEMS):
         out = np.full(half.nnz, np.nan)
         fill_scaled(half.indptr, half.indices, rows, columns, out)
@@ -151,7 +151,7 @@ def test_fill_scaled_is_an_outer_product_on_the_stored_cells(block: Block) -> No
 
 @pytest.mark.parametrize("columns", [(), (3,)])
 def test_sums_onto_items_are_products_with_the_transpose(block: Block, columns: tuple[int, ...]) -> None:
-    values = np.random.default_rng(0).normal(size=(block.n_users, *columns))
+    values = np.random.default_rng(0).normal(size=(block.n_persons, *columns))
     right, wrong = block.halves(N_ITEMS)
     np.testing.assert_allclose(onto_items(right, values), (dense(block) == 1).T @ values, atol=1e-12)
     np.testing.assert_allclose(onto_items(wrong, values), (dense(block) == 0).T @ values, atol=1e-12)

@@ -104,5 +104,5 @@ def test_wide_long_and_array_give_the_same_ordered_answers():
 
 def test_people_are_taken_once():
     answers = Responses.from_wide([[1, 0], [0, 1], [1, 1]])
-    with pytest.raises(OptionError, match="take_users was given the same one more than once"):
-        answers.take_users([0, 0, 2])
+    with pytest.raises(OptionError, match="take_persons was given the same one more than once"):
+        answers.take_persons([0, 0, 2])

@@ -19,7 +19,7 @@ WORDS = (["Zoë", "José"], ["q1", "q2"])
 
 
 def labels(responses: Responses) -> tuple[list[Any], list[Any]]:
-    return responses.users.tolist(), responses.items.tolist()
+    return responses.persons.tolist(), responses.items.tolist()
 
 
 def codes(responses: Responses) -> list[tuple[str, str]]:

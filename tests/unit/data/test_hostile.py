@@ -29,8 +29,8 @@ def test_a_number_of_401_digits(tmp_path: Path) -> None:
         read(file)
     with pytest.raises(ResponseValueError, match="not a finite number"):
         read(file, threshold=0.5)
-    file.write_text(f'{{"user": {HUGE}, "item": "a", "response": 1}}\n')
-    assert read(file).users.tolist() == [str(HUGE)]
+    file.write_text(f'{{"person": {HUGE}, "item": "a", "response": 1}}\n')
+    assert read(file).persons.tolist() == [str(HUGE)]
     with pytest.raises(ResponseValueError):
         Responses.from_wide([[HUGE, 0], [1, 0]])
     with pytest.raises(ResponseValueError):
@@ -43,7 +43,7 @@ def test_a_number_of_401_digits(tmp_path: Path) -> None:
         '{"id": "x", "id": "z", "a": 1, "b": 0}',
         '{"id": "x", "a": 1, "a": 0, "b": 0}',
         '{"id": "x", "responses": {"a": 1, "b": 0, "a": 0}}',
-        '{"user": "x", "item": "a", "response": 1, "response": 0}',
+        '{"person": "x", "item": "a", "response": 1, "response": 0}',
     ],
 )
 def test_a_field_twice_in_a_line(line: str, tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_a_field_twice_in_a_line(line: str, tmp_path: Path) -> None:
 def test_json_lines_by_any_name(ending: str, tmp_path: Path) -> None:
     file = tmp_path / f"a.{ending}"
     file.write_text('{"id": "x", "a": 1, "b": 0}\n{"id": "y", "a": 0, "b": 1}\n')
-    assert read(file).users.tolist() == ["x", "y"]
+    assert read(file).persons.tolist() == ["x", "y"]
 
 
 # ------------------------------------------------------------------------------------------- dataframes
@@ -84,7 +84,7 @@ def test_columns_of_several_levels() -> None:
 def test_rows_of_several_levels_are_labels() -> None:
     rows = pd.MultiIndex.from_tuples([("x", "a"), ("x", "b")])
     table = pd.DataFrame([[1, 0], [0, 1]], columns=["a", "b"], index=rows)
-    assert Responses.from_wide(table).users.tolist() == ["('x', 'a')", "('x', 'b')"]  # as `fit` calls them
+    assert Responses.from_wide(table).persons.tolist() == ["('x', 'a')", "('x', 'b')"]  # as `fit` calls them
 
 
 @pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream])
@@ -223,8 +223,8 @@ def test_probabilities_of_a_table_of_answers() -> None:
     "line",
     [
         r'{"subject_id": "a", "responses": {"x\ud800": 1, "y": 0}}',
-        r'{"user": "a", "item": "x\uDC00", "response": 1}',
-        r'{"user": "a\ud83d", "x": 1, "y": 0}',
+        r'{"person": "a", "item": "x\uDC00", "response": 1}',
+        r'{"person": "a\ud83d", "x": 1, "y": 0}',
     ],
 )
 def test_half_of_a_character_in_json(tmp_path: Path, line: str) -> None:
@@ -241,7 +241,7 @@ def test_columns_that_the_reader_panics_at(tmp_path: Path, capfd: pytest.Capture
     """A sentence that does not call a sound file damaged, and nothing of the panic on stderr."""
     kind = pa.run_end_encoded(pa.int32(), pa.string())
     runs = pa.RunEndEncodedArray.from_arrays([2, 4], ["a", "b"], kind)
-    table = pa.table({"user": runs, "item": ["x", "y", "x", "y"], "response": [1, 0, 0, 1]})
+    table = pa.table({"person": runs, "item": ["x", "y", "x", "y"], "response": [1, 0, 0, 1]})
     for kind, name in ((pa.ipc.new_file, "a.arrow"), (pa.ipc.new_stream, "b.arrow")):
         with kind(tmp_path / name, table.schema) as writer:
             writer.write_table(table)

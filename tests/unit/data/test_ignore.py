@@ -35,7 +35,7 @@ def written(kind: str, folder: Path) -> Path:
 def test_ignored_columns_are_no_items(kind: str, tmp_path: Path) -> None:
     found = read(written(kind, tmp_path), ignore=["sex", "age"])
     assert found.items.tolist() == ["q1", "q2"]
-    assert found.users.tolist() == ["ann", "bob", "eve"]  # the first column that is left labels the rows
+    assert found.persons.tolist() == ["ann", "bob", "eve"]  # the first column that is left labels the rows
     assert [[None if x != x else x for x in row] for row in found.to_dense().tolist()] == ANSWERS
 
 
@@ -49,7 +49,7 @@ def test_what_cannot_be_ignored(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"no column 'sec' for `ignore`; .* Did you mean 'sex'"):
         read(path, ignore="sec")
     with pytest.raises(OptionError, match=r"'name' of answers\.csv labels the rows"):
-        read(path, user="name", ignore=["name", "sex", "age"])
+        read(path, person="name", ignore=["name", "sex", "age"])
     with pytest.raises(OptionError, match="no answers beside the columns to ignore"):
         read(path, ignore=["sex", "age", "q1", "q2"])
     with pytest.raises(OptionError, match="no field 'sec' for `ignore`"):

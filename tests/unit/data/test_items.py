@@ -46,7 +46,7 @@ def test_attributes_are_not_items(kind: str, tmp_path: Path) -> None:
     frame = table(Gender=BINARY, school_id=BINARY, age=list(range(20, 60)))
     found = read(save(frame, tmp_path / f"a.{kind}"))
     assert found.items.tolist() == ITEMS
-    assert found.users.tolist() == PEOPLE
+    assert found.persons.tolist() == PEOPLE
     np.testing.assert_array_equal(found.to_dense(), frame.select(ITEMS).to_numpy())
     left = said(found)["attribute_columns"]
     assert left.severity == "warning"
@@ -100,7 +100,7 @@ def test_where_all_items_are_called_so_they_are_items(names: list[str]) -> None:
 def test_an_attribute_before_the_labels() -> None:
     frame = table().select(pl.Series("school", BINARY), pl.all())
     found = read(frame)
-    assert found.users.tolist() == PEOPLE
+    assert found.persons.tolist() == PEOPLE
     assert found.items.tolist() == ITEMS
 
 
@@ -127,7 +127,7 @@ def test_items_by_name_and_pattern(items: Any, kind: str, tmp_path: Path) -> Non
     frame = table(gender=BINARY, city=["x"] * 40)
     found = read(save(frame, tmp_path / f"a.{kind}"), items=items)
     assert found.items.tolist() == ["gender", *ITEMS]
-    assert found.users.tolist() == PEOPLE
+    assert found.persons.tolist() == PEOPLE
     assert list(said(found)) == ["items_taken"]
 
 
@@ -146,7 +146,7 @@ def test_a_name_with_a_comma() -> None:
 def test_items_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"no column 'z\*' for `items`"):
         read(table(), items="q1,z*")
-    long = pl.DataFrame({"user": ["a", "a"], "item": ["q1", "q2"], "response": [1, 0]})
+    long = pl.DataFrame({"person": ["a", "a"], "item": ["q1", "q2"], "response": [1, 0]})
     with pytest.raises(OptionError, match="`items=` names columns of a wide table"):
         read(long, items="q1")
     with pytest.raises(OptionError, match="a column is a person"):
@@ -243,7 +243,7 @@ def messy(*more: str) -> bytes:
 def test_people_are_found_though_rows_are_blank_or_one_is_there_twice(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(messy())
     found = read(tmp_path / "a.csv", missing="-", ignore="Bemerkung")
-    assert found.users.tolist() == [f"Kind {k}" for k in range(20)]
+    assert found.persons.tolist() == [f"Kind {k}" for k in range(20)]
     assert found.items.tolist() == ["a", "b", "c"]
     (tmp_path / "b.csv").write_bytes(messy("Kind 4;1;0;1;"))
     with pytest.raises(DuplicateResponseError, match="1 person has more than one row: 'Kind 4'"):

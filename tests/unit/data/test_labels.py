@@ -65,96 +65,98 @@ def through_file(name: str, write: Callable[[Path], object], **options: str) -> 
         return read(path, **options)  # type: ignore[arg-type]
 
 
-def long_rows(users: list[str], items: list[str]) -> list[tuple[str, str, int]]:
-    return [(user, item, (k + i) % 2) for k, user in enumerate(users) for i, item in enumerate(items)]
+def long_rows(persons: list[str], items: list[str]) -> list[tuple[str, str, int]]:
+    return [(person, item, (k + i) % 2) for k, person in enumerate(persons) for i, item in enumerate(items)]
 
 
-def check_long(responses: Responses, users: list[object], items: list[object]) -> None:
-    users, items = sorted(users), sorted(items)  # type: ignore[type-var]
-    assert responses.users.tolist() == users
+def check_long(responses: Responses, persons: list[object], items: list[object]) -> None:
+    persons, items = sorted(persons), sorted(items)  # type: ignore[type-var]
+    assert responses.persons.tolist() == persons
     assert responses.items.tolist() == items
-    assert responses.n_responses == len(users) * len(items)
+    assert responses.n_responses == len(persons) * len(items)
 
 
 @quick
 @given(people, labels)
 @pytest.mark.parametrize("name", ["a.csv", "a.tsv"])
-def test_long_csv(name: str, users: list[str], items: list[str]) -> None:
-    if any("\0" in label for label in users + items):
-        users, items = [u.replace("\0", "0") + str(k) for k, u in enumerate(users)], ["a", "b"]
-    rows = [["user", "item", "response"], *map(list, long_rows(users, items))]
+def test_long_csv(name: str, persons: list[str], items: list[str]) -> None:
+    if any("\0" in label for label in persons + items):
+        persons, items = [u.replace("\0", "0") + str(k) for k, u in enumerate(persons)], ["a", "b"]
+    rows = [["person", "item", "response"], *map(list, long_rows(persons, items))]
     text = csv_text(rows, "\t" if name.endswith("tsv") else ",")
     responses = through_file(name, lambda path: path.write_bytes(text.encode()))
-    check_long(responses, as_read_without_types(users), as_read_without_types(items))
+    check_long(responses, as_read_without_types(persons), as_read_without_types(items))
 
 
 @quick
 @given(people, labels)
-def test_wide_csv(users: list[str], items: list[str]) -> None:
-    users, items = (
-        [label.replace("\0", "0") + "x" * (k + 1) for k, label in enumerate(kind)] for kind in (users, items)
+def test_wide_csv(persons: list[str], items: list[str]) -> None:
+    persons, items = (
+        [label.replace("\0", "0") + "x" * (k + 1) for k, label in enumerate(kind)] for kind in (persons, items)
     )
     if "id" in items:
         return
-    rows = [["id", *items], *[[user, *[(k + i) % 2 for i in range(len(items))]] for k, user in enumerate(users)]]
-    responses = through_file("a.csv", lambda path: path.write_bytes(csv_text(rows).encode()), user="id", format="wide")
-    assert responses.users.tolist() == users
+    rows = [["id", *items], *[[person, *[(k + i) % 2 for i in range(len(items))]] for k, person in enumerate(persons)]]
+    responses = through_file(
+        "a.csv", lambda path: path.write_bytes(csv_text(rows).encode()), person="id", format="wide"
+    )
+    assert responses.persons.tolist() == persons
     assert responses.items.tolist() == items
-    expected = [[(k + i) % 2 for i in range(len(items))] for k in range(len(users))]
+    expected = [[(k + i) % 2 for i in range(len(items))] for k in range(len(persons))]
     np.testing.assert_array_equal(responses.to_dense(), expected)
 
 
 @quick
 @given(people, labels)
 @pytest.mark.parametrize("name", ["a.parquet", "a.arrow"])
-def test_typed_files(name: str, users: list[str], items: list[str]) -> None:
+def test_typed_files(name: str, persons: list[str], items: list[str]) -> None:
     def save(frame: pl.DataFrame, path: Path) -> None:
         frame.write_parquet(path) if name.endswith("parquet") else frame.write_ipc(path)
 
-    long = pl.DataFrame(long_rows(users, items), schema=["user", "item", "response"], orient="row")
-    check_long(through_file(name, lambda path: save(long, path)), list(users), list(items))
+    long = pl.DataFrame(long_rows(persons, items), schema=["person", "item", "response"], orient="row")
+    check_long(through_file(name, lambda path: save(long, path)), list(persons), list(items))
     items = [item for item in items if item != "id"]
-    wide = pl.DataFrame({"id": users, **{item: [i % 2] * len(users) for i, item in enumerate(items)}})
-    responses = through_file(name, lambda path: save(wide, path), user="id", format="wide")
-    assert responses.users.tolist() == users
+    wide = pl.DataFrame({"id": persons, **{item: [i % 2] * len(persons) for i, item in enumerate(items)}})
+    responses = through_file(name, lambda path: save(wide, path), person="id", format="wide")
+    assert responses.persons.tolist() == persons
     assert responses.items.tolist() == items
 
 
 @quick
 @given(people, labels)
-def test_json_lines(users: list[str], items: list[str]) -> None:
-    people = [{"subject_id": user, "responses": dict.fromkeys(items, 1)} for user in users]
+def test_json_lines(persons: list[str], items: list[str]) -> None:
+    people = [{"subject_id": person, "responses": dict.fromkeys(items, 1)} for person in persons]
     for ascii_only in (True, False):
         text = "\n".join(json.dumps(person, ensure_ascii=ascii_only) for person in people)
         responses = through_file("a.jsonl", lambda path, text=text: path.write_bytes(text.encode()))  # type: ignore[misc]
-        assert responses.users.tolist() == users
+        assert responses.persons.tolist() == persons
         assert responses.items.tolist() == items
 
 
 @quick
 @given(people, labels)
-def test_frames(users: list[str], items: list[str]) -> None:
-    long = pl.DataFrame(long_rows(users, items), schema=["user", "item", "response"], orient="row")
-    check_long(read(long), list(users), list(items))
-    check_long(read(long.to_pandas()), list(users), list(items))
+def test_frames(persons: list[str], items: list[str]) -> None:
+    long = pl.DataFrame(long_rows(persons, items), schema=["person", "item", "response"], orient="row")
+    check_long(read(long), list(persons), list(items))
+    check_long(read(long.to_pandas()), list(persons), list(items))
 
 
 @quick
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=2, max_size=6, unique=True))
-def test_integers(users: list[int]) -> None:
-    frame = pl.DataFrame({"user": users, "item": ["a"] * len(users), "response": [1] * len(users)})
+def test_integers(persons: list[int]) -> None:
+    frame = pl.DataFrame({"person": persons, "item": ["a"] * len(persons), "response": [1] * len(persons)})
     for name, save in (("a.parquet", frame.write_parquet), ("a.csv", frame.write_csv), ("a.arrow", frame.write_ipc)):
         responses = through_file(name, save)
-        assert responses.users.dtype == np.int64
-        assert responses.users.tolist() == sorted(users)
+        assert responses.persons.dtype == np.int64
+        assert responses.persons.tolist() == sorted(persons)
 
 
 def test_compressed_csv_keeps_line_breaks_in_labels(tmp_path: Path) -> None:
-    text = csv_text([["user", "item", "response"], ["a\nb", "q\n1", 1], ["c", "q,2", 0]])
+    text = csv_text([["person", "item", "response"], ["a\nb", "q\n1", 1], ["c", "q,2", 0]])
     with pa.CompressedOutputStream(str(tmp_path / "a.csv.zst"), "zstd") as file:
         file.write(text.encode())
     responses = read(tmp_path / "a.csv.zst")
-    assert responses.users.tolist() == ["a\nb", "c"]
+    assert responses.persons.tolist() == ["a\nb", "c"]
     assert responses.items.tolist() == ["q\n1", "q,2"]
 
 

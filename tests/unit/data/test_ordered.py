@@ -54,7 +54,7 @@ def test_parts():
     answers = ordered_from_wide(TABLE, items=list("abcd"))
     assert same(answers.take_items([2, 0]).to_dense(), TABLE[:, [2, 0]])
     assert answers.take_items([2, 0]).items.tolist() == ["c", "a"]
-    assert same(answers.take_users([True, False, True, False, True, False]).to_dense(), TABLE[::2])
+    assert same(answers.take_persons([True, False, True, False, True, False]).to_dense(), TABLE[::2])
     assert same(answers.in_one_block().to_dense(), TABLE)
     assert same(pickle.loads(pickle.dumps(answers)).to_dense(), TABLE)
     assert answers.digest() != ordered_from_wide(3 - TABLE, items=list("abcd")).digest()
@@ -68,12 +68,12 @@ def test_several_blocks(monkeypatch):
     from spectral_irt.data import packing as pack
 
     table = simulate.partial_credit(200, 5, categories=[3, 2, 5, 4, 3], seed=3).responses.to_dense()
-    chunks = pack.user_chunks
-    monkeypatch.setattr(pack, "user_chunks", lambda indptr, **how: chunks(indptr, 100))
+    chunks = pack.person_chunks
+    monkeypatch.setattr(pack, "person_chunks", lambda indptr, **how: chunks(indptr, 100))
     answers = ordered_from_wide(table)
     assert len(answers.blocks) > 5
     assert same(answers.to_dense(), table)
-    assert same(answers.take_users(np.arange(50, 150)).to_dense(), table[50:150])
+    assert same(answers.take_persons(np.arange(50, 150)).to_dense(), table[50:150])
 
 
 @pytest.mark.parametrize("kind", ["list", "masked", "object", "polars", "pandas", "sparse", "long"])

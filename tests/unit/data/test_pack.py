@@ -8,16 +8,17 @@ import numpy as np
 import pytest
 
 from dense import AWKWARD, table_of
-from spectral_irt.data import Responses
+from spectral_irt.data import Responses, packing
 from spectral_irt.data.gatherer import Gatherer, Piece, Place
-from spectral_irt.data.packing import Repeats, user_chunks
+from spectral_irt.data.packing import Repeats, person_chunks
+from spectral_irt.data.scoring import scoring as scoring_of
 from spectral_irt.errors import DuplicateResponseError, ReadError
 
 
 def slots_of(answers: list[list[tuple[int, int]]]) -> tuple[np.ndarray, np.ndarray]:
     """indptr and slots from the (item, right) pairs of every person."""
-    indptr = np.cumsum([0] + [len(user) for user in answers])
-    slots = np.array([2 * item + right for user in answers for item, right in user], dtype=np.int32)
+    indptr = np.cumsum([0] + [len(person) for person in answers])
+    slots = np.array([2 * item + right for person in answers for item, right in person], dtype=np.int32)
     return indptr, slots
 
 
@@ -27,7 +28,7 @@ def packed(answers: list[list[tuple[int, int]]], n_items: int, duplicates: str =
     blocks = packing.pack(indptr, slots, duplicates=duplicates, repeats=repeats)  # type: ignore[arg-type]
     made = Responses(blocks, np.arange(n_items), np.arange(len(answers)))
     if duplicates == "error":
-        repeats.complain(made.users, made.items, made.source)
+        repeats.complain(made.persons, made.items, made.source)
     return made
 
 
@@ -35,7 +36,7 @@ def packed(answers: list[list[tuple[int, int]]], n_items: int, duplicates: str =
 def test_user_chunks_are_whole_users_in_order(size: int) -> None:
     counts = np.array([0, 3, 1, 0, 5, 0, 2, 2, 0])
     indptr = np.concatenate([[0], np.cumsum(counts)])
-    chunks = list(user_chunks(indptr, size))
+    chunks = list(person_chunks(indptr, size))
     assert [stop for _, stop in chunks[:-1]] == [start for start, _ in chunks[1:]]
     assert chunks[0][0] == 0
     assert chunks[-1][1] == len(counts)
@@ -45,7 +46,7 @@ def test_user_chunks_are_whole_users_in_order(size: int) -> None:
 
 
 def test_no_users_no_chunks() -> None:
-    assert list(user_chunks(np.zeros(1, dtype=np.int64))) == []
+    assert list(person_chunks(np.zeros(1, dtype=np.int64))) == []
 
 
 def test_any_order_of_answers() -> None:
@@ -60,13 +61,13 @@ def test_any_order_of_answers() -> None:
 def test_one_block_and_many_are_the_same_data(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     X = np.where(rng.random((40, 12)) < 0.4, rng.integers(0, 2, (40, 12)), np.nan)
-    user, item = np.nonzero(~np.isnan(X))
-    shuffled = rng.permutation(len(user))
-    user, item = user[shuffled], item[shuffled]
-    labels: dict[str, Any] = {"users": np.arange(40), "items": np.arange(12)}
-    whole = Responses.from_codes(user, item, X[user, item] == 1, **labels)
-    monkeypatch.setattr(user_chunks, "__defaults__", (size,))
-    parts = Responses.from_codes(user, item, X[user, item] == 1, **labels)
+    person, item = np.nonzero(~np.isnan(X))
+    shuffled = rng.permutation(len(person))
+    person, item = person[shuffled], item[shuffled]
+    labels: dict[str, Any] = {"persons": np.arange(40), "items": np.arange(12)}
+    whole = Responses.from_codes(person, item, X[person, item] == 1, **labels)
+    monkeypatch.setattr(person_chunks, "__defaults__", (size,))
+    parts = Responses.from_codes(person, item, X[person, item] == 1, **labels)
     assert len(parts.blocks) > len(whole.blocks) == 1
     np.testing.assert_array_equal(whole.to_dense(), X)
     np.testing.assert_array_equal(parts.to_dense(), X)
@@ -87,7 +88,7 @@ REPEATED = [[(0, 1), (1, 0), (0, 0), (0, 0)], [(2, 1)], [(1, 0), (1, 1)]]
 def test_repeats_keep_the_answer_asked_for(
     duplicates: str, expected: list[list[float]], size: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(user_chunks, "__defaults__", (size,))
+    monkeypatch.setattr(person_chunks, "__defaults__", (size,))
     np.testing.assert_array_equal(packed(REPEATED, 3, duplicates).to_dense(), expected)
 
 
@@ -123,17 +124,17 @@ def test_repeats_add_up_over_chunks() -> None:
 @pytest.mark.parametrize("duplicates", ["first", "last"])
 def test_random_repeats_against_a_loop(duplicates: str) -> None:
     rng = np.random.default_rng(5)
-    user, item = rng.integers(0, 15, 300), rng.integers(0, 8, 300)
+    person, item = rng.integers(0, 15, 300), rng.integers(0, 8, 300)
     right = rng.random(300) < 0.5
     responses = Responses.from_codes(
-        user,
+        person,
         item,
         right,
-        users=np.arange(15),
+        persons=np.arange(15),
         items=np.arange(8),
         duplicates=duplicates,  # type: ignore[arg-type]
     )
-    rows = list(zip(user, item, right, strict=True))
+    rows = list(zip(person, item, right, strict=True))
     if duplicates == "first":
         rows.reverse()
     expected = table_of(rows, shape=(15, 8))
@@ -141,11 +142,11 @@ def test_random_repeats_against_a_loop(duplicates: str) -> None:
 
 
 def test_codes_in_any_row_order_give_the_same_data() -> None:
-    user, item = np.nonzero(~np.isnan(AWKWARD))
-    order = np.random.default_rng(0).permutation(len(user))
-    labels: dict[str, Any] = {"users": np.arange(len(AWKWARD)), "items": np.arange(AWKWARD.shape[1])}
+    person, item = np.nonzero(~np.isnan(AWKWARD))
+    order = np.random.default_rng(0).permutation(len(person))
+    labels: dict[str, Any] = {"persons": np.arange(len(AWKWARD)), "items": np.arange(AWKWARD.shape[1])}
     for rows in (slice(None), order, slice(None, None, -1)):
-        responses = Responses.from_codes(user[rows], item[rows], AWKWARD[user, item][rows] == 1, **labels)
+        responses = Responses.from_codes(person[rows], item[rows], AWKWARD[person, item][rows] == 1, **labels)
         np.testing.assert_array_equal(responses.to_dense(), AWKWARD)
 
 
@@ -154,7 +155,7 @@ def test_large_item_codes_survive() -> None:
     codes = np.array([n_items - 1, 0, n_items // 2])
     right = np.array([False, True, True])
     block = Responses.from_codes(
-        np.zeros(3, dtype=np.int64), codes, right, users=np.arange(1), items=np.broadcast_to(np.int64(0), n_items)
+        np.zeros(3, dtype=np.int64), codes, right, persons=np.arange(1), items=np.broadcast_to(np.int64(0), n_items)
     ).blocks[0]
     assert block.items.tolist() == [0, n_items // 2, n_items - 1]
     assert block.right().tolist() == [True, True, False]

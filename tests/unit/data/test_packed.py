@@ -27,8 +27,8 @@ from spectral_irt.errors import OptionError, OutputError, ReadError, ResponseVal
 
 def same(a: Responses, b: Responses) -> None:
     assert a.digest() == b.digest()
-    assert (a.users.tolist(), a.items.tolist(), a.source, a.words, a.raw) == (
-        *(b.users.tolist(), b.items.tolist()),
+    assert (a.persons.tolist(), a.items.tolist(), a.source, a.words, a.raw) == (
+        *(b.persons.tolist(), b.items.tolist()),
         *(b.source, b.words, b.raw),
     )
     assert a.frame_kind == b.frame_kind
@@ -154,7 +154,7 @@ def test_numbers_that_would_lead_outside(block: Block, what: str, tmp_path: Path
     target = io.BytesIO()
     writer = PackedWriter(target)
     writer.add(block)
-    writer.finish(users=np.arange(1), items=np.arange(2))
+    writer.finish(persons=np.arange(1), items=np.arange(2))
     (tmp_path / "a.packed").write_bytes(target.getvalue())
     with pytest.raises(ReadError, match=what):
         open_packed(tmp_path / "a.packed")
@@ -179,7 +179,7 @@ def test_what_was_there_stays_when_the_disk_is_full(
 
 def test_options_belong_to_packing(keyed: Responses, tmp_path: Path) -> None:
     keyed.save(tmp_path / "a.packed")
-    with pytest.raises(OptionError, match=r"read and scored when it was packed; leave out `missing=`, `user="):
+    with pytest.raises(OptionError, match=r"read and scored when it was packed; leave out `missing=`, `person="):
         si.read(tmp_path / "a.packed", missing="9", person="id")
     with pytest.raises(ReadError, match="read alone"):
         si.read([tmp_path / "a.packed"] * 2)
@@ -357,7 +357,7 @@ def test_whatever_is_changed_is_an_error_in_a_sentence(
         try:
             found = open_packed(file)
             assert found.digest()
-            assert found.to_dense().shape == (found.n_users, found.n_items)
+            assert found.to_dense().shape == (found.n_persons, found.n_items)
             [finding.sentence for finding in found.findings()]
             (si.SpectralRasch() if found.thresholds.binary else si.SpectralPartialCredit()).fit(found)
         except SpectralIrtError:

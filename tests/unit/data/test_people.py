@@ -69,7 +69,7 @@ def test_columns_come_along(door: str, wide: pl.DataFrame, long: pl.DataFrame, t
     given = DOORS[door](wide, long, tmp_path)
     how: dict[str, Any] = given if isinstance(given, dict) else {"source": given}
     found = si.read(**how, people=["sex", "class", "weight"])
-    assert found.users.tolist() == wide["student"].to_list()
+    assert found.persons.tolist() == wide["student"].to_list()
     assert found.items.tolist() == [f"q{k}" for k in range(6)]
     assert found.people is not None
     assert {name: values.tolist() for name, values in found.people.items()} == {
@@ -84,7 +84,7 @@ def test_frames_and_rows_without_names(wide: pl.DataFrame) -> None:
         found = si.read(frame, people=["sex", "class", "weight"])
         assert found.people is not None
         assert found.people["sex"].tolist() == SEX
-    some = found.take_users([5, 0, 8])
+    some = found.take_persons([5, 0, 8])
     assert some.people is not None
     assert some.people["sex"].tolist() == ["f", None, None]
 

@@ -33,8 +33,8 @@ def no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def answers(seed: int = 4, twice: bool = False) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
-    user, item = np.divmod(rng.permutation(60 * 25)[:900], 25)
-    frame = pl.DataFrame({"user": user, "item": item, "response": rng.integers(0, 5, 900)})
+    person, item = np.divmod(rng.permutation(60 * 25)[:900], 25)
+    frame = pl.DataFrame({"person": person, "item": item, "response": rng.integers(0, 5, 900)})
     return (
         pl.concat([frame, frame.sample(50, seed=1).with_columns(response=4 - pl.col("response"))]) if twice else frame
     )

@@ -25,7 +25,7 @@ from spectral_irt.reading import wide_builder as sheets
 from spectral_irt.reading import wide_builder as wide_tables
 
 NAN = float("nan")
-USERS = ["zoe", "ann", "bob", "eve"]
+PERSONS = ["zoe", "ann", "bob", "eve"]
 ITEMS = ["q2", "q10", "q1"]
 # Eve answered nothing, nobody answered q10 but Ann.
 TABLE = np.array([[1, NAN, 0], [0, 1, 1], [1, NAN, NAN], [NAN, NAN, NAN]])
@@ -33,16 +33,16 @@ TABLE = np.array([[1, NAN, 0], [0, 1, 1], [1, NAN, NAN], [NAN, NAN, NAN]])
 
 def wide_frame() -> pl.DataFrame:
     columns = {item: pl.Series(TABLE[:, k]).fill_nan(None).cast(pl.Int8) for k, item in enumerate(ITEMS)}
-    return pl.DataFrame({"student": USERS, **columns})
+    return pl.DataFrame({"student": PERSONS, **columns})
 
 
 def long_frame() -> pl.DataFrame:
-    cells = [(u, i) for i in range(len(ITEMS)) for u in range(len(USERS))]
+    cells = [(u, i) for i in range(len(ITEMS)) for u in range(len(PERSONS))]
     return pl.DataFrame(
         {
             "when": list(range(len(cells))),
             "Item": [ITEMS[i] for _, i in cells],
-            "Subject ID": [USERS[u] for u, _ in cells],
+            "Subject ID": [PERSONS[u] for u, _ in cells],
             "correct": pl.Series([TABLE[u, i] for u, i in cells]).fill_nan(None).cast(pl.Int8),
         }
     )
@@ -83,7 +83,7 @@ WRITERS: dict[str, Callable[[pl.DataFrame, Path], Any]] = {
 def test_wide_files(tmp_path: Path, name: str) -> None:
     WRITERS[name](wide_frame(), tmp_path / name)
     responses = read(tmp_path / name)
-    assert responses.users.tolist() == USERS
+    assert responses.persons.tolist() == PERSONS
     assert responses.items.tolist() == ITEMS
     np.testing.assert_array_equal(responses.to_dense(), TABLE)
     assert responses.source == name
@@ -94,16 +94,16 @@ def test_wide_files(tmp_path: Path, name: str) -> None:
 def test_long_files(tmp_path: Path, name: str) -> None:
     WRITERS[name](long_frame(), tmp_path / name)
     responses = read(str(tmp_path / name))
-    assert responses.users.tolist() == sorted(USERS)
+    assert responses.persons.tolist() == sorted(PERSONS)
     assert responses.items.tolist() == sorted(ITEMS)
-    np.testing.assert_array_equal(responses.to_dense(), TABLE[np.argsort(USERS)][:, np.argsort(ITEMS)])
+    np.testing.assert_array_equal(responses.to_dense(), TABLE[np.argsort(PERSONS)][:, np.argsort(ITEMS)])
 
 
 def people_lines(nested: bool) -> bytes:
     lines = []
-    for user, row in zip(USERS, TABLE, strict=True):
+    for person, row in zip(PERSONS, TABLE, strict=True):
         answers = {item: None if np.isnan(x) else int(x) for item, x in zip(ITEMS, row, strict=True)}
-        lines.append({"subject_id": user, **({"responses": answers} if nested else answers)})
+        lines.append({"subject_id": person, **({"responses": answers} if nested else answers)})
     return "\n".join(json.dumps(line) for line in lines).encode()
 
 
@@ -116,7 +116,7 @@ def test_people_in_json_lines(tmp_path: Path, name: str, nested: bool) -> None:
     else:
         (tmp_path / name).write_bytes(gzip.compress(data) if name.endswith("gz") else data)
     responses = read(tmp_path / name)
-    assert responses.users.tolist() == USERS
+    assert responses.persons.tolist() == PERSONS
     assert responses.items.tolist() == ITEMS
     np.testing.assert_array_equal(responses.to_dense(), TABLE)
 
@@ -125,12 +125,12 @@ def test_answers_in_json_lines(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(long_frame().write_ndjson())
     responses = read(file)
-    assert responses.users.tolist() == sorted(USERS)
+    assert responses.persons.tolist() == sorted(PERSONS)
     assert responses.items.tolist() == sorted(ITEMS)
     assert responses.n_responses == 6
-    file.write_text('{"user": 2, "item": "7", "response": true}\n{"user": 10, "item": "8", "response": false}\n')
+    file.write_text('{"person": 2, "item": "7", "response": true}\n{"person": 10, "item": "8", "response": false}\n')
     responses = read(file)
-    assert responses.users.tolist() == [2, 10]
+    assert responses.persons.tolist() == [2, 10]
     assert responses.items.tolist() == ["7", "8"]
 
 
@@ -138,7 +138,7 @@ def test_json_lines_without_names_number_the_people(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"q1": 1, "q2": 0}\n\n{"q2": 1}\n')
     responses = read(file)
-    assert responses.users.tolist() == [1, 2]
+    assert responses.persons.tolist() == [1, 2]
     assert responses.counts.tolist() == [2, 1]
 
 
@@ -153,17 +153,17 @@ def test_the_same_data_have_the_same_digest_in_every_format(tmp_path: Path) -> N
 # ------------------------------------------------------------------ in pieces
 
 
-def simulated(n_users: int = 60, n_items: int = 25, seed: int = 1) -> pl.DataFrame:
+def simulated(n_persons: int = 60, n_items: int = 25, seed: int = 1) -> pl.DataFrame:
     rng = np.random.default_rng(seed)
-    rows = rng.permutation(n_users * n_items)[: n_users * n_items // 2]
+    rows = rng.permutation(n_persons * n_items)[: n_persons * n_items // 2]
     response = rng.integers(0, 2, len(rows)).astype(float)
     response[rng.random(len(rows)) < 0.1] = NAN
-    return pl.DataFrame({"user": rows // n_items, "item": rows % n_items, "response": response})
+    return pl.DataFrame({"person": rows // n_items, "item": rows % n_items, "response": response})
 
 
 def as_pivot(frame: pl.DataFrame) -> np.ndarray:
-    dense = np.full((frame["user"].max() + 1, frame["item"].max() + 1), NAN)  # type: ignore[operator]
-    dense[frame["user"].to_numpy(), frame["item"].to_numpy()] = frame["response"].to_numpy()
+    dense = np.full((frame["person"].max() + 1, frame["item"].max() + 1), NAN)  # type: ignore[operator]
+    dense[frame["person"].to_numpy(), frame["item"].to_numpy()] = frame["response"].to_numpy()
     return dense
 
 
@@ -187,15 +187,17 @@ def test_long_in_many_pieces(tmp_path: Path, name: str, labels: str) -> None:
     frame = simulated()
     expected = as_pivot(frame)
     if labels == "text":
-        frame = frame.with_columns(pl.format("person {}\n", pl.col("user").cast(pl.String).str.zfill(3)).alias("user"))
+        frame = frame.with_columns(
+            pl.format("person {}\n", pl.col("person").cast(pl.String).str.zfill(3)).alias("person")
+        )
     elif labels == "far apart":
-        frame = frame.with_columns(pl.col("user") * 10**15 - 10**16)
+        frame = frame.with_columns(pl.col("person") * 10**15 - 10**16)
     WRITERS[name](frame, tmp_path / name)
     calls: list[float] = []
     responses = read(tmp_path / name, progress=lambda share, text: calls.append(share))
     np.testing.assert_array_equal(responses.to_dense(), expected)
-    assert responses.users.dtype == (object if labels == "text" else np.int64)
-    assert responses.users.tolist() == sorted(frame["user"].unique().to_list())
+    assert responses.persons.dtype == (object if labels == "text" else np.int64)
+    assert responses.persons.tolist() == sorted(frame["person"].unique().to_list())
     assert len(calls) > (1 if name.endswith("zst") else 10)
     assert calls == sorted(calls)
     assert calls[-1] <= 1.0
@@ -212,7 +214,7 @@ def test_wide_in_many_pieces(tmp_path: Path, name: str, options: dict[str, Any])
         frame.with_columns(pl.Series("id", [f"p{k}" for k in range(60)])).select("id", *frame.columns), tmp_path / name
     )
     responses = read(tmp_path / name, **options)
-    assert responses.users.tolist() == [f"p{k}" for k in range(60)]
+    assert responses.persons.tolist() == [f"p{k}" for k in range(60)]
     if "above_mean" in options:
         above = expected > np.nanmean(expected, axis=1, keepdims=True)
         expected = np.where(np.isnan(expected), NAN, above)
@@ -228,19 +230,19 @@ def test_json_in_many_pieces(tmp_path: Path) -> None:
     responses = read(file)
     order = [int(str(item)[1:]) for item in responses.items]
     np.testing.assert_array_equal(responses.to_dense(), expected[:, order])
-    assert responses.users.tolist() == list(range(60))
+    assert responses.persons.tolist() == list(range(60))
 
 
 @pytest.mark.slow
 def test_quoted_line_breaks_on_the_edge_of_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(f'a "{k}"\nb,{k}', "q\r\n1", k % 2) for k in range(50)]
-    frame = pl.DataFrame(rows, schema=["user", "item", "response"], orient="row")
+    frame = pl.DataFrame(rows, schema=["person", "item", "response"], orient="row")
     file = tmp_path / "a.csv"
     file.write_bytes(csv_bytes(frame))
     for size in (5, 17, 64):
         monkeypatch.setattr(raw.raw_pieces, "__defaults__", (size,))
         responses = read(file)
-        assert responses.users.tolist() == sorted(user for user, _, _ in rows)
+        assert responses.persons.tolist() == sorted(person for person, _, _ in rows)
         assert responses.items.tolist() == ["q\r\n1"]
 
 
@@ -262,9 +264,9 @@ def test_a_file_that_changes_while_it_is_read(tmp_path: Path, format: str) -> No
 
 
 def test_long_files_are_put_together(tmp_path: Path) -> None:
-    (tmp_path / "b2.csv").write_text("response,user,item\n1,a,q1\n0,b,q1\n")
-    (tmp_path / "b1.csv").write_text("user,item,response\na,q2,0\n")
-    (tmp_path / "b0.csv").write_text("user,item,response\n")
+    (tmp_path / "b2.csv").write_text("response,person,item\n1,a,q1\n0,b,q1\n")
+    (tmp_path / "b1.csv").write_text("person,item,response\na,q2,0\n")
+    (tmp_path / "b0.csv").write_text("person,item,response\n")
     for path in (str(tmp_path / "b*.csv"), [tmp_path / "b1.csv", tmp_path / "b2.csv", tmp_path / "b0.csv"]):
         responses = read(path)
         np.testing.assert_array_equal(responses.to_dense(), [[1, 0], [0, NAN]])
@@ -272,10 +274,10 @@ def test_long_files_are_put_together(tmp_path: Path) -> None:
 
 
 def test_labels_of_different_types_in_different_files_are_text(tmp_path: Path) -> None:
-    pl.DataFrame({"user": [1], "item": [1], "response": [1]}).write_parquet(tmp_path / "a.parquet")
-    pl.DataFrame({"user": ["x"], "item": [2], "response": [0]}).write_parquet(tmp_path / "b.parquet")
+    pl.DataFrame({"person": [1], "item": [1], "response": [1]}).write_parquet(tmp_path / "a.parquet")
+    pl.DataFrame({"person": ["x"], "item": [2], "response": [0]}).write_parquet(tmp_path / "b.parquet")
     responses = read(str(tmp_path / "*.parquet"))
-    assert responses.users.tolist() == ["1", "x"]
+    assert responses.persons.tolist() == ["1", "x"]
     assert responses.items.tolist() == [1, 2]
 
 
@@ -297,11 +299,11 @@ def test_wide_files_are_stacked(tmp_path: Path) -> None:
 def test_files_without_labels_are_numbered_through(tmp_path: Path) -> None:
     for name in ("a.csv", "b.csv"):
         (tmp_path / name).write_text("q1,q2\n1,0\n0,1\n")
-    assert read(str(tmp_path / "*.csv")).users.tolist() == [1, 2, 3, 4]
+    assert read(str(tmp_path / "*.csv")).persons.tolist() == [1, 2, 3, 4]
 
 
 def test_repeated_answers(tmp_path: Path) -> None:
-    text = "user,item,response\na,q1,1\nb,q1,0\na,q1,0\na,q2,1\n"
+    text = "person,item,response\na,q1,1\nb,q1,0\na,q1,0\na,q2,1\n"
     with pytest.raises(DuplicateResponseError, match=r"answers.csv: 1 \(person, item\)"):
         read_text(tmp_path, text)
     assert read_text(tmp_path, text, duplicates="first").to_dense()[0].tolist() == [1, 1]
@@ -310,7 +312,7 @@ def test_repeated_answers(tmp_path: Path) -> None:
 
 def test_a_name_with_brackets_is_a_file_before_it_is_a_pattern(tmp_path: Path) -> None:
     (tmp_path / "a[1].csv").write_text("q1,q2\n1,0\n0,1\n")
-    assert read(tmp_path / "a[1].csv").n_users == 2
+    assert read(tmp_path / "a[1].csv").n_persons == 2
 
 
 # ------------------------------------------------------------------ dataframes
@@ -326,11 +328,11 @@ def test_frames(library: str) -> None:
     }
     wide_ = read(convert[library](wide_frame()))
     assert wide_.frame_kind == ("polars" if library == "lazy" else library)
-    assert wide_.users.tolist() == USERS
+    assert wide_.persons.tolist() == PERSONS
     np.testing.assert_array_equal(wide_.to_dense(), TABLE)
     long_ = read(convert[library](long_frame()))
-    assert long_.users.tolist() == sorted(USERS)
-    np.testing.assert_array_equal(long_.to_dense(), TABLE[np.argsort(USERS)][:, np.argsort(ITEMS)])
+    assert long_.persons.tolist() == sorted(PERSONS)
+    np.testing.assert_array_equal(long_.to_dense(), TABLE[np.argsort(PERSONS)][:, np.argsort(ITEMS)])
 
 
 def test_the_callers_frame_is_not_touched() -> None:
@@ -347,10 +349,10 @@ def test_the_callers_frame_is_not_touched() -> None:
 def test_rows_of_a_pandas_frame_are_labeled_by_its_index() -> None:
     frame = pd.DataFrame({"a": [1, 0], "b": [None, 1]}, index=["x", "y"])
     responses = read(frame)
-    assert responses.users.tolist() == ["x", "y"]
+    assert responses.persons.tolist() == ["x", "y"]
     np.testing.assert_array_equal(responses.to_dense(), [[1, NAN], [0, 1]])
-    assert read(frame.reset_index(drop=True)).users.tolist() == [0, 1]
-    assert read(pl.DataFrame({"a": [1, 0], "b": [0, 1]})).users.tolist() == [0, 1]
+    assert read(frame.reset_index(drop=True)).persons.tolist() == [0, 1]
+    assert read(pl.DataFrame({"a": [1, 0], "b": [0, 1]})).persons.tolist() == [0, 1]
 
 
 def test_pandas_columns_of_any_kind() -> None:

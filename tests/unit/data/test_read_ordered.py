@@ -54,7 +54,7 @@ def test_ways_in(table, tmp_path, kind, shape):
         path = frame
     answers = read(path, ordered=True)
     assert answers.items.tolist() == NAMES
-    place = [int(str(name)[1:]) for name in answers.users]
+    place = [int(str(name)[1:]) for name in answers.persons]
     assert same(answers.to_dense(), table[place])
 
 

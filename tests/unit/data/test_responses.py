@@ -18,7 +18,7 @@ from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError
 NAMES = ["add", "mul", "div", "pow", "log", "exp", "sin"]
 
 
-@pytest.fixture(params=[1, 10, 500_000], ids=["a block a user", "several blocks", "one block"])
+@pytest.fixture(params=[1, 10, 500_000], ids=["a block a person", "several blocks", "one block"])
 def responses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Responses:
     """The awkward table, in blocks of every size."""
     monkeypatch.setattr(arrays, "BLOCK_RESPONSES", request.param)
@@ -27,7 +27,7 @@ def responses(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 def test_totals(responses: Responses) -> None:
     answered = ~np.isnan(AWKWARD)
-    assert (responses.n_users, responses.n_items) == AWKWARD.shape
+    assert (responses.n_persons, responses.n_items) == AWKWARD.shape
     assert responses.n_responses == answered.sum()
     np.testing.assert_array_equal(responses.counts, answered.sum(axis=1))
     np.testing.assert_array_equal(responses.scores, np.nansum(AWKWARD, axis=1))
@@ -44,28 +44,28 @@ def test_repr_says_the_size(responses: Responses) -> None:
 
 def test_no_data_at_all() -> None:
     empty = Responses.from_long([], [], [])
-    assert (empty.n_users, empty.n_items, empty.n_responses) == (0, 0, 0)
+    assert (empty.n_persons, empty.n_items, empty.n_responses) == (0, 0, 0)
     assert empty.counts.tolist() == empty.item_counts.tolist() == []
     assert "0 persons" in repr(empty)
 
 
-@pytest.mark.parametrize("users", [[0, 3, 6], [7], [1, 2], range(8)])
-def test_take_users(responses: Responses, users: list[int]) -> None:
-    taken = responses.take_users(list(users))
-    np.testing.assert_array_equal(taken.to_dense(), AWKWARD[list(users)])
-    assert taken.users.tolist() == list(users)
+@pytest.mark.parametrize("persons", [[0, 3, 6], [7], [1, 2], range(8)])
+def test_take_users(responses: Responses, persons: list[int]) -> None:
+    taken = responses.take_persons(list(persons))
+    np.testing.assert_array_equal(taken.to_dense(), AWKWARD[list(persons)])
+    assert taken.persons.tolist() == list(persons)
     assert taken.items.tolist() == NAMES
 
 
 def test_take_users_by_mask_and_none(responses: Responses) -> None:
     mask = np.arange(8) % 2 == 0
-    np.testing.assert_array_equal(responses.take_users(mask).to_dense(), AWKWARD[mask])
-    nobody = responses.take_users(np.zeros(8, dtype=bool))
-    assert (nobody.n_users, nobody.n_items, nobody.n_responses) == (0, 7, 0)
+    np.testing.assert_array_equal(responses.take_persons(mask).to_dense(), AWKWARD[mask])
+    nobody = responses.take_persons(np.zeros(8, dtype=bool))
+    assert (nobody.n_persons, nobody.n_items, nobody.n_responses) == (0, 7, 0)
 
 
 def test_take_users_keeps_the_order_of_the_data(responses: Responses) -> None:
-    assert responses.take_users([6, 0]).users.tolist() == [0, 6]
+    assert responses.take_persons([6, 0]).persons.tolist() == [0, 6]
 
 
 @pytest.mark.parametrize("items", [[0, 1, 2], [5], [0, 6]])
@@ -73,7 +73,7 @@ def test_take_items(responses: Responses, items: list[int]) -> None:
     taken = responses.take_items(items)
     np.testing.assert_array_equal(taken.to_dense(), AWKWARD[:, items])
     assert taken.items.tolist() == [NAMES[i] for i in items]
-    assert taken.n_users == 8
+    assert taken.n_persons == 8
 
 
 def test_take_items_by_mask(responses: Responses) -> None:
@@ -82,15 +82,15 @@ def test_take_items_by_mask(responses: Responses) -> None:
 
 
 def test_positions_from_the_end_and_empty_lists(responses: Responses) -> None:
-    np.testing.assert_array_equal(responses.take_users([-1]).to_dense(), AWKWARD[[-1]])
+    np.testing.assert_array_equal(responses.take_persons([-1]).to_dense(), AWKWARD[[-1]])
     np.testing.assert_array_equal(responses.take_items([-1]).to_dense(), AWKWARD[:, [-1]])
-    assert responses.take_users([]).n_users == responses.take_items([]).n_items == 0
+    assert responses.take_persons([]).n_persons == responses.take_items([]).n_items == 0
 
 
 def test_positions_that_do_not_exist(responses: Responses) -> None:
     for wrong in ([8], [-9], [True, False]):
         with pytest.raises(IndexError):
-            responses.take_users(wrong)
+            responses.take_persons(wrong)
         with pytest.raises(IndexError):
             responses.take_items(wrong)
     with pytest.raises(OptionError, match="more than once"):
@@ -102,20 +102,22 @@ def test_take_items_in_any_order(responses: Responses) -> None:
 
 
 def test_parts_of_parts(responses: Responses) -> None:
-    part = responses.take_users([0, 2, 3, 7]).take_items([1, 2, 3]).take_users([1, 3])
+    part = responses.take_persons([0, 2, 3, 7]).take_items([1, 2, 3]).take_persons([1, 3])
     np.testing.assert_array_equal(part.to_dense(), AWKWARD[np.ix_([2, 7], [1, 2, 3])])
-    assert part.users.tolist() == [2, 7]
+    assert part.persons.tolist() == [2, 7]
 
 
 def test_taking_parts_leaves_the_whole_alone(responses: Responses) -> None:
     before = responses.digest()
-    responses.take_users([1, 2]).take_items([0])
+    responses.take_persons([1, 2]).take_items([0])
     assert responses.digest() == before
 
 
 def test_digest_does_not_depend_on_blocks(responses: Responses) -> None:
-    user, item = np.nonzero(~np.isnan(AWKWARD))
-    rebuilt = Responses.from_codes(user, item, AWKWARD[user, item] == 1, users=responses.users, items=responses.items)
+    person, item = np.nonzero(~np.isnan(AWKWARD))
+    rebuilt = Responses.from_codes(
+        person, item, AWKWARD[person, item] == 1, persons=responses.persons, items=responses.items
+    )
     assert responses.digest() == rebuilt.digest()
     assert len(responses.digest()) == 32
 
@@ -131,7 +133,7 @@ def test_digest_sees_every_difference() -> None:
         Responses.from_wide(AWKWARD[:, ::-1], items=NAMES),
         Responses.from_wide(AWKWARD, items=[*NAMES[:-1], "cos"]),
         Responses.from_wide(AWKWARD),
-        dataclasses.replace(base, users=np.arange(1, 9)),
+        dataclasses.replace(base, persons=np.arange(1, 9)),
         Responses.from_wide(AWKWARD[:-1], items=NAMES),
     ]
     digests = {base.digest(), *(other.digest() for other in others)}
@@ -161,20 +163,20 @@ def test_cannot_be_changed(responses: Responses) -> None:
 
 def test_from_long_sorts_labels_and_keeps_who_answered_nothing() -> None:
     responses = Responses.from_long(["zoe", "ann", "zoe", "ann", "bob"], [10, 9, 9, 10, 11], [1, 0, None, 1, np.nan])  # type: ignore[arg-type]
-    assert responses.users.tolist() == ["ann", "bob", "zoe"]  # as the same rows of a file or a dataframe give them
+    assert responses.persons.tolist() == ["ann", "bob", "zoe"]  # as the same rows of a file or a dataframe give them
     assert responses.items.tolist() == [9, 10, 11]
     nan = np.nan
     np.testing.assert_array_equal(responses.to_dense(), [[0, 1, nan], [nan, nan, nan], [nan, 1, nan]])
 
 
 def test_from_long_is_from_wide_melted() -> None:
-    user, item = np.nonzero(~np.isnan(AWKWARD))
-    order = np.random.default_rng(1).permutation(len(user))
-    melted = Responses.from_long(user[order], item[order], AWKWARD[user, item][order])
+    person, item = np.nonzero(~np.isnan(AWKWARD))
+    order = np.random.default_rng(1).permutation(len(person))
+    melted = Responses.from_long(person[order], item[order], AWKWARD[person, item][order])
     # The empty person and the item nobody answered have no row, so they cannot come back.
-    seen = AWKWARD[np.ix_(np.unique(user), np.unique(item))]
+    seen = AWKWARD[np.ix_(np.unique(person), np.unique(item))]
     np.testing.assert_array_equal(melted.to_dense(), seen)
-    assert melted.users.tolist() == np.unique(user).tolist()
+    assert melted.persons.tolist() == np.unique(person).tolist()
 
 
 def test_from_long_threshold() -> None:
@@ -219,14 +221,14 @@ def test_labels_come_out_as_they_went_in(labels: list[Any]) -> None:
     assert wide_table.items.tolist() == labels
     long_table = Responses.from_long(labels, labels, [1, 0, 1])
     assert sorted(map(str, long_table.items.tolist())) == sorted(map(str, labels))
-    assert sorted(map(str, long_table.users.tolist())) == sorted(map(str, labels))
+    assert sorted(map(str, long_table.persons.tolist())) == sorted(map(str, labels))
 
 
 def test_from_long_takes_columns_of_any_library() -> None:
     expected = Responses.from_long(["a", "a", "b"], [1, 2, 1], [1, 0, np.nan])
-    frame = pd.DataFrame({"user": ["a", "a", "b"], "item": [1, 2, 1], "right": pd.array([1, 0, None], dtype="Int64")})
+    frame = pd.DataFrame({"person": ["a", "a", "b"], "item": [1, 2, 1], "right": pd.array([1, 0, None], dtype="Int64")})
     for table in (frame, pl.DataFrame(frame.astype({"right": float}).to_dict("list")), frame.convert_dtypes()):
-        responses = Responses.from_long(table["user"], table["item"], table["right"])
+        responses = Responses.from_long(table["person"], table["item"], table["right"])
         assert responses.digest() == expected.digest()
 
 
@@ -242,10 +244,10 @@ def test_from_long_labels_of_several_kinds_stay_apart() -> None:
 
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
 def test_from_long_an_answer_of_nobody_is_an_error(missing: object) -> None:
-    with pytest.raises(ReadError, match="users names the people, and row 1 has no name"):
+    with pytest.raises(ReadError, match="persons names the people, and row 1 has no name"):
         Responses.from_long(np.array(["a", missing], dtype=object), ["q", "q"], [1, 0])
     # Where nothing was answered the label does not matter.
-    assert Responses.from_long(np.array(["a", missing], dtype=object), ["q", "q"], [1, None]).n_users == 1  # type: ignore[arg-type]
+    assert Responses.from_long(np.array(["a", missing], dtype=object), ["q", "q"], [1, None]).n_persons == 1  # type: ignore[arg-type]
 
 
 # --------------------------------------------------------------- as_responses

@@ -49,7 +49,7 @@ def test_all_spellings_of_0_and_1(tmp_path: Path) -> None:
     ],
 )
 def test_all_types_of_0_and_1(series: pl.Series) -> None:
-    frame = pl.DataFrame({"user": ["a", "b", "c"], "item": "q", "response": series})
+    frame = pl.DataFrame({"person": ["a", "b", "c"], "item": "q", "response": series})
     responses = read(frame)
     assert responses.counts.tolist() == [1, 1, 0]
     assert responses.scores.tolist() == [1, 0, 0]
@@ -91,7 +91,7 @@ def test_common_missing_codes_are_suggested(tmp_path: Path, code: str) -> None:
 
 def test_a_nine_among_other_ratings_is_no_missing_code(tmp_path: Path) -> None:
     with pytest.raises(ResponseValueError) as error:
-        of_text(tmp_path, "user,item,score\na,q1,9\na,q2,5\nb,q1,.\n")
+        of_text(tmp_path, "person,item,score\na,q1,9\na,q2,5\nb,q1,.\n")
     assert "9, 5, '.'" in str(error.value)
     assert "say `missing='.'`." in str(error.value)
     assert "say --missing '.'." in for_shell(str(error.value))
@@ -99,7 +99,7 @@ def test_a_nine_among_other_ratings_is_no_missing_code(tmp_path: Path) -> None:
 
 def test_other_values_are_named_and_ways_of_scoring_offered(tmp_path: Path) -> None:
     with pytest.raises(ResponseValueError) as error:
-        of_text(tmp_path, "user,item,score\na,q1,1\na,q2,5\nb,q1,3\nb,q2,2\n")
+        of_text(tmp_path, "person,item,score\na,q1,1\na,q2,5\nb,q1,3\nb,q2,2\n")
     message = str(error.value)
     assert "column 'score', row 2 holds 5" in message
     assert "3 such values: 5, 3, 2" in message
@@ -118,7 +118,7 @@ def test_a_column_that_is_no_item_is_pointed_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize("value", ["2", "inf", "0.5", "-1", "yes"])
 def test_bad_values_in_every_way_in(tmp_path: Path, value: str) -> None:
     with pytest.raises(ResponseValueError, match="row 3"):
-        of_text(tmp_path, f"user,item,response\na,q1,1\na,q2,0\nb,q1,{value}\n")
+        of_text(tmp_path, f"person,item,response\na,q1,1\na,q2,0\nb,q1,{value}\n")
     with pytest.raises(ResponseValueError, match="row 2"):
         of_text(tmp_path, f"q1,q2\n1,0\n0,{value}\n")
     file = tmp_path / "a.jsonl"
@@ -156,7 +156,7 @@ def test_key_files(tmp_path: Path, key: str) -> None:
 
 def test_key_in_parquet_and_for_long_tables(tmp_path: Path) -> None:
     pl.DataFrame({"item": [1, 2], "key": [3, 4]}).write_parquet(tmp_path / "key.parquet")
-    found = of_text(tmp_path, "user,item,response\na,1,3\na,2,3\nb,2,4.0\nb,1,NA\n", key=tmp_path / "key.parquet")
+    found = of_text(tmp_path, "person,item,response\na,1,3\na,2,3\nb,2,4.0\nb,1,NA\n", key=tmp_path / "key.parquet")
     np.testing.assert_array_equal(found.to_dense(), [[1, 0], [NAN, 1]])
 
 
@@ -166,7 +166,7 @@ def test_key_with_rows_as_items(tmp_path: Path) -> None:
 
 
 def test_items_without_a_key_are_named(tmp_path: Path) -> None:
-    long = "user,item,response\n1,q1,A\n1,q2,B\n"
+    long = "person,item,response\n1,q1,A\n1,q2,B\n"
     with pytest.raises(OptionError, match="no answer for 1 of the items: 'q2'"):
         of_text(tmp_path, long, key={"q1": "A"})
     with pytest.raises(OptionError, match="no answer for 1 of the items: 'q2'"):
@@ -212,7 +212,7 @@ def test_correct_that_nobody_said(tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------ threshold
 
-RATINGS = "user,item,rating\na,x,1\na,y,5\nb,x,3\nb,y,NA\n"
+RATINGS = "person,item,rating\na,x,1\na,y,5\nb,x,3\nb,y,NA\n"
 
 
 def test_threshold(tmp_path: Path) -> None:
@@ -245,7 +245,7 @@ def test_threshold_needs_numbers(tmp_path: Path, value: str) -> None:
 
 
 def test_above_the_users_own_mean(tmp_path: Path) -> None:
-    text = "user,item,rating\na,x,5\na,y,3\nb,x,3\nb,y,1\nc,x,4\nc,y,4\n"
+    text = "person,item,rating\na,x,5\na,y,3\nb,x,3\nb,y,1\nc,x,4\nc,y,4\n"
     right = of_text(tmp_path, text, above_mean="right").to_dense()
     np.testing.assert_array_equal(right, [[1, 0], [1, 0], [0, 0]])
     # The paper's polarity: liked is 0, so that a larger difficulty means better liked.
@@ -261,7 +261,7 @@ def test_above_mean_in_every_layout(tmp_path: Path) -> None:
         expected = np.where(np.isnan(ratings), NAN, ratings > np.nanmean(ratings, axis=1, keepdims=True))
     wide = pd.DataFrame(ratings, columns=[f"m{k}" for k in range(8)])
     np.testing.assert_array_equal(read(wide, above_mean="right").to_dense(), expected)
-    long = wide.reset_index(names="user").melt("user", var_name="item", value_name="rating")
+    long = wide.reset_index(names="person").melt("person", var_name="item", value_name="rating")
     np.testing.assert_array_equal(read(long, above_mean="right").to_dense(), expected)
     turned = wide.T.reset_index(names="item")
     found = read(turned, above_mean="right", orient="items")
@@ -272,7 +272,7 @@ def test_above_mean_in_every_layout(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rating", [0.1, 0.7, 1 / 3, 1e-300, 1e300])
 def test_equal_ratings_are_never_above_their_mean(rating: float) -> None:
-    frame = pl.DataFrame({"user": ["a"] * 6 + ["b"] * 7, "item": [*range(6), *range(7)], "rating": [rating] * 13})
+    frame = pl.DataFrame({"person": ["a"] * 6 + ["b"] * 7, "item": [*range(6), *range(7)], "rating": [rating] * 13})
     assert read(frame, above_mean="right").scores.sum() == 0
 
 
@@ -293,7 +293,7 @@ def test_options_list_what_they_can_be(tmp_path: Path) -> None:
         of_text(tmp_path, RATINGS, duplicates="both")
     with pytest.raises(OptionError, match="'auto', 'wide', 'long'"):
         of_text(tmp_path, RATINGS, format="tall")
-    with pytest.raises(OptionError, match="'users', 'items'"):
+    with pytest.raises(OptionError, match="'persons', 'items'"):
         of_text(tmp_path, RATINGS, orient="up")
     with pytest.raises(OptionError, match="must be a number"):
         scoring(threshold="high")  # type: ignore[arg-type]

@@ -45,7 +45,7 @@ def test_the_tables_are_what_counting_gives(missing: float, people_per_block: in
             np.testing.assert_array_equal(one.right[s], answers[scores == s].sum(axis=0))
         np.testing.assert_array_equal(one.together, answers[mixed].T @ answers[mixed])
     assert found.rest is not None  # those without answers, or with one
-    assert seen + found.rest.n_users == responses.n_users
+    assert seen + found.rest.n_persons == responses.n_persons
 
 
 @pytest.mark.parametrize("missing", [0.0, 0.03])
@@ -53,7 +53,7 @@ def test_the_design_is_the_same(missing: float, monkeypatch: pytest.MonkeyPatch)
     responses = booklets(missing)
     expected = {}
     for how in ("one by one", "together"):
-        fresh = responses.take_users(np.arange(responses.n_users))
+        fresh = responses.take_persons(np.arange(responses.n_persons))
         use = None if how == "one by one" else shared_sets(fresh, per_item=2, per_block=0, shared=0)
         assert isinstance(use, SharedSets) == (how == "together")
         monkeypatch.setitem(vars(fresh), "shared", use)

@@ -28,7 +28,7 @@ from spectral_irt.reading.formats import find_files
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
 
 LONG = pl.DataFrame(
-    {"user": ["ann", "ann", "bob", "bob", "cy"], "item": ["q1", "q2", "q1", "q2", "q1"], "response": [1, 0, 0, 1, 1]}
+    {"person": ["ann", "ann", "bob", "bob", "cy"], "item": ["q1", "q2", "q1", "q2", "q1"], "response": [1, 0, 0, 1, 1]}
 )
 DENSE = [[1, 0], [0, 1], [1, np.nan]]
 
@@ -36,7 +36,7 @@ DENSE = [[1, 0], [0, 1], [1, np.nan]]
 def check(path: Any = None, **options: Any) -> None:
     responses = read(path, **options)
     np.testing.assert_array_equal(responses.to_dense(), DENSE)
-    assert responses.users.tolist() == ["ann", "bob", "cy"]
+    assert responses.persons.tolist() == ["ann", "bob", "cy"]
     assert responses.items.tolist() == ["q1", "q2"]
 
 
@@ -83,9 +83,9 @@ def test_folders_name_people_and_are_never_items(tmp_path: Path) -> None:
         (tmp_path / f"form={form}" / "x.csv").write_text(f"who,q1,q2\n{form}1,1,0\n{form}2,0,1\n")
     wide = read(tmp_path)
     assert wide.items.tolist() == ["q1", "q2"]
-    assert wide.users.tolist() == ["a1", "a2", "b1", "b2"]
+    assert wide.persons.tolist() == ["a1", "a2", "b1", "b2"]
     by_form = read(tmp_path, person="form", ignore="who", duplicates="last")
-    assert by_form.users.tolist() == ["a", "b"]
+    assert by_form.persons.tolist() == ["a", "b"]
 
 
 def test_files_that_do_not_agree(tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_files_that_do_not_agree(tmp_path: Path) -> None:
 @pytest.mark.parametrize("damage", ["cut", "changed"])
 def test_a_damaged_file_in_the_middle_of_a_set(tmp_path: Path, damage: str) -> None:
     for name in "abc":
-        LONG.with_columns(pl.col("user") + name).write_parquet(tmp_path / f"{name}.parquet")
+        LONG.with_columns(pl.col("person") + name).write_parquet(tmp_path / f"{name}.parquet")
     whole = (tmp_path / "b.parquet").read_bytes()
     (tmp_path / "b.parquet").write_bytes(whole[:-9] if damage == "cut" else whole[:4] + bytes(60) + whole[64:])
     assert "b.parquet cannot be read" in complaint(tmp_path)
@@ -241,7 +241,7 @@ def test_standard_input_is_known_by_its_first_bytes(piped: Any, kind: str) -> No
 def test_standard_input_that_says_nothing(piped: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     piped(b"")
     assert "standard input is empty" in complaint("-")
-    piped(b"user,item,response\n")
+    piped(b"person,item,response\n")
     assert "standard input has a header but no rows" in complaint("-")
     expanding._standard_input.cache_clear()
     monkeypatch.setattr(sys, "stdin", None)
@@ -251,7 +251,7 @@ def test_standard_input_that_says_nothing(piped: Any, monkeypatch: pytest.Monkey
 def test_nothing_is_left_of_standard_input(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "spectral_irt", "check", "-"]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
-    for content, code in ((written("csv"), 0), (b"user,item,response\nann,q1,7\n", 2), (b"", 2)):
+    for content, code in ((written("csv"), 0), (b"person,item,response\nann,q1,7\n", 2), (b"", 2)):
         done = subprocess.run(command, input=content, capture_output=True, env=environment, check=False)
         assert done.returncode == code, done.stderr
         assert list(tmp_path.iterdir()) == []
@@ -259,7 +259,7 @@ def test_nothing_is_left_of_standard_input(tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------ databases
 
-QUERY = "SELECT user, item, response FROM answers"
+QUERY = "SELECT person, item, response FROM answers"
 
 
 @pytest.fixture
@@ -267,7 +267,7 @@ def sqlite(tmp_path: Path) -> str:
     pytest.importorskip("adbc_driver_sqlite")
     file = tmp_path / "school.db"
     with sqlite3.connect(file) as connection:
-        connection.execute("CREATE TABLE answers (user TEXT, item TEXT, response INTEGER, stamp TEXT)")
+        connection.execute("CREATE TABLE answers (person TEXT, item TEXT, response INTEGER, stamp TEXT)")
         rows = [(*row, f"2024-01-{9 - k:02d}") for k, row in enumerate(LONG.rows())]
         connection.executemany("INSERT INTO answers VALUES (?, ?, ?, ?)", rows)
     connection.close()
@@ -288,17 +288,17 @@ def test_a_query_of_duckdb(tmp_path: Path) -> None:
     frame = LONG.to_arrow()  # noqa: F841  # DuckDB finds it by its name
     connection.execute("CREATE TABLE answers AS SELECT * FROM frame")
     connection.close()
-    check(sql='SELECT "user", item, response FROM answers', database=f"duckdb:{file}")
+    check(sql='SELECT "person", item, response FROM answers', database=f"duckdb:{file}")
 
 
 def test_queries_that_do_not_give_answers(sqlite: str, tmp_path: Path) -> None:
-    assert "no column seems to hold the response; the columns are 'user', 'item'" in complaint(
-        sql="SELECT user, item FROM answers", database=sqlite, format="long"
+    assert "no column seems to hold the response; the columns are 'person', 'item'" in complaint(
+        sql="SELECT person, item FROM answers", database=sqlite, format="long"
     )
     assert "gives no rows" in complaint(sql=QUERY + " WHERE item = 'q9'", database=sqlite)
     assert "the query failed" in complaint(sql="SELECT nonsense FROM answers", database=sqlite)
     assert "the query: column 'response', row 2 holds 2" in complaint(
-        sql=f"SELECT user, item, 2 * (item = 'q2') AS response FROM ({QUERY})", database=sqlite
+        sql=f"SELECT person, item, 2 * (item = 'q2') AS response FROM ({QUERY})", database=sqlite
     )
     assert "there is no database" in complaint(sql=QUERY, database=f"sqlite:{tmp_path / 'other.db'}")
     assert not (tmp_path / "other.db").exists()
@@ -346,7 +346,7 @@ TIMES = {
 
 def repeated(when: list[Any]) -> pl.DataFrame:
     return pl.DataFrame(
-        {"user": ["a", "a", "a", "b"], "item": ["q"] * 4, "response": [0, 1, 0, 1], "when": [*when, when[0]]}
+        {"person": ["a", "a", "a", "b"], "item": ["q"] * 4, "response": [0, 1, 0, 1], "when": [*when, when[0]]}
     )
 
 

@@ -25,7 +25,7 @@ def test_spss_with_labels_and_missing_values(tmp_path: Path) -> None:
         missing_ranges={"q1": [9]},
     )
     found = read(tmp_path / "a.sav")
-    assert found.users.tolist() == ["ann", "bob", "eve"]
+    assert found.persons.tolist() == ["ann", "bob", "eve"]
     assert found.items.tolist() == ["q1", "q2"]
     assert found.item_counts.tolist() == [2, 2]
     assert found.item_scores.tolist() == [1, 1]
@@ -42,14 +42,14 @@ def test_multiple_choice_by_a_key_of_codes_and_texts(tmp_path: Path) -> None:
     table = pd.DataFrame({"id": [1.0, 2.0], "q1": ["A ", "B"], "q2": [3.0, 4.0]})
     pyreadstat.write_sav(table, str(tmp_path / "a.sav"))
     found = read(tmp_path / "a.sav", key={"q1": "A", "q2": 4})
-    assert found.users.tolist() == [1, 2]
+    assert found.persons.tolist() == [1, 2]
     assert found.item_scores.tolist() == [1, 1]
 
 
 def test_stata(tmp_path: Path) -> None:
     pyreadstat.write_dta(TABLE.fillna({"id": ""}), str(tmp_path / "a.dta"))
     found = read(tmp_path / "a.dta", missing=9)
-    assert found.users.tolist() == ["ann", "bob", "eve"]
+    assert found.persons.tolist() == ["ann", "bob", "eve"]
     assert found.item_counts.tolist() == [2, 2]
 
 
@@ -57,7 +57,7 @@ def test_long_tables_and_accents(tmp_path: Path) -> None:
     table = pd.DataFrame({"student": ["Zoë", "Zoë", "José"], "item": [1.0, 2.0, 1.0], "correct": [1.0, 0.0, 1.0]})
     pyreadstat.write_sav(table, str(tmp_path / "a.sav"))
     found = read(tmp_path / "a.sav")
-    assert found.users.tolist() == ["José", "Zoë"]
+    assert found.persons.tolist() == ["José", "Zoë"]
     assert found.items.tolist() == [1, 2]
 
 

@@ -25,8 +25,8 @@ def test_no_more_is_unpacked_than_allowed(tmp_path: Path, name: str) -> None:
     path.write_bytes(PACK[name](TABLE))
     with pytest.raises(ReadError, match=rf"{name} unpacks to more than 1e-05 GB .* `max_unpacked=.20GB.`"):
         si.read(path, max_unpacked="10KB")
-    assert si.read(path, max_unpacked=len(TABLE)).n_users == 2000
-    assert si.read(path).n_users == 2000  # what was said for one file is not said for the next
+    assert si.read(path, max_unpacked=len(TABLE)).n_persons == 2000
+    assert si.read(path).n_persons == 2000  # what was said for one file is not said for the next
 
 
 def test_a_size_that_is_none(tmp_path: Path) -> None:

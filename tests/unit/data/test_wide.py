@@ -23,8 +23,8 @@ NAMES = [f"q{i}" for i in range(N_ITEMS)]
 
 def stored(table: np.ndarray, kind: Any = sparse.csr_array) -> Any:
     """Sparse with the zeros stored."""
-    user, item = np.nonzero(~np.isnan(table))
-    return kind(sparse.coo_array((table[user, item], (user, item)), shape=table.shape))
+    person, item = np.nonzero(~np.isnan(table))
+    return kind(sparse.coo_array((table[person, item], (person, item)), shape=table.shape))
 
 
 def with_none(table: np.ndarray) -> list[list[float | None]]:
@@ -59,7 +59,7 @@ WAYS = {
 def test_every_way_in_gives_the_same_responses(way: str) -> None:
     responses = Responses.from_wide(WAYS[way])
     np.testing.assert_array_equal(responses.to_dense(), AWKWARD)
-    assert responses.n_users == N_USERS
+    assert responses.n_persons == N_USERS
     assert [int(str(label).lstrip("q")) for label in responses.items] == list(range(N_ITEMS))
 
 
@@ -95,7 +95,7 @@ def test_orient_items() -> None:
     np.testing.assert_array_equal(Responses.from_wide(AWKWARD.T, orient="items").to_dense(), AWKWARD)
     np.testing.assert_array_equal(Responses.from_wide(stored(AWKWARD).T, orient="items").to_dense(), AWKWARD)
     np.testing.assert_array_equal(Responses.from_wide(pd.DataFrame(AWKWARD.T), orient="items").to_dense(), AWKWARD)
-    with pytest.raises(OptionError, match="'users', 'items'"):
+    with pytest.raises(OptionError, match="'persons', 'items'"):
         Responses.from_wide(AWKWARD, orient="rows")
 
 
@@ -121,31 +121,31 @@ def test_threshold() -> None:
     ],
 )
 def test_frames_keep_labels_and_kind(frame: Any, kind: str) -> None:
-    responses = Responses.from_wide(frame, user="who")
-    assert responses.users.tolist() == ["ann", "bob"]
+    responses = Responses.from_wide(frame, person="who")
+    assert responses.persons.tolist() == ["ann", "bob"]
     assert responses.items.tolist() == ["a", "b"]
     assert responses.frame_kind == kind
     np.testing.assert_array_equal(responses.to_dense(), [[1, np.nan], [0, 1]])
     chosen = Responses.from_wide(frame, items=["b"])
     assert chosen.items.tolist() == ["b"]
     np.testing.assert_array_equal(chosen.to_dense(), [[np.nan], [1]])
-    assert Responses.from_wide(frame).users.tolist() == ["ann", "bob"]  # as `read` takes it
+    assert Responses.from_wide(frame).persons.tolist() == ["ann", "bob"]  # as `read` takes it
     with pytest.raises(OptionError, match=r"no column 'name'.*'who', 'a', 'b'"):
-        Responses.from_wide(frame, user="name")
+        Responses.from_wide(frame, person="name")
     with pytest.raises(OptionError, match="no column 'c'"):
         Responses.from_wide(frame, items=["a", "c"])
 
 
 def test_pandas_index_labels_users() -> None:
     frame = pd.DataFrame({"a": [1, 0]}, index=["ann", "bob"])
-    assert Responses.from_wide(frame).users.tolist() == ["ann", "bob"]
+    assert Responses.from_wide(frame).persons.tolist() == ["ann", "bob"]
     frame = pd.DataFrame({"a": [1, 0]}, index=["ann", "ann"])
-    assert Responses.from_wide(frame).users.tolist() == [0, 1]
+    assert Responses.from_wide(frame).persons.tolist() == [0, 1]
 
 
 def test_a_user_twice_in_a_frame() -> None:
     with pytest.raises(DuplicateResponseError, match="1 person has more than one row: 'ann'"):
-        Responses.from_wide(pl.DataFrame({"who": ["ann", "ann"], "a": [1, 0]}), user="who")
+        Responses.from_wide(pl.DataFrame({"who": ["ann", "ann"], "a": [1, 0]}), person="who")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ def test_a_frame_means_what_it_means_to_read() -> None:
     frame = pl.DataFrame({"id": [7, 8, 9], "sex": [1, 0, 1], "a": [2, 0, 1], "b": [0, 2, 1]})
     for found in (Responses.from_wide(frame), Responses.from_frame(frame)):
         assert found.items.tolist() == ["a", "b"]
-        assert found.users.tolist() == [7, 8, 9]
+        assert found.persons.tolist() == [7, 8, 9]
         assert found.thresholds.max_score.tolist() == [2, 2]
     assert Responses.from_long([1, 1, 2, 2, 3, 3], list("abababab")[:6], [2, 0, 0, 2, 1, 1]).thresholds.widest == 2
     with pytest.warns(DeprecationWarning, match=r"spectral_irt\.read"):
@@ -188,7 +188,7 @@ def test_a_frame_means_what_it_means_to_read() -> None:
 def test_user_is_for_frames() -> None:
     for table in (AWKWARD, stored(AWKWARD)):
         with pytest.raises(OptionError, match="this table is an array"):
-            Responses.from_wide(table, user="who")
+            Responses.from_wide(table, person="who")
 
 
 def test_pandas_columns_of_integers() -> None:

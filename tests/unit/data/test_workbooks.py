@@ -42,8 +42,8 @@ def complaint(path: Path, **options: Any) -> str:
 
 def dense(responses: Responses) -> dict[Any, dict[Any, int]]:
     """Who answered what, by label."""
-    found: dict[Any, dict[Any, int]] = {user: {} for user in responses.users.tolist()}
-    names, items, start = responses.users.tolist(), responses.items.tolist(), 0
+    found: dict[Any, dict[Any, int]] = {person: {} for person in responses.persons.tolist()}
+    names, items, start = responses.persons.tolist(), responses.items.tolist(), 0
     for block in responses.blocks:
         for person in range(len(block.indptr) - 1):
             for k in range(block.indptr[person], block.indptr[person + 1]):
@@ -60,7 +60,7 @@ def test_a_plain_sheet(tmp_path: Path) -> None:
 
 
 def test_a_long_sheet(tmp_path: Path) -> None:
-    rows = [["user", "item", "response"], *([u, q, x] for u, each in ANSWERS.items() for q, x in each.items())]
+    rows = [["person", "item", "response"], *([u, q, x] for u, each in ANSWERS.items() for q, x in each.items())]
     assert dense(read(book(tmp_path / "a.xlsx", rows=rows))) == ANSWERS
 
 
@@ -84,7 +84,7 @@ def test_labels_are_what_the_cells_show(tmp_path: Path, given: list[Any], shown:
         sheet = made.add_worksheet()
         for row, cells in enumerate([["student", "q1", "q2"], [given[0], 1, 0], [given[1], 0, 1]]):
             sheet.write_row(row, 0, cells)
-    assert read(tmp_path / "a.xlsx").users.tolist() == shown
+    assert read(tmp_path / "a.xlsx").persons.tolist() == shown
 
 
 def test_answers_may_be_numbers_texts_and_truths(tmp_path: Path) -> None:
@@ -369,7 +369,7 @@ def test_no_more_columns_than_a_sheet_has(tmp_path: Path) -> None:
         for row, cells in enumerate(wide):
             sheet.write_row(row, 0, cells)
     found = read(tmp_path / "a.xlsx")
-    assert (found.n_users, found.n_items, found.n_responses) == (3, 16_383, 3 * 16_383)
+    assert (found.n_persons, found.n_items, found.n_responses) == (3, 16_383, 3 * 16_383)
 
 
 def test_several_workbooks_are_one_table(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ def test_is_the_reference_table() -> None:
 def test_labels() -> None:
     lsat = load_lsat()
     assert lsat.items.tolist() == ["item1", "item2", "item3", "item4", "item5"]
-    assert lsat.users.tolist() == list(range(1, 1001))
+    assert lsat.persons.tolist() == list(range(1, 1001))
     assert "LSAT" in lsat.source
 
 

@@ -23,7 +23,7 @@ def test_the_script_draws_the_bundled_files_byte_for_byte() -> None:
 
 def test_it_holds_what_it_says() -> None:
     responses = datasets.load_quiz()
-    assert (responses.n_users, responses.n_items) == (800, 30)
+    assert (responses.n_persons, responses.n_items) == (800, 30)
     header, *rows = (line.split(",") for line in datasets.quiz_files()[0].read_text().splitlines())
     assert header[:3] == ["person", "region", "booklet"]
     assert {row[1] for row in rows} == {"coast", "inland"}

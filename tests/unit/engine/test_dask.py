@@ -94,7 +94,7 @@ def test_estimates(name: str, engine: DaskEngine, whole: list[str]) -> None:
 
 def test_reading(engine: DaskEngine, split: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     here, there = si.read(split), si.read(split, client=engine)
-    assert here.users.tolist() == there.users.tolist()
+    assert here.persons.tolist() == there.persons.tolist()
     assert here.digest() == there.digest()
     monkeypatch.setattr(block, "FETCHED", 0)  # as if there were too many answers to fetch their codes
     one, other = si.read(split, client=engine).digest(), si.read(split[::-1], client=engine).digest()
@@ -171,7 +171,7 @@ def test_parts_of_this_process(engine: DaskEngine) -> None:
     here = si.Responses.from_wide(np.random.default_rng(0).integers(0, 2, (50, 6)))
     here = replace(here, blocks=tuple(here.blocks[0].take(np.arange(k, k + 10)) for k in range(0, 50, 10)))
     there = here.using(engine)
-    assert there.take_users(np.arange(7, 33)).digest() == here.take_users(np.arange(7, 33)).digest()
-    assert there.take_users([]).n_responses == 0
+    assert there.take_persons(np.arange(7, 33)).digest() == here.take_persons(np.arange(7, 33)).digest()
+    assert there.take_persons([]).n_responses == 0
     assert there.in_one_block().digest() == here.digest()
     assert there.take_items([4, 1]).digest() == here.take_items([4, 1]).digest()

@@ -49,7 +49,7 @@ def answers() -> si.Responses:
     table = np.random.default_rng(4).integers(0, 2, (200, 8)).astype(float)
     frame = pl.DataFrame(table, schema=[f"q{k}" for k in range(8)])
     people = pl.Series("person", [f"p{k:03d}" for k in range(200)])
-    return si.Responses.from_wide(frame.with_columns(people), user="person")
+    return si.Responses.from_wide(frame.with_columns(people), person="person")
 
 
 def study_of(responses: si.Responses) -> Any:

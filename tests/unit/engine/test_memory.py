@@ -36,25 +36,25 @@ def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Budget:
     return none
 
 
-def in_blocks(seed: int = 0, users: int = 300, items: int = 12, blocks: int = 4) -> Responses:
+def in_blocks(seed: int = 0, persons: int = 300, items: int = 12, blocks: int = 4) -> Responses:
     rng = np.random.default_rng(seed)
-    answered = rng.random((users, items)) < 0.7
-    theta, beta = rng.normal(size=users), rng.normal(size=items)
-    right = rng.random((users, items)) < 1 / (1 + np.exp(beta - theta[:, None]))
+    answered = rng.random((persons, items)) < 0.7
+    theta, beta = rng.normal(size=persons), rng.normal(size=items)
+    right = rng.random((persons, items)) < 1 / (1 + np.exp(beta - theta[:, None]))
     made: list[Block] = []
-    for rows in np.array_split(np.arange(users), blocks):
+    for rows in np.array_split(np.arange(persons), blocks):
         who, item = np.nonzero(answered[rows])
         slots = (2 * item + right[rows][who, item]).astype(np.int32)
         indptr = np.concatenate([[0], np.cumsum(answered[rows].sum(axis=1))])
         made += pack(indptr, slots, duplicates="error", repeats=Repeats())
-    return Responses(tuple(made), np.arange(items), np.arange(users))
+    return Responses(tuple(made), np.arange(items), np.arange(persons))
 
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_same_bits_when_everything_is_on_disk(nothing: Budget, threads: int) -> None:
     free, mapped = in_blocks(), in_blocks()
     here = si.SpectralRasch().fit(free.using(LocalEngine(threads)))
-    mapped = Responses(tuple(stored(block, nothing) for block in mapped.blocks), mapped.items, mapped.users)
+    mapped = Responses(tuple(stored(block, nothing) for block in mapped.blocks), mapped.items, mapped.persons)
     assert all(is_mapped(block.items) and is_mapped(block.indptr) for block in mapped.blocks)
     there = si.SpectralRasch().fit(mapped.using(LocalEngine(threads, nothing)))
     assert nothing.spill.written > 0
@@ -102,7 +102,7 @@ def test_what_can_be_made_again_gives_way(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_a_fit_writes_few_bytes_of_an_answer(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    responses = in_blocks(users=1_800, items=100)
+    responses = in_blocks(persons=1_800, items=100)
     assert responses.n_responses > 100_000
     monkeypatch.setattr(memory, "SMALL", 1)
     budget = si.set_memory("1GB", tmp_path)
@@ -183,7 +183,7 @@ def test_the_reckoning_is_what_arrays_take(persons: int, items: int, each: int, 
     person = np.repeat(np.arange(persons), each)
     item = ((rng.integers(0, items, persons)[:, None] + np.arange(each) * (items // each)) % items).ravel()
     right = rng.random(len(person)) < 1 / (1 + np.exp(rng.normal(size=items)[item] - rng.normal(size=persons)[person]))
-    labels = {"users": np.arange(persons), "items": np.arange(items)}
+    labels = {"persons": np.arange(persons), "items": np.arange(items)}
     responses = Responses.from_codes(person, item.astype(np.int32), right, **labels)
     budget = si.set_memory("4GB", tmp_path)
     budget.explicit, budget.total = False, 0

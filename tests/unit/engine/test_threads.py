@@ -39,7 +39,7 @@ def weighted(block: Block, v: np.ndarray) -> np.ndarray:
 
 
 def size_and_total(block: Block, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return np.array([block.n_users, block.n_responses]), weighted(block, v)
+    return np.array([block.n_persons, block.n_responses]), weighted(block, v)
 
 
 def test_sum_has_the_same_bits_for_any_number_of_threads(blocks: tuple[Block, ...]) -> None:
@@ -78,9 +78,9 @@ def test_map_keeps_the_order(blocks: tuple[Block, ...], threads: int) -> None:
             later.set()
         elif threads > 1:
             assert later.wait(60)
-        return block.n_users
+        return block.n_persons
 
-    assert list(LocalEngine(threads).map(first_ends_last, blocks)) == [block.n_users for block in blocks]
+    assert list(LocalEngine(threads).map(first_ends_last, blocks)) == [block.n_persons for block in blocks]
 
 
 def test_threads_work_at_the_same_time(blocks: tuple[Block, ...]) -> None:
@@ -106,11 +106,11 @@ def test_an_error_in_a_kernel_reaches_the_caller(blocks: tuple[Block, ...], thre
     engine = LocalEngine(threads)
     with pytest.raises(ZeroDivisionError, match="in the kernel"):
         engine.sum(broken, blocks)
-    assert engine.sum(lambda block: block.n_users, blocks) == 600  # and the engine still works
+    assert engine.sum(lambda block: block.n_persons, blocks) == 600  # and the engine still works
 
 
 def test_one_block_and_none(blocks: tuple[Block, ...]) -> None:
-    count: Callable[[Block], int] = lambda block: block.n_users  # noqa: E731
+    count: Callable[[Block], int] = lambda block: block.n_persons  # noqa: E731
     assert LocalEngine().sum(count, blocks[:1]) == 1
     assert LocalEngine().sum(count, ()) is None
 

@@ -21,11 +21,11 @@ from spectral_irt.estimators import conditional
 from spectral_irt.estimators.conditional import ConditionalRasch, conditional_difficulty
 
 
-def draw(n_users, n_items, seen=1.0, seed=0, spread=1.0):
+def draw(n_persons, n_items, seen=1.0, seed=0, spread=1.0):
     """Simulated answers, NaN where unseen; the first people are awkward: empty, all right, all wrong, one answer."""
     rng = np.random.default_rng(seed)
     beta = rng.normal(size=n_items) * spread
-    x = (rng.random((n_users, n_items)) < 1 / (1 + np.exp(beta - rng.normal(size=(n_users, 1))))).astype(float)
+    x = (rng.random((n_persons, n_items)) < 1 / (1 + np.exp(beta - rng.normal(size=(n_persons, 1))))).astype(float)
     x[rng.random(x.shape) >= seen] = np.nan
     x[0], x[1], x[2] = np.nan, 1, 0
     x[3], x[3, 0] = np.nan, 1
@@ -197,8 +197,8 @@ def test_complete_data_have_one_pattern_a_score():
 def test_user_order_and_item_names_do_not_matter():
     x = draw(120, 8, 0.7, seed=12)
     rng = np.random.default_rng(0)
-    users, items = rng.permutation(120), rng.permutation(8)
-    fit, other = ConditionalRasch().fit(x), ConditionalRasch().fit(x[users][:, items])
+    persons, items = rng.permutation(120), rng.permutation(8)
+    fit, other = ConditionalRasch().fit(x), ConditionalRasch().fit(x[persons][:, items])
     np.testing.assert_allclose(other.difficulty_, fit.difficulty_[items], atol=1e-10)
 
 
@@ -211,11 +211,11 @@ def test_conditional_probabilities():
     block = Responses.from_wide(x).blocks[0]
     ours = conditional_probabilities(block, beta)
     expected = np.full(x.shape, np.nan)
-    for user, row in enumerate(x):
+    for person, row in enumerate(x):
         seen = ~np.isnan(row)
-        expected[user, seen] = (by_enumeration(row[None], beta)[1] + np.nan_to_num(row))[seen]
-    np.testing.assert_allclose(ours, expected[block.user_of_response(), block.items], atol=1e-13)
-    sums = np.bincount(block.user_of_response(), weights=ours, minlength=60)
+        expected[person, seen] = (by_enumeration(row[None], beta)[1] + np.nan_to_num(row))[seen]
+    np.testing.assert_allclose(ours, expected[block.person_of_response(), block.items], atol=1e-13)
+    sums = np.bincount(block.person_of_response(), weights=ours, minlength=60)
     np.testing.assert_allclose(sums, block.scores, atol=1e-12)
 
 

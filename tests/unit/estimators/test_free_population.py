@@ -87,9 +87,9 @@ def test_information_equals_second_differences():
 
     def gradient(x):
         population = at(x)
-        counts, users, loglik = entries.sum(expected_counts, x[:size], population, steps)
+        counts, persons, loglik = entries.sum(expected_counts, x[:size], population, steps)
         of_beta = (counts[steps.item] * passing(x[:size], population, steps)).sum(axis=1) - passed(entries, steps)
-        return np.append(of_beta, basis.T @ (users - users.sum() * np.exp(population.log_weights))), float(loglik)
+        return np.append(of_beta, basis.T @ (persons - persons.sum() * np.exp(population.log_weights))), float(loglik)
 
     x = np.append(0.5 * np.random.default_rng(1).normal(size=size), [0.1, -0.1, 0.05, -0.1])
     h, e = 1e-4, 1e-4 * np.eye(size + 4)

@@ -177,9 +177,9 @@ def test_the_priors_matrix_three_ways():
 @pytest.mark.parametrize(
     "options",
     [
-        {"n_users": 800, "n_items": 12},
-        {"n_users": 1500, "n_items": 60, "design": "sampled", "p": 0.3},
-        {"n_users": 900, "n_items": 80, "design": "popularity", "n_responses": 30_000, "exponent": 0.3},
+        {"n_persons": 800, "n_items": 12},
+        {"n_persons": 1500, "n_items": 60, "design": "sampled", "p": 0.3},
+        {"n_persons": 900, "n_items": 80, "design": "popularity", "n_responses": 30_000, "exponent": 0.3},
     ],
 )
 def test_lands_on_conditional_maximum_likelihood(options):

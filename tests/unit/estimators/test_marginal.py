@@ -30,7 +30,7 @@ BETA = np.array([-0.7, 0.2, 0.9, -0.4, 0.1, 0.3, -0.4])
 def loops(X, beta, population):
     """Expected answers at nodes, people at nodes, log-likelihood, posterior: by definition."""
     m, k = len(beta), len(population.nodes)
-    counts, users, loglik, posteriors = np.zeros((m, k)), np.zeros(k), 0.0, []
+    counts, persons, loglik, posteriors = np.zeros((m, k)), np.zeros(k), 0.0, []
     for row in X:
         joint = np.exp(population.log_weights)
         for node in range(k):
@@ -43,20 +43,20 @@ def loops(X, beta, population):
         if np.isnan(row).all():
             continue
         loglik += np.log(joint.sum())
-        users += post
+        persons += post
         for i in range(m):
             if not np.isnan(row[i]):
                 counts[i] += post
-    return counts, users, loglik, np.array(posteriors)
+    return counts, persons, loglik, np.array(posteriors)
 
 
 def test_expected_counts_equal_loops():
     population = normal_population(1.3, 15, mu=0.2)
     block = Responses.from_wide(AWKWARD).blocks[0]
-    counts, users, loglik = expected_counts(block, BETA, population)
+    counts, persons, loglik = expected_counts(block, BETA, population)
     by_loops = loops(AWKWARD, BETA, population)
     np.testing.assert_allclose(counts, by_loops[0], atol=1e-12)
-    np.testing.assert_allclose(users, by_loops[1], atol=1e-12)
+    np.testing.assert_allclose(persons, by_loops[1], atol=1e-12)
     assert float(loglik) == pytest.approx(by_loops[2], abs=1e-11)
 
 
@@ -78,10 +78,10 @@ def test_information_equals_second_differences(order, rel):
 
     def gradient(x):
         population = normal_population(np.exp(x[-1]), nodes, mu=x[-2])
-        counts, users, _ = expected_counts(block, x[:-2], population)
+        counts, persons, _ = expected_counts(block, x[:-2], population)
         p = 1 / (1 + np.exp(x[:-2, None] - population.nodes))
         z = (population.nodes - x[-2]) / np.exp(x[-1])
-        return np.concatenate([(counts * p).sum(axis=1) - score, [users @ z / np.exp(x[-1]), users @ (z**2 - 1)]])
+        return np.concatenate([(counts * p).sum(axis=1) - score, [persons @ z / np.exp(x[-1]), persons @ (z**2 - 1)]])
 
     x = np.concatenate([data.difficulty, [mu, np.log(sigma)]])
     h = 1e-4
@@ -134,10 +134,10 @@ def test_nodes_resolve_long_users():
 def test_gradient_is_zero_at_the_estimate():
     data = rasch(400, 12, design="sampled", p=0.6, ability_sd=1.5, seed=8)
     fit = marginal_difficulty(data.responses, start=np.zeros(12), tol=1e-8)
-    counts, users, _ = data.responses.sum(expected_counts, fit.difficulty, fit.population)
+    counts, persons, _ = data.responses.sum(expected_counts, fit.difficulty, fit.population)
     p = 1 / (1 + np.exp(fit.difficulty[:, None] - fit.population.nodes))
     np.testing.assert_allclose((counts * p).sum(axis=1), data.responses.item_scores, atol=1e-4)
-    share = users / users.sum()
+    share = persons / persons.sum()
     mean = share @ fit.population.nodes
     assert mean == pytest.approx(fit.population.mean, abs=1e-6)
     assert np.sqrt(share @ (fit.population.nodes - mean) ** 2) == pytest.approx(fit.population.sd, abs=1e-6)

@@ -11,7 +11,7 @@ from dense import AWKWARD, dense_pairs
 from spectral_irt.chain.pair_chain import pair_counts
 from spectral_irt.data import Responses
 from spectral_irt.errors import DisconnectedDesignError, OptionError
-from spectral_irt.estimators.pairwise import PairwiseRasch, pairwise_difficulty, user_scores
+from spectral_irt.estimators.pairwise import PairwiseRasch, pairwise_difficulty, person_scores
 from spectral_irt.simulate import rasch
 from split import in_blocks
 
@@ -19,13 +19,13 @@ from split import in_blocks
 def scores_by_loops(X, beta, weighting):
     pi = np.exp(beta)
     G = np.zeros(X.shape)
-    for user, row in enumerate(X):
+    for person, row in enumerate(X):
         right, wrong = np.flatnonzero(row == 1), np.flatnonzero(row == 0)
         w = 1.0 if weighting == "pairs" else 1 / max(len(right) + len(wrong), 1)
         for i in right:
             for j in wrong:
-                G[user, i] -= w * pi[i] / (pi[i] + pi[j])
-                G[user, j] += w * pi[i] / (pi[i] + pi[j])
+                G[person, i] -= w * pi[i] / (pi[i] + pi[j])
+                G[person, j] += w * pi[i] / (pi[i] + pi[j])
     return G
 
 
@@ -35,7 +35,7 @@ def test_scores_of_users_equal_loops(weighting, pairs_at_a_time, monkeypatch):
     monkeypatch.setattr(import_module("spectral_irt.estimators.pairwise"), "PAIRS", pairs_at_a_time)
     beta = np.array([-0.7, 0.2, 0.9, -0.4, 0.1, 0.3, -0.4])
     for X in (AWKWARD, rasch(40, 7, design="sampled", p=0.6, seed=1).responses.to_dense()):
-        found = user_scores(Responses.from_wide(X).blocks[0], beta, weighting).toarray()
+        found = person_scores(Responses.from_wide(X).blocks[0], beta, weighting).toarray()
         expected = scores_by_loops(X, beta, weighting)
         n, s = (~np.isnan(X)).sum(axis=1), np.nansum(X, axis=1)
         np.testing.assert_allclose(found, expected[(s > 0) & (s < n)], atol=1e-12)
@@ -49,7 +49,7 @@ def test_scores_add_to_zero_and_sandwich_equals_the_dense_one(weighting):
     G = scores_by_loops(X, fit.difficulty_, weighting)
     np.testing.assert_allclose(G.sum(axis=0), 0, atol=1e-7)
     n = np.maximum((~np.isnan(X)).sum(axis=1), 1)
-    Y, _ = dense_pairs(X, None if weighting == "pairs" else lambda user, i, j: 1 / n[user])
+    Y, _ = dense_pairs(X, None if weighting == "pairs" else lambda person, i, j: 1 / n[person])
     pi = np.exp(fit.difficulty_)
     W = (Y + Y.T) * np.outer(pi, pi) / np.add.outer(pi, pi) ** 2
     bread = np.linalg.pinv(np.diag(W.sum(axis=1)) - W)

@@ -66,7 +66,7 @@ def test_errors_equal_the_jackknife(estimator):
     X = rasch(400, 5, seed=4).responses.to_dense()
     X[np.random.default_rng(1).random(X.shape) < 0.15] = np.nan
     fit = estimator().fit(X)
-    left = np.array([estimator().fit(np.delete(X, user, axis=0)).difficulty_ for user in range(len(X))])
+    left = np.array([estimator().fit(np.delete(X, person, axis=0)).difficulty_ for person in range(len(X))])
     jackknife = np.sqrt(((left - fit.difficulty_) ** 2).sum(axis=0))
     np.testing.assert_allclose(fit.se_, jackknife, rtol=0.04)
 
@@ -107,7 +107,7 @@ def test_blocks_threads_slices_and_order_of_users_do_not_matter(estimator, monke
     many = estimator(threads=2).fit(in_blocks(data, 41))
     np.testing.assert_allclose(many.difficulty_, one.difficulty_, atol=1e-12)
     np.testing.assert_allclose(many.se_, one.se_, rtol=1e-10)
-    monkeypatch.setattr(import_module("spectral_irt.estimators.reciprocal"), "USERS", 33)
+    monkeypatch.setattr(import_module("spectral_irt.estimators.reciprocal"), "PERSONS", 33)
     shuffled = estimator().fit(data.to_dense()[np.random.default_rng(0).permutation(500)])
     np.testing.assert_allclose(shuffled.difficulty_, one.difficulty_, atol=1e-12)
     np.testing.assert_allclose(shuffled.se_, one.se_, rtol=1e-10)

@@ -185,7 +185,7 @@ class TestDesign:
         b = SpectralRasch(regularization=0).fit(np.vstack([silent[:2], table, silent[2:]]))
         np.testing.assert_allclose(a.difficulty_, b.difficulty_, atol=1e-12)
         np.testing.assert_allclose(a.se_, b.se_, rtol=1e-10)
-        assert any(f.code == "silent_users" for f in b.findings_)
+        assert any(f.code == "silent_persons" for f in b.findings_)
 
 
 class TestTables:

@@ -27,11 +27,11 @@ from split import in_blocks
 def dense_bound(X, mean, var, b, c, mu, tau_b, tau):
     """The evidence bound by definition, xi at its best: sums over answers, people, items, hyperparameters."""
     total = 0.0
-    for user in range(X.shape[0]):
+    for person in range(X.shape[0]):
         for i in range(X.shape[1]):
-            if not np.isnan(X[user, i]):
-                xi = np.sqrt((mean[user] - b[i]) ** 2 + var[user] + c[i])
-                total += (X[user, i] - 0.5) * (mean[user] - b[i]) - np.log(2 * np.cosh(xi / 2))
+            if not np.isnan(X[person, i]):
+                xi = np.sqrt((mean[person] - b[i]) ** 2 + var[person] + c[i])
+                total += (X[person, i] - 0.5) * (mean[person] - b[i]) - np.log(2 * np.cosh(xi / 2))
     present = ~np.isnan(X).all(axis=1)
     # -KL of a normal q to its normal prior
     total += 0.5 * np.sum(np.log(tau * var[present]) - tau * (mean[present] ** 2 + var[present]) + 1)

@@ -26,8 +26,8 @@ def table(found: Collected) -> dict[tuple[str, str], int]:
     """(model, item) -> 0 or 1."""
     responses = found.responses
     out = {}
-    for person, one in enumerate(responses.users):
-        alone = responses.take_users([person])
+    for person, one in enumerate(responses.persons):
+        alone = responses.take_persons([person])
         counts, scores = alone.item_counts, alone.item_scores
         out |= {(one, responses.items[k]): int(scores[k]) for k in np.flatnonzero(counts)}
     return out
@@ -55,7 +55,7 @@ def test_lm_eval_takes_the_model_from_the_folder(tmp_path: Path) -> None:
 def test_lm_eval_takes_the_models_name_from_the_results_of_the_run(tmp_path: Path) -> None:
     path = make.lm_eval(tmp_path, "org__a", {"acc": [1.0]})
     (path.parent / f"results_{make.DATE}.json").write_text(json.dumps({"model_name": "org/a"}))
-    assert read(path).responses.users.tolist() == ["org/a"]
+    assert read(path).responses.persons.tolist() == ["org/a"]
 
 
 def test_lm_eval_asks_which_metric_and_which_filter(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_lighteval_details(tmp_path: Path, old: bool) -> None:
     make.lighteval(tmp_path, "org/a", {"em": [1.0, 0.0, 1.0]}, old=old)
     make.lighteval(tmp_path, "org/b", {"em": [0.0, 0.0, 1.0]}, old=old)
     found = read(tmp_path)
-    assert found.responses.users.tolist() == ["org/a", "org/b"]
+    assert found.responses.persons.tolist() == ["org/a", "org/b"]
     assert found.responses.scores.tolist() == [2, 1]
     assert found.responses.items.tolist() == ["gsm8k|5/0", "gsm8k|5/1", "gsm8k|5/2"]
 
@@ -320,7 +320,7 @@ def test_the_item_response_warehouse_and_py_irt(tmp_path: Path) -> None:
     assert si.read(irw).n_items == 2
     lines = tmp_path / "data.jsonlines"
     lines.write_text('{"subject_id": "ken", "responses": {"q1": 1, "q2": 0}}\n')
-    assert si.read(lines).users.tolist() == ["ken"]
+    assert si.read(lines).persons.tolist() == ["ken"]
 
 
 # ------------------------------------------------------------------------------------------ many at once

@@ -89,9 +89,9 @@ def test_too_few_people_or_items_have_nothing_to_tell() -> None:
 @pytest.mark.parametrize(
     "design",
     [
-        {"n_users": 400, "n_items": 30},
-        {"n_users": 2000, "n_items": 5},
-        {"n_users": 600, "n_items": 40, "design": "sampled", "p": 0.4},
+        {"n_persons": 400, "n_items": 30},
+        {"n_persons": 2000, "n_items": 5},
+        {"n_persons": 600, "n_items": 40, "design": "sampled", "p": 0.4},
     ],
 )
 def test_p_values_keep_their_level(design: dict) -> None:

@@ -64,7 +64,7 @@ def test_sample_and_options():
     seen = []
 
     def statistic(responses, difficulty):
-        seen.append((responses.n_users, difficulty.copy()))
+        seen.append((responses.n_persons, difficulty.copy()))
         return {"share": responses.item_scores / responses.item_counts}
 
     found = bootstrap(data.responses, data.difficulty, statistic, replicates=39, sample=100, seed=3)["share"]

@@ -130,7 +130,7 @@ def test_mean_squared_error_is_above_the_floor() -> None:
 
 
 @pytest.mark.parametrize(
-    "design", [{"n_users": 1000, "n_items": 20}, {"n_users": 3000, "n_items": 50, "design": "sampled", "p": 0.2}]
+    "design", [{"n_persons": 1000, "n_items": 20}, {"n_persons": 3000, "n_items": 50, "design": "sampled", "p": 0.2}]
 )
 def test_error_over_floor(design: dict[str, object]) -> None:
     data = simulate.rasch(**design, seed=2)  # type: ignore[arg-type]
@@ -160,7 +160,7 @@ def test_error_over_floor_with_an_item_nobody_answered() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"n_users": 0}, "needs a person"),
+        ({"n_persons": 0}, "needs a person"),
         ({"n_items": 1}, "two items"),
         ({"p": 0.0}, "`p` is 0.0"),
         ({"p": 1.5}, "`p` is 1.5"),
@@ -170,8 +170,8 @@ def test_error_over_floor_with_an_item_nobody_answered() -> None:
     ],
 )
 def test_impossible_settings(arguments: dict[str, float], message: str) -> None:
-    every = {"n_users": 10, "n_items": 3, "p": 0.5, "kappa": 1.0, "gamma": 0.1, **arguments}
-    n, m, p = every.pop("n_users"), every.pop("n_items"), every.pop("p")
+    every = {"n_persons": 10, "n_items": 3, "p": 0.5, "kappa": 1.0, "gamma": 0.1, **arguments}
+    n, m, p = every.pop("n_persons"), every.pop("n_items"), every.pop("p")
     for function in (upper_bound, upper_bound_many_items):
         with pytest.raises(OptionError, match=message):
             function(n, m, p, **every)  # type: ignore[arg-type]

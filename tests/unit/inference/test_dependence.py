@@ -5,7 +5,7 @@ import pytest
 
 from spectral_irt import Responses, SpectralRasch, simulate
 from spectral_irt.errors import DesignError, OptionError
-from spectral_irt.inference.dimensions import residual_components, residual_pairs
+from spectral_irt.inference.dimensions import q3, residual_components, residual_pairs
 from spectral_irt.persons import abilities
 from split import in_blocks
 
@@ -20,14 +20,14 @@ def residuals(responses, beta, standardized=False):
     return r / np.sqrt(p * (1 - p)) if standardized else r
 
 
-def loop_correlations(r, min_users):
+def loop_correlations(r, min_people):
     m = r.shape[1]
     out, n = np.full((m, m), np.nan), np.zeros((m, m), dtype=int)
     for i in range(m):
         for j in range(m):
             both = np.isfinite(r[:, i]) & np.isfinite(r[:, j])
             n[i, j] = both.sum()
-            if n[i, j] >= min_users:
+            if n[i, j] >= min_people:
                 out[i, j] = np.corrcoef(r[both, i], r[both, j])[0, 1]
     return out, n
 
@@ -38,7 +38,7 @@ def test_correlations_equal_loops(p):
     responses = in_blocks(data.responses, 150)
     theta = abilities(responses, data.difficulty).ability
     matrices = residual_pairs.residual_matrices(responses, data.difficulty, theta, standardized=False)
-    found, n = residual_pairs.pair_correlations(matrices, slice(0, 9), min_users=5)
+    found, n = residual_pairs.pair_correlations(matrices, slice(0, 9), min_people=5)
     expected, counts = loop_correlations(residuals(responses, data.difficulty), 5)
     np.testing.assert_array_equal(n, counts)
     np.testing.assert_allclose(found, expected, atol=1e-12)
@@ -156,7 +156,7 @@ def test_bad_options():
     fit = SpectralRasch().fit(data)
     for options, text in [
         ({"top": 0}, "top is 0"),
-        ({"min_users": 2}, "min_users is 2"),
+        ({"min_people": 2}, "min_people is 2"),
         ({"n_components": 0}, "n_components is 0"),
         ({"sample": 5}, "`sample` is 5"),
         ({"bootstrap": 3}, "`replicates` is 3"),
@@ -164,7 +164,7 @@ def test_bad_options():
         with pytest.raises(OptionError, match=text):
             fit.analyse(data).local_dependence(**options)
     with pytest.raises(DesignError, match="no two items have 200 people in common"):
-        fit.analyse(data).local_dependence(min_users=200)
+        fit.analyse(data).local_dependence(min_people=200)
     with pytest.raises(OptionError, match="not in the calibration"):
         fit.analyse(Responses.from_wide([[1, 0]], items=["x", "y"]))
 

@@ -91,7 +91,7 @@ def test_contrasts_are_differences_of_separate_fits():
     data, groups = two_groups((300, 250), 6, seed=2)
     fit = ConditionalRasch().fit(data)
     found = fit.analyse(data).dif(groups, anchors="all")
-    first, second = (ConditionalRasch().fit(data.take_users(groups == g)) for g in ("g0", "g1"))
+    first, second = (ConditionalRasch().fit(data.take_persons(groups == g)) for g in ("g0", "g1"))
     np.testing.assert_allclose(found.contrasts["contrast"], second.difficulty_ - first.difficulty_, atol=1e-9)
     np.testing.assert_allclose(found.contrasts["se"], np.hypot(first.se_, second.se_), rtol=1e-8)
     np.testing.assert_allclose(found.contrasts["delta"], -DELTA * found.contrasts["contrast"])
@@ -112,7 +112,7 @@ def test_chosen_anchors_are_zero_on_average():
     assert single["contrast"][2] == single["se"][2] == single["z"][2] == 0
     # b_i - b_2 in each group: the variance of a difference.
     fits = [SpectralRasch(regularization=0, se="information") for _ in range(2)]
-    fits = [fit.fit(data.take_users(groups == g)).covariance() for fit, g in zip(fits, ("g0", "g1"), strict=True)]
+    fits = [fit.fit(data.take_persons(groups == g)).covariance() for fit, g in zip(fits, ("g0", "g1"), strict=True)]
     variance = sum(v[0, 0] + v[2, 2] - 2 * v[0, 2] for v in fits)
     assert single["se"][0] == pytest.approx(np.sqrt(variance))
 
@@ -272,12 +272,12 @@ def test_small_groups_and_users_without_one_are_told():
     labels[10:15] = None
     found = SpectralRasch().fit(data).analyse(data).dif(labels)
     codes = {f.code: f.sentence for f in found.findings}
-    assert "5 of 400 people are in no group" in codes["users_without_group"]
+    assert "5 of 400 people are in no group" in codes["persons_without_group"]
     assert "'tiny' (" in codes["small_groups"]
     assert found.groups.names == ("g0", "g1")
-    by_user = dict(enumerate(labels))
+    by_person = dict(enumerate(labels))
     np.testing.assert_array_equal(
-        SpectralRasch().fit(data).analyse(data).dif(by_user).contrasts["z"], found.contrasts["z"]
+        SpectralRasch().fit(data).analyse(data).dif(by_person).contrasts["z"], found.contrasts["z"]
     )
 
 

@@ -104,7 +104,7 @@ def test_options_go_along_with_people_and_items(holes: tuple[np.ndarray, dict[st
     turned = Responses.from_wide(table[:, ::-1], items=list(key)[::-1], key=key)
     assert si.Analysis(study.calibration, turned).distractors()["n"].to_list() == study.distractors()["n"].to_list()
     some = np.arange(0, 150, 3)
-    part = si.Analysis(study.calibration, study.responses.take_users(some)).distractors()
+    part = si.Analysis(study.calibration, study.responses.take_persons(some)).distractors()
     for row in part.iter_rows(named=True):
         assert row["n"] == np.sum(table[some, list(key).index(row["item"])] == row["option"])
     one = study.responses.in_one_block().take_items([1, 4])
@@ -117,15 +117,15 @@ def test_options_go_along_with_people_and_items(holes: tuple[np.ndarray, dict[st
 @pytest.mark.parametrize(("keep", "want"), [("first", "A"), ("last", "B")])
 def test_of_repeated_answers_the_option_that_counts_is_kept(keep: str, want: str) -> None:
     rows = [("ann", "q1", "A"), ("ann", "q2", "C"), ("ann", "q1", "B"), ("bob", "q2", "D"), ("bob", "q1", "D")]
-    users, items, answers = zip(*rows, strict=True)
+    persons, items, answers = zip(*rows, strict=True)
     key = {"q1": "B", "q2": "C"}
-    found = Responses.from_long(users, items, answers, key=key, duplicates=keep)
+    found = Responses.from_long(persons, items, answers, key=key, duplicates=keep)
     assert found.raw is not None
     block = found.blocks[0]
     assert block.options is not None
     chosen = {
         (int(u), int(i)): found.raw.options[o] if o != 1 else key[f"q{i + 1}"]
-        for u, i, o in zip(block.user_of_response(), block.items, block.options, strict=True)
+        for u, i, o in zip(block.person_of_response(), block.items, block.options, strict=True)
     }
     assert chosen == {(0, 0): want, (0, 1): "C", (1, 0): "D", (1, 1): "D"}
 

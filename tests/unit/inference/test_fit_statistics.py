@@ -66,12 +66,12 @@ def test_conventional_by_definition(pieces, missing):
     with np.errstate(over="ignore"):
         P = probabilities(theta, beta)
     for item in range(len(beta)):
-        users = np.flatnonzero(~np.isnan(table[:, item]))
-        assert squares.n[item] == len(users)
-        if not len(users):
+        persons = np.flatnonzero(~np.isnan(table[:, item]))
+        assert squares.n[item] == len(persons)
+        if not len(persons):
             assert np.isnan([squares.infit[item], squares.outfit[item], found.displacement[item]]).all()
             continue
-        x, p, t = table[users, item], P[users, item], theta[users]
+        x, p, t = table[persons, item], P[persons, item], theta[persons]
         infit, outfit, v, n = squares_by_hand(x, p)
         c = v * (p**3 + (1 - p) ** 3)
         q_out, q_in = np.sqrt(np.sum(c / v**2) / n**2 - 1 / n), np.sqrt(np.sum(c - v**2)) / v.sum()
@@ -109,12 +109,12 @@ def test_conditional_by_enumeration(pieces, missing):
     table = mixed(AWKWARD, beta)
     P = np.array([given_score(row, beta) for row in table])
     for item in range(len(beta)):
-        users = np.flatnonzero(~np.isnan(table[:, item]))
-        assert squares.n[item] == len(users)
-        if not len(users):
+        persons = np.flatnonzero(~np.isnan(table[:, item]))
+        assert squares.n[item] == len(persons)
+        if not len(persons):
             assert np.isnan([squares.infit[item], squares.outfit_z[item], found.displacement[item]]).all()
             continue
-        x, p = table[users, item], P[users, item]
+        x, p = table[persons, item], P[persons, item]
         infit, outfit, v, n = squares_by_hand(x, p)
         np.testing.assert_allclose(squares.infit[item], infit)
         np.testing.assert_allclose(squares.outfit[item], outfit)

@@ -27,13 +27,13 @@ def test_marginal_scores_are_derivatives_of_each_persons_likelihood():
     def loglik(x):
         population = normal_population(np.exp(x[-1]), 121, mu=x[-2])
         table = log_denominators(x[:-2], population)
-        return posterior(block, 0, block.n_users, x[:-2], population, table)[1]
+        return posterior(block, 0, block.n_persons, x[:-2], population, table)[1]
 
     x, h = np.concatenate([data.difficulty, [mu, np.log(sigma)]]), 1e-5
     slopes = np.array([(loglik(x + h * e) - loglik(x - h * e)) / (2 * h) for e in np.eye(8)]).T
     of_answers, of_population = marginal_scores(block, data.difficulty, normal_population(sigma, 121, mu=mu))
-    by_item = np.zeros((block.n_users, 6))
-    by_item[block.user_of_response(), block.items] = of_answers
+    by_item = np.zeros((block.n_persons, 6))
+    by_item[block.person_of_response(), block.items] = of_answers
     np.testing.assert_allclose(by_item, slopes[:, :6], atol=1e-8)
     np.testing.assert_allclose(of_population, slopes[:, 6:], atol=1e-6)  # nodes end at six standard deviations
 
@@ -98,9 +98,9 @@ def test_too_little_to_tell():
 
 
 NULL = {
-    "complete": {"n_users": 500, "n_items": 20},
-    "sampled": {"n_users": 600, "n_items": 40, "design": "sampled", "p": 0.3},
-    "booklets": {"n_users": 600, "n_items": 40, "design": "booklets", "booklets": 5},
+    "complete": {"n_persons": 500, "n_items": 20},
+    "sampled": {"n_persons": 600, "n_items": 40, "design": "sampled", "p": 0.3},
+    "booklets": {"n_persons": 600, "n_items": 40, "design": "booklets", "booklets": 5},
 }
 
 
@@ -123,9 +123,9 @@ def test_level():
 @pytest.mark.parametrize(
     "options",
     [
-        {"n_users": 1000, "n_items": 200, "design": "adaptive", "length": 20},
-        {"n_users": 1000, "n_items": 40, "design": "two-stage"},
-        {"n_users": 1000, "n_items": 30, "design": "stopping"},
+        {"n_persons": 1000, "n_items": 200, "design": "adaptive", "length": 20},
+        {"n_persons": 1000, "n_items": 40, "design": "two-stage"},
+        {"n_persons": 1000, "n_items": 30, "design": "stopping"},
     ],
     ids=lambda options: options["design"],
 )

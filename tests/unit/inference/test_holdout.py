@@ -6,7 +6,7 @@ import pytest
 from spectral_irt import Responses, SpectralRasch, simulate
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.compare import compare
-from spectral_irt.inference.prediction import TEN_PRIORS, auc, evaluate, marginal_probability, split_users
+from spectral_irt.inference.prediction import TEN_PRIORS, auc, evaluate, marginal_probability, split_persons
 
 
 @pytest.mark.slow  # to load scikit-learn takes longer than all tests of this file
@@ -36,7 +36,7 @@ def test_evaluate_equals_scikit_learn_on_every_response():
     from sklearn.metrics import log_loss, roc_auc_score
 
     data = simulate.rasch(600, 12, design="sampled", p=0.5, ability_mean=1.0, seed=2)
-    fit_on, validation, test = split_users(data.responses, [0.6, 0.2, 0.2], seed=3)
+    fit_on, validation, test = split_persons(data.responses, [0.6, 0.2, 0.2], seed=3)
     beta = SpectralRasch(se="none").fit(fit_on).difficulty_
     found = evaluate(beta, validation, test)
     table = test.to_dense()
@@ -50,13 +50,13 @@ def test_evaluate_equals_scikit_learn_on_every_response():
 
 def test_split_users():
     data = simulate.rasch(103, 6, seed=1).responses
-    parts = split_users(data, [0.72, 0.08, 0.2], seed=5)
-    assert sum(part.n_users for part in parts) == 103
-    assert len(set(np.concatenate([part.users for part in parts]))) == 103
-    again = split_users(data, [0.72, 0.08, 0.2], seed=5)
-    assert all(np.array_equal(a.users, b.users) for a, b in zip(parts, again, strict=True))
+    parts = split_persons(data, [0.72, 0.08, 0.2], seed=5)
+    assert sum(part.n_persons for part in parts) == 103
+    assert len(set(np.concatenate([part.persons for part in parts]))) == 103
+    again = split_persons(data, [0.72, 0.08, 0.2], seed=5)
+    assert all(np.array_equal(a.persons, b.persons) for a, b in zip(parts, again, strict=True))
     with pytest.raises(OptionError, match="add to 1"):
-        split_users(data, [0.5, 0.2], seed=1)
+        split_persons(data, [0.5, 0.2], seed=1)
 
 
 def test_items_without_difficulty_are_predicted_at_the_average():

@@ -89,7 +89,7 @@ def test_blocks_do_not_matter_and_items_without_difficulty_make_nobody_able() ->
     whole = Responses.from_wide(X)
     beta = np.linspace(-1, 1, 8)
     beta[3] = np.inf
-    parts = [whole.take_users(np.arange(a, a + 15)).blocks for a in range(0, 60, 15)]
+    parts = [whole.take_persons(np.arange(a, a + 15)).blocks for a in range(0, 60, 15)]
     many = replace(whole, blocks=tuple(block for part in parts for block in part))
     assert isinstance(many.blocks[0], Block)
     assert len(many.blocks) == 4
@@ -139,7 +139,7 @@ def test_the_table_counts_blanks_and_leaves_out_what_is_not_known() -> None:
     assert list(columns) == ["item", "n", "p_correct", "point_biserial", "alpha_if_deleted", "omitted", "not_reached"]
     assert columns["omitted"].tolist() == [2, 1, 1, 0, 4, 5, 0]
     assert columns["not_reached"].tolist() == [0, 0, 0, 1, 2, 2, 2]
-    part = responses.take_users(np.arange(4))  # their blanks were not counted
+    part = responses.take_persons(np.arange(4))  # their blanks were not counted
     assert "omitted" not in item_analysis_columns(study.calibration, part, item_analysis(part, np.zeros(7)))
 
 

@@ -60,7 +60,7 @@ def test_andersen_leaves_out_what_is_extreme_in_a_group_and_refits():
 def test_andersen_takes_only_users_with_a_group():
     data = simulate.rasch(400, 6, seed=4).responses
     labels = np.where(np.arange(400) < 300, np.arange(400) % 3, np.nan)
-    some = andersen(data.take_users(np.arange(300)), np.arange(300) % 3)
+    some = andersen(data.take_persons(np.arange(300)), np.arange(300) % 3)
     assert andersen(data, labels).statistic == pytest.approx(some.statistic, abs=1e-9)
     assert some.df == 10
 
@@ -134,7 +134,7 @@ def test_other_estimators_are_compared_by_the_spectral_one():
     assert joint.analyse(data).model_test("median").statistic == pytest.approx(
         spectral.analyse(data).model_test().statistic
     )
-    assert estimator_like(SpectralRasch(weighting="users").fit(data).calibration_).weighting == "users"
+    assert estimator_like(SpectralRasch(weighting="persons").fit(data).calibration_).weighting == "persons"
     assert "spectral, information" in repr(joint.analyse(data).model_test())
     chain = SpectralRasch(refine=False).fit(data)
     assert "sandwich" in repr(chain.analyse(data).model_test())
@@ -262,6 +262,6 @@ def test_groups_are_calibrated_as_on_their_own():
 
     found = calibrate_groups(data, divide(data, half), SpectralRasch(regularization=0))
     for k in (0, 1):
-        alone = SpectralRasch(regularization=0, se="information").fit(data.take_users(half == k))
+        alone = SpectralRasch(regularization=0, se="information").fit(data.take_persons(half == k))
         np.testing.assert_allclose(found.difficulty[k], alone.difficulty_)
         np.testing.assert_allclose(found.se[k], alone.se_)

@@ -204,7 +204,7 @@ def test_probability_of_the_top_is_calibrated(shape: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("design", [{"n_users": 300, "n_items": 20}, {"n_users": 400, "n_items": 60, "p": 0.2}])
+@pytest.mark.parametrize("design", [{"n_persons": 300, "n_items": 20}, {"n_persons": 400, "n_items": 60, "p": 0.2}])
 def test_rank_intervals_cover(design: dict[str, float]) -> None:
     covered, all_covered, width = [], [], []
     for seed in range(20):

@@ -156,7 +156,7 @@ def test_people_on_forms_of_different_levels_are_warned():
     wle = fit.analyse(responses).abilities("wle").ability
     assert abs(found.form_correlation - np.corrcoef(met, wle)[0, 1]) < 1e-12
     assert "abler people met harder items (r = 0." in found.text()
-    one = fit.analyse(responses.take_users(np.arange(150))).reliability()
+    one = fit.analyse(responses.take_persons(np.arange(150))).reliability()
     assert one.form_correlation is None
     assert one.eap_reliability < found.eap_reliability
     assert "harder items" not in one.text()

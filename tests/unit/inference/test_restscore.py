@@ -26,7 +26,7 @@ def test_complete_data_pair_by_pair():
     found = rest_score(Responses.from_wide(table), beta)
     block = Responses.from_wide(table).blocks[0]
     P = np.empty((60, 6))
-    P[block.user_of_response(), block.items] = conditional_probabilities(block, beta)
+    P[block.person_of_response(), block.items] = conditional_probabilities(block, beta)
     score = table.sum(axis=1)
     for item in range(6):
         x = table[:, item]
@@ -50,9 +50,11 @@ def test_awkward_data_pair_by_pair():
     beta = np.linspace(-1, 1, 7)
     found = rest_score(Responses.from_wide(AWKWARD), beta)
     for item in range(7):
-        users = [u for u in range(len(AWKWARD)) if not np.isnan(AWKWARD[u, item]) and np.sum(~np.isnan(AWKWARD[u])) > 1]
-        assert found.n[item] == len(users)
-        rest = [(rest_measure(AWKWARD[u], item, beta), 1.0, AWKWARD[u, item]) for u in users]
+        persons = [
+            u for u in range(len(AWKWARD)) if not np.isnan(AWKWARD[u, item]) and np.sum(~np.isnan(AWKWARD[u])) > 1
+        ]
+        assert found.n[item] == len(persons)
+        rest = [(rest_measure(AWKWARD[u], item, beta), 1.0, AWKWARD[u, item]) for u in persons]
         expected = gamma_of_pairs([r[:2] for r in rest if r[2]], [r[:2] for r in rest if not r[2]])
         np.testing.assert_allclose(found.gamma[item], expected)
 

@@ -40,9 +40,9 @@ def test_typical_scores_against_a_loop():
     table = data.to_dense()
     seen = ~np.isnan(table)
     score = np.nansum(table, axis=1)
-    for user, group in enumerate(divide(data, "median").group):
-        alike = (seen == seen[user]).all(axis=1)
-        assert group == (score[user] > np.median(score[alike]))
+    for person, group in enumerate(divide(data, "median").group):
+        alike = (seen == seen[person]).all(axis=1)
+        assert group == (score[person] > np.median(score[alike]))
 
 
 def test_every_score():

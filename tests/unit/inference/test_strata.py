@@ -47,8 +47,8 @@ def test_incomplete_data_in_several_blocks_and_items_without_a_difficulty() -> N
     x = (rng.random((500, 9)) < 0.5).astype(float)
     x[rng.random((500, 9)) < 0.4] = np.nan
     whole = Responses.from_wide(x)
-    blocks = [whole.take_users(np.arange(start, start + 100)).blocks[0] for start in range(0, 500, 100)]
-    responses = Responses(tuple(blocks), whole.items, whole.users)
+    blocks = [whole.take_persons(np.arange(start, start + 100)).blocks[0] for start in range(0, 500, 100)]
+    responses = Responses(tuple(blocks), whole.items, whole.persons)
     table = strata_columns(responses, beta, abilities(responses, beta), np.array([7]), strata=5)
     known = np.isfinite(x) & np.isfinite(beta)
     score, n = np.where(known, x, 0).sum(axis=1), known.sum(axis=1)

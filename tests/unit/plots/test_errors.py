@@ -33,7 +33,7 @@ def test_labels_that_are_numbers() -> None:
 
 
 def test_an_analysis_without_people(study: si.Analysis) -> None:
-    nobody = si.Analysis(study.calibration, study.responses.take_users(np.zeros(0, dtype=int)))
+    nobody = si.Analysis(study.calibration, study.responses.take_persons(np.zeros(0, dtype=int)))
     for ask in (nobody.plot.wright, nobody.plot.scores, lambda: nobody.plot.icc("Item 9"), nobody.plot.fit):
         with pytest.raises(OptionError, match=r"no people|no item has a fit"):
             ask()
@@ -45,7 +45,7 @@ def test_an_analysis_without_people(study: si.Analysis) -> None:
 def test_only_extreme_scores_by_maximum_likelihood() -> None:
     lsat = si.datasets.load_lsat()
     fit = si.SpectralRasch().fit(lsat)
-    all_right = lsat.take_users(lsat.scores == 5)
+    all_right = lsat.take_persons(lsat.scores == 5)
     study = fit.analyse(all_right, ability="ml")
     with pytest.raises(OptionError, match=r"nobody has a finite ability.*'wle' gives finite ones"):
         study.plot.wright()

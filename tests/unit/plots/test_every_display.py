@@ -28,7 +28,7 @@ DISPLAYS: dict[str, Callable[[si.Analysis], Display]] = {
     "fit": lambda study: study.plot.fit(),
     "information": lambda study: study.plot.information(),
     "scores": lambda study: study.plot.scores(),
-    "dif": lambda study: study.plot.dif(np.arange(study.responses.n_users) % 2),
+    "dif": lambda study: study.plot.dif(np.arange(study.responses.n_persons) % 2),
     "against": lambda study: study.plot.against(study),
     "dependence": lambda study: study.plot.dependence(),
     "ranks": lambda study: study.plot.ranks(),

@@ -111,7 +111,7 @@ def test_strata_have_the_means_observed_and_those_given_the_score(study: Ordered
     display = study.plot.icc("$x^2$")
     table, steps = display.frame(), study.calibration.steps
     person, item, category = study.responses.answers()
-    x = np.zeros((study.responses.n_users, 6), dtype=int)
+    x = np.zeros((study.responses.n_persons, 6), dtype=int)
     x[person, item] = category
     passed = steps.cumulated(study.calibration.thresholds)
     every = np.array(list(itertools.product(*(range(k + 1) for k in steps.max_score))))

@@ -29,7 +29,7 @@ def study() -> OrderedAnalysis:
     person, item, category = drawn.answers()
     answers = np.full((200, 4), np.nan)
     answers[person, item] = category
-    responses = ordered_from_wide(answers, items=LABELS, users=[f"somebody {k}" for k in range(200)])
+    responses = ordered_from_wide(answers, items=LABELS, persons=[f"somebody {k}" for k in range(200)])
     return si.SpectralPartialCredit().fit(responses).analyse(responses)
 
 

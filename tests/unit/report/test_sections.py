@@ -186,11 +186,11 @@ def test_settings_that_were_said_are_in_the_command() -> None:
 
 
 def test_names_that_a_shell_would_take_apart_are_quoted(lsat: Material) -> None:
-    source = {"files": ["/secret/place/my answers; rm -rf.csv"], "reading": {"missing": ["9", "$x"], "user": "who"}}
+    source = {"files": ["/secret/place/my answers; rm -rf.csv"], "reading": {"missing": ["9", "$x"], "person": "who"}}
     record = {**lsat.record, "input": source}
     expected = "spectral-irt fit 'my answers; rm -rf.csv' --missing 9 --missing '$x' --person who"
     assert fit_command(record) == expected
-    assert python_lines(record)[1] == "answers = si.read('my answers; rm -rf.csv', missing=['9', '$x'], user='who')"
+    assert python_lines(record)[1] == "answers = si.read('my answers; rm -rf.csv', missing=['9', '$x'], person='who')"
 
 
 def test_columns_of_people_are_in_the_python(lsat: Material) -> None:

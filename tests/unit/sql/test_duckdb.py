@@ -156,7 +156,7 @@ def test_what_is_not_there(tmp_path: Path) -> None:
     connection = in_duckdb(drawn(60, 5, 1, 1))
     with pytest.raises(DatabaseError, match="there is no table or view 'other' that we may see; it has 'answers'"):
         fit_in_database(connection, "other")
-    with pytest.raises(OptionError, match="no column 'who' for `user`"):
+    with pytest.raises(OptionError, match="no column 'who' for `person`"):
         fit_in_database(connection, "answers", person="who")
     with pytest.raises(OptionError, match="`table` is empty"):
         fit_in_database(connection, " ")

@@ -28,7 +28,7 @@ def test_the_same_as_at_hand(postgres: str, design: str, weighting: str) -> None
 
 
 def as_user(postgres: str, name: str) -> str:
-    """The address for a user of little rights, who may read nothing yet."""
+    """The address for a person of little rights, who may read nothing yet."""
     for sql in (f"DROP OWNED BY {name}", f"DROP ROLE {name}"):
         try:
             ask_postgres(postgres, sql)

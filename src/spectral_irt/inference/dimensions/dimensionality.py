@@ -168,14 +168,14 @@ def beyond_ability(calibration: Calibration, responses: Responses, *, level: flo
     mixed = answers.mixed
     if answers.n_items < FEWEST_ITEMS or mixed.sum() < FEWEST_PEOPLE:
         return None
-    half = np.random.default_rng(1).permutation(answers.n_users) % 2
+    half = np.random.default_rng(1).permutation(answers.n_persons) % 2
     beta = apart(beta) if answers.thresholds.binary else beta
     parts, halves = _sums(answers, beta, half)
     found = _tested(answers, parts, halves, level, sampled)
     if found is None or (found.contrast_p >= level and not found.dependent):
         return found
     model = slope_model(answers)
-    number = int(np.clip(WORK / (answers.n_users * answers.n_items**2), FEWEST_DRAWN, MOST_DRAWN))
+    number = int(np.clip(WORK / (answers.n_persons * answers.n_items**2), FEWEST_DRAWN, MOST_DRAWN))
     seeds = np.random.SeedSequence([0, 3]).spawn(number)
     drawn = [_sums(model.redraw(answers, seed), beta, half)[1] for seed in seeds]
     first, second = (
@@ -255,7 +255,7 @@ def _looked_at(calibration: Calibration, responses: Responses) -> tuple[Response
     items = np.sort(known[often])
     answers, informed = responses, np.flatnonzero(responses.mixed)
     if len(informed) > PEOPLE:
-        answers = answers.take_users(np.sort(np.random.default_rng(0).choice(informed, PEOPLE, replace=False)))
+        answers = answers.take_persons(np.sort(np.random.default_rng(0).choice(informed, PEOPLE, replace=False)))
     if len(items) < responses.n_items:
         answers = answers.take_items(items)
     sampled = len(informed) > PEOPLE or len(items) < len(known)

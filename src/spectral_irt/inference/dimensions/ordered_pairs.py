@@ -49,7 +49,7 @@ def _residuals(
 ) -> Residuals:
     person, item, category, where = answers_with_moments(block, pattern, used, given, steps)
     kept = np.flatnonzero(used > 0)
-    row = np.zeros(block.n_users, dtype=np.int64)
+    row = np.zeros(block.n_persons, dtype=np.int64)
     row[kept] = np.arange(len(kept))
     e, v, lean, p, seen = (np.zeros((len(kept), steps.n_items)) for _ in range(5))
     cell = (row[person], item)

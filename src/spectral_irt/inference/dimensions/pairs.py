@@ -124,16 +124,16 @@ def centered(parts: Prepared) -> Prepared:
 
 
 def _residuals(block: Block, half: Ints, beta: Floats) -> Residuals:
-    users = np.flatnonzero(block.informative)
-    block = block.take(users)
-    e, p, seen = (np.zeros((len(users), len(beta))) for _ in range(3))
-    if len(users):
-        where = (block.user_of_response(), block.items)
+    persons = np.flatnonzero(block.informative)
+    block = block.take(persons)
+    e, p, seen = (np.zeros((len(persons), len(beta))) for _ in range(3))
+    if len(persons):
+        where = (block.person_of_response(), block.items)
         seen[where] = 1.0
         p[where] = conditional_probabilities(block, beta)
         e[where] = block.right()
         e -= p
-    return Residuals(e, p * (1 - p), (1 - 2 * p) * seen, p, seen, half[users])
+    return Residuals(e, p * (1 - p), (1 - 2 * p) * seen, p, seen, half[persons])
 
 
 def _item_sums(part: Residuals) -> tuple[Floats, Floats]:

@@ -132,7 +132,7 @@ def local_dependence(
     *,
     bootstrap: int = 0,
     level: float = 0.05,
-    min_users: int = MIN_USERS,
+    min_people: int = MIN_USERS,
     top: int | None = None,
     n_components: int = 5,
     sample: int | None = None,
@@ -149,7 +149,7 @@ def local_dependence(
         Replicates for critical values; 0 (default): none, and rules of thumb instead. 100 is a good number.
     level : float
         Chance of any false alarm in the pairs, and in the first component.
-    min_users : int
+    min_people : int
         Who must have answered both items of a pair.
     top : int, optional
         Pairs to list. Default: all of up to 1,000 items, the 1,000 strongest of more.
@@ -172,23 +172,23 @@ def local_dependence(
     <Local dependence: 10 pairs, mean Q3 -0.235, Q3* 0.096; first component 1.33 items>
     """
     everyone = answers = responses
-    _check(top, min_users, n_components, sample)
-    if sample is not None and sample < answers.n_users:  # the same people that the bootstrap takes
-        chosen = generator(seed, 0).choice(answers.n_users, sample, replace=False)
-        answers = answers.take_users(np.sort(chosen))
+    _check(top, min_people, n_components, sample)
+    if sample is not None and sample < answers.n_persons:  # the same people that the bootstrap takes
+        chosen = generator(seed, 0).choice(answers.n_persons, sample, replace=False)
+        answers = answers.take_persons(np.sort(chosen))
     beta = calibration.thresholds
     shown = TOP if top is None and answers.n_items > ALL_PAIRS else top
-    pairs, components = _look(answers, beta, min_users, shown, n_components)
+    pairs, components = _look(answers, beta, min_people, shown, n_components)
     if not pairs.n_pairs:
         raise DesignError(
-            f"{answers.source}: no two items have {min_users} people in common, so no residuals can be correlated. "
-            "Lower min_users, or collect more answers."
+            f"{answers.source}: no two items have {min_people} people in common, so no residuals can be correlated. "
+            "Lower min_people, or collect more answers."
         )
     limits: dict[str, Critical] = {}
     if bootstrap:
 
         def summary(again: Responses, difficulty: Floats) -> dict[str, float]:
-            return _summary(*_look(again, difficulty, min_users, 1, 1))
+            return _summary(*_look(again, difficulty, min_people, 1, 1))
 
         options = {"sample": sample, "seed": seed, "progress": progress}
         limits = _critical(everyone, beta, summary, bootstrap, level, options)
@@ -197,27 +197,27 @@ def local_dependence(
     return LocalDependence(pairs, star, components, limits, level, answers.items, findings, answers.frame_kind)
 
 
-def _check(top: int | None, min_users: int, n_components: int, sample: int | None) -> None:
+def _check(top: int | None, min_people: int, n_components: int, sample: int | None) -> None:
     if top is not None and top < 1:
         raise OptionError(f"top is {top}; it is a number of pairs, at least 1.")
-    if min_users < FEWEST:
-        raise OptionError(f"min_users is {min_users}; a correlation of fewer than {FEWEST} people says nothing.")
+    if min_people < FEWEST:
+        raise OptionError(f"min_people is {min_people}; a correlation of fewer than {FEWEST} people says nothing.")
     if n_components < 1:
         raise OptionError(f"n_components is {n_components}; it must be at least 1.")
-    if sample is not None and sample < min_users:
-        least = f"at least min_users = {min_users}."
+    if sample is not None and sample < min_people:
+        least = f"at least min_people = {min_people}."
         raise OptionError(f"`sample` is {sample}; it is a number of people, {least}")
 
 
 def _look(
-    answers: Responses, beta: Floats, min_users: int, top: int | None, n_components: int
+    answers: Responses, beta: Floats, min_people: int, top: int | None, n_components: int
 ) -> tuple[Pairs, Components]:
     kind = kind_of(answers)
     theta = abilities(answers, beta, "wle").ability
     raw = kind.residuals(answers, beta, theta, standardized=False)
-    pairs = pairs_of(raw, answers.n_items, min_users=min_users, top=top)
+    pairs = pairs_of(raw, answers.n_items, min_people=min_people, top=top)
     standard = kind.residuals(answers, beta, theta, standardized=True)
-    return pairs, residual_components(standard, answers.n_items, n_components, min_users=min_users)
+    return pairs, residual_components(standard, answers.n_items, n_components, min_people=min_people)
 
 
 def _summary(pairs: Pairs, components: Components) -> dict[str, float]:

@@ -38,7 +38,7 @@ class Components:
     noise: float
 
 
-def residual_components(matrices: Prepared, m: int, n_components: int = 5, *, min_users: int = 30) -> Components:
+def residual_components(matrices: Prepared, m: int, n_components: int = 5, *, min_people: int = 30) -> Components:
     """The first principal components of residuals, people x items.
 
     Up to 1,000 items: of the matrix of pairwise correlations, 0 for pairs that too few people answered. Beyond: without
@@ -48,7 +48,7 @@ def residual_components(matrices: Prepared, m: int, n_components: int = 5, *, mi
     known = np.flatnonzero(squares > 0)
     k = min(n_components, len(known))
     if m <= ALL_PAIRS:
-        r, n = pair_correlations(matrices, slice(0, m), min_users=min_users)
+        r, n = pair_correlations(matrices, slice(0, m), min_people=min_people)
         variance = np.divide(1.0, n, out=np.zeros(n.shape), where=np.isfinite(r) & ~np.eye(m, dtype=bool))
         edge = variance.sum() / max(len(known), 1)
         r = np.where(np.isfinite(r), r, 0.0)[np.ix_(known, known)]

@@ -41,29 +41,29 @@ def _residuals(block: Block, theta: Floats, difficulty: Floats, standardized: bo
     return csr(block.indptr.astype(np.int32), np.asarray(block.items), values, len(difficulty))
 
 
-def pair_correlations(matrices: Prepared, columns: slice, *, min_users: int) -> tuple[Floats, Ints]:
+def pair_correlations(matrices: Prepared, columns: slice, *, min_people: int) -> tuple[Floats, Ints]:
     """Correlation of each item's residuals with those of the items in `columns`, and the people who answered both.
 
-    Items x columns; NaN with fewer than `min_users` people in common, or where a residual does not vary.
+    Items x columns; NaN with fewer than `min_people` people in common, or where a residual does not vary.
     """
     n, s, t, ss, tt, st = matrices.sum(_pair_sums, columns)
     with np.errstate(divide="ignore", invalid="ignore"):
         spread = np.sqrt((n * ss - s * s) * (n * tt - t * t))
         correlation = (n * st - s * t) / spread
-    known = (n >= min_users) & (spread > 0)
+    known = (n >= min_people) & (spread > 0)
     return np.where(known, np.clip(correlation, -1, 1), np.nan), n.astype(np.int64)
 
 
 def _pair_sums(residuals: sparse.csr_array, columns: slice) -> Floats:
     """Sums over the people who answered both items: 1, r_i, r_j, r_i^2, r_j^2, r_i r_j."""
-    users, m = residuals.shape
+    persons, m = residuals.shape
     width = len(range(*columns.indices(m)))
     total = np.zeros((6, m, width))
     seen = csr(residuals.indptr, residuals.indices, np.ones(residuals.nnz), m)
     square = csr(residuals.indptr, residuals.indices, residuals.data**2, m)
-    if residuals.nnz >= DENSE * users * m:
+    if residuals.nnz >= DENSE * persons * m:
         step = max(1, CELLS // m)
-        for start in range(0, users, step):
+        for start in range(0, persons, step):
             d, r = (each[start : start + step].toarray() for each in (seen, residuals))
             _add_products(total, d, r, r * r, columns)
     else:
@@ -115,10 +115,10 @@ class Pairs:
     matrix: Floats | None
 
 
-def pairs_of(matrices: Prepared, m: int, *, min_users: int, top: int | None) -> Pairs:
+def pairs_of(matrices: Prepared, m: int, *, min_people: int, top: int | None) -> Pairs:
     """All pairs of up to 1,000 items; of more, the `top` strongest."""
     if m <= ALL_PAIRS:
-        matrix, n = pair_correlations(matrices, slice(0, m), min_users=min_users)
+        matrix, n = pair_correlations(matrices, slice(0, m), min_people=min_people)
         first, second = np.nonzero(np.triu(np.isfinite(matrix), 1))
         values, counts = matrix[first, second], n[first, second]
         mean = float(values.mean()) if len(values) else float("nan")
@@ -129,7 +129,7 @@ def pairs_of(matrices: Prepared, m: int, *, min_users: int, top: int | None) -> 
     keep = top if top is not None else m
     total, number, largest = 0.0, 0, -np.inf
     strongest: tuple[NDArray[Any], ...] = tuple(np.zeros(0, dtype) for dtype in (np.int64, np.int64, float, np.int64))
-    for first, second, values, counts in _in_columns(matrices, m, min_users):
+    for first, second, values, counts in _in_columns(matrices, m, min_people):
         total, number = total + float(values.sum()), number + len(values)
         largest = max(largest, float(values.max(initial=-np.inf)))
         both = tuple(np.concatenate(each) for each in zip(strongest, (first, second, values, counts), strict=True))
@@ -139,14 +139,14 @@ def pairs_of(matrices: Prepared, m: int, *, min_users: int, top: int | None) -> 
     return _sorted(strongest, total / max(number, 1), number, largest, keep, None)
 
 
-def _in_columns(matrices: Prepared, m: int, min_users: int) -> Iterator[tuple[Ints, Ints, Floats, Ints]]:
+def _in_columns(matrices: Prepared, m: int, min_people: int) -> Iterator[tuple[Ints, Ints, Floats, Ints]]:
     width = max(1, CELLS // m)
     by_column = matrices.prepare(sparse.csc_array)
     for start in range(0, m, width):
         columns = slice(start, min(start + width, m))
         # Pairs are wanted once: items up to the last of these columns, against these columns.
         parts = by_column.prepare(_first_columns, columns.stop)
-        r, n = pair_correlations(parts, columns, min_users=min_users)
+        r, n = pair_correlations(parts, columns, min_people=min_people)
         first, second = np.nonzero(np.isfinite(r) & (np.arange(columns.stop)[:, None] < start + np.arange(r.shape[1])))
         yield first, second + start, r[first, second], n[first, second]
 

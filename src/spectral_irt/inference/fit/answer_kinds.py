@@ -109,9 +109,9 @@ def _redraw(
     block: Block, ability: Floats, se: Floats, seed: np.random.SeedSequence, difficulty: Floats, slope: Floats | None
 ) -> Block:
     rng = generator(seed)
-    theta = ability + se * rng.standard_normal(block.n_users)
+    theta = ability + se * rng.standard_normal(block.n_persons)
     # In this order draws belong to the cell (person, item), not to how it was answered: it is the same for any answers.
-    slots = (block.user_of_response() << 32) + block.items
+    slots = (block.person_of_response() << 32) + block.items
     slots.sort()
     shown = Block(block.indptr, block.indptr[:-1], (slots & 0xFFFFFFFF).astype(np.int32))
     known = np.isfinite(difficulty)
@@ -120,7 +120,7 @@ def _redraw(
     if slope is None:
         p = probabilities(shown, difficulty, theta)
     else:
-        p = sigmoid(slope[shown.items] * theta[shown.user_of_response()] - difficulty[shown.items])
+        p = sigmoid(slope[shown.items] * theta[shown.person_of_response()] - difficulty[shown.items])
     right = rng.random(shown.n_responses) < p
     return pack_block(shown.indptr, 2 * shown.items + right)
 
@@ -179,28 +179,28 @@ def _redraw_ordered(
     slope: Floats | None,
 ) -> Block:
     rng = generator(seed)
-    theta = ability + se * rng.standard_normal(block.n_users)
+    theta = ability + se * rng.standard_normal(block.n_persons)
     indptr, item, _ = answered_items(block, steps)
-    person = np.repeat(np.arange(block.n_users), np.diff(indptr))
+    person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
     order = np.lexsort((item, person))
     person, item = person[order], item[order]
     person, item = person[there[item]], item[there[item]]
     p = category_probabilities(theta[person] * (1.0 if slope is None else slope[item]), cumulated[item])
     category = (rng.random(len(item))[:, None] > np.cumsum(p, axis=1)[:, :-1]).sum(axis=1)
     slots = (item << steps.bits) | np.minimum(category, steps.max_score[item]).astype(np.int32)
-    return pack_block(limits_of(np.bincount(person, minlength=block.n_users)), slots, steps)
+    return pack_block(limits_of(np.bincount(person, minlength=block.n_persons)), slots, steps)
 
 
 def _ordered_residuals(
     block: Block, theta: Floats, steps: Thresholds, cumulated: Floats, there: NDArray[np.bool_], standardized: bool
 ) -> sparse.csr_array:
     indptr, item, category = answered_items(block, steps)
-    person = np.repeat(np.arange(block.n_users), np.diff(indptr))
+    person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
     kept = there[item] & np.isfinite(theta)[person]
     person, item, category = person[kept], item[kept], category[kept]
     mean, variance = answer_moments(theta[person], item, cumulated)
     values = category - mean
     if standardized:
         values = values / np.sqrt(np.maximum(variance, LEAST))
-    ends = np.concatenate([[0], np.cumsum(np.bincount(person, minlength=block.n_users))])
+    ends = np.concatenate([[0], np.cumsum(np.bincount(person, minlength=block.n_persons))])
     return csr(ends.astype(np.int32), item.astype(np.int32), values, steps.n_items)

@@ -81,10 +81,10 @@ def bootstrap(
     data: estimated abilities as they stand vary too much, since they contain their errors.
     """
     _check(replicates, level, sample)
-    refit = sample is None or sample >= responses.n_users
+    refit = sample is None or sample >= responses.n_persons
     if sample is not None and not refit:
-        chosen = generator(seed, 0).choice(responses.n_users, sample, replace=False)
-        responses = responses.take_users(np.sort(chosen))
+        chosen = generator(seed, 0).choice(responses.n_persons, sample, replace=False)
+        responses = responses.take_persons(np.sort(chosen))
     observed = statistic(responses, difficulty)
     kind = kind_of(responses)
     known = abilities(responses, difficulty, "eap")

@@ -64,9 +64,9 @@ def traces(calibration: Calibration, responses: Responses) -> Traces:
     """What slopes and surprises the answers show."""
     answers = responses
     most = max(1, min(PEOPLE, int(RESPONSES / max(float(responses.counts.mean()), 1.0))))
-    if responses.n_users > most:
-        chosen = np.random.default_rng(0).choice(responses.n_users, most, replace=False)
-        answers = responses.take_users(np.sort(chosen))
+    if responses.n_persons > most:
+        chosen = np.random.default_rng(0).choice(responses.n_persons, most, replace=False)
+        answers = responses.take_persons(np.sort(chosen))
     sums, ends = answers.sum(_sums, calibration.difficulty)
     off, v, vt, vtt, off_t = sums
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -79,7 +79,7 @@ def _sums(block: Block, difficulty: Floats) -> tuple[Floats, Floats]:
     block = answers_with_difficulty(block, difficulty)
     block = block.take(np.flatnonzero(block.informative))
     m = len(difficulty)
-    if not block.n_users:
+    if not block.n_persons:
         return np.zeros((5, m)), np.zeros((2, 4))
     p = np.clip(conditional_probabilities(block, difficulty), CERTAIN, 1 - CERTAIN)
     right = block.right().astype(np.float64)

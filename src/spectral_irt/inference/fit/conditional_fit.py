@@ -121,13 +121,13 @@ def _sums_of_set(one: SharedSet, difficulty: Floats) -> Floats:
 def _item_sums(block: Block, difficulty: Floats, series_from: float, precision: Precision) -> Floats:
     """Sums over people with a mixed score: a row for each statistic, a column for each item."""
     block = answers_with_difficulty(block, difficulty)
-    users = np.flatnonzero(block.informative)
+    persons = np.flatnonzero(block.informative)
     m = len(difficulty)
     total = np.zeros((SIZES, m))
-    if not len(users):
+    if not len(persons):
         return total
-    if len(users) < block.n_users:
-        block = block.take(users)
+    if len(persons) < block.n_persons:
+        block = block.take(persons)
     every_p = conditional_probabilities(block, difficulty, series_from=series_from, precision=precision)
     every_right = block.right()
     for start in range(0, block.n_responses, CACHED):

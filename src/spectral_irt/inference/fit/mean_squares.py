@@ -15,7 +15,7 @@ import numpy as np
 
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats
-from spectral_irt.data.packing import user_chunks
+from spectral_irt.data.packing import person_chunks
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.persons.residuals import (
     FARTHEST,
@@ -106,10 +106,10 @@ def _item_sums(block: Block, ability: Floats, difficulty: Floats, centre: float)
     """
     block = answers_with_difficulty(block, difficulty)
     if not block.informative.all():
-        users = np.flatnonzero(block.informative)
-        block, ability = block.take(users), ability[users]
+        persons = np.flatnonzero(block.informative)
+        block, ability = block.take(persons), ability[persons]
     m = len(difficulty)
-    if not block.n_users:
+    if not block.n_persons:
         return np.zeros((SIZES, m))
     theta = ability - centre
     ease = np.exp(np.clip(np.where(np.isfinite(difficulty), centre - difficulty, 0.0), -FARTHEST, FARTHEST))
@@ -130,7 +130,7 @@ def _by_answers(block: Block, ability: Floats, difficulty: Floats, theta: Floats
     m = len(difficulty)
     total = np.zeros((9, m))
     every_right = block.right()
-    for start, stop in user_chunks(block.indptr, CACHED):
+    for start, stop in person_chunks(block.indptr, CACHED):
         span = slice(int(block.indptr[start]), int(block.indptr[stop]))
         items, right = block.items[span], every_right[span]
         p = probabilities(block, difficulty, ability, start, stop)

@@ -103,7 +103,7 @@ def answers_with_moments(
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], Ints]:
     """Of every answer of the people used: whose it is, to which item, its category, and where its moments are."""
     indptr, item, category = answered_items(block, steps)
-    person = np.repeat(np.arange(block.n_users), np.diff(indptr))
+    person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
     order = np.lexsort((item, person))
     person, item, category = person[order], item[order], category[order]
     where = moments.indptr[pattern[person]] + np.arange(len(person)) - indptr[person]
@@ -131,7 +131,7 @@ def _person_sums(
     block: Block, pattern: Ints, used: Floats, moments: AnswerMoments, steps: Thresholds
 ) -> tuple[Floats, ...]:
     person, _, terms = _terms(block, pattern, used, moments, steps)
-    return tuple(np.bincount(person, weights=term, minlength=block.n_users).astype(np.float64) for term in terms)
+    return tuple(np.bincount(person, weights=term, minlength=block.n_persons).astype(np.float64) for term in terms)
 
 
 def _mean_squares(n: Floats, z2: Floats, square: Floats, v: Floats, q_out: Floats, q_in: Floats) -> MeanSquares:

@@ -101,10 +101,10 @@ def erratic_people(
     most = min(PEOPLE, int(RESPONSES / answers_each))
     if most < FEWEST:
         return None
-    people, chosen = responses, np.arange(responses.n_users)
+    people, chosen = responses, np.arange(responses.n_persons)
     if len(informed) > most:
         chosen = np.sort(np.random.default_rng(0).choice(informed, most, replace=False))
-        people = responses.take_users(chosen).in_one_block()
+        people = responses.take_persons(chosen).in_one_block()
     if known is None:
         measured, squares = measures(people, difficulty)
     else:

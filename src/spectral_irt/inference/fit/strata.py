@@ -82,14 +82,14 @@ def _grid_sums(block: Block, ability: Floats, difficulty: Floats, place: Ints, e
     cells = len(edges) + 1
     wanted = int(place.max()) + 1
     block = answers_with_difficulty(block, difficulty)
-    some = np.bincount(block.user_of_response(), weights=place[block.items] >= 0, minlength=block.n_users) > 0
+    some = np.bincount(block.person_of_response(), weights=place[block.items] >= 0, minlength=block.n_persons) > 0
     people = np.flatnonzero(some & np.isfinite(ability) & block.informative)
     if not len(people):
         return np.zeros((4, wanted, cells))
     block, theta = block.take(people), ability[people]
     chosen = np.flatnonzero(place[block.items] >= 0)
     p = conditional_probabilities(block, difficulty, series_from=SERIES_FROM)[chosen]
-    theta = theta[block.user_of_response()[chosen]]
+    theta = theta[block.person_of_response()[chosen]]
     cell = place[block.items[chosen]] * cells + np.searchsorted(edges, theta)
     values = (None, block.right()[chosen].astype(float), p, theta)
     sums = [np.bincount(cell, weights=each, minlength=wanted * cells) for each in values]

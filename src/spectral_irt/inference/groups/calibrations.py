@@ -118,9 +118,9 @@ def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Su
     if split.n_groups < 2:
         what = f"a single one, {split.names[0]!r}" if split.names else "none"
         raise DesignError(f"{responses.source}: two groups of people are needed to compare, and there is {what}.")
-    groups = [responses.take_users(split.members(k)) for k in range(split.n_groups)]
+    groups = [responses.take_persons(split.members(k)) for k in range(split.n_groups)]
     kept = _common_items(groups, split.names)
-    everyone = responses.take_users(split.group >= 0)
+    everyone = responses.take_persons(split.group >= 0)
     if not kept.all():
         everyone = everyone.take_items(kept)
     fits, informative = [], []
@@ -171,14 +171,14 @@ def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.boo
             estimable(group)
         except DisconnectedDesignError as error:
             raise DisconnectedDesignError(
-                f"in the group {name!r} ({_people(group.n_users)}) of {error.args[0]} Or use fewer or larger groups: "
+                f"in the group {name!r} ({_people(group.n_persons)}) of {error.args[0]} Or use fewer or larger groups: "
                 "the items must be connected within each."
             ) from None
     if kept.sum() < 2:
         gone = n_items - group.n_items
         others = f" ({gone:,} of {n_items:,} items were already left out, extreme in another group)" if gone else ""
         raise DesignError(
-            f"{group.source}: in the group {name!r} ({_people(group.n_users)}) no two items can be compared, because "
+            f"{group.source}: in the group {name!r} ({_people(group.n_persons)}) no two items can be compared, because "
             f"too few there have both right and wrong answers{others}. Use fewer or larger groups, or another split."
         )
     return kept

@@ -136,7 +136,7 @@ def differential(
     *,
     reference: Any = None,
     anchors: str | Iterable[Any] = "purified",
-    min_users: int = MIN_USERS,
+    min_people: int = MIN_USERS,
     level: float = 0.05,
     nonuniform: bool = True,
 ) -> Differential:
@@ -155,7 +155,7 @@ def differential(
         What the groups are centered on. "purified" (default): the items that agree on one difference between the
         groups, which up to 40% of items that do not cannot move. "all": all compared items; then a few strong
         differences in one direction show up as small opposite ones everywhere else.
-    min_users : int
+    min_people : int
         A group with fewer people of mixed success is left out, with a finding; when fewer than two are left that is an
         error.
     level : float
@@ -172,13 +172,13 @@ def differential(
     --------
     >>> from spectral_irt import SpectralRasch, datasets
     >>> lsat = datasets.load_lsat()
-    >>> halves = np.arange(lsat.n_users) % 2
+    >>> halves = np.arange(lsat.n_persons) % 2
     >>> differential(SpectralRasch().fit(lsat).calibration_, lsat, halves)
     <Differential functioning of 5 items (5 A, 0 B, 0 C; 0 flagged); 0 (500 people) | 1 (500 people); p = ...>
     """
     if not 0 < level < 1:
         raise OptionError(f"level is {level}; it must lie between 0 and 1.")
-    split, findings = _large_enough(responses, by_label(responses, groups), min_users)
+    split, findings = _large_enough(responses, by_label(responses, groups), min_people)
     focal = _focal_groups(split, reference)
     found = groups_like(calibration, responses, split)
     test = compare_groups(found)
@@ -194,7 +194,7 @@ def differential(
     by_slope = _explained_by_slopes(contrasts, items, centered, split, focal, base, chosen, level)
     findings += [*found.findings, *note, *differential_findings(items, contrasts, centered, by_slope, level)]
     if nonuniform:
-        contrasts |= nonuniform_columns(calibration, responses, split, focal, base, found.items, min_users, level)
+        contrasts |= nonuniform_columns(calibration, responses, split, focal, base, found.items, min_people, level)
         findings += nonuniform_findings(contrasts)
     if isinstance(anchors, str):
         findings += too_many_differ(items)
@@ -209,7 +209,7 @@ def differential(
 # ------------------------------------------------------------------------------------------- groups
 
 
-def _large_enough(data: Responses, split: Split, min_users: int) -> tuple[Split, list[Finding]]:
+def _large_enough(data: Responses, split: Split, min_people: int) -> tuple[Split, list[Finding]]:
     findings = []
     alone = int((split.group < 0).sum())
     if split.n_groups < 2:
@@ -221,18 +221,18 @@ def _large_enough(data: Responses, split: Split, min_users: int) -> tuple[Split,
     if alone:
         findings.append(
             Finding(
-                "users_without_group",
+                "persons_without_group",
                 "note",
-                f"{alone:,} of {data.n_users:,} people are in no group and were left out of the comparison.",
+                f"{alone:,} of {data.n_persons:,} people are in no group and were left out of the comparison.",
             )
         )
     sizes = np.bincount(split.group[data.mixed & (split.group >= 0)], minlength=split.n_groups)
-    small = sizes < min_users
+    small = sizes < min_people
     if not small.any():
         return split, findings
     named = [f"{name!r} ({size})" for name, size, few in zip(split.names, sizes, small, strict=True) if few]
     told = ", ".join(named[:5]) + (f" and {len(named) - 5} more" if len(named) > 5 else "")
-    why = f"fewer than {min_users} people with both right and wrong answers"
+    why = f"fewer than {min_people} people with both right and wrong answers"
     if (~small).sum() < 2:
         raise DesignError(
             f"{data.source}: {why} in {told}, which leaves {int((~small).sum())} of {split.n_groups} groups; two are "
@@ -362,7 +362,7 @@ def _add_mantel_haenszel(
     shares = []
     for k in focal:
         pair = (inside == k) | (inside == base)
-        log_odds, se, p, matched = matched_on(groups.everyone.take_users(pair), inside[pair] == k, anchors)
+        log_odds, se, p, matched = matched_on(groups.everyone.take_persons(pair), inside[pair] == k, anchors)
         shares.append(matched)
         enough = 1.0 if matched >= MATCHED else np.nan
         columns["mh_delta"].append(-DELTA * log_odds * enough)

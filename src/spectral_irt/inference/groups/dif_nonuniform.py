@@ -40,19 +40,19 @@ def nonuniform_columns(
     focal: list[int],
     base: int,
     items: NDArray[np.object_],
-    min_users: int,
+    min_people: int,
     level: float,
 ) -> Columns:
     """`interaction, interaction_se, interaction_p, interaction_p_bh, nonuniform` of every item in every focal group.
 
-    NaN where a half has fewer than `min_users` people of mixed success, or an item has no difficulty in one of them.
+    NaN where a half has fewer than `min_people` people of mixed success, or an item has no difficulty in one of them.
     """
     m = len(items)
     values = np.full((3, len(focal), m), np.nan)
     cells = _cells(calibration, responses, split)
     inside = responses.mixed & (cells.group >= 0)
     sizes = np.bincount(cells.group[inside], minlength=cells.n_groups).reshape(-1, 2)
-    enough = sizes.min(axis=1) >= min_users
+    enough = sizes.min(axis=1) >= min_people
     compared = [k for k in focal if enough[k]] if enough[base] else []
     if compared:
         values[:, [focal.index(k) for k in compared]] = _interactions(

@@ -230,7 +230,7 @@ def _sample(responses: Responses, chosen: Ints, groups: Any, seed: int) -> tuple
     share = min(1.0, MOST_RESPONSES / max(int(responses.item_counts[chosen].sum()), 1))
     parts = []
     for part in people.answers:
-        some = part if share == 1 else part.take_users(rng.random(part.n_users) < share)
+        some = part if share == 1 else part.take_persons(rng.random(part.n_persons) < share)
         some = some if len(chosen) == responses.n_items else some.take_items(chosen)
         parts.append(some if share == 1 else some.in_one_block())  # tables that each block makes are made once
     right = np.sum([part.item_scores for part in parts], axis=0)
@@ -293,11 +293,11 @@ def _contributions(
 def _contribution(block: Block, beta: Floats, population: Any, W: Floats, B: Floats, own: Floats) -> Floats:
     given_score = conditional_probabilities(block, beta, series_from=SERIES_FROM) - block.right()
     given_all, of_population = marginal_scores(block, beta, population)
-    total = np.empty((block.n_users, W.shape[1]))
-    person = block.user_of_response()
+    total = np.empty((block.n_persons, W.shape[1]))
+    person = block.person_of_response()
     for k in range(W.shape[1]):
         each = given_score * W[block.items, k] - given_all * B[block.items, k]
-        total[:, k] = np.bincount(person, weights=each, minlength=block.n_users)
+        total[:, k] = np.bincount(person, weights=each, minlength=block.n_persons)
     return total - of_population @ own
 
 
@@ -343,7 +343,7 @@ def forms_follow_ability(responses: Responses) -> bool:
     number = number[sizes >= OF_FORM]
     if not 2 <= len(number) <= MOST_FORMS or sizes[number].sum() < MOSTLY * len(own):
         return False
-    forms = [responses.take_users(own == k) for k in number]
+    forms = [responses.take_persons(own == k) for k in number]
     asked = np.array([form.item_counts > 0 for form in forms])
     apart = 0.5
     for a in range(len(forms)):

@@ -96,10 +96,10 @@ def _match(responses: Responses, focal: NDArray[np.bool_]) -> tuple[Ints, int, f
     keys = np.stack([item_sets(responses), responses.scores], axis=1)
     stratum = np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1)
     informative = responses.mixed
-    users, others = (np.bincount(stratum, weights=each & informative) for each in (focal, ~focal))
-    both = (users > 0) & (others > 0)
+    persons, others = (np.bincount(stratum, weights=each & informative) for each in (focal, ~focal))
+    both = (persons > 0) & (others > 0)
     code = np.where(both, np.cumsum(both) - 1, -1)
-    share = float((users + others)[both].sum() / max(informative.sum(), 1))
+    share = float((persons + others)[both].sum() / max(informative.sum(), 1))
     return code[stratum], int(both.sum()), share
 
 
@@ -109,10 +109,10 @@ def _tables(
     """A, B, C, D: right and wrong answers of the reference group, then of the focal one; strata x items."""
     tables = []
     for group in (~focal, focal):
-        users = np.flatnonzero(group & (stratum >= 0))
-        chosen = responses.take_users(users)
+        persons = np.flatnonzero(group & (stratum >= 0))
+        chosen = responses.take_persons(persons)
         add = sparse.csr_array(
-            (np.ones(len(users)), (stratum[users], np.arange(len(users)))), shape=(n_strata, len(users))
+            (np.ones(len(persons)), (stratum[persons], np.arange(len(persons)))), shape=(n_strata, len(persons))
         )
         for half in (0, 1):
             answered = sparse.vstack(list(chosen.map(_half, responses.n_items, half)), format="csr")

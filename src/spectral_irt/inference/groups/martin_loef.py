@@ -100,11 +100,11 @@ def _require_complete(data: Responses) -> None:
     short = data.counts < data.n_items
     if short.any():
         raise DesignError(
-            f"{data.source}: Martin-Löf's test needs complete data, and {int(short.sum()):,} of {data.n_users:,} "
-            f"people miss an answer ({listed(data.users[short])}). Keep the others with "
-            "responses.take_users(responses.counts == responses.n_items), or test with score_split."
+            f"{data.source}: Martin-Löf's test needs complete data, and {int(short.sum()):,} of {data.n_persons:,} "
+            f"people miss an answer ({listed(data.persons[short])}). Keep the others with "
+            "responses.take_persons(responses.counts == responses.n_items), or test with score_split."
         )
-    extreme = (data.item_scores == 0) | (data.item_scores == data.n_users)
+    extreme = (data.item_scores == 0) | (data.item_scores == data.n_persons)
     if extreme.any():
         raise DesignError(
             f"{data.source}: everyone or no one answered these items right, and they have no finite difficulty: "

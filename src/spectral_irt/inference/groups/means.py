@@ -69,7 +69,7 @@ def _row(
     theirs, own = ability[members], None if weights is None else weights[members]
     mean, sd = mean_and_sd(theirs, own)
     worth = n if own is None else float(own.sum() ** 2 / np.sum(own**2))  # people of equal weight
-    return (mean, sd / np.sqrt(worth), sd, *_latent(responses.take_users(members), difficulty, own, worth))
+    return (mean, sd / np.sqrt(worth), sd, *_latent(responses.take_persons(members), difficulty, own, worth))
 
 
 def _latent(people: Responses, difficulty: Floats, weights: Floats | None, worth: float) -> tuple[float, float, float]:

@@ -76,12 +76,12 @@ def groups_like(calibration: Calibration, responses: Responses, split: Split) ->
         return calibrate_groups(responses, split, estimator_like(calibration))
     if split.n_groups < 2:
         raise DesignError(f"{responses.source}: two groups of people are needed to compare.")
-    groups = [_only(responses.take_users(split.members(k))) for k in range(split.n_groups)]
+    groups = [_only(responses.take_persons(split.members(k))) for k in range(split.n_groups)]
     kept = calibration.known.copy()
     parts = groups if kept.all() else [group.take_items(kept) for group in groups]
     kept[kept] = _common_items(parts, split.names, Tied())
     shape = calibration.thresholds[responses.thresholds.of_items(np.flatnonzero(kept))]
-    everyone = _only(responses.take_users(split.group >= 0))
+    everyone = _only(responses.take_persons(split.group >= 0))
     if not kept.all():
         groups, everyone = [group.take_items(kept) for group in groups], everyone.take_items(kept)
     fits = [locations(group, shape, name) for group, name in zip(groups, split.names, strict=True)]
@@ -193,9 +193,9 @@ def calibrate_step_groups(responses: Responses, split: Split, tied: Tied | None 
     if split.n_groups < 2:
         what = f"a single one, {split.names[0]!r}" if split.names else "none"
         raise DesignError(f"{responses.source}: two groups of people are needed to compare, and there is {what}.")
-    groups = [_only(responses.take_users(split.members(k))) for k in range(split.n_groups)]
+    groups = [_only(responses.take_persons(split.members(k))) for k in range(split.n_groups)]
     kept = _common_items(groups, split.names, tied)
-    everyone = _only(responses.take_users(split.group >= 0))
+    everyone = _only(responses.take_persons(split.group >= 0))
     if not kept.all():
         groups, everyone = [group.take_items(kept) for group in groups], everyone.take_items(kept)
     matrix = design_matrix(everyone, tied)
@@ -228,7 +228,7 @@ def _common_items(groups: list[Responses], names: tuple[str, ...], tied: Tied | 
             kept[np.flatnonzero(kept)[~_estimable_here(here, name, tied)]] = False
             if kept.sum() < 2:
                 raise DesignError(
-                    f"{group.source}: in the group {name!r} ({group.n_users:,} people) too few items have all their "
+                    f"{group.source}: in the group {name!r} ({group.n_persons:,} people) too few items have all their "
                     f"categories in use to compare groups; items left: {listed(group.items[kept]) or 'none'}. Use "
                     "fewer or larger groups, another split, or join categories that few people use."
                 )

@@ -98,7 +98,7 @@ def compare_ordered(responses: Responses, start: Floats, seed: int = 0) -> Hausm
     rest: Any = responses if len(chosen) == steps.n_items else responses.take_items(chosen)
     share = min(1.0, MOST_RESPONSES / max(rest.n_responses, 1))
     if share < 1:
-        rest = rest.take_users(rng.random(rest.n_users) < share)
+        rest = rest.take_persons(rng.random(rest.n_persons) < share)
     rest, kept, _ = estimable(rest)
     chosen = chosen[kept]
     patterns = distinct_rows(rest)
@@ -253,6 +253,6 @@ def _cumulated(steps: Thresholds, W: Floats) -> Floats:
 def _observed(block: Block, steps: Thresholds, of_w: Floats, of_b: Floats) -> Floats:
     """The same of the categories answered, of every person."""
     indptr, item, category = answered_items(block, steps)
-    person = np.repeat(np.arange(block.n_users), np.diff(indptr))
+    person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
     each = np.concatenate([of_w[item, category], of_b[item, category]], axis=1)
-    return np.stack([np.bincount(person, weights=column, minlength=block.n_users) for column in each.T], axis=1)
+    return np.stack([np.bincount(person, weights=column, minlength=block.n_persons) for column in each.T], axis=1)

@@ -187,7 +187,7 @@ def ordered_halves(calibration: Calibration, responses: Responses, *, level: flo
     steps = answers.thresholds
     split = divide(answers, "ability", difficulty=thresholds)
     matrix = design_matrix(answers, tied_like(calibration))
-    halves = [answers.take_users(split.members(k)) for k in (0, 1)]
+    halves = [answers.take_persons(split.members(k)) for k in (0, 1)]
     sizes = np.array([int(half.mixed.sum()) for half in halves])
     if not sizes.all():
         raise few

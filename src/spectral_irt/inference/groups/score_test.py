@@ -121,16 +121,16 @@ def _group_sums(block: Block, group: Ints, beta: Floats) -> tuple[Floats, Floats
     sizes = np.zeros(2, dtype=np.int64)
     for half in (0, 1):
         mine = block.take(np.flatnonzero(block.informative & (group == half)))
-        sizes[half] = mine.n_users
-        if not mine.n_users:
+        sizes[half] = mine.n_persons
+        if not mine.n_persons:
             continue
         p = conditional_probabilities(mine, beta)
         g[half] = np.bincount(mine.items, weights=mine.right() - p, minlength=m)
         v[half] = np.bincount(mine.items, weights=p * (1 - p), minlength=m)
-        person = mine.user_of_response()
+        person = mine.person_of_response()
         step = max(1, CELLS // m)
-        for start in range(0, mine.n_users, step):
-            stop = min(start + step, mine.n_users)
+        for start in range(0, mine.n_persons, step):
+            stop = min(start + step, mine.n_persons)
             span = slice(mine.indptr[start], mine.indptr[stop])
             dense, seen = np.zeros((stop - start, m)), np.zeros((stop - start, m))
             where = (person[span] - start, mine.items[span])

@@ -163,7 +163,7 @@ def _joint(groups: Subgroups, df: int) -> tuple[float, float, float]:
     if not groups.sandwich:
         statistic = joint_statistic(groups.difficulty, groups.covariances)
         return statistic, float(chi2_tail(statistic, df)), float("inf")
-    nu = _users_behind(groups.covariances, groups.informative)
+    nu = _persons_behind(groups.covariances, groups.informative)
     df2 = nu - m + 2
     if df2 < 1 or groups.informative.min() < m:
         return nan, nan, df2
@@ -171,11 +171,11 @@ def _joint(groups: Subgroups, df: int) -> tuple[float, float, float]:
     return statistic, float(f_tail(statistic * df2 / (nu * df), df, df2)), df2
 
 
-def _users_behind(covariances: tuple[Floats, ...], users: Any) -> float:
+def _persons_behind(covariances: tuple[Floats, ...], persons: Any) -> float:
     def size(v: Any) -> float:
         return float((v * v).sum() + np.trace(v) ** 2)
 
-    return size(sum(covariances)) / sum(size(v) / (n - 1) for v, n in zip(covariances, users, strict=True))
+    return size(sum(covariances)) / sum(size(v) / (n - 1) for v, n in zip(covariances, persons, strict=True))
 
 
 def weighted_spread(values: Floats, variances: Floats) -> Floats:

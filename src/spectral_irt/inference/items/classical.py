@@ -105,11 +105,11 @@ def _sums(block: Block, difficulty: Floats) -> Floats:
     m = len(difficulty)
     total = np.zeros((11, m))
     for _, _, rest, known in runs(block, difficulty):
-        if rest.n_users:
+        if rest.n_persons:
             right, share = rest.right().astype(np.float64), rest_shares(rest)
             for row, value in zip(total, (None, right, share, share**2, right * share), strict=False):
                 row += np.bincount(rest.items, weights=value, minlength=m)
-        if known.n_users:
+        if known.n_persons:
             ability = own_rest_ability(known, difficulty)
             slot = known.items + m * ~known.right()
             for k, value in enumerate((None, ability, ability**2)):

@@ -121,8 +121,8 @@ def _sums(block: Block, ability: Floats, difficulty: Floats, k: int) -> Floats:
     total = np.zeros((SIZES, size))
     if block.options is None:
         return total
-    for users, part, rest, known in runs(block, difficulty):
-        slot, theta = _slots(part, k), np.repeat(ability[users], part.counts)
+    for persons, part, rest, known in runs(block, difficulty):
+        slot, theta = _slots(part, k), np.repeat(ability[persons], part.counts)
         counts = np.bincount(slot, minlength=size)
         finite = np.isfinite(theta)
         if finite.all():
@@ -131,10 +131,10 @@ def _sums(block: Block, ability: Floats, difficulty: Floats, k: int) -> Floats:
             own, theta = slot[finite], theta[finite]
             sums = (np.bincount(own, weights=value, minlength=size) for value in (theta, None))
             total[:3] += counts, *sums
-        if rest.n_users:
+        if rest.n_persons:
             slot, counts = (slot, counts) if rest is part else _counted(rest, k, size)
             total[3:5] += counts, np.bincount(slot, weights=rest_shares(rest), minlength=size)
-        if known.n_users:
+        if known.n_persons:
             slot, counts = (slot, counts) if known is rest else _counted(known, k, size)
             measure = own_rest_ability(known, difficulty)
             total[5:] += counts, *(np.bincount(slot, weights=w, minlength=size) for w in (measure, measure**2))

@@ -59,7 +59,7 @@ def _grid_sums(block: Block, difficulty: Floats, place: Ints, edges: Floats, k: 
     cells, wanted = len(edges) + 1, int(place.max()) + 1
     total = np.zeros((2, wanted * cells * k))
     part = with_rest(answers_with_difficulty(block, difficulty))
-    if part.n_users and part.options is not None:
+    if part.n_persons and part.options is not None:
         chosen = np.flatnonzero(place[part.items] >= 0)
         measure = own_rest_ability(part, difficulty)[chosen]
         slot = (place[part.items[chosen]] * cells + np.searchsorted(edges, measure)) * k + part.options[chosen]

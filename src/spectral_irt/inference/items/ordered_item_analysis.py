@@ -74,7 +74,7 @@ def _sums(block: Block, steps: Thresholds, place: Floats) -> Floats:
     """Over the answers to each item: 1, x, x^2, r, r^2, x r, ability by the others, its square, x times it."""
     rows = rows_of(block, steps)
     _, item, category = answered_items(block, steps)
-    person = np.repeat(np.arange(block.n_users), rows.counts)
+    person = np.repeat(np.arange(block.n_persons), rows.counts)
     kept = rows.counts[person] > 1
     person, item, x = person[kept], item[kept], category[kept].astype(float)
     others = rows.counts[person] - 1

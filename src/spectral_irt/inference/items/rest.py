@@ -13,7 +13,7 @@ import numpy as np
 
 from spectral_irt.data import Block
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.packing import user_chunks
+from spectral_irt.data.packing import person_chunks
 from spectral_irt.model import prox
 from spectral_irt.persons.abilities import answers_with_difficulty
 
@@ -51,7 +51,7 @@ def own_rest_ability(block: Block, difficulty: Floats) -> Floats:
 
 def _of_halves(block: Block, if_right: Floats | Ints, if_wrong: Floats | Ints) -> Floats:
     """For every answer what its person has for right answers, or for wrong ones."""
-    each = np.empty(2 * block.n_users)
+    each = np.empty(2 * block.n_persons)
     each[0::2], each[1::2] = if_right, if_wrong
     return np.repeat(each, np.diff(block.bounds))
 
@@ -64,9 +64,9 @@ def with_rest(block: Block) -> Block:
 def runs(block: Block, difficulty: Floats) -> Iterator[tuple[Ints, Block, Block, Block]]:
     """People in runs that fit the cache: positions, all their answers, those with a rest, and of these those to items
     with a difficulty."""
-    for start, stop in user_chunks(block.indptr, CACHED):
-        users = np.arange(start, stop)
+    for start, stop in person_chunks(block.indptr, CACHED):
+        persons = np.arange(start, stop)
         part = block.span(start, stop)
         rest = with_rest(part)
         known = answers_with_difficulty(part, difficulty)
-        yield users, part, rest, rest if known is part else with_rest(known)
+        yield persons, part, rest, rest if known is part else with_rest(known)

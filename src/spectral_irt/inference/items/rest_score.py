@@ -66,9 +66,9 @@ def restscore_columns(
     ----------
     Goodman & Kruskal (1963), JASA 58; Kreiner (2011), Applied Psychological Measurement 35, 557-561.
     """
-    if sample is not None and sample < responses.n_users:
-        chosen = generator(seed).choice(responses.n_users, sample, replace=False)
-        responses = responses.take_users(np.sort(chosen))
+    if sample is not None and sample < responses.n_persons:
+        chosen = generator(seed).choice(responses.n_persons, sample, replace=False)
+        responses = responses.take_persons(np.sort(chosen))
     if responses.n_responses > MOST_RESPONSES:
         raise OptionError(
             f"item_restscore sorts all answers of an item at once and takes up to {MOST_RESPONSES:,} responses; there "
@@ -118,7 +118,7 @@ def _positions(block: Block, difficulty: Floats) -> tuple[NDArray[Any], ...]:
     """Of every answer: its item, whether it is right, P(right | score), and the rest measure if right and if wrong."""
     block = answers_with_difficulty(block, difficulty)
     block = with_rest(block)
-    if not block.n_users:
+    if not block.n_persons:
         nothing = np.empty(0)
         return np.empty(0, dtype=np.int32), np.empty(0, dtype=bool), nothing, nothing, nothing
     score = np.repeat(block.scores, block.counts)

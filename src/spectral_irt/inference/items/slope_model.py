@@ -125,7 +125,7 @@ def slope_shifts(everyone: Responses, group: Ints, base: int, n_groups: int) -> 
         people = np.flatnonzero((group == k) & everyone.mixed)
         if len(people) > most:
             people = np.sort(np.random.default_rng(k).choice(people, most, replace=False))
-        models.append(slope_model(everyone.take_users(people)))
+        models.append(slope_model(everyone.take_persons(people)))
     precision = np.array([1 / model.slope_se**2 for model in models])
     slope = (np.array([model.slope for model in models]) * precision).sum(axis=0) / precision.sum(axis=0)
     error = 1 / precision.sum(axis=0)

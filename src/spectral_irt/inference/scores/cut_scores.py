@@ -275,13 +275,13 @@ class Others:
 
     def posterior(self, people: Ints, prior: tuple[float, float]) -> tuple[Floats, Floats]:
         """Posterior mean and standard deviation of these people."""
-        theirs = self.responses.take_users(people)
+        theirs = self.responses.take_persons(people)
         found = abilities(theirs, self.thresholds, "eap", prior_mean=prior[0], prior_sd=prior[1])
         return found.ability, found.se
 
     def again(self, people: Ints, ability: Floats, se: Floats, mine: Ints, cuts: Floats, found: Abilities) -> Floats:
         """The chance that another test of the same items puts each of them in the same class."""
-        theirs, how = self.responses.take_users(people), (cuts, found.method, found.prior)
+        theirs, how = self.responses.take_persons(people), (cuts, found.method, found.prior)
         beta = checked(self.responses, self.thresholds)
         with_each = {"persons": (ability, se, mine)}
         return np.asarray(theirs.entries.gather(_same_class, beta, theirs.thresholds, *how, **with_each))
@@ -352,17 +352,17 @@ def _same_class(
     method: str,
     prior: tuple[float, float] | None,
 ) -> Floats:
-    out = np.full(block.n_users, np.nan)
-    for users, answers in cached_runs(known_rows(block, beta, steps), steps):
+    out = np.full(block.n_persons, np.nan)
+    for persons, answers in cached_runs(known_rows(block, beta, steps), steps):
         moments = score_cumulants(answers, beta)
-        out[users] = same_class(moments, mean[users], sd[users], mine[users], cuts, method, prior)
+        out[persons] = same_class(moments, mean[persons], sd[persons], mine[persons], cuts, method, prior)
     return out
 
 
 def _inverse_information(block: Block, beta: Floats, steps: Thresholds, cuts: Floats) -> tuple[Floats, int]:
     sums, people = np.zeros(len(cuts)), 0
-    for users, answers in cached_runs(known_rows(block, beta, steps), steps):
+    for persons, answers in cached_runs(known_rows(block, beta, steps), steps):
         moments = score_cumulants(answers, beta, False)
-        sums += [np.sum(1 / moments(np.full(len(users), cut))[1]) for cut in cuts.tolist()]
-        people += len(users)
+        sums += [np.sum(1 / moments(np.full(len(persons), cut))[1]) for cut in cuts.tolist()]
+        people += len(persons)
     return sums, people

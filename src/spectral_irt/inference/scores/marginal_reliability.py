@@ -49,14 +49,14 @@ def sample_of_people(responses: Responses, weights: Floats | None = None) -> Res
         number = max(len(someone), min(COPIES * len(someone), most))
         upto = np.cumsum(weights[someone])
         chosen = np.searchsorted(upto, (np.arange(number) + 0.5) / number * upto[-1])
-        together = responses.take_users(someone).in_one_block()
+        together = responses.take_persons(someone).in_one_block()
         chosen = np.minimum(chosen, len(someone) - 1)
         copies = together.engine.prepare(Block.take, together.blocks, each=[[chosen]]).parts
-        return replace(together, blocks=copies, users=np.arange(number), raw=None)
+        return replace(together, blocks=copies, persons=np.arange(number), raw=None)
     if len(someone) > most:
         someone = someone[np.linspace(0, len(someone) - 1, most).astype(np.int64)]
-        return responses.take_users(someone).in_one_block()
-    return responses if len(someone) == responses.n_users else responses.take_users(someone)
+        return responses.take_persons(someone).in_one_block()
+    return responses if len(someone) == responses.n_persons else responses.take_persons(someone)
 
 
 def marginal_reliability(responses: Responses, difficulty: Floats, weights: Floats | None = None) -> Marginal | None:

@@ -315,7 +315,7 @@ def mean_and_sd(values: Floats, weights: Floats | None = None) -> tuple[float, f
 
 
 def _weighted_right(block: Block, weights: Floats, n_items: int) -> Floats:
-    weight = weights[block.user_of_response()] * block.right()
+    weight = weights[block.person_of_response()] * block.right()
     return np.bincount(block.items, weights=weight, minlength=n_items).astype(np.float64)
 
 
