@@ -50,7 +50,7 @@ def test_no_name_and_no_answer_can_be_tried_against_a_bank(tmp_path: Path, salt:
     data = named(60, 8, 1)
     Bank.from_fit(SpectralRasch().fit(data), data, salt).save(tmp_path / "bank")
     held = numbers_in(tmp_path / "bank")
-    assert not held & {unsalted(label) for label in data.users.tolist()}
+    assert not held & {unsalted(label) for label in data.persons.tolist()}
     if salt is None:
         assert not list((tmp_path / "bank").glob("users.*"))
         assert max(held) < 2**16  # counts, and no hash
@@ -58,7 +58,7 @@ def test_no_name_and_no_answer_can_be_tried_against_a_bank(tmp_path: Path, salt:
     assert len(held) > 120  # two hashes each, and they come from the salt:
     guess = Salt(b"another secret, as long as you like")
     everyone = Responses.from_wide(np.array(list(itertools.product([0.0, 1.0], repeat=8))))
-    for label in data.users[:3].tolist():
+    for label in data.persons[:3].tolist():
         asked = replace(everyone, persons=np.array([label] * 256, dtype=object), items=data.items)
         assert not held & set(guess.fingerprints(asked).ravel().tolist())
     assert held >= set(Salt(salt).fingerprints(data).ravel().tolist())
@@ -91,7 +91,7 @@ def test_names_of_repeated_people_do_not_go_into_the_bank(tmp_path: Path) -> Non
     data, more = named(60, 8, 1), named(80, 8, 2)
     bank = Bank.from_fit(SpectralRasch().fit(data), data, SALT)
     mixed = Responses.from_wide(np.vstack([data.to_dense()[:5], more.to_dense()]), items=data.items.tolist())
-    users = [*data.users[:5].tolist(), *(f"other {k}" for k in range(80))]
+    users = [*data.persons[:5].tolist(), *(f"other {k}" for k in range(80))]
     updated = bank.update(replace(mixed, persons=np.array(users, dtype=object)), repeats="skip", salt=SALT)
     folder = updated.save(tmp_path / "bank")
     assert "5 of 85 people are in the bank already" in (folder / "bank.json").read_text()
