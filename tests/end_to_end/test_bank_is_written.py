@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from spectral_irt import Bank, files
-from spectral_irt.bank.locking import locked
+from spectral_irt.bank.storage import locked
 from terminal import interrupt, on_terminal
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, calibration_of, right_or_wrong
 from spectral_irt.bank.export import catsim_text
-from spectral_irt.bank.naming import readable
+from spectral_irt.bank.file_format import readable
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import index_of, positions
 from spectral_irt.errors import BankError, OptionError, listed

@@ -11,23 +11,51 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt.bank.components import is_measured
-from spectral_irt.bank.naming import in_words_of
 from spectral_irt.bank.recognition import Hashes, Salt, digest_of, nobody
-from spectral_irt.bank.reference_population import Population
 from spectral_irt.calibration import LOGITS, Z95, Calibration, Provenance, Scale
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.responses import Labels
+from spectral_irt.data.labels import Labels, label_array, positions
 from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
+from spectral_irt.inference.scores.marginal_reliability import sample_of_people
 from spectral_irt.numerics import fixed
 from spectral_irt.ordered_calibration import OrderedCalibration
+from spectral_irt.persons.abilities import COLLAPSED, abilities
 from spectral_irt.tables import make_table
 
 if TYPE_CHECKING:
     from spectral_irt.bank.linking import Link
 
+FEWEST = 30  # people: with fewer the spread of abilities is anybody's guess
 ITEM_COLUMNS = ("difficulty", "se", "status", "n", "n_right", "information", "anchored", "group", "level", "pull")
+
+
+@dataclass(frozen=True)
+class Population:
+    """Mean and standard deviation of the abilities, in logits, and how many people say so (0: given by hand)."""
+
+    mean: float
+    sd: float
+    users: int = 0
+
+    @classmethod
+    def given(cls, mean_and_sd: tuple[float, float]) -> Population:
+        mean, sd = (float(number) for number in mean_and_sd)
+        if not (np.isfinite(mean) and np.isfinite(sd) and sd > 0):
+            raise OptionError(f"`population` is {mean:g},{sd:g}; it is a mean and a standard deviation above zero.")
+        return cls(mean, sd)
+
+    @classmethod
+    def of(cls, responses: Responses, difficulty: Floats) -> Population | None:
+        """Estimated from these answers (of a sample of the people where there are very many); None of too few."""
+        if np.count_nonzero(responses.counts) < FEWEST:
+            return None
+        found = abilities(sample_of_people(responses), difficulty, "eap")
+        users = int((found.n > 0).sum())
+        if users < FEWEST or found.prior is None or found.prior[1] <= COLLAPSED:
+            return None
+        return cls(*found.prior, users)
 
 
 @dataclass(frozen=True)
@@ -230,7 +258,12 @@ class Bank:
 
     def in_my_words(self, responses: Responses) -> Responses:
         """The responses with items called as in this bank, where labels differ by their type alone (1 and "1")."""
-        return in_words_of(responses, self.items)
+        where = positions(responses.items, self.items)
+        mine, theirs = responses.items.tolist(), self.items.tolist()
+        names = [theirs[k] if k >= 0 else label for label, k in zip(mine, where.tolist(), strict=True)]
+        if names == mine and all(type(a) is type(b) for a, b in zip(names, mine, strict=True)):
+            return responses
+        return replace(responses, items=label_array(names))
 
     # --------------------------------------------------------------------------------------- on disk
 

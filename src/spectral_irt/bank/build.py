@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.bank.bank import Bank, DataSet, calibration_of
+from spectral_irt.bank.bank import Bank, DataSet, Population, calibration_of
 from spectral_irt.bank.components import groups_of, is_measured, on_scale
 from spectral_irt.bank.evidence import MATRIX_ITEMS, Answers, Evidence, matrix_is_affordable
-from spectral_irt.bank.naming import same_labels
 from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.bank.recognition import NO_RECOGNITION, Salt, nobody
-from spectral_irt.bank.reference_population import Population
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
 from spectral_irt.data import Responses, as_responses
@@ -96,7 +94,7 @@ def _of_people(made: Calibration, answers: Responses, secret: Salt | None) -> di
 
 
 def _check_same(made: Calibration, responses: Responses) -> None:
-    if same_labels(made.labels, responses.items) and np.array_equal(made.n, responses.item_counts):
+    if made.labels.tolist() == responses.items.tolist() and np.array_equal(made.n, responses.item_counts):
         return
     raise BankError(
         f"{responses.source}: these are not the responses that the calibration was fitted to "

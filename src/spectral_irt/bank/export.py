@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.bank.bank import Bank, calibration_of, right_or_wrong
-from spectral_irt.bank.naming import readable
+from spectral_irt.bank.file_format import readable
 from spectral_irt.calibration import Calibration, Scale
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions

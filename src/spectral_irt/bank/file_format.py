@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, replace
@@ -10,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spectral_irt.bank.bank import Bank, DataSet
+from spectral_irt.bank.bank import Bank, DataSet, Population
 from spectral_irt.bank.components import groups_of_old, parts_before
-from spectral_irt.bank.naming import decoded, encoded, readable
 from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.bank.recognition import NO_RECOGNITION, in_no_order, nobody, trace
-from spectral_irt.bank.reference_population import Population
 from spectral_irt.calibration import Scale
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
+from spectral_irt.data.labels import Labels, label_array
+from spectral_irt.errors import BankError
 from spectral_irt.estimators.landing import centered_within
 
 if TYPE_CHECKING:
@@ -30,6 +31,30 @@ OLD_FINGERPRINTS = Finding(
     "This bank was written by an earlier version, with fingerprints from which names and answers can be found out.",
     "They are gone when it is saved again; treat older copies of it like the answers themselves.",
 )
+
+# ------------------------------------------------------------------------------------------ labels
+
+
+def encoded(labels: Labels) -> list[str]:
+    """Each label as JSON text: numbers stay numbers, and any text comes back to the letter."""
+    plain = labels.tolist()
+    strange = [label for label in plain if not isinstance(label, str | int | float | None)]
+    if strange:
+        raise BankError(
+            f"the label {strange[0]!r} is a {type(strange[0]).__name__}; a bank keeps labels that are text or numbers. "
+            "Name the items by text."
+        )
+    return [json.dumps(label) for label in plain]
+
+
+def decoded(texts: list[str]) -> Labels:
+    return label_array([json.loads(text) for text in texts])
+
+
+def readable(labels: Labels) -> list[str]:
+    """Each label as text that every reader can show."""
+    return [str(label).encode("utf-8", "replace").decode("utf-8") for label in labels.tolist()]
+
 
 # ---------------------------------------------------------------------------------------- to be written
 

@@ -20,8 +20,14 @@ from numpy.typing import NDArray
 from spectral_irt.bank.bank import DataSet
 from spectral_irt.bank.evidence import MATRIX_ITEMS
 from spectral_irt.bank.ordered_bank import OrderedBank
-from spectral_irt.bank.recognition import NO_RECOGNITION, Hashes, nobody
-from spectral_irt.bank.repeats import check_usable, checked_salt, without_repeats
+from spectral_irt.bank.recognition import (
+    NO_RECOGNITION,
+    Hashes,
+    check_usable,
+    checked_salt,
+    nobody,
+    without_repeats,
+)
 from spectral_irt.chain.prior import fading
 from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
 from spectral_irt.data import Finding

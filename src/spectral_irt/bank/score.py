@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from spectral_irt.analysis import Analysis
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
-from spectral_irt.bank.bank import Bank
+from spectral_irt.bank.bank import FEWEST, Bank, Population
 from spectral_irt.bank.ordered_bank import OrderedBank, refuse_ordered
-from spectral_irt.bank.reference_population import FEWEST, Population
 from spectral_irt.data import Block, Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions

@@ -2,7 +2,8 @@
 
 Tables have a piece of their checksum in their name, so a new bank never writes over the tables of the old one;
 `bank.json` is put in place last, in one step. Whatever happens in between, the folder holds the old bank, whole, or
-the new one. One writer at a time replaces a bank (`locking.py`), and only the bank that it had read. Nothing is ever
+the new one. One writer at a time replaces a bank, and only the bank that it had read: a lock file is held meanwhile,
+and a process that dies gives its lock back with its files, so that one left behind locks nobody out. Nothing is ever
 unpickled.
 """
 
@@ -14,17 +15,17 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.bank.bank import Bank
 from spectral_irt.bank.file_format import bank_of, record_of, tables_of
-from spectral_irt.bank.locking import LOCK, locked
 from spectral_irt.bank.schema import SchemaError, check_record, check_tables
 from spectral_irt.errors import BankError, OutputError, StaleBankError, listed
-from spectral_irt.files import draft_beside, remove_leftovers
+from spectral_irt.files import BUSY, draft_beside, lock_file, remove_leftovers, stop_if_asked
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,6 +37,9 @@ FORMAT_VERSION = 4
 OURS = re.compile(
     r"(items|users|information|categories|step_information)\.[0-9a-f]{12}\.parquet|\.[0-9a-f]{12}\.partial"
 )
+LOCK = ".lock"
+PATIENCE = 30.0  # seconds; replacing a bank takes a fraction of one
+PAUSE = 0.02
 TRIES = 20  # at reading a bank that others keep replacing meanwhile
 
 # ---------------------------------------------------------------------------------------------- saving
@@ -181,6 +185,59 @@ def _parquet(frame: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
     frame.write_parquet(buffer)
     return buffer.getvalue()
+
+
+# --------------------------------------------------------------------------------------- one writer at a time
+
+
+@contextmanager
+def locked(folder: Path, patience: float = PATIENCE, tell: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Hold the lock of this folder; another writer is waited for, up to `patience` seconds, unless a signal comes.
+
+    `tell` is told once that there is another writer.
+    """
+    path = folder / LOCK
+    deadline = time.monotonic() + patience
+    while True:
+        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            lock_file(file)
+            if _is(file, path):
+                break
+        except OSError as error:
+            if error.errno not in BUSY:
+                break  # a file system without locks: the comparison before replacing must do
+        except BaseException:
+            os.close(file)
+            raise
+        os.close(file)
+        if time.monotonic() > deadline:
+            raise OutputError(
+                f"another program is writing the bank {str(folder)!r}, and has been for {patience:g} seconds; try "
+                "again when it is done. The bank that was there is unchanged."
+            )
+        if tell is not None:
+            tell(f"waiting for another program that is writing the bank {str(folder)!r}")
+            tell = None
+        time.sleep(PAUSE)
+        stop_if_asked()
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink()  # while it is locked: whoever waits sees that this is no longer the file of that name
+        os.close(file)
+        with suppress(OSError):
+            if os.name == "nt":  # an open file cannot be removed there
+                path.unlink()
+
+
+def _is(file: int, path: Path) -> bool:
+    """Whether this open file is still the one of that name: the writer before may have removed it."""
+    try:
+        return os.path.samestat(os.fstat(file), os.stat(path))
+    except FileNotFoundError:
+        return False
 
 
 # --------------------------------------------------------------------------------------------- loading

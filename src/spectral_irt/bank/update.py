@@ -23,8 +23,14 @@ from spectral_irt.bank.components import groups_of, numbered_from, on_scale, par
 from spectral_irt.bank.evidence import MATRIX_ITEMS, Answers, Evidence, Posterior
 from spectral_irt.bank.ordered_bank import OrderedBank, refuse_ordered
 from spectral_irt.bank.ordered_updating import update_ordered
-from spectral_irt.bank.recognition import NO_RECOGNITION, Hashes, nobody
-from spectral_irt.bank.repeats import check_usable, checked_salt, without_repeats
+from spectral_irt.bank.recognition import (
+    NO_RECOGNITION,
+    Hashes,
+    check_usable,
+    checked_salt,
+    nobody,
+    without_repeats,
+)
 from spectral_irt.chain.prior import fading
 from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
 from spectral_irt.data import Block, Finding, Responses, as_responses

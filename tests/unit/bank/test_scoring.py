@@ -10,7 +10,7 @@ import pytest
 
 from spectral_irt import Analysis, SpectralRasch, simulate
 from spectral_irt.bank import Bank
-from spectral_irt.bank.reference_population import Population
+from spectral_irt.bank.bank import Population
 from spectral_irt.bank.score import score
 from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.bank import Bank, storage
 from spectral_irt.bank.bank import ITEM_COLUMNS
-from spectral_irt.bank.naming import decoded, encoded
+from spectral_irt.bank.file_format import decoded, encoded
 from spectral_irt.bank.recognition import in_no_order
 from spectral_irt.data import Finding
 from spectral_irt.data.labels import label_array

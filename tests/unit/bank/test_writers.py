@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
-from spectral_irt.bank import Bank, locking
+from spectral_irt.bank import Bank, storage
 from spectral_irt.data import Responses
 from spectral_irt.errors import OutputError, StaleBankError
 
@@ -55,7 +55,7 @@ def test_a_bank_that_was_saved_knows_what_it_saved(tmp_path: Path) -> None:
 def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bank = Bank.load(folder).update(piece(1))
     holder = (
-        "from pathlib import Path; from spectral_irt.bank.locking import locked\n"
+        "from pathlib import Path; from spectral_irt.bank.storage import locked\n"
         f"with locked(Path({str(folder)!r})): print('held', flush=True); input()"  # until it is told to let go
     )
 
@@ -70,10 +70,10 @@ def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytes
             monkeypatch.context() as patch,
             pytest.raises(OutputError, match=r"another program is writing .* for 0\.3 seconds; try again"),
         ):
-            patch.setattr(locking.locked.__wrapped__, "__defaults__", (0.3, None))  # type: ignore[attr-defined]
+            patch.setattr(storage.locked.__wrapped__, "__defaults__", (0.3, None))  # type: ignore[attr-defined]
             bank.save(folder)
         child.kill()  # a killed writer locks nobody out, though its lock file is still there
-    assert (folder / locking.LOCK).exists()
+    assert (folder / storage.LOCK).exists()
     assert Bank.load(folder).n_persons == 300
     with hold() as child:
         waited = []
@@ -83,7 +83,7 @@ def test_a_writer_is_waited_for_but_not_forever(folder: Path, monkeypatch: pytes
             child.communicate("now\n")
 
         with monkeypatch.context() as patch:
-            patch.setattr(locking.time, "sleep", let_go)
+            patch.setattr(storage.time, "sleep", let_go)
             bank.save(folder)
         assert len(waited) == 1
     assert Bank.load(folder).n_persons == 400
