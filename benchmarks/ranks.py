@@ -1,13 +1,12 @@
-"""Are rank intervals, probabilities of the top, and the test of equal ranks what they say; and in which order to list.
+"""Are rank intervals and probabilities of the top what they say; and in which order to list.
 
-    python benchmarks/ranks.py [--replicates 100] [--parts intervals,test,order,cost]
+    python benchmarks/ranks.py [--replicates 100] [--parts intervals,order,cost]
 
 intervals: for three designs and six spreads of difficulties, the share of items whose true rank is in its own interval,
 the share of data sets in which all are in the intervals for all items at once, both with the mean width as a share of
 the items; and of the items with a probability of the top between two limits, the mean probability and the share that
-are truly in the top. test: how often the test of equal ranks rejects at 5% where nothing changes, and where one item
-moves. order: thin data; how many of the K listed items are among the true K hardest, and how many are in the easier
-half, by the estimate and by the lower end of its interval. cost: seconds for 2,000, 20,000 and 200,000 items.
+are truly in the top. order: thin data; how many of the K listed items are among the true K hardest, and how many are in
+the easier half, by the estimate and by the lower end of its interval. cost: seconds for up to 200,000 items.
 
 Every replicate draws new difficulties (standard deviation 1), people and answers.
 """
@@ -24,7 +23,6 @@ import numpy as np
 
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.inference.ranks.items import rank_items
-from spectral_irt.inference.ranks.rank_change import rank_change
 from spectral_irt.simulate import Simulated
 
 DESIGNS: dict[str, tuple[str, dict, int]] = {
@@ -93,33 +91,6 @@ def intervals(replicates: int) -> Iterator[str]:
             yield f"| {design} | {spread} | {numbers} | " + " | ".join(cells) + " |"
 
 
-def test(replicates: int) -> Iterator[str]:
-    """20 items, two groups of people; in the second the middle item moves up by a number of logits."""
-    yield "| people in each group | items | the item moves from rank | to | one item, p < 5% | any item, p_all < 5% |"
-    yield "|---|---|---|---|---|---|"
-    for spread in ("spaced", "equal"):
-        for n in (300, 1000):
-            for shift in (0.0, 1.0, 2.0):
-                if spread == "equal" and shift:
-                    continue
-                beta = np.linspace(2, -2, 20) if spread == "spaced" else np.linspace(0.01, -0.01, 20)
-                moved = beta.copy()
-                moved[10] += shift
-                one, any_ = [], []
-                for seed in range(replicates):
-                    rng = np.random.default_rng([2, seed])
-                    theta = rng.normal(size=(2 * n, 1))
-                    logit = theta - np.where(np.arange(2 * n)[:, None] < n, beta, moved)
-                    answers = (rng.random(logit.shape) < 1 / (1 + np.exp(-logit))).astype(float)
-                    study = SpectralRasch().fit(answers).analyse(answers)
-                    found = rank_change(study.calibration, study.responses, np.repeat(["a", "b"], n))
-                    place = found.columns["item"].tolist().index(10)
-                    one.append(found.columns["p"][place] < 0.05)
-                    any_.append(found.p < 0.05)
-                after = true_ranks(moved)[10]
-                yield f"| {n} | {spread} | 11 | {after} | {np.mean(one):.3f} | {np.mean(any_):.3f} |"
-
-
 def order(replicates: int) -> Iterator[str]:
     """200 items seen by few; popularity has nothing to do with difficulty, or the harder are seen more (r = 0.5)."""
     shares = ["in the true top K, by estimate", "by lower end", "in the easier half, by estimate", "by lower end"]
@@ -166,7 +137,7 @@ def cost(replicates: int) -> Iterator[str]:
             yield f"| {m:,} | {'yes' if dense else 'no'} | {time.process_time() - start:.1f} |"
 
 
-PARTS = {"intervals": intervals, "test": test, "order": order, "cost": cost}
+PARTS = {"intervals": intervals, "order": order, "cost": cost}
 
 
 def main() -> None:

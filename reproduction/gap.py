@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from reproduction.bounds import kappa as kappa_of
+from reproduction.bounds import least_difference
 from reproduction.experiment import Experiment, Request
 from reproduction.figures import gap_figure
 from reproduction.results import summarize
@@ -21,7 +23,6 @@ from spectral_irt.chain.pair_chain import pair_counts, seen_together
 from spectral_irt.chain.paper import algorithm_2
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.bounds import least_difference, spread
 from spectral_irt.model import sigmoid
 from spectral_irt.simulate import Simulated, rasch
 
@@ -93,7 +94,7 @@ def terms(data: Simulated, p: float) -> Row:
         pi_error = float(np.linalg.norm(pi - pi_star))
     except DesignError:
         pi_error = float("nan")
-    kappa, gamma = spread(data.difficulty), least_difference(data.difficulty, data.ability)
+    kappa, gamma = kappa_of(data.difficulty), least_difference(data.difficulty, data.ability)
     gap, error = spectral_gap(exact, pi_star), float(np.linalg.norm(chain - exact, 2))
     projected = float(np.linalg.norm(pi_star @ (chain - exact)))
     return {

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from reproduction.bounds import lower_bound
 from reproduction.figures import Panel, rates_figure
 from reproduction.simulations import DEFAULT, PAIRS, Setting, Simulation, at, averages
 from reproduction.trials import Row
-from spectral_irt.inference.bounds import lower_bound
 
 METHODS = (PAIRS, DEFAULT, "CMLE")
 SHOWN = "share of items shown p"
@@ -30,7 +30,7 @@ class Rates(Simulation):
     def tables(self, rows: list[Row]) -> dict[str, list[Row]]:
         table = averages(rows, "panel")
         for row in table:
-            free = lower_bound(row["n"], row["m"], row["p"]).value  # of m free difficulties; ours add to zero
+            free = lower_bound(row["n"], row["m"], row["p"])  # of m free difficulties; ours add to zero
             row["theorem_floor"] = math.sqrt(free * (row["m"] - 1) / row["m"])
         return {"summary": table, "slopes": slopes(table)}
 

@@ -25,7 +25,7 @@ from spectral_irt.errors import SpectralIrtError
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.reciprocal import ChoppinRasch, EigenvectorRasch
 from spectral_irt.estimators.spectral import SpectralRasch
-from spectral_irt.inference.bounds import floor
+from spectral_irt.inference.efficiency import floor
 from spectral_irt.simulate import Simulated, rasch
 
 # The authors' program used nu = 0.001 on synthetic data: just enough to keep the chain in one piece.
@@ -169,7 +169,7 @@ def measure(data: Simulated, setting: Setting, trial: int, methods: Mapping[str,
         found[name] = difficulty, time.perf_counter() - start
     defined = [difficulty for difficulty, _ in found.values() if np.isfinite(difficulty).any()]
     shared = np.logical_and.reduce([np.isfinite(difficulty) for difficulty in defined])
-    lowest = np.sqrt(floor(data.information()[shared], centered=True).value)
+    lowest = np.sqrt(floor(data.information()[shared], centered=True))
     return [
         {
             "panel": setting.panel,

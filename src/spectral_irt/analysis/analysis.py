@@ -17,7 +17,7 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.adaptive import is_adaptive
-from spectral_irt.inference.bounds import error_over_floor
+from spectral_irt.inference.efficiency import error_over_floor
 from spectral_irt.inference.fit.conditional_fit import ConditionalStatistics, conditional_statistics
 from spectral_irt.inference.fit.item_fit import bootstrap_limits, item_fit_columns
 from spectral_irt.inference.groups.cluster_errors import clustered
@@ -25,9 +25,7 @@ from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_ha
 from spectral_irt.inference.groups.wald import WaldTest, score_split
 from spectral_irt.inference.items.rest_score import restscore_columns
 from spectral_irt.inference.joint_errors import known_errors
-from spectral_irt.inference.ranks.intervals import LEVEL as RANK_LEVEL
 from spectral_irt.inference.ranks.items import DENSE_ITEMS
-from spectral_irt.inference.ranks.rank_change import RankTest, rank_change
 from spectral_irt.inference.scores.equating import Equating, equate_forms
 from spectral_irt.inference.scores.reliability import Reliability, reliability
 from spectral_irt.tables import Columns
@@ -90,7 +88,7 @@ class Analysis(OfItems, ScoreTables, SharedItems):
         )
 
     def error_over_floor(self) -> float:
-        """The estimated error of the difficulties over the least possible; see `inference.bounds.error_over_floor`."""
+        """The estimated error of the difficulties over the least possible; see `inference.efficiency`."""
         return self._once(
             "floor", lambda: error_over_floor(self.calibration, self.responses, self.abilities("wle").ability)
         )
@@ -233,10 +231,6 @@ class Analysis(OfItems, ScoreTables, SharedItems):
         return equate_forms(
             self.calibration.difficulty, errors, one, other, (names[0], names[1]), self.responses.frame_kind
         )
-
-    def rank_test(self, groups: Any, *, level: float = RANK_LEVEL, seed: int = 0) -> RankTest:
-        """Which items have another rank in one of two groups of people? See `inference.rank_change.rank_change`."""
-        return rank_change(self.calibration, self.responses, groups, level=level, seed=seed)
 
     # -------------------------------------------------------------------------------------------- scale
 

@@ -17,13 +17,13 @@ from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import DesignError
-from spectral_irt.inference.dimensions.dimensionality import BeyondAbility, beyond_ability, p_text, unseen_dependence
+from spectral_irt.inference.dimensions.dimensionality import BeyondAbility, beyond_ability, unseen_dependence
 from spectral_irt.inference.fit.causes import cause_findings, traces
 from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
 from spectral_irt.inference.fit.person_fit import ErraticPeople, erratic_people
 from spectral_irt.inference.groups.ordered_tests import ordered_halves
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
-from spectral_irt.inference.levels import EACH, TOGETHER
+from spectral_irt.inference.results import EACH, TOGETHER, p_text
 from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.tables import Columns
 

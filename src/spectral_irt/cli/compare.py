@@ -19,7 +19,7 @@ from spectral_irt.estimators.by_name import METHODS, ORDERED, make_estimator, ma
 if TYPE_CHECKING:
     from spectral_irt.data import Finding
     from spectral_irt.estimators.base import RaschEstimator
-    from spectral_irt.inference.compare import Comparison
+    from spectral_irt.inference.prediction import Comparison
 
 
 # The estimators of ordered answers: model and name.
@@ -64,7 +64,7 @@ def compare(
       spectral-irt compare answers.csv --estimators spectral,paper,cml
     """
     from spectral_irt.files import all_or_nothing, naming
-    from spectral_irt.inference.compare import compare as run
+    from spectral_irt.inference.prediction import compare as run
     from spectral_irt.xlsx import is_workbook, refuse_foreign, write_table
 
     names = [] if estimators is None else [name.strip() for name in estimators.split(",") if name.strip()]
@@ -134,7 +134,7 @@ def show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> N
     out = console()
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("estimator")
-    for head in ("AUC", "log-lik", "from CML", "items", "seconds", "peak MB"):
+    for head in ("AUC", "log-lik", "from CML", "items", "seconds"):
         table.add_column(head, justify="right")
     for row in rows:
         cells = [
@@ -143,7 +143,6 @@ def show(rows: list[Comparison], notes: list[Finding], output: Path | None) -> N
             f"{row.distance_to_cml:.4f}",
             f"{row.items_estimated:,}",
             f"{row.seconds:.2f}",
-            f"{row.peak_mb:,.0f}",
         ]
         table.add_row(row.method, *("-" if cell == "nan" or row.problem else cell for cell in cells))
     say(out, table)

@@ -76,6 +76,21 @@ def student_two_sided(t: ArrayLike, df: ArrayLike) -> Any:
     return 2 * stdtr(np.asarray(df, dtype=float), -np.abs(np.asarray(t, dtype=float)))
 
 
+def mcnemar(first_only: Floats, second_only: Floats) -> Floats:
+    """Two-sided p of "both are right equally often", from the numbers of cases that only one of the two has right.
+
+    Given that the two differ, either is as likely to be the right one: min(b, c) of b + c tosses of a coin, twice.
+
+    >>> mcnemar(np.array([10.0, 0.0]), np.array([1.0, 0.0])).round(5).tolist()
+    [0.01172, 1.0]
+    """
+    from scipy.special import bdtr
+
+    b, c = np.asarray(first_only, dtype=float), np.asarray(second_only, dtype=float)
+    p: Floats = np.minimum(1.0, 2 * bdtr(np.minimum(b, c), (b + c).astype(np.int64), 0.5))
+    return p
+
+
 def holm(p: ArrayLike) -> Floats:
     """Holm's adjusted p-values: rejecting those below 5% makes any false rejection at all a 5% event.
 

@@ -1,4 +1,5 @@
-"""What a test found, the same for every test: a statistic, its degrees of freedom, p, a table and a sentence."""
+"""What a test found, the same for every test: a statistic, its degrees of freedom, p, a table and a sentence; and how
+often the checks of fit may alarm."""
 
 from __future__ import annotations
 
@@ -7,6 +8,21 @@ from typing import Any, ClassVar
 
 from spectral_irt.data import Finding
 from spectral_irt.tables import Columns, make_table
+
+# How often the checks of fit may alarm when the model holds: all of them together, hence each.
+TOGETHER = 0.05  # chance of any alarm at all when the model holds
+# Misfitting items; items harder for the less able than for the more able; dependent items; a second dimension; people.
+CHECKS = 5
+EACH = TOGETHER / CHECKS  # Bonferroni: the checks are not independent, and this holds whatever ties them
+
+
+def p_text(p: float) -> str:
+    """A p-value after the letter p.
+
+    >>> [p_text(p) for p in (0.5, 0.0123, 1e-9)]
+    ['= 0.50', '= 0.012', '< 0.001']
+    """
+    return f"= {p:.2f}" if p >= 0.095 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spectral_irt.chain.pair_chain import pair_counts
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.inference.mcnemar import holm, mcnemar
+from spectral_irt.inference.probability import holm, mcnemar
 from spectral_irt.tables import Columns
 
 LEVEL = 0.05

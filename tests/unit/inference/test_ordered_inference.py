@@ -22,7 +22,6 @@ from spectral_irt import (
 )
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.ordered_base import as_ordered
-from spectral_irt.inference.compare import compare
 from spectral_irt.inference.dimensions.dimensionality import beyond_ability
 from spectral_irt.inference.dimensions.ordered_pairs import ordered_pair_sums
 from spectral_irt.inference.fit.person_fit import erratic_people
@@ -31,7 +30,7 @@ from spectral_irt.inference.groups.grouping import by_label, divide
 from spectral_irt.inference.groups.mantel_haenszel import mantel_haenszel
 from spectral_irt.inference.groups.ordered_groups import calibrate_step_groups, locations
 from spectral_irt.inference.groups.score_test import ability_split
-from spectral_irt.inference.ordered_holdout import marginal_categories
+from spectral_irt.inference.prediction import compare, marginal_categories
 from spectral_irt.persons.abilities import Persons
 
 REFERENCE = Path(__file__).parents[2] / "reference"
@@ -318,7 +317,7 @@ def test_held_out_answers_are_predicted():
     p = np.exp(x - x.max(axis=1, keepdims=True))
     p = (weight[:, None] * p / p.sum(axis=1, keepdims=True)).sum(axis=0) / weight.sum()
     steps = data.responses.thresholds
-    np.testing.assert_allclose(marginal_categories(data.thresholds, steps, 0.0, 1.0)[0], p, atol=1e-6)
+    np.testing.assert_allclose(marginal_categories(steps, data.thresholds, 0.0, 1.0)[0], p, atol=1e-6)
     methods = {"pcm-cml": ConditionalPartialCredit, "rsm-cml": ConditionalRatingScale}
     rows = compare(data.responses, methods, seed=1)
     assert rows[0].loglik > rows[1].loglik + 0.01

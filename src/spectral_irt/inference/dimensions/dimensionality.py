@@ -33,8 +33,8 @@ from spectral_irt.errors import listed
 from spectral_irt.inference.dimensions.ordered_pairs import ordered_pair_sums
 from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both, pair_residuals, pair_sums
 from spectral_irt.inference.items.slope_model import slope_model
-from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.probability import quantile, upper
+from spectral_irt.inference.results import EACH, p_text
 from spectral_irt.persons.abilities import Persons
 
 PEOPLE, ITEMS = 4_000, 200  # 0.6 s of CPU at most: some products of people x items^2
@@ -373,12 +373,3 @@ def clusters(n: int, first: Ints, second: Ints) -> list[Ints]:
 
     label = connected_components(coo_array((np.ones(len(first)), (first, second)), shape=(n, n)), directed=False)[1]
     return [np.flatnonzero(label == own) for own in dict.fromkeys(label[first].tolist())]
-
-
-def p_text(p: float) -> str:
-    """A p-value after the letter p.
-
-    >>> [p_text(p) for p in (0.5, 0.0123, 1e-9)]
-    ['= 0.50', '= 0.012', '< 0.001']
-    """
-    return f"= {p:.2f}" if p >= 0.095 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"

@@ -15,8 +15,8 @@ from spectral_irt.inference.fit.answer_kinds import kind_of
 from spectral_irt.inference.fit.bootstrap import bootstrap as run_bootstrap
 from spectral_irt.inference.fit.conditional_fit import ConditionalStatistics
 from spectral_irt.inference.fit.mean_squares import ItemStatistics
-from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.probability import benjamini_hochberg, quantile, two_sided
+from spectral_irt.inference.results import EACH
 from spectral_irt.tables import Columns
 
 LEVEL = 0.05

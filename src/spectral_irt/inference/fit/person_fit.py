@@ -15,7 +15,7 @@ import numpy as np
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.inference.fit.answer_kinds import kind_of
-from spectral_irt.inference.levels import EACH
+from spectral_irt.inference.results import EACH
 from spectral_irt.persons.abilities import Abilities, abilities
 from spectral_irt.persons.residuals import ERRATIC as LIMIT
 from spectral_irt.persons.residuals import MeanSquares

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import listed
-from spectral_irt.inference.dimensions.dimensionality import p_text
 from spectral_irt.inference.groups.calibrations import Subgroups
+from spectral_irt.inference.results import p_text
 from spectral_irt.tables import Columns
 
 NAMED = 5  # items that a sentence names

@@ -30,8 +30,8 @@ from spectral_irt.inference.groups.ordered_groups import (
 )
 from spectral_irt.inference.groups.score_test import DIGITS, LEAST, RaoTest, unequal_halves
 from spectral_irt.inference.groups.wald import WaldTest, weighted_spread
-from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm, two_sided
+from spectral_irt.inference.results import EACH
 from spectral_irt.tables import Columns, make_table
 
 

@@ -23,12 +23,10 @@ from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine.threads import one_blas_thread
 from spectral_irt.errors import DesignError, listed
-from spectral_irt.inference.dimensions.dimensionality import p_text
 from spectral_irt.inference.dimensions.pairs import apart
 from spectral_irt.inference.groups.grouping import divide
-from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm, two_sided
-from spectral_irt.inference.results import Result
+from spectral_irt.inference.results import EACH, Result, p_text
 
 LEAST = 5.0  # information on an item in either half, like the expected count in a cell of a chi-square test
 CELLS = 1_000_000  # of a dense piece on the way

@@ -26,8 +26,8 @@ from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import NAMED, listed
 from spectral_irt.inference.items.rest import own_rest_ability, rest_shares, runs
-from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.probability import holm, student_two_sided
+from spectral_irt.inference.results import EACH
 from spectral_irt.tables import Columns
 
 FEWEST = 5  # people on either side of a comparison of means

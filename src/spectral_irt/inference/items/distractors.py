@@ -29,7 +29,7 @@ from spectral_irt.data.labels import positions
 from spectral_irt.errors import NAMED, OptionError, listed
 from spectral_irt.inference.items.classical import FEWEST, Groups, ItemAnalysis, abler
 from spectral_irt.inference.items.rest import own_rest_ability, rest_shares, runs
-from spectral_irt.inference.levels import EACH
+from spectral_irt.inference.results import EACH
 from spectral_irt.tables import Columns
 
 MOST = 10_000_000  # items times options: some tens of bytes each

@@ -20,8 +20,8 @@ from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.errors import listed
-from spectral_irt.inference.levels import EACH
 from spectral_irt.inference.probability import holm, two_sided
+from spectral_irt.inference.results import EACH
 from spectral_irt.model import prox
 from spectral_irt.tables import Columns
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.inference.mcnemar import benjamini_hochberg
+from spectral_irt.inference.probability import benjamini_hochberg
 from spectral_irt.model import sigmoid
 from spectral_irt.tables import Columns
 

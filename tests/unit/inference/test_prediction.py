@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from spectral_irt import Responses, SpectralRasch, simulate
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
-from spectral_irt.inference.compare import compare
-from spectral_irt.inference.prediction import TEN_PRIORS, auc, evaluate, marginal_probability, split_persons
+from spectral_irt.inference.prediction import TEN_PRIORS, auc, compare, evaluate, marginal_categories, split_persons
 
 
 @pytest.mark.slow  # to load scikit-learn takes longer than all tests of this file
@@ -28,7 +28,7 @@ def test_marginal_probability_equals_a_fine_sum():
     for mu, sd in TEN_PRIORS:
         density = np.exp(-0.5 * grid**2)
         brute = (1 / (1 + np.exp(beta[:, None] - mu - sd * grid))) @ density / density.sum()
-        np.testing.assert_allclose(marginal_probability(beta, mu, sd), brute, atol=1e-6)
+        np.testing.assert_allclose(marginal_categories(Thresholds.ones(4), beta, mu, sd)[:, 1], brute, atol=1e-6)
 
 
 @pytest.mark.slow
@@ -41,7 +41,7 @@ def test_evaluate_equals_scikit_learn_on_every_response():
     found = evaluate(beta, validation, test)
     table = test.to_dense()
     seen = ~np.isnan(table)
-    p = np.broadcast_to(marginal_probability(beta, *found.prior), table.shape)[seen]
+    p = np.broadcast_to(marginal_categories(test.thresholds, beta, *found.prior)[:, 1], table.shape)[seen]
     assert found.auc == pytest.approx(roc_auc_score(table[seen], p), abs=1e-12)
     assert found.loglik == pytest.approx(-log_loss(table[seen], p), abs=1e-12)
     assert found.n_responses == seen.sum()
@@ -64,6 +64,15 @@ def test_items_without_difficulty_are_predicted_at_the_average():
     found = evaluate(np.array([0.5, -0.5, np.nan]), responses, responses)
     other = evaluate(np.array([0.5, -0.5, 0.0]), responses, responses)
     assert found == other
+    assert found.n_responses == 9  # answers to the item without a difficulty are predicted, too, and counted
+
+
+def test_two_categories_are_right_and_wrong():
+    """The general line with one threshold gives what the fast branch does."""
+    beta, layout = np.array([-1.5, 0.2, 3.0]), Thresholds.ones(3)
+    general = Thresholds(np.array([1, 1, 2]))  # a wider item beside them
+    found = marginal_categories(general, np.append(beta, 0.5), 0.3, 1.5)[:2, :2]
+    np.testing.assert_allclose(marginal_categories(layout, beta, 0.3, 1.5)[:2], found, rtol=1e-12)
 
 
 def test_compare_goes_on_when_a_method_fails():
@@ -78,5 +87,7 @@ def test_compare_goes_on_when_a_method_fails():
     assert np.isnan(rows[1].auc)
     assert rows[0].distance_to_cml == 0
     assert 0.5 < rows[0].auc < 1
+    assert set(rows[0].to_dict()) >= {"auc", "loglik", "seconds"}
+    assert "peak_mb" not in rows[0].to_dict()  # the operating system's business, and another on each
     with pytest.raises(OptionError, match="between 0 and 1"):
         compare(data, {}, holdout=1.5)
