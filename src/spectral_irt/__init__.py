@@ -34,7 +34,6 @@ _NAMES = {
     "inference.groups.model_tests": "andersen martin_loef wald_by_item",
     "leaderboard": "Leaderboard",
     "leaderboard.shortlist": "ShortList",
-    "ordered_calibration": "OrderedCalibration",
     "persons": "",
     "data": "Finding OrderedResponses Responses",
     "data.arrays": "open_responses ordered_from_long ordered_from_wide",
@@ -88,7 +87,6 @@ if TYPE_CHECKING:
     from spectral_irt.inference.groups.model_tests import wald_by_item as wald_by_item
     from spectral_irt.leaderboard import Leaderboard as Leaderboard
     from spectral_irt.leaderboard.shortlist import ShortList as ShortList
-    from spectral_irt.ordered_calibration import OrderedCalibration as OrderedCalibration
     from spectral_irt.reading import read as read
     from spectral_irt.reading import read_ordered as read_ordered
     from spectral_irt.reading import read_responses as read_responses

@@ -1,8 +1,8 @@
 """Calibration: what an estimator found. Numbers per item, frozen, without answers, engine or threads.
 
-An item has one threshold for every step from one category to the next; an item that is right or wrong has one, its
-difficulty. Thresholds lie in one array, item after item (`thresholds`, with `n_thresholds` saying how many each item
-has), so that nothing outside this module needs to know how many numbers belong to an item.
+An item with the categories 0 to K has K thresholds: the k-th is where the categories k - 1 and k are equally likely. An
+item that is right or wrong has one, its difficulty. Thresholds lie in one array, item after item; `layout` says which
+belong to which item.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.model import sigmoid
+from spectral_irt.model import category_probabilities, sigmoid
 from spectral_irt.numerics import fixed
 from spectral_irt.tables import Columns, make_table
 
@@ -91,20 +92,25 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Calibration:
-    """Items with their difficulties, standard errors and status.
+    """Items with their thresholds, difficulties, standard errors and status.
 
     Attributes
     ----------
     labels : array of labels
     thresholds, threshold_se : float arrays
         One number for every threshold, item after item, in logits; larger = harder, NaN without an estimate.
-    n_thresholds : int array
-        How many thresholds each item has; 1 for every item that is right or wrong.
+    layout : Thresholds, optional
+        Which thresholds belong to which item; by default each item has one: it is right or wrong.
+    location_se : float array
+        Standard error of every difficulty; needed where items have several thresholds.
+    category_n, codes : float arrays, items x categories
+        How many people gave each answer, and what stood in the data for each category; NaN where an item has fewer
+        categories. By default of right and wrong answers, 1 and 0.
     status : array of str
         "ok", "anchored", or why the number is less than that: "all right", "all wrong", "no information",
         "no responses", "apart".
     n, score : int arrays
-        How many people answered each item, and how many right.
+        How many people answered each item, and the sum of their answers: how many were right.
     item_information : float array
         What the answers tell about each item.
     covariance : float array, optional
@@ -137,7 +143,10 @@ class Calibration:
     n: Ints
     score: Ints
     item_information: Floats
-    n_thresholds: Ints | None = None
+    layout: Thresholds = None  # type: ignore[assignment]  # made below
+    location_se: Floats | None = None
+    category_n: Floats = None  # type: ignore[assignment]
+    codes: Floats = None  # type: ignore[assignment]
     covariance: Floats | None = None
     scale: Scale = LOGITS
     prior: Regularization | None = None
@@ -147,8 +156,12 @@ class Calibration:
     frame_kind: str | None = None
 
     def __post_init__(self) -> None:
-        if self.n_thresholds is None:
-            object.__setattr__(self, "n_thresholds", np.ones(len(self.labels), dtype=np.int8))
+        if self.layout is None:
+            object.__setattr__(self, "layout", Thresholds.ones(len(self.labels)))
+        if self.layout.binary and self.category_n is None:
+            object.__setattr__(self, "category_n", np.stack([self.n - self.score, self.score], axis=1).astype(float))
+        if self.layout.binary and self.codes is None:
+            object.__setattr__(self, "codes", np.broadcast_to([0.0, 1.0], (self.n_items, 2)))
         for name, value in vars(self).items():
             if isinstance(value, np.ndarray):
                 object.__setattr__(self, name, fixed(value))
@@ -174,18 +187,14 @@ class Calibration:
     @property
     def difficulty(self) -> Floats:
         """The location of every item: the mean of its thresholds."""
-        return self._per_item(self.thresholds)
+        return self.thresholds if self.layout.binary else self.layout.mean(self.thresholds)
 
     @property
     def se(self) -> Floats:
-        """Standard error of every difficulty; of an item with one threshold, that threshold's."""
-        return self._per_item(self.threshold_se)
-
-    def _per_item(self, values: Floats) -> Floats:
-        if len(values) == self.n_items:
-            return values
-        counts = np.asarray(self.n_thresholds)
-        return np.add.reduceat(values, np.cumsum(counts) - counts) / counts
+        """Standard error of every difficulty."""
+        if self.layout.binary:
+            return self.threshold_se
+        return np.full(self.n_items, np.nan) if self.location_se is None else self.location_se
 
     @property
     def known(self) -> NDArray[np.bool_]:
@@ -204,8 +213,9 @@ class Calibration:
 
     @property
     def share_right(self) -> Floats:
-        """Right answers as a share of all, the classical facility; NaN without answers."""
-        return np.divide(self.score, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0)
+        """Right answers as a share of all, or the mean answer as one of the highest category; NaN without answers."""
+        possible = self.n * self.layout.max_score
+        return np.divide(self.score, possible, out=np.full(self.n_items, np.nan), where=possible > 0)
 
     def positions(self, items: Sequence[Any] | None) -> Ints:
         """Positions of these items, by label; by default of every item that has a difficulty."""
@@ -217,15 +227,21 @@ class Calibration:
             raise OptionError(f"unknown items {listed(unknown)}; this calibration has {listed(self.labels)}.")
         return place
 
-    def form(self, items: Sequence[Any] | None) -> Floats:
-        """Difficulties of the items of a form, each named once and all with a difficulty."""
+    def form(self, items: Sequence[Any] | None) -> tuple[Thresholds, Floats]:
+        """The thresholds of the items of a form, each item named once and all with a difficulty."""
         place = self.positions(items)
         if len(np.unique(place)) < len(place):
             raise OptionError("items names the same item more than once; name each once.")
         without = self.labels[place[~self.known[place]]]
         if len(without):
             raise OptionError(f"items without a difficulty: {listed(without)}. Leave them out of the form.")
-        return self.difficulty[place]
+        return self.thresholds_of(place)
+
+    def thresholds_of(self, place: Ints) -> tuple[Thresholds, Floats]:
+        """The thresholds of the items at these positions."""
+        if self.layout.binary:
+            return Thresholds.ones(len(place)), self.thresholds[place]
+        return Thresholds(self.layout.max_score[place]), self.thresholds[self.layout.of_items(place)]
 
     def replace(self, **changes: Any) -> Self:
         """The calibration with some of its fields changed."""
@@ -237,14 +253,17 @@ class Calibration:
         """The items as a table: `item, difficulty, se, ci_low, ci_high, n, score, p_correct, status`, and further ones.
 
         Larger difficulty = harder; `ci_low` to `ci_high` is the 95% interval; `n` people answered, `score` of them
-        right, `p_correct` = score / n (the classical facility). The table is of the dataframe library that the data
-        came in, polars otherwise.
+        right, `p_correct` = score / n (the classical facility). Where items have several thresholds, `score` adds the
+        categories, and `max_score` (the highest category) and `mean_score` = score / n stand for `p_correct`. The table
+        is of the dataframe library that the data came in, polars otherwise.
         """
         return make_table(self.item_columns(), self.frame_kind)
 
     def item_columns(self) -> Columns:
         """The columns of `items()`."""
         difficulty, se = self.difficulty, self.se
+        mean = np.divide(self.score, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0)
+        several = {"max_score": self.layout.max_score, "mean_score": mean}
         return {
             "item": self.labels,
             "difficulty": difficulty,
@@ -253,28 +272,71 @@ class Calibration:
             "ci_high": difficulty + Z95 * se,
             "n": self.n,
             "score": self.score,
-            "p_correct": self.share_right,
+            **({"p_correct": mean} if self.layout.binary else several),
             "status": self.status,
             **{name: values for name, values in self.further.items() if name != "anchor_se"},
         }
+
+    def threshold_table(self) -> Any:
+        """The thresholds as a table; see `threshold_columns`."""
+        return make_table(self.threshold_columns(), self.frame_kind)
+
+    def threshold_columns(self) -> Columns:
+        """A row for each threshold: `item, category, threshold, se, ci_low, ci_high, n, n_below`.
+
+        `threshold` is where the `category` and the one below are equally likely; `n` people answered in the category,
+        `n_below` in the one below.
+        """
+        layout, beta, se = self.layout, self.thresholds, self.threshold_se
+        return {
+            "item": self.labels[layout.item],
+            "category": layout.level,
+            "threshold": beta,
+            "se": se,
+            "ci_low": beta - Z95 * se,
+            "ci_high": beta + Z95 * se,
+            "n": self.category_n[layout.item, layout.level].astype(np.int64),
+            "n_below": self.category_n[layout.item, layout.level - 1].astype(np.int64),
+        }
+
+    # ------------------------------------------------------------------------------------- the model
 
     def probability(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """Probability of a right answer: a row for each ability, a column for each item (all of them by default).
 
         P(X = 1) = 1 / (1 + exp(difficulty - ability)); NaN for an item without a difficulty.
         """
+        if not self.layout.binary:
+            raise OptionError(
+                "items with several categories have a probability each: ask category_probability, per item."
+            )
         difficulty = self.difficulty if items is None else self.difficulty[self.positions(items)]
         return sigmoid(as_abilities(abilities)[:, None] - difficulty[None, :])
+
+    def category_probability(self, abilities: ArrayLike, item: Any) -> Floats:
+        """P(X = k) of one item: a row for each ability, a column for each category."""
+        theta = as_abilities(abilities)
+        layout, beta = self.thresholds_of(self.positions([item]))
+        return category_probabilities(theta, np.broadcast_to(layout.cumulated(beta), (len(theta), len(beta) + 1)))
+
+    def expected_score(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
+        """The expected answer: a row for each ability, a column for each item (by default all with a difficulty)."""
+        names = self.labels[self.positions(items)].tolist()
+        if self.layout.binary:
+            return self.probability(abilities, names)
+        columns = [self.category_probability(abilities, name) for name in names]
+        return np.stack([p @ np.arange(p.shape[1]) for p in columns], axis=1)
 
     def information(self, theta: ArrayLike | None = None, items: Sequence[Any] | None = None) -> Any:
         """The test information function as a table: `ability, information, se`.
 
-        I(theta) = sum_i p_i (1 - p_i), and 1 / sqrt(I) is the standard error of an ability there.
+        I(theta) is the variance of the total score there, sum_i p_i (1 - p_i) of right and wrong answers, and
+        1 / sqrt(I) the standard error of an ability.
 
         Parameters
         ----------
         theta : array, optional
-            Abilities; by default 121 of them, from two logits below the easiest item to two above the hardest.
+            Abilities; by default 121 of them, from two logits below the lowest threshold to two above the highest.
         items : sequence of labels, optional
             The items of a form; by default all that have a difficulty.
 
@@ -285,14 +347,14 @@ class Calibration:
         >>> calibration.information([0.0])["information"].round(2).to_list()
         [1.06]
         """
-        beta = self.form(items)
+        layout, beta = self.form(items)
         at = as_abilities(np.linspace(beta.min() - 2, beta.max() + 2, 121) if theta is None else theta)
-        found = test_information(beta, at)
+        found = form_information(beta, at, layout)
         with np.errstate(divide="ignore"):
             return make_table({"ability": at, "information": found, "se": 1 / np.sqrt(found)}, self.frame_kind)
 
     def score_table(self, items: Sequence[Any] | None = None) -> Any:
-        """From raw score to ability on a complete set of items: `score, ability, se, ability_ml, se_ml`.
+        """From total score to ability on a complete set of items: `score, ability, se, ability_ml, se_ml`.
 
         Given the items answered, the score is all that an ability depends on, so this table scores a paper form by
         hand. `ability` is Warm's weighted likelihood estimate, finite for every score; `ability_ml` the maximum
@@ -309,10 +371,10 @@ class Calibration:
         >>> SpectralRasch().fit(datasets.load_lsat()).calibration_.score_table()["score"].to_list()
         [0, 1, 2, 3, 4, 5]
         """
-        beta = self.form(items)
-        ability, se = score_abilities(beta)
-        ability_ml, se_ml = score_abilities(beta, warm=False)
-        scores = np.arange(len(beta) + 1)
+        layout, beta = self.form(items)
+        ability, se = score_abilities(beta, layout)
+        ability_ml, se_ml = score_abilities(beta, layout, warm=False)
+        scores = np.arange(len(ability))
         columns = {"score": scores, "ability": ability, "se": se, "ability_ml": ability_ml, "se_ml": se_ml}
         return make_table(columns, self.frame_kind)
 
@@ -353,18 +415,24 @@ def as_abilities(given: Any) -> Floats:
 CELLS = 1_000_000  # abilities x items at a time
 
 
-def test_information(difficulty: Floats, theta: Floats) -> Floats:
-    """sum_i p_i (1 - p_i) at each ability: what the items tell about somebody there.
+def form_information(thresholds: Floats, theta: Floats, layout: Thresholds | None = None) -> Floats:
+    """The variance of the total score at each ability: what the items tell about somebody there.
 
-    >>> test_information(np.zeros(4), np.zeros(1)).tolist()
+    Without a `layout` items are right or wrong, and this is sum_i p_i (1 - p_i).
+
+    >>> form_information(np.zeros(4), np.zeros(1)).tolist()
     [1.0]
     """
+    if layout is not None and not layout.binary:
+        total = np.zeros(len(theta))
+        for row in layout.cumulated(thresholds):
+            p = category_probabilities(theta, np.broadcast_to(row, (len(theta), len(row))))
+            k = np.arange(len(row), dtype=float)
+            total += p @ k**2 - (p @ k) ** 2
+        return total
     total = np.empty(len(theta))
-    rows = max(1, CELLS // max(len(difficulty), 1))
+    rows = max(1, CELLS // max(len(thresholds), 1))
     for start in range(0, len(theta), rows):
-        small = np.exp(-np.abs(difficulty - theta[start : start + rows, None]))
+        small = np.exp(-np.abs(thresholds - theta[start : start + rows, None]))
         total[start : start + rows] = (small / (1 + small) ** 2).sum(axis=1)
     return total
-
-
-test_information.__test__ = False  # type: ignore[attr-defined]  # or pytest collects it

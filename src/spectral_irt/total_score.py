@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.packing import CACHED, person_chunks
 from spectral_irt.data.thresholds import Rows, Thresholds
-from spectral_irt.model import category_probabilities
 from spectral_irt.sparse_kernels import fill_scaled, row_sums, shared_ones
 
 
@@ -190,13 +189,3 @@ def log_likelihood(answers: Answers, beta: Floats) -> Callable[[Floats], Floats]
         return answers.scores * theta - answers.sums(odds)
 
     return of_two
-
-
-def form_information(steps: Thresholds, beta: Floats, theta: Floats) -> Floats:
-    """The information of a complete set of items at each ability: the variance of the total score."""
-    total = np.zeros(len(theta))
-    for row in steps.cumulated(beta):
-        p = category_probabilities(theta, np.broadcast_to(row, (len(theta), len(row))))
-        k = np.arange(len(row), dtype=float)
-        total += p @ k**2 - (p @ k) ** 2
-    return total

@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 
 from spectral_irt import Responses
-from spectral_irt.calibration import test_information as information
+from spectral_irt.calibration import form_information as information
 from spectral_irt.estimators.conditional import ConditionalRasch
 from spectral_irt.estimators.marginal import MarginalRasch
 from spectral_irt.inference.scores.marginal_reliability import marginal_reliability

@@ -12,6 +12,7 @@ from spectral_irt import Bank, Calibration, SpectralRasch, datasets, simulate
 from spectral_irt.bank import AnchoredRasch
 from spectral_irt.calibration import SMALL
 from spectral_irt.data import Responses
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 
 LARGEST = 200  # bytes per item
@@ -105,14 +106,14 @@ def test_items_with_several_thresholds_have_a_location() -> None:
         labels=np.array(["a", "b", "c"]),
         thresholds=np.array([0.5, -1.0, 0.0, 2.5, 1.0]),
         threshold_se=np.full(5, 0.1),
-        n_thresholds=np.array([1, 3, 1]),
+        layout=Thresholds(np.array([1, 3, 1])),
         status=np.array(["ok", "ok", "ok"]),
         n=np.array([10, 10, 0]),
         score=np.array([5, 4, 0]),
         item_information=np.ones(3),
     )
     np.testing.assert_allclose(calibration.difficulty, [0.5, 0.5, 1.0])
-    np.testing.assert_allclose(calibration.share_right, [0.5, 0.4, np.nan])
+    np.testing.assert_allclose(calibration.share_right, [0.5, 0.4 / 3, np.nan])
     assert calibration.items()["item"].to_list() == ["a", "b", "c"]
 
 

@@ -43,7 +43,7 @@ def moments(theta, seen, beta):
 
 
 def test_abilities_solve_their_equations(study):
-    beta = np.split(study.calibration.thresholds, np.cumsum(study.calibration.n_thresholds)[:-1])
+    beta = np.split(study.calibration.thresholds, np.cumsum(study.calibration.layout.max_score)[:-1])
     table = study.responses.to_dense()
     wle, ml = study.abilities("wle"), study.abilities("ml")
     eap = abilities(study.responses, study.calibration.thresholds, "eap", prior_mean=0.3, prior_sd=1.2)
@@ -95,7 +95,7 @@ def test_conditional_fit_is_that_of_the_definition():
     rng = np.random.default_rng(0)
     data = simulate.partial_credit(60, thresholds=THRESHOLDS[:4], ability=rng.normal(size=60), seed=3)
     study = ConditionalPartialCredit().fit(data.responses).analyse(data.responses)
-    beta = np.split(study.calibration.thresholds, np.cumsum(study.calibration.n_thresholds)[:-1])
+    beta = np.split(study.calibration.thresholds, np.cumsum(study.calibration.layout.max_score)[:-1])
     square, variance, z = np.zeros(4), np.zeros(4), np.zeros(4)
     n = 0
     for row in data.responses.to_dense():

@@ -26,7 +26,6 @@ ROOMS = [
     "chain",
     "conditional",
     "calibration",
-    "ordered_calibration",
     "estimators",
     "sql",
     "persons",

@@ -24,7 +24,6 @@ from spectral_irt.inference.fit.person_fit import ErraticPeople, erratic_people
 from spectral_irt.inference.groups.ordered_tests import ordered_halves
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.results import EACH, TOGETHER, p_text
-from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.tables import Columns
 
 if TYPE_CHECKING:
@@ -167,7 +166,7 @@ def run_checks(study: Checked, parts: Parts) -> Checks:
     for found in (halves, shared, people):
         findings += () if found is None else found.findings
     limits = np.where(calibration.measured, detectable(study.infit_errors()), np.nan)
-    if findings and not isinstance(calibration, OrderedCalibration):
+    if findings and calibration.layout.binary:
         codes = ("misfitting_items", "dependent_items")
         troubled = {item for finding in findings if finding.code in codes for item in finding.items}
         trace = traces(calibration, responses)
@@ -180,9 +179,7 @@ def run_checks(study: Checked, parts: Parts) -> Checks:
 
 def measured_parameters(calibration: Calibration) -> Floats:
     """Difficulties, or thresholds, of the items that rest on answers; NaN for the others."""
-    return np.where(
-        np.repeat(calibration.measured, np.asarray(calibration.n_thresholds)), calibration.thresholds, np.nan
-    )
+    return np.where(np.repeat(calibration.measured, calibration.layout.max_score), calibration.thresholds, np.nan)
 
 
 def halves_are_quick(responses: Responses) -> bool:
@@ -194,7 +191,7 @@ def compared_halves(study: Any) -> RaoTest | None:
     """The less against the more able half, where there are enough data."""
     responses = study.responses
     try:
-        if isinstance(study.calibration, OrderedCalibration):
+        if not study.calibration.layout.binary:
             return ordered_halves(study.calibration, responses)
         return ability_split(study.calibration, responses)
     except DesignError:

@@ -10,7 +10,6 @@ from spectral_irt.analysis.shared_people import SharedPeople, Tell
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import as_responses
 from spectral_irt.errors import OptionError
-from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.persons.align import align
 from spectral_irt.persons.residuals import MeanSquares, person_mean_squares
 from spectral_irt.tables import Columns
@@ -33,7 +32,7 @@ class OfPeople(SharedPeople):
         progress: Tell | None = None,
         estimator: RaschEstimator | None = None,
     ) -> None:
-        if isinstance(calibration, OrderedCalibration):
+        if not calibration.layout.binary:
             raise OptionError(
                 "these items have several thresholds; OrderedAnalysis, or the estimator's analyse(), is for them."
             )

@@ -62,7 +62,7 @@ class OrderedAnalysis(OfOrderedItems):
 
     Parameters
     ----------
-    calibration : OrderedCalibration
+    calibration : Calibration
     responses : Responses
         Those of the calibration, or others; items are matched by label, categories by their codes.
     ability : "wle", "ml", "eap" or "pv"
@@ -95,7 +95,7 @@ class OrderedAnalysis(OfOrderedItems):
 
         A form is named as in `scores()` ("form 1"), or given by the labels of its items. Two calibrations: `si.equate`.
         """
-        steps, forms = self.calibration.steps, self.forms()
+        steps, forms = self.calibration.layout, self.forms()
         one, other = (
             forms.items[forms.position(form)] if isinstance(form, str) else self.calibration.positions(form)
             for form in (first, second)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.analysis.shared_people import SharedPeople
+from spectral_irt.calibration import Calibration
 from spectral_irt.data.block import Ints
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.ordered_fit import cronbach_alpha, moments_at, person_mean_squares
 from spectral_irt.inference.scores.reliability import Reliability, Separation, reliability, separation
-from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.persons.abilities import Persons
 from spectral_irt.persons.align import Coded, align_categories
 from spectral_irt.persons.residuals import MeanSquares
@@ -24,7 +24,7 @@ class OfOrderedPeople(SharedPeople):
 
     def __init__(
         self,
-        calibration: OrderedCalibration,
+        calibration: Calibration,
         responses: Any,
         *,
         ability: str = "wle",
@@ -80,7 +80,7 @@ class OfOrderedPeople(SharedPeople):
         return self.people.patterns.rows.most[self.people.patterns.of_person]
 
     def score_table(self, items: Any = None) -> Any:
-        """From total score to ability; see `OrderedCalibration.score_table`."""
+        """From total score to ability; see `Calibration.score_table`."""
         return self.calibration.score_table(items)
 
     # ------------------------------------------------------------------------------------- reliability

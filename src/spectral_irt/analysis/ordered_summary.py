@@ -42,7 +42,7 @@ def show_ordered(out: Console, study: OrderedAnalysis, parts: Parts, *, times: s
 
 
 def _items(study: OrderedAnalysis, width: int, *, fit: bool) -> Table:
-    calibration, steps = study.calibration, study.calibration.steps
+    calibration, steps = study.calibration, study.calibration.layout
     difficulty = calibration.difficulty
     order = np.argsort(np.where(np.isfinite(difficulty), -difficulty, np.inf), kind="stable")
     if len(order) > MOST_ITEMS:

@@ -105,10 +105,10 @@ class SharedPeople:
         """The persons as a table: `person, n, score, ability, se, extreme, infit, outfit, infit_z, outfit_z`.
 
         `n` answers to items with an estimate; `score` of them right, or the sum of the categories answered, then of at
-        most `most`. `extreme`: the lowest or the highest score; the ability is then infinite under "ml", and finite but
-        mostly the method's under the others. `infit` and `outfit` are mean squares at the reported ability (1 = as the
-        model expects, above: erratic, below: too regular), missing for extreme scores. `measure` and `measure_se`
-        follow where there is a scale of report.
+        most `max_score`. `extreme`: the lowest or the highest score; the ability is then infinite under "ml", and
+        finite but mostly the method's under the others. `infit` and `outfit` are mean squares at the reported ability
+        (1 = as the model expects, above: erratic, below: too regular), missing for extreme scores. `measure` and
+        `measure_se` follow where there is a scale of report.
 
         Parameters
         ----------

@@ -21,7 +21,6 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors, known_errors
-from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.tables import unguarded
 from spectral_irt.xlsx import WORKBOOK
 
@@ -61,9 +60,9 @@ def as_anchors(anchors: Any) -> Anchors:
         source = "the bank" if isinstance(anchors, Bank) else "the anchors"
         made = calibration_of(anchors)
         placed = on_scale(made.status)
-        placed = placed & (np.asarray(made.n_thresholds) == 1)  # others have no single difficulty
+        placed = placed & (made.layout.max_score == 1)  # others have no single difficulty
         good, out = made.known & placed, made.labels[made.known & ~placed]
-        chosen = good[made.steps.item] if isinstance(made, OrderedCalibration) else good
+        chosen = good[made.layout.item]
         errors: JointErrors | None = errors_of(anchors)[0].take(chosen)
         errors = errors if errors is not None and errors.variance.any() else None
         return Anchors(made.labels[good], made.difficulty[good], made.se[good], made.scale, source, out, errors)

@@ -20,7 +20,6 @@ from spectral_irt.errors import BankError, OptionError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.scores.marginal_reliability import sample_of_people
 from spectral_irt.numerics import fixed
-from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.persons.abilities import COLLAPSED, abilities
 from spectral_irt.tables import make_table
 
@@ -392,8 +391,8 @@ def calibration_of(given: Any) -> Calibration:
 
 def right_or_wrong(made: Calibration, what: str) -> Calibration:
     """The calibration, if all its items are right or wrong; otherwise an error that says what needs that."""
-    if isinstance(made, OrderedCalibration) and not made.steps.binary:
-        several = made.labels[made.steps.max_score > 1]
+    if not made.layout.binary:
+        several = made.labels[made.layout.max_score > 1]
         verb = "has" if len(several) == 1 else "have"
         raise BankError(
             f"{what} so far only for items that are right or wrong; {listed(several)} {verb} several thresholds."

@@ -19,7 +19,6 @@ from spectral_irt.data.block import Floats
 from spectral_irt.errors import BankError, listed
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.estimators.ordered_base import as_ordered
-from spectral_irt.ordered_calibration import OrderedCalibration
 
 
 def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any = None) -> Bank:
@@ -36,7 +35,7 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
     """
     made = calibration_of(calibration)
     secret = Salt.of(salt)
-    if isinstance(made, OrderedCalibration):
+    if not made.layout.binary:
         return _of_ordered_answers(made, responses, secret)
     answers = as_responses(responses, threshold=made.provenance.settings.get("threshold"))
     _check_same(made, answers)
@@ -61,17 +60,17 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
     )
 
 
-def _of_ordered_answers(made: OrderedCalibration, responses: Any, secret: Salt | None) -> OrderedBank:
+def _of_ordered_answers(made: Calibration, responses: Any, secret: Salt | None) -> OrderedBank:
     answers = as_ordered(responses, "keep")
     _check_same(made, answers)
     alone = _ordered_without_data(made)
     matrix = None
-    if made.steps.n_entries <= MATRIX_ITEMS:
+    if made.layout.n_entries <= MATRIX_ITEMS:
         matrix = step_information(answers, made.thresholds)
         alone = replace(alone, step_information=np.diag(matrix).copy())
     measured = made.known & is_measured(made.status)
     place = made.thresholds.copy()
-    place[~measured[made.steps.item]] = np.nan
+    place[~measured[made.layout.item]] = np.nan
     return replace(
         alone,
         population=Population.of(answers, place),
@@ -108,7 +107,7 @@ def _check_same(made: Calibration, responses: Responses) -> None:
 
 def without_data(made: Calibration) -> Bank:
     """The bank of a calibration alone: updating it goes by what is known of each item, and there is no population."""
-    if isinstance(made, OrderedCalibration):
+    if not made.layout.binary:
         return _ordered_without_data(made)
     prior = made.prior
     pull = np.zeros(made.n_items)
@@ -123,7 +122,7 @@ def without_data(made: Calibration) -> Bank:
     )
 
 
-def _ordered_without_data(made: OrderedCalibration) -> OrderedBank:
+def _ordered_without_data(made: Calibration) -> OrderedBank:
     """The bank of a calibration alone: updating it goes by the standard errors of its thresholds."""
     with np.errstate(divide="ignore", invalid="ignore"):
         told = np.nan_to_num(1 / made.threshold_se**2, posinf=0.0)
@@ -132,7 +131,7 @@ def _ordered_without_data(made: OrderedCalibration) -> OrderedBank:
         settings=_plain(made.provenance.settings),
         thresholds=made.thresholds,
         threshold_se=made.threshold_se,
-        n_thresholds=made.steps.max_score,
+        n_thresholds=made.layout.max_score,
         category_n=made.category_n,
         codes=made.codes,
         step_information=told,

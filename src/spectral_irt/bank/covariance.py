@@ -31,7 +31,6 @@ from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
 from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors, known_errors
-from spectral_irt.ordered_calibration import OrderedCalibration
 
 LINKED = "linked"  # the finding of a bank that was brought to another's scale
 KINDS = {
@@ -71,7 +70,7 @@ class Side:
     def of(cls, given: Bank | Calibration | RaschEstimator) -> Side:
         made = calibration_of(given)
         usable = made.known & on_scale(made.status)
-        if isinstance(made, OrderedCalibration):
+        if not made.layout.binary:
             return cls._of_steps(given, made, usable)
         errors, kind = errors_of(given)
         labels = made.labels[usable]
@@ -79,9 +78,9 @@ class Side:
         return cls(labels, made.difficulty[usable], errors.take(usable), kind, made.scale, labels, one, one)
 
     @classmethod
-    def _of_steps(cls, given: Any, made: OrderedCalibration, usable: NDArray[np.bool_]) -> Side:
+    def _of_steps(cls, given: Any, made: Calibration, usable: NDArray[np.bool_]) -> Side:
         """The thresholds of these items, one by one."""
-        steps, chosen = made.steps, usable[made.steps.item]
+        steps, chosen = made.layout, usable[made.layout.item]
         errors, kind = errors_of(given)
         labels, item = step_labels(made)[chosen], steps.item[chosen]
         entries = (made.labels[item], steps.max_score[item], steps.level[chosen])
@@ -108,14 +107,14 @@ def errors_of(given: Bank | Calibration | RaschEstimator) -> tuple[JointErrors, 
     if isinstance(given, Bank):
         return errors_of_bank(given)
     made = calibration_of(given)
-    if isinstance(made, OrderedCalibration):
+    if not made.layout.binary:
         return _of_fit(given, made, made.thresholds, made.threshold_se)
     return _of_fit(given, made)
 
 
-def step_labels(made: OrderedCalibration) -> Labels:
+def step_labels(made: Calibration) -> Labels:
     """What thresholds are called: an item with one threshold as it is, others "item [2]"."""
-    steps = made.steps
+    steps = made.layout
     named = zip(
         made.labels[steps.item].tolist(), steps.level.tolist(), steps.max_score[steps.item].tolist(), strict=True
     )

@@ -23,7 +23,6 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import OptionError, OutputError, check_option, listed
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.tables import guarded
 
 Columns = Mapping[str, NDArray[Any]]
@@ -158,14 +157,14 @@ def _file(
     return out
 
 
-def sfile_text(calibration: OrderedCalibration, style: str = "fixed", *, scale: Scale | None = None) -> str:
+def sfile_text(calibration: Calibration, style: str = "fixed", *, scale: Scale | None = None) -> str:
     """Thresholds as Winsteps' SFILE=, for anchoring as SAFILE= with ISGROUPS=0.
 
     A line for each category of each item: the item's number, the category as it stands in the data, and the threshold
     below it less the item's measure in IFILE=; 0 for the lowest category, which has none.
     """
     check_option("style", style, STYLES)
-    scale, steps = scale or calibration.scale, calibration.steps
+    scale, steps = scale or calibration.scale, calibration.layout
     away = calibration.thresholds - calibration.difficulty[steps.item]
     rows: list[tuple[int, str, float]] = []
     for k, (first, count) in enumerate(zip(steps.first.tolist(), steps.max_score.tolist(), strict=True)):

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.bank.bank import Bank
+from spectral_irt.calibration import Calibration
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import BankError, listed
 from spectral_irt.numerics import fixed
-from spectral_irt.ordered_calibration import OrderedCalibration
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -77,16 +77,16 @@ class OrderedBank(Bank):
         columns = super().item_columns()
         del columns["p_correct"]
         mean = np.divide(self.n_right, self.n, out=np.full(self.n_items, np.nan), where=self.n > 0)
-        return {**columns, "mean_score": mean, "most": self.steps.max_score}
+        return {**columns, "mean_score": mean, "max_score": self.steps.max_score}
 
     @property
-    def calibration(self) -> OrderedCalibration:
+    def calibration(self) -> Calibration:
         """The calibration that the bank keeps; with responses it makes an `OrderedAnalysis`."""
-        return OrderedCalibration(
+        return Calibration(
             thresholds=self.thresholds,
             threshold_se=self.threshold_se,
             location_se=self.se,
-            n_thresholds=self.steps.max_score,
+            layout=self.steps,
             category_n=self.category_n,
             codes=self.codes,
             **self._of_items(),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.chain.anchored import FixedAndPrior, solve_anchored
 from spectral_irt.chain.errors import Balance
 from spectral_irt.chain.operator import ItemChain
@@ -23,7 +24,6 @@ from spectral_irt.estimators.landing_errors import anchored_finding
 from spectral_irt.estimators.ordered_base import StepEstimate, location_errors, spread, spread_matrix
 from spectral_irt.estimators.step_errors import covariance
 from spectral_irt.estimators.step_landing import land_steps
-from spectral_irt.ordered_calibration import OrderedCalibration
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,14 +37,14 @@ class KnownThresholds:
     def of(cls, given: Anchors) -> KnownThresholds:
         if isinstance(given, KnownThresholds):
             return given
-        if not isinstance(given, OrderedCalibration):
+        if not isinstance(given, Calibration):
             return cls(dict(given))
-        own = [each.tolist() for each in np.split(given.thresholds, np.cumsum(given.steps.max_score)[:-1])]
+        own = [each.tolist() for each in np.split(given.thresholds, np.cumsum(given.layout.max_score)[:-1])]
         se = np.nan_to_num(given.threshold_se)
         return cls(dict(zip(given.labels.tolist(), own, strict=True)), np.diag(se**2) if se.any() else None)
 
 
-Anchors = Mapping[Any, Sequence[float]] | OrderedCalibration | KnownThresholds
+Anchors = Mapping[Any, Sequence[float]] | Calibration | KnownThresholds
 MOST_STEPS = 5000  # thresholds whose sandwich is a matrix in memory
 
 

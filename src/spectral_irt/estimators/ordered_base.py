@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats
@@ -20,7 +21,6 @@ from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE, SMALL_ALGEBRA, RaschEstimator, Tell
 from spectral_irt.estimators.logged import LoggedFit
 from spectral_irt.numerics import fixed
-from spectral_irt.ordered_calibration import OrderedCalibration
 
 OUT_OF_ORDER = 1.96  # standard errors beyond which a threshold below the one before is more than chance
 
@@ -98,7 +98,7 @@ def as_ordered(data: Any, unused: str = "collapse", groups: Any = None) -> Respo
 class OrderedEstimator(RaschEstimator):
     """Base of the estimators of ordered answers; see `SpectralPartialCredit` for the one to use."""
 
-    calibration_: OrderedCalibration
+    calibration_: Calibration
     unused: str
 
     def fit(self, data: Any, y: object = None, *, progress: Tell | None = None) -> Self:
@@ -137,15 +137,15 @@ class OrderedEstimator(RaschEstimator):
     def _estimate_steps(self, responses: Responses, tell: Tell, **design: Any) -> StepEstimate:
         raise NotImplementedError
 
-    def _ordered_calibration(self, responses: Responses, found: StepEstimate) -> OrderedCalibration:
+    def _ordered_calibration(self, responses: Responses, found: StepEstimate) -> Calibration:
         with np.errstate(divide="ignore"):
             information = np.nan_to_num(1 / found.location_se**2, posinf=0.0)
-        return OrderedCalibration(
+        return Calibration(
             labels=responses.items,
             thresholds=found.thresholds,
             threshold_se=found.se,
             location_se=found.location_se,
-            n_thresholds=responses.thresholds.max_score,
+            layout=responses.thresholds,
             category_n=responses.category_counts,
             codes=responses.category_codes(),
             status=found.status,
@@ -170,7 +170,7 @@ class OrderedEstimator(RaschEstimator):
 
     @property
     def n_thresholds_(self) -> Any:
-        return self._learned.n_thresholds
+        return self._learned.layout.max_score
 
     def covariance(self) -> Floats:
         """Covariance matrix of the thresholds, on the scale whose mean location is zero; NaN without an estimate."""
@@ -190,7 +190,7 @@ class OrderedEstimator(RaschEstimator):
         return OrderedAnalysis(self.calibration_, self._threaded(answers), **options)
 
     def predict_proba(self, abilities: Any, items: Any = None) -> Any:
-        """The expected answer, abilities x items; see `OrderedCalibration.category_probability` for each category."""
+        """The expected answer, abilities x items; see `Calibration.category_probability` for each category."""
         return self.calibration_.expected_score(abilities, items)
 
 

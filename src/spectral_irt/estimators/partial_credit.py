@@ -114,7 +114,7 @@ class SpectralPartialCredit(OrderedEstimator):
 
         Parameters
         ----------
-        anchors : mapping from item to thresholds, or OrderedCalibration, optional
+        anchors : mapping from item to thresholds, or Calibration, optional
             Items that stay where they are known to be; the others are put on their scale.
         design : "fixed" or "adaptive"
             "adaptive" where the answers decided what a person was asked next, or when to stop: thresholds then come

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError, ResponseValueError, listed
-from spectral_irt.ordered_calibration import OrderedCalibration
 
 
 def align(labels: Any, responses: Responses, ignore_unknown: bool = False) -> Responses:
@@ -85,9 +85,9 @@ class Coded:
     codes: Floats
 
     @classmethod
-    def of(cls, calibration: OrderedCalibration) -> Coded:
+    def of(cls, calibration: Calibration) -> Coded:
         """Those of a calibration."""
-        return cls(calibration.labels, calibration.steps.max_score, calibration.codes)
+        return cls(calibration.labels, calibration.layout.max_score, calibration.codes)
 
 
 def align_categories(known: Coded, responses: Responses, ignore_unknown: bool = False) -> Responses:

@@ -21,7 +21,7 @@ def person_columns(responses: Responses, found: Abilities, fits: MeanSquares, mo
         "person": responses.persons,
         "n": found.n,
         "score": found.score,
-        **({} if most is None else {"most": most}),
+        **({} if most is None else {"max_score": most}),
         "ability": found.ability,
         "se": found.se,
         "extreme": found.extreme,

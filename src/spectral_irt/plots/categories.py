@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
-    from spectral_irt.ordered_calibration import OrderedCalibration
+    from spectral_irt.calibration import Calibration
 
 AROUND = 2.5  # logits shown beyond the outermost thresholds
 POINTS = 201  # of a curve
@@ -131,7 +131,7 @@ def probabilities(thresholds: Floats, at: Floats) -> Floats:
     return category_probabilities(at, np.broadcast_to(row, (len(at), len(row))))
 
 
-def items_with_curves(calibration: OrderedCalibration, items: Sequence[Any]) -> Ints:
+def items_with_curves(calibration: Calibration, items: Sequence[Any]) -> Ints:
     """Positions of these items; an error where one has no thresholds on the common scale."""
     place = np.array([item_position(calibration, item) for item in items], dtype=np.int64)
     off = place[~(calibration.known & (calibration.status != "apart"))[place]]
@@ -143,8 +143,8 @@ def items_with_curves(calibration: OrderedCalibration, items: Sequence[Any]) -> 
     return place
 
 
-def thresholds_of(calibration: OrderedCalibration, k: int) -> Floats:
-    return calibration.thresholds[calibration.steps.of_items(np.array([k]))]
+def thresholds_of(calibration: Calibration, k: int) -> Floats:
+    return calibration.thresholds_of(np.array([k]))[1]
 
 
 def category_curves(study: OrderedAnalysis, items: Sequence[Any]) -> list[CategoryCurves]:
@@ -154,7 +154,7 @@ def category_curves(study: OrderedAnalysis, items: Sequence[Any]) -> list[Catego
         CategoryCurves(
             label=calibration.labels[k],
             thresholds=thresholds_of(calibration, k),
-            codes=calibration.codes[k, : calibration.steps.max_score[k] + 1],
+            codes=calibration.codes[k, : calibration.layout.max_score[k] + 1],
             scale=calibration.scale,
             frame_kind=study.responses.frame_kind,
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from spectral_irt.calibration import LOGITS, Scale, test_information
+from spectral_irt.calibration import LOGITS, Scale, form_information
 from spectral_irt.data.block import Floats
 from spectral_irt.plots.asking import on_scale
 from spectral_irt.plots.display import Display
@@ -59,7 +59,7 @@ class TestInformation(Display):
 
     def informs(self, at: Floats) -> Floats:
         """The information at these abilities."""
-        return test_information(self.difficulty, at)
+        return form_information(self.difficulty, at)
 
     def columns(self) -> Columns:
         """`ability, information, se` as they are reported: on another scale, information is per its unit squared."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from spectral_irt.calibration import form_information
 from spectral_irt.data.block import Floats
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import OptionError
@@ -23,7 +24,6 @@ from spectral_irt.plots.items import ItemIntervals
 from spectral_irt.plots.scores import ScoreDistribution
 from spectral_irt.plots.standard import Pictures, standard_paths, worth_a_look
 from spectral_irt.plots.wright import WrightMap
-from spectral_irt.total_score import form_information
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -55,7 +55,7 @@ class OrderedPlots:
     def wright(self) -> WrightMap:
         """People and thresholds on one scale; "q7 (2)" is the second threshold of item q7."""
         calibration, ability = self.study.calibration, known_abilities(self.study)
-        steps = calibration.steps
+        steps = calibration.layout
         place = steps.of_items(on_scale(calibration))
         labels = np.empty(len(place), dtype=object)
         labels[:] = [f"{calibration.labels[steps.item[k]]} ({steps.level[k]})" for k in place.tolist()]
@@ -92,8 +92,8 @@ class OrderedPlots:
         place = on_scale(calibration)
         return OrderedInformation(
             difficulty=calibration.difficulty[place],
-            steps=Thresholds(calibration.steps.max_score[place]),
-            thresholds=calibration.thresholds[calibration.steps.of_items(place)],
+            steps=Thresholds(calibration.layout.max_score[place]),
+            thresholds=calibration.thresholds[calibration.layout.of_items(place)],
             ability=found[np.isfinite(found)],
             scale=calibration.scale,
             frame_kind=self.study.responses.frame_kind,
@@ -126,7 +126,7 @@ class OrderedInformation(TestInformation):
         return self.thresholds
 
     def informs(self, at: Floats) -> Floats:
-        return form_information(self.steps, self.thresholds, at)
+        return form_information(self.thresholds, at, self.steps)
 
 
 def ordered_pictures(study: OrderedAnalysis) -> Pictures:

@@ -28,9 +28,9 @@ NEEDED = {
 }
 OF_ORDERED = {
     **NEEDED,
-    "items": (*NEEDED["items"], "most", "mean_score"),
+    "items": (*NEEDED["items"], "max_score", "mean_score"),
     "thresholds": ("item", "category", "threshold", "se", "ci_low", "ci_high", "n", "n_below"),
-    "persons": (*NEEDED["persons"], "most"),
+    "persons": (*NEEDED["persons"], "max_score"),
     "item_fit": ("item", "n", "infit_conditional", "outfit_conditional", "infit_conditional_z"),
     "curves": ("item", "stratum", "n", "ability", "observed", "ci_low", "ci_high", "expected"),
 }

@@ -41,7 +41,7 @@ ITEMS: tuple[Column, ...] = (
     Column("measure", "Measure", 1),
     Column("n", "Answers", 0),
     Column("mean_score", "Mean answer", 2),
-    Column("most", "Highest", 0),
+    Column("max_score", "Highest", 0),
     Column("infit_conditional", "Infit", 2),
     Column("outfit_conditional", "Outfit", 2),
     Column("item_rest", "Item-rest r", 2),
@@ -293,7 +293,7 @@ def people(material: Material) -> Section | Missing:
     some = persons["n"] > 0
     if not some.any():
         return Missing("People", "There are no people with answers.")
-    score, n, most = (persons[name][some].astype(int) for name in ("score", "n", "most"))
+    score, n, most = (persons[name][some].astype(int) for name in ("score", "n", "max_score"))
     display = ScoreDistribution(score=score, n=n, most=most)
     alt = f"Bars: how many people have which total score. {count(len(score), 'person', 'people')}"
     alt += f", scores from {score.min():,} to {score.max():,} of {most[0]:,}." if display.alike else "."

@@ -26,7 +26,7 @@ PERSONS: tuple[Column, ...] = (
     Column("person", "Person"),
     Column("n", "Answers", 0),
     Column("score", "Right", 0),
-    Column("most", "Highest possible", 0),
+    Column("max_score", "Highest possible", 0),
     Column("ability", "Ability", 2),
     Column("se", "s.e.", 2),
     Column("measure", "Measure", 1),
@@ -66,7 +66,7 @@ def listed_people(material: Material, persons: Columns) -> list[Any]:
     if not material.list_persons:
         return [Text("Single people are not listed in this report; --list-persons would list them.")]
     columns = PERSONS
-    if "most" in persons:
+    if "max_score" in persons:
         columns = tuple(replace(one, head="Score") if one.name == "score" else one for one in PERSONS)
     table = DataTable(
         "persons",

@@ -7,7 +7,7 @@ import pytest
 
 from dense import AWKWARD, probabilities
 from spectral_irt import ConditionalRasch, Responses, SpectralRasch, datasets, simulate
-from spectral_irt.calibration import test_information as information
+from spectral_irt.calibration import form_information as information
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.scores import marginal_reliability as marginal
 from spectral_irt.inference.scores.marginal_reliability import marginal_reliability

@@ -109,7 +109,7 @@ def test_categories_that_are_nowhere_the_most_likely_are_said(study: OrderedAnal
 def test_strata_have_the_means_observed_and_those_given_the_score(study: OrderedAnalysis) -> None:
     """Against all patterns of answers, written out: P(x | score) ~ exp(-sum of the thresholds passed)."""
     display = study.plot.icc("$x^2$")
-    table, steps = display.frame(), study.calibration.steps
+    table, steps = display.frame(), study.calibration.layout
     person, item, category = study.responses.answers()
     x = np.zeros((study.responses.n_persons, 6), dtype=int)
     x[person, item] = category

@@ -26,7 +26,6 @@ from spectral_irt.estimators.rating_scale import Groups, scalable, scale_design
 from spectral_irt.inference.groups.calibrations import Subgroups, calibrate_groups, estimator_like
 from spectral_irt.inference.groups.grouping import Split
 from spectral_irt.numerics import centered_inverse
-from spectral_irt.ordered_calibration import OrderedCalibration
 
 METHOD = "conditional maximum likelihood, information"
 NEWTON_STEPS = 60
@@ -72,7 +71,7 @@ def groups_like(calibration: Calibration, responses: Responses, split: Split) ->
     Locations come with the distances of an item's thresholds held where the calibration has them, so that a category
     that a group did not use does no harm: one number for each item and group.
     """
-    if not isinstance(calibration, OrderedCalibration):
+    if calibration.layout.binary:
         return calibrate_groups(responses, split, estimator_like(calibration))
     if split.n_groups < 2:
         raise DesignError(f"{responses.source}: two groups of people are needed to compare.")

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.given_score import passed_given
 from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
 from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, step_codes
@@ -42,7 +43,6 @@ from spectral_irt.inference.groups.hausman import (
     parted,
 )
 from spectral_irt.model import above, category_probabilities
-from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.sparse_kernels import csr
 
 MOST_ITEMS = 100  # with more a sample of them is compared: the information is a matrix over thresholds, node by node
@@ -50,7 +50,7 @@ MOST_RESPONSES = 30_000  # with more a sample of the people
 NODES = 61  # a step of 0.2 standard deviations
 
 
-def ordered_hausman(calibration: OrderedCalibration, responses: Responses, *, seed: int = 0) -> HausmanTest:
+def ordered_hausman(calibration: Calibration, responses: Responses, *, seed: int = 0) -> HausmanTest:
     """Test conditional against marginal thresholds.
 
     Parameters
@@ -67,7 +67,7 @@ def ordered_hausman(calibration: OrderedCalibration, responses: Responses, *, se
     >>> ordered_hausman(SpectralPartialCredit().fit(answers).calibration_, answers).p < 0.001
     True
     """
-    start = np.where(np.repeat(calibration.measured, calibration.steps.max_score), calibration.thresholds, np.nan)
+    start = np.where(np.repeat(calibration.measured, calibration.layout.max_score), calibration.thresholds, np.nan)
     return compare_ordered(responses, start, seed)
 
 

@@ -120,7 +120,7 @@ def _with_score(block: Block, scores: Floats, steps: Thresholds) -> Floats:
 
 
 def ordered_item_columns(calibration: Calibration, responses: Responses, found: OrderedItemAnalysis) -> Columns:
-    """`item, n, mean_score, most, item_rest, alpha_if_deleted`, then `share_0, share_1, ...`: how many chose each."""
+    """`item, n, mean_score, max_score, item_rest, alpha_if_deleted`, `share_0, share_1, ...`: how many chose each."""
     counts = responses.category_counts
     n = responses.item_counts
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -129,7 +129,7 @@ def ordered_item_columns(calibration: Calibration, responses: Responses, found: 
         "item": calibration.labels,
         "n": n,
         "mean_score": mean,
-        "most": responses.thresholds.max_score,
+        "max_score": responses.thresholds.max_score,
         "item_rest": found.item_rest,
         "alpha_if_deleted": found.alpha_if_deleted,
         **{f"share_{k}": shares[:, k] for k in range(shares.shape[1])},

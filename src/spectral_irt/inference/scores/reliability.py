@@ -13,7 +13,6 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.inference.fit.ordered_fit import cronbach_alpha
 from spectral_irt.inference.scores.marginal_reliability import Marginal
-from spectral_irt.ordered_calibration import OrderedCalibration
 from spectral_irt.persons.abilities import Abilities, Persons
 
 SAME = 1e-9  # logits: people whose items differ by less met the same
@@ -265,8 +264,8 @@ def reliability(
         eap_people=0 if eap is None else eap.n,
         population_mean=None if eap is None else eap.mean,
         population_sd=None if eap is None else eap.sd,
-        kr20=None if isinstance(calibration, OrderedCalibration) else kr20(responses, weights),
-        alpha=cronbach_alpha(responses) if isinstance(calibration, OrderedCalibration) else None,
+        kr20=kr20(responses, weights) if calibration.layout.binary else None,
+        alpha=None if calibration.layout.binary else cronbach_alpha(responses),
         persons=persons,
         persons_real=of(found.ability, real, mixed),
         persons_with_extremes=of(found.ability, found.se, answered),
