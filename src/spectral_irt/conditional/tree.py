@@ -36,17 +36,21 @@ def given_every_score(cumulated: Floats) -> Given:
     theta = np.full(most - 1, cumulated[tops - 1, np.arange(len(tops))].sum() / most)  # the mean of all thresholds
     scores = np.arange(1, most)
     p = chances(theta[:1], cumulated[:, :, None])[:, :, 0]
-    tree = _tree([p[: top + 1, i] for i, top in enumerate(tops)])
+    one_threshold = len(cumulated) == 1
+    tree = _tree(list(p.T) if one_threshold else [p[: top + 1, i] for i, top in enumerate(tops)])
     total = tree[0][1:most]
     if not total.min(initial=1.0) > LEAST:
         return Contour.of(np.repeat(cumulated[:, :, None], most - 1, axis=2), scores, np.full(most - 1, most)).given
     outside: list[Floats] = []
     _descend(tree, np.ones(1), outside)
-    given = np.zeros((*cumulated.shape, most - 1))
-    for i, (top, others) in enumerate(zip(tops, outside, strict=True)):
-        for c in range(1, top + 1):  # scores from c to c + the highest of the others
-            stop = min(c + len(others), most)
-            np.multiply(others[: stop - c], p[c, i], out=given[c - 1, i, c - 1 : stop - 1])
+    if one_threshold:  # the others' highest score is the same for all
+        given = p[1, None, :, None] * np.array(outside)[None, :, : most - 1]
+    else:
+        given = np.zeros((*cumulated.shape, most - 1))
+        for i, (top, others) in enumerate(zip(tops, outside, strict=True)):
+            for c in range(1, top + 1):  # scores from c to c + the highest of the others
+                stop = min(c + len(others), most)
+                np.multiply(others[: stop - c], p[c, i], out=given[c - 1, i, c - 1 : stop - 1])
     given /= total
     return Given(given, total, np.broadcast_to(p[0][:, None], given.shape[1:]), scores, theta)
 

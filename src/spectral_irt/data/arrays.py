@@ -13,11 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from spectral_irt.data.block import BLOCK_RESPONSES
-from spectral_irt.data.gatherer import Gatherer, Piece, Place, refuse_blanks
+from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.labels import Labels, check_people, is_missing, label_array, positions
 from spectral_irt.data.packing import Duplicates
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Scoring
+from spectral_irt.data.value_check import Place
 from spectral_irt.errors import OptionError, ReadError, ResponseValueError, listed
 
 SOURCE = "the data"
@@ -34,18 +35,18 @@ def from_array(table: Any, items: Sequence[Any] | None, scoring: Scoring, *, ori
     if orient == "items":
         matrix = matrix.T
     labels = _item_labels(items, matrix.shape[1])
-    gatherer = Gatherer(scoring, SOURCE, wide=False)
+    builder = ResponsesBuilder(scoring, SOURCE, wide=False)
     for piece, persons in _of_sparse(matrix, labels, scoring) if sparse.issparse(matrix) else _of_dense(matrix, labels):
-        gatherer.add(piece)
-        gatherer.whole_people(persons, labels)
-    return _finished(gatherer, np.arange(matrix.shape[0]), labels)
+        builder.add(piece)
+        builder.whole_people(persons, labels)
+    return _finished(builder, np.arange(matrix.shape[0]), labels)
 
 
-def _finished(gatherer: Gatherer, persons: Labels, items: Labels) -> Responses:
-    gatherer.survey.check(SOURCE)
-    responses = gatherer.responses(persons, items)
-    gatherer.survey.check_scored(responses)
-    raw, notes = gatherer.raw(items)
+def _finished(builder: ResponsesBuilder, persons: Labels, items: Labels) -> Responses:
+    builder.check.check(SOURCE)
+    responses = builder.responses(persons, items)
+    builder.check.check_scored(responses)
+    raw, notes = builder.raw(items)
     return replace(responses, raw=raw, notes=(*responses.notes, *notes))
 
 
@@ -68,9 +69,9 @@ def from_columns(
     person_labels, person = _coded(columns[0][rows], "persons")
     item_labels, item = _coded(columns[1][rows], "items")
     where = np.flatnonzero(rows)
-    gatherer = Gatherer(scoring, SOURCE, wide=False, duplicates=duplicates)
-    gatherer.add(Piece(person, item, values[where], lambda k: Place(SOURCE, "responses", int(where[k]))))
-    return _finished(gatherer, person_labels, item_labels)
+    builder = ResponsesBuilder(scoring, SOURCE, wide=False, duplicates=duplicates)
+    builder.add(Piece(person, item, values[where], lambda k: Place(SOURCE, "responses", int(where[k]))))
+    return _finished(builder, person_labels, item_labels)
 
 
 def _of_dense(matrix: NDArray[Any], labels: Labels) -> Iterator[tuple[Piece, Labels]]:

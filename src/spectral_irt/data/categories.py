@@ -73,8 +73,6 @@ class Used:
         """Take note of the slots of some answers."""
         if not len(slots):
             return
-        if int(slots.min()) < 0:
-            raise ResponseValueError(f"there are more than {1 << (31 - self._bits):,} items, too many for categories.")
         n_items = (int(slots.max()) >> self._bits) + 1
         width = int((slots & ((1 << self._bits) - 1)).max()).bit_length()
         if width > self._width or n_items > len(self.table):

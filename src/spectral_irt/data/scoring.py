@@ -146,27 +146,27 @@ class Scoring:
         """The answers, without the missing ones."""
         if self.compares_text:
             text = one_spelling(as_series(values))
-            given = (~text.is_in([*NOT_ANSWERED, *self.missing])).fill_null(False)
-            failed = text.is_in(CELL_ERRORS).fill_null(False) & given
-            odd = failed.to_numpy() if failed.any() else None
-            return Answers(text.filter(given), _unless_all(given.to_numpy()), odd)
+            present = (~text.is_in([*NOT_ANSWERED, *self.missing])).fill_null(False)
+            failed = text.is_in(CELL_ERRORS).fill_null(False) & present
+            failures = failed.to_numpy() if failed.any() else None
+            return Answers(text.filter(present), _unless_all(present.to_numpy()), failures)
         codes = _as_numbers(self.missing) if self.recode is None else []  # else labels were compared as they are
         bounded = self.expects_01 or self.ordered
         if bounded and self.recode is None and (whole := _whole_numbers(values, self.highest, codes)) is not None:
             return Answers(whole, None, None)
-        numbers, no_number = self._numbers(values)
-        answered = self._fits(numbers)
-        if not codes and no_number is None and answered.all():
-            return Answers(numbers, None, None)
-        absent = np.isnan(numbers)
+        numbers, odd = self._numbers(values)
+        answered = ~np.isnan(numbers)
         for code in codes:
-            absent |= numbers == code
-        answered &= ~absent
-        odd = ~(answered | absent)
-        if no_number is not None:
-            odd |= no_number
+            answered &= numbers != code
         where = _unless_all(answered)
-        return Answers(numbers if where is None else numbers.take(where), where, odd if odd.any() else None)
+        given = numbers if where is None else numbers.take(where)
+        fits = self._fits(given)
+        if not fits.all():
+            where = np.arange(len(numbers)) if where is None else where
+            odd = np.zeros(len(numbers), dtype=bool) if odd is None else odd.copy()
+            odd[where[~fits]] = True
+            where, given = where[fits], given[fits]
+        return Answers(given, where, odd)
 
     def _fits(self, numbers: Floats) -> Bools:
         """Which numbers can be answers."""

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from spectral_irt.data.gatherer import Piece, Place
+from spectral_irt.data.builder import Piece
 from spectral_irt.data.labels import as_text, positions
+from spectral_irt.data.value_check import Place
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.reading.attributes import Chosen, attributes_among, named, parts_of
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, PERSON_NAMES, RESPONSE_NAMES, plain

@@ -16,13 +16,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import Ints
+from spectral_irt.data.builder import packed, raw_answers, refuse_blanks
 from spectral_irt.data.categories import Settled, Used, settle
 from spectral_irt.data.choices import OptionCoder
-from spectral_irt.data.gatherer import Place, Survey, packed, raw_answers, refuse_blanks
 from spectral_irt.data.labels import Labels
 from spectral_irt.data.packing import Pile, Rows, slots_of
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Keys, Means, Scoring, means_from_sums
+from spectral_irt.data.value_check import Place, ValueCheck
 from spectral_irt.errors import ReadError, listed
 from spectral_irt.reading.columns import Long
 from spectral_irt.reading.frame import Table
@@ -199,17 +200,17 @@ READ = 0.8  # the share of the work that is reading; the rest is packing
 def long_responses(data: LongTables, request: Request) -> Responses:
     """Responses from long tables; people and items in sorted order."""
     refuse_blanks(request.scoring, "here there is a row for each answer")
-    survey = Survey(request.scoring)
+    check = ValueCheck(request.scoring)
     clerk = _Clerk(request.scoring, data)
     pile = Pile()
     for piece in one_ahead(data.pieces()):
-        pile.add(*clerk.coded(piece, survey))
+        pile.add(*clerk.coded(piece, check))
         request.report(READ * piece.done)
     if not data.persons.size:
         raise ReadError(f"{request.source} has a header but no rows; check that whatever wrote it had finished.")
-    survey.check(request.source)
+    check.check(request.source)
     items, item_at = data.numbering("item")
-    survey.check_key(items)
+    check.check_key(items)
     persons, person_at = data.numbering("person")
     settled = settle(clerk.used.of_items(item_at), items, request.scoring, request.source) if clerk.used else None
     responses = packed(
@@ -223,7 +224,7 @@ def long_responses(data: LongTables, request: Request) -> Responses:
         settled,
         lambda share: request.report(READ + (1 - READ) * share),
     )
-    survey.check_scored(responses)
+    check.check_scored(responses)
     raw, notes = (None, ()) if clerk.options is None else raw_answers(request.scoring, clerk.options, items.tolist())
     return replace(responses, frame_kind=request.frame_kind, raw=raw, notes=(*responses.notes, *notes))
 
@@ -250,8 +251,8 @@ class _Clerk:
         self.used = Used(scoring.bits) if scoring.graded else None
         self._keys = _Keys(scoring, data.items, data.is_loose("item"))
 
-    def coded(self, piece: LongPiece, survey: Survey) -> Coded:
-        answers = survey.answers(piece.values, piece.place)
+    def coded(self, piece: LongPiece, check: ValueCheck) -> Coded:
+        answers = check.answers(piece.values, piece.place)
         person, item = answers.of(piece.persons), answers.of(piece.items)
         when = None if piece.when is None else answers.of(piece.when)
         if self.scoring.above_mean is not None:

@@ -16,9 +16,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from spectral_irt.data.block import BLOCK_RESPONSES
-from spectral_irt.data.gatherer import Gatherer, Piece, Place, refuse_blanks
+from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
 from spectral_irt.data.labels import Labels, item_label, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
+from spectral_irt.data.value_check import Place
 from spectral_irt.errors import DuplicateResponseError, ReadError, listed
 from spectral_irt.reading.attributes import Chosen, together
 from spectral_irt.reading.columns import Wide
@@ -96,7 +97,7 @@ class _Collector:
         self._columns, self._request = columns, request
         self._loose_rows = all(source.loose_rows for source in sources)
         self._loose_columns = all(source.loose_columns for source in sources)
-        self._gatherer = Gatherer(request.scoring, request.source, wide=True, duplicates=request.duplicates)
+        self._builder = ResponsesBuilder(request.scoring, request.source, wide=True, duplicates=request.duplicates)
         self._labels: list[pl.Series] = []
         self._n_packed = 0  # sheets
         self._n_rows = 0  # since then
@@ -107,31 +108,31 @@ class _Collector:
             refuse_blanks(request.scoring, "here people have items of their own")
 
     def add(self, sheet: Sheet) -> None:
-        self._gatherer.add(sheet.piece._replace(person=sheet.piece.person + self._n_rows))
+        self._builder.add(sheet.piece._replace(person=sheet.piece.person + self._n_rows))
         self._labels.append(sheet.labels)
         self._n_rows += len(sheet.labels)
-        if self._at_once and self._gatherer.n_waiting >= BLOCK_RESPONSES:
+        if self._at_once and self._builder.n_waiting >= BLOCK_RESPONSES:
             self._pack()
 
     def _pack(self) -> None:
         """Pack the rows so far: they are people, and each comes once."""
         persons = _joined(self._labels[self._n_packed :]).to_numpy()
-        self._gatherer.whole_people(persons, label_array(self._columns.labels))
+        self._builder.whole_people(persons, label_array(self._columns.labels))
         self._n_packed, self._n_rows = len(self._labels), 0
 
     def responses(self) -> Responses:
-        request, survey = self._request, self._gatherer.survey
+        request, check = self._request, self._builder.check
         if not any(map(len, self._labels)):
             raise ReadError(f"{request.source} has a header but no rows; check that whatever wrote it had finished.")
-        survey.n_columns = len(self._columns.labels)
-        survey.check(request.source)
+        check.n_columns = len(self._columns.labels)
+        check.check(request.source)
         labels = _joined(self._labels)
         rows = labels.unique(maintain_order=True)
         if request.duplicates == "error" and len(rows) < len(labels):
             raise self._repeated(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
         packed = self._each_once(rows) if self._at_once else self._together(labels, rows)
-        survey.check_scored(packed)
-        raw, notes = self._gatherer.raw(packed.items)
+        check.check_scored(packed)
+        raw, notes = self._builder.raw(packed.items)
         return replace(
             packed, frame_kind=request.frame_kind, source=request.source, raw=raw, notes=(*packed.notes, *notes)
         )
@@ -139,15 +140,15 @@ class _Collector:
     def _each_once(self, rows: pl.Series) -> Responses:
         if self._n_rows:
             self._pack()
-        return self._gatherer.responses(self._row_labels(rows), self._column_labels())
+        return self._builder.responses(self._row_labels(rows), self._column_labels())
 
     def _together(self, labels: pl.Series, rows: pl.Series) -> Responses:
         of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
         if self._request.asked.orient == "persons":
-            return self._gatherer.responses(
+            return self._builder.responses(
                 self._row_labels(rows), self._column_labels(), lambda row, column: (of_row[row], column)
             )
-        return self._gatherer.responses(
+        return self._builder.responses(
             self._column_labels(), self._row_labels(rows), lambda row, column: (column, of_row[row])
         )
 

@@ -9,7 +9,7 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt import read
-from spectral_irt.data import Responses, gatherer
+from spectral_irt.data import Responses, value_check
 from spectral_irt.errors import ResponseValueError, for_shell
 
 WIDE = "who,q1,q2\nann,2,0\nbob,0,{}\ncy,1,1\ndee,2,1\n"
@@ -79,8 +79,8 @@ def test_a_fraction_is_named_before_whole_numbers(tmp_path: Path, text: str, pla
 
 def test_every_kind_of_odd_value_is_looked_at_once(monkeypatch):
     """Not every value: there may be millions."""
-    looked, is_fraction = [], gatherer._is_fraction
-    monkeypatch.setattr(gatherer, "_is_fraction", lambda text: looked.append(text) or is_fraction(text))
+    looked, is_fraction = [], value_check._is_fraction
+    monkeypatch.setattr(value_check, "_is_fraction", lambda text: looked.append(text) or is_fraction(text))
     with pytest.raises(ResponseValueError):
         Responses.from_wide(np.random.default_rng(1).integers(0, 5, (2000, 10)), ordered=False)
     assert sorted(map(float, looked)) == [2, 3, 4]
