@@ -1,7 +1,7 @@
 """Dask with 1, 2 and 4 workers against this process: seconds, the same numbers, and what more responses would take.
 
     python benchmarks/cluster.py
-    python benchmarks/cluster.py --users 200000 --per-person 100 --workers 1 2 4
+    python benchmarks/cluster.py --persons 200000 --per-person 100 --workers 1 2 4
 
 The model: a stage takes its CPU seconds per response, times the responses, divided by the processors that the workers
 have; and every pass waits once for the slowest task and the scheduler, whatever the number of responses. The first
@@ -101,7 +101,7 @@ def latency(engine: DaskEngine) -> float:
 
 def main() -> None:
     options = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    options.add_argument("--users", type=int, default=20_000)
+    options.add_argument("--persons", type=int, default=20_000)
     options.add_argument("--items", type=int, default=500)
     options.add_argument("--per-person", type=int, default=100)
     options.add_argument("--files", type=int, default=16)

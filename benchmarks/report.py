@@ -41,7 +41,7 @@ def choices(folder: Path, people: int = 1_000, items: int = 40) -> list[str]:
 def many(folder: Path) -> list[str]:
     """Many items, few of them answered by each."""
     path = str(folder / "many.parquet")
-    design = ["--users", "4000", "--items", "5000", "--design", "sampled", "--p", "0.03", "--seed", "2"]
+    design = ["--persons", "4000", "--items", "5000", "--design", "sampled", "--p", "0.03", "--seed", "2"]
     run(["simulate", "-o", path, *design])
     return [path]
 

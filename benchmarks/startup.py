@@ -41,7 +41,7 @@ def main() -> None:
             "popularity",
             "--responses",
             "1000000",
-            "--users",
+            "--persons",
             "6040",
             "--items",
             "3900",

@@ -59,7 +59,7 @@ def main() -> None:
     for size in map(int, options.rows.split(",")):
         with tempfile.TemporaryDirectory() as folder:
             file = str(Path(folder, "answers.parquet"))
-            shape = ["--users", str(size // 145), "--items", str(max(100, int(6 * size**0.5)))]
+            shape = ["--persons", str(size // 145), "--items", str(max(100, int(6 * size**0.5)))]
             simulate = [*FIT[:-1], "simulate", "-o", file, "--design", "popularity", "--responses", str(size)]
             run([*simulate, *shape, "--seed", "1"])
             if options.text:

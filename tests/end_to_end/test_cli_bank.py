@@ -137,7 +137,7 @@ def test_a_hostile_bank_is_refused_in_a_sentence(cli: Cli, bank: Path, how: str)
 
 @pytest.mark.parametrize("method", ["robust", "mean", "mean-sigma"])
 def test_two_banks_are_linked(cli: Cli, bank: Path, method: str) -> None:
-    write("later.csv", 4, items=10, first=4, users=600)
+    write("later.csv", 4, items=10, first=4, persons=600)
     cli("fit", "later.csv", "--bank", "later")
     done = cli("link", bank, "later", "--method", method, "-o", "linked", "--table", "common.csv")
     assert (done.code, done.err) == (0, "")
@@ -154,7 +154,7 @@ def test_two_banks_are_linked(cli: Cli, bank: Path, method: str) -> None:
 
 
 def test_a_drifted_item_is_named_and_nothing_is_written_unasked(cli: Cli, bank: Path) -> None:
-    table = pl.read_csv(write("later.csv", 4, users=600))
+    table = pl.read_csv(write("later.csv", 4, persons=600))
     table.with_columns(q5=1 - pl.col("q0")).write_csv("later.csv")
     cli("fit", "later.csv", "--bank", "later")
     before = contents(bank), contents(Path("later"))

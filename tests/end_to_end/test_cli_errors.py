@@ -47,7 +47,7 @@ CASES = {
     "ragged rows": Case("a.csv", "person,q1,q2\na,1,0\nb,1\n", "a.csv: line 3 has 2 values", "same number of values"),
     "ragged rows, too long": Case("a.csv", "person,q1,q2\na,1,0\nb,1,0,1\n", "line 3 has 4 values", "same number"),
     "open quotation mark": Case("a.csv", 'person,q1,q2\na,1,0\n"b,1,0\n', "line 3", "Close it"),
-    "unknown column": Case("a.csv", GOOD, "no column 'usr'", "Did you mean 'user'?", options="--user usr"),
+    "unknown column": Case("a.csv", GOOD, "no column 'perso'", "Did you mean 'person'?", options="--person perso"),
     "unknown response column": Case("a.csv", GOOD, "no column 'score'", "'q1'", options="--item q1 --response score"),
     "odd value": Case(
         "a.csv",

@@ -63,7 +63,7 @@ def test_the_record_on_standard_output_is_fit_json(cli: Cli, lsat: Path, output:
 
 
 def test_the_record_of_ordered_answers(cli: Cli) -> None:
-    cli("simulate", "-o", "scale.csv", "--model", "pcm", "--users", 200, "--items", 5, "--seed", 1)
+    cli("simulate", "-o", "scale.csv", "--model", "pcm", "--persons", 200, "--items", 5, "--seed", 1)
     record = json.loads(cli("fit", "scale.csv", "--json", "-o", "results", "-q").out)
     written = json.loads(Path("results/fit.json").read_text())
     assert record == written

@@ -172,7 +172,7 @@ def test_a_bank_scored_updated_linked_and_anchored(fit, cli, tmp_path):
 def test_simulated_answers_come_back(fit, cli, tmp_path):
     """Estimates of the truth that was written: within four standard errors, and with it as their mean."""
     for model in ("pcm", "rsm"):
-        options = ["--users", "1500", "--items", "6", "--model", model, "--categories", "4", "--seed", "3"]
+        options = ["--persons", "1500", "--items", "6", "--model", model, "--categories", "4", "--seed", "3"]
         done = cli("simulate", "-o", tmp_path / "a.csv", "--truth", tmp_path / "t.csv", *options)
         assert done.code == 0, done.err
         assert "1,500 people, 6 items, 9,000 responses" in done.out
@@ -193,8 +193,8 @@ def test_simulated_answers_come_back(fit, cli, tmp_path):
 
 
 def test_an_adaptive_test_is_seen_and_calibrated_as_one(fit, cli, tmp_path):
-    drawn = ["simulate", "-o", tmp_path / "log.csv", "--model", "pcm", "--users", "600", "--items", "40", "--seed", "1"]
-    assert cli(*drawn, "--categories", "3", "--design", "adaptive", "--length", "10").code == 0
+    drawn = ["simulate", "-o", tmp_path / "log.csv", "--model", "pcm", "--persons", "600", "--items", "40"]
+    assert cli(*drawn, "--seed", "1", "--categories", "3", "--design", "adaptive", "--length", "10").code == 0
     for words in (fit(tmp_path / "log.csv"), cli("check", tmp_path / "log.csv").out):
         sentence = "Thresholds by conditional and by marginal maximum likelihood (CML, MML) disagree"
         assert sentence in " ".join(words.split())

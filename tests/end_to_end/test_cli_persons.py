@@ -92,7 +92,7 @@ def test_plausible_values_know_the_groups(cli: Cli, school: Path) -> None:
 
 
 def test_reliability_and_floor_are_in_the_record_and_on_the_terminal(cli: Cli) -> None:
-    cli("simulate", "-o", "a.csv", "--users", 500, "--items", 20, "--seed", 1)
+    cli("simulate", "-o", "a.csv", "--persons", 500, "--items", 20, "--seed", 1)
     out = cli("fit", "a.csv", "-o", "out").out
     data = read("a.csv")
     expected = SpectralRasch().fit(data).analyse(data).reliability()
@@ -312,7 +312,7 @@ GROUPS = {
     "people of another place": (["--group-file", "others.csv"], "none of the 2 people in others.csv"),
     "twice": (["--group-file", "twice.csv"], "1 person has more than one value in the column 'sex': 's1'"),
     "the names themselves": (
-        ["--group-file", "others.csv", "--group", "user", "--user", "user"],
+        ["--group-file", "others.csv", "--group", "person", "--person", "person"],
         "'person' names the people",
     ),
     "many values": (["--group-file", "many.csv"], "1,200 different values", "Merge them"),

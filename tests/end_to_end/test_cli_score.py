@@ -103,7 +103,7 @@ def test_items_without_a_difficulty_do_not_count(cli: Cli) -> None:
 
 
 def test_the_scale_of_the_bank_and_numbers_as_labels(cli: Cli) -> None:
-    cli("simulate", "-o", "old.csv", "--users", 300, "--items", 8, "--seed", 1)
+    cli("simulate", "-o", "old.csv", "--persons", 300, "--items", 8, "--seed", 1)
     cli("fit", "old.csv", "--bank", "bank", "--scale", "500,100")
     Path("new.csv").write_text("person,item,response\nann,0,1\nann,1,0\nann,7,1\n")
     assert cli("score", "new.csv", "--bank", "bank", "-o", "s.csv").code == 0
@@ -119,7 +119,7 @@ def test_one_person_under_the_population_of_the_bank(cli: Cli, bank: Path) -> No
     (ann,) = read_csv("out/persons.csv")
     assert 0.5 < float(ann["se"]) < 0.9
     record = json.loads(Path("out/score.json").read_text())
-    assert record["population"]["persons"] == 400
+    assert record["population"]["users"] == 400
     assert "estimated from 400 people" in " ".join(done.out.split())
     done = cli("score", "one.csv", "--bank", bank, "--ability", "eap", "-o", "s.csv", "--population", "-1,0.5")
     assert float(read_csv("s.csv")[0]["ability"]) < float(ann["ability"])

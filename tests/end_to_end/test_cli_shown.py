@@ -40,7 +40,7 @@ def test_a_short_test_is_shown_whole(cli: Cli, lsat: Path) -> None:
 
 
 def test_an_ordinary_test_is_shown_whole_with_its_fit(cli: Cli) -> None:
-    cli("simulate", "-o", "a.csv", "--users", 400, "--items", 30, "--seed", 1)
+    cli("simulate", "-o", "a.csv", "--persons", 400, "--items", 30, "--seed", 1)
     out = cli("fit", "a.csv", "-o", "out").out
     table = sorted((-float(r["difficulty"]), r["item"]) for r in map(_row, rows_of(Path("out/items.csv"))[1:]))
     lines = out.splitlines()
@@ -55,7 +55,7 @@ def test_an_ordinary_test_is_shown_whole_with_its_fit(cli: Cli) -> None:
 
 
 def test_a_long_test_is_shown_by_its_extremes(cli: Cli) -> None:
-    cli("simulate", "-o", "a.csv", "--users", 400, "--items", 70, "--seed", 1)
+    cli("simulate", "-o", "a.csv", "--persons", 400, "--items", 70, "--seed", 1)
     out = cli("fit", "a.csv", "-o", "out").out
     table = sorted((float(r["difficulty"]), r["item"]) for r in map(_row, rows_of(Path("out/items.csv"))[1:]))
     assert [out.count(f"\n{word}\n") for word in ("hardest", "easiest", "least sure")] == [1, 1, 1]
@@ -114,7 +114,7 @@ def test_check_finds_weak_links(cli: Cli) -> None:
         "simulate",
         "-o",
         "forms.csv",
-        "--users",
+        "--persons",
         600,
         "--design",
         "linked",

@@ -108,10 +108,3 @@ def test_mistakes(cli: Cli, tmp_path: Path, args: str, says: list[str]) -> None:
     for text in says:
         assert text in done.err
     assert os.listdir(tmp_path) == []
-
-
-def test_the_old_name_of_persons(cli: Cli) -> None:
-    for name, flag in (("a.csv", "--persons"), ("b.csv", "--users")):
-        assert cli("simulate", "-o", name, "--items", 5, flag, 30, "--seed", 7).code == 0
-    assert Path("a.csv").read_bytes() == Path("b.csv").read_bytes()
-    assert "--users" not in cli("simulate", "--help").out

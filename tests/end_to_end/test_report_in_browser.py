@@ -43,7 +43,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "small.csv").write_text("\n".join(",".join(map(str, row)) for row in rows) + "\n", encoding="utf-8")
     where = ["--key", str(folder / "key.csv"), "-o", str(folder / "small"), "--report", str(folder / "small.html")]
     assert main(["fit", str(folder / "small.csv"), *where]) == 0
-    drawn = ["simulate", "-o", str(folder / "points.csv"), "--model", "pcm", "--users", "300", "--items", "8"]
+    drawn = ["simulate", "-o", str(folder / "points.csv"), "--model", "pcm", "--persons", "300", "--items", "8"]
     assert main([*drawn, "--categories", "4", "--seed", "1"]) == 0
     assert main(["fit", str(folder / "points.csv"), "-o", str(folder / "points")]) == 0
     assert main(["report", str(folder / "points"), "-o", str(folder / "points.html")]) == 0

@@ -79,7 +79,7 @@ def test_reading_shows_its_progress(place: Path, args: list[str], last: str, res
     [
         (["compare", "fast.csv", "-o", "compared.csv"], "The table is in compared.csv.", "compared.csv"),
         (
-            ["simulate", "-o", "drawn.csv", "--users", "40000", "--items", "300", "--seed", "1"],
+            ["simulate", "-o", "drawn.csv", "--persons", "40000", "--items", "300", "--seed", "1"],
             "40,000 people, 300 items, 12,000,000 responses: drawn.csv",
             "drawn.csv",
         ),
