@@ -35,9 +35,9 @@ _NAMES = {
     "leaderboard": "Leaderboard",
     "leaderboard.shortlist": "ShortList",
     "persons": "",
-    "data": "Finding OrderedResponses Responses",
-    "data.arrays": "open_responses ordered_from_long ordered_from_wide",
-    "reading": "read read_ordered read_responses responses_from_frame",
+    "data": "Finding Responses",
+    "data.arrays": "open_responses",
+    "reading": "read",
     "simulate": "",
     "sql.fit": "fit_in_database",
 }
@@ -62,11 +62,8 @@ if TYPE_CHECKING:
     from spectral_irt.calibration import Scale as Scale
     from spectral_irt.chain import paper as paper
     from spectral_irt.data import Finding as Finding
-    from spectral_irt.data import OrderedResponses as OrderedResponses
     from spectral_irt.data import Responses as Responses
     from spectral_irt.data.arrays import open_responses as open_responses
-    from spectral_irt.data.arrays import ordered_from_long as ordered_from_long
-    from spectral_irt.data.arrays import ordered_from_wide as ordered_from_wide
     from spectral_irt.engine import set_memory as set_memory
     from spectral_irt.estimators.conditional import ConditionalRasch as ConditionalRasch
     from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit as ConditionalPartialCredit
@@ -88,9 +85,6 @@ if TYPE_CHECKING:
     from spectral_irt.leaderboard import Leaderboard as Leaderboard
     from spectral_irt.leaderboard.shortlist import ShortList as ShortList
     from spectral_irt.reading import read as read
-    from spectral_irt.reading import read_ordered as read_ordered
-    from spectral_irt.reading import read_responses as read_responses
-    from spectral_irt.reading import responses_from_frame as responses_from_frame
     from spectral_irt.sql.fit import fit_in_database as fit_in_database
 else:
 

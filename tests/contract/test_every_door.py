@@ -154,12 +154,6 @@ def test_every_door_gives_the_same_blocks_and_findings(kind: str, tmp_path: Path
     same(si.Responses.from_long(*zip(*rows, strict=True), ordered=True), plain)
 
 
-def test_older_names_say_what_to_use() -> None:
-    for older in (si.read_responses, si.responses_from_frame, si.read_ordered):
-        with pytest.warns(DeprecationWarning, match=r"use spectral_irt\.read"):
-            same(older(pl.DataFrame({"a": [0, 1], "b": [1, 0]})), si.read([[0, 1], [1, 0]], items=["a", "b"]))
-
-
 def test_codes_for_missing_answers_are_no_categories() -> None:
     table = np.array([[0, 1, 9], [1, 9, 0], [9, 1, 1], [1, 0, 0]])
     with pytest.raises(ResponseValueError, match="If 9 means 'not answered'"):

@@ -15,10 +15,9 @@ from spectral_irt import (
     MarginalPartialCredit,
     SpectralPartialCredit,
     SpectralRatingScale,
-    ordered_from_long,
-    ordered_from_wide,
     simulate,
 )
+from spectral_irt.data import Responses
 from spectral_irt.data import packing as pack
 
 pytestmark = pytest.mark.slow  # many short runs of whole jobs
@@ -118,21 +117,21 @@ def test_order_of_users_does_not_matter(make):
 def test_items_may_be_relabeled(make):
     table = data().responses.to_dense()
     order = np.random.default_rng(1).permutation(table.shape[1])
-    a, b = make().fit(table), make().fit(ordered_from_wide(table[:, order], items=order.tolist()))
+    a, b = make().fit(table), make().fit(Responses.from_wide(table[:, order], items=order.tolist(), ordered=True))
     np.testing.assert_allclose(a.thresholds_.reshape(5, 2)[order], b.thresholds_.reshape(5, 2), atol=TOLERANCE)
 
 
 def test_one_block_or_many(make, monkeypatch):
-    a = make().fit(ordered_from_long(*entries()))
+    a = make().fit(Responses.from_long(*entries(), ordered=True))
     monkeypatch.setattr(pack.person_chunks, "__defaults__", (200,))
-    many = ordered_from_long(*entries())
+    many = Responses.from_long(*entries(), ordered=True)
     assert len(many.blocks) > 5
     same(a, make().fit(many))
 
 
 def test_threads_give_the_same_bits(make, monkeypatch):
     monkeypatch.setattr(pack.person_chunks, "__defaults__", (200,))
-    many = ordered_from_long(*entries())
+    many = Responses.from_long(*entries(), ordered=True)
     a, b = make().set_params(threads=1).fit(many), make().set_params(threads=3).fit(many)
     assert np.array_equal(a.thresholds_, b.thresholds_)
     assert np.array_equal(a.threshold_se_, b.threshold_se_, equal_nan=True)
@@ -144,7 +143,12 @@ def test_missing_is_absent(make):
     stored = sparse.coo_array((values, (persons, items)), shape=table.shape)
     nothing = [[None if np.isnan(x) else int(x) for x in row] for row in table]
     first = make().fit(table)
-    for other in (ordered_from_long(persons, items, values), stored, nothing, np.ma.masked_invalid(table)):
+    for other in (
+        Responses.from_long(persons, items, values, ordered=True),
+        stored,
+        nothing,
+        np.ma.masked_invalid(table),
+    ):
         same(first, make().fit(other))
 
 

@@ -43,8 +43,8 @@ def written(frame, path):
 
 
 DOORS = {
-    "array": (lambda _: Responses.from_wide(TABLE), lambda _: si.ordered_from_wide(TABLE)),
-    "columns": (lambda _: Responses.from_long(*columns()), lambda _: si.ordered_from_long(*columns())),
+    "array": (lambda _: Responses.from_wide(TABLE), lambda _: si.Responses.from_wide(TABLE, ordered=True)),
+    "columns": (lambda _: Responses.from_long(*columns()), lambda _: si.Responses.from_long(*columns(), ordered=True)),
     "wide frame": (lambda _: si.read(wide_frame()), lambda _: si.read(wide_frame(), ordered=True)),
     "long frame": (lambda _: si.read(long_frame()), lambda _: si.read(long_frame(), ordered=True)),
     "wide csv": (
@@ -61,7 +61,7 @@ DOORS = {
     ),
     "packed": (
         lambda folder: packed(Responses.from_wide(TABLE, items=ITEMS), folder),
-        lambda folder: packed(si.ordered_from_wide(TABLE, items=ITEMS), folder),
+        lambda folder: packed(si.Responses.from_wide(TABLE, items=ITEMS, ordered=True), folder),
     ),
 }
 
@@ -115,7 +115,7 @@ def test_the_same_parts(both):
 
 
 def test_what_knows_right_and_wrong_only_refuses_more_categories():
-    answers = si.ordered_from_wide([[0, 1, 2], [2, 0, 1], [1, 2, 0]])
+    answers = si.Responses.from_wide([[0, 1, 2], [2, 0, 1], [1, 2, 0]], ordered=True)
     for ask in (answers.sum, answers.map, answers.gather, answers.prepare, answers.transform):
         with pytest.raises(ResponseValueError, match="right and wrong answers only"):
             ask(len)

@@ -94,7 +94,7 @@ def test_analyses_as_rasch_and_as_partial_credit():
     credit = si.SpectralPartialCredit().fit(answers)
     shifted = credit.calibration_.replace(thresholds=rasch.calibration_.thresholds)
     one = Analysis(rasch.calibration_, answers)
-    other = OrderedAnalysis(shifted, si.ordered_from_wide(answers))
+    other = OrderedAnalysis(shifted, si.Responses.from_wide(answers, ordered=True))
     for method in METHODS:
         mine, theirs = one.abilities(method), other.abilities(method)
         assert np.allclose(mine.ability, theirs.ability, atol=1e-9, equal_nan=True)

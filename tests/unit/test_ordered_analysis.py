@@ -16,10 +16,10 @@ from spectral_irt import (
     ConditionalRasch,
     SpectralPartialCredit,
     datasets,
-    ordered_from_wide,
     simulate,
 )
 from spectral_irt.bank import to_bank
+from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, OptionError, ResponseValueError
 from spectral_irt.persons.abilities import abilities
 
@@ -203,7 +203,9 @@ def test_what_is_for_right_and_wrong_answers_refuses(study):
 def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(tmp_path):
     answers = simulate.rasch(300, 4, seed=1).responses
     bank = to_bank(ConditionalRasch().fit(answers), answers)
-    ordered = ordered_from_wide(simulate.partial_credit(50, 4, categories=3, seed=1).responses.to_dense())
+    ordered = Responses.from_wide(
+        simulate.partial_credit(50, 4, categories=3, seed=1).responses.to_dense(), ordered=True
+    )
     with pytest.raises(BankError, match="more than two categories"):
         bank.score(ordered)
     with pytest.raises(ResponseValueError, match="more than two categories"):

@@ -170,7 +170,7 @@ def test_standard_errors_of_equated_scores_cover() -> None:
         for form, start in ((a, 0), (b, 1000)):
             drawn = si.simulate.partial_credit(400, thresholds=[thresholds[k] for k in form], seed=seed + start)
             dense = drawn.responses.to_dense()
-            labeled = si.ordered_from_wide(dense, items=[f"q{k}" for k in form])
+            labeled = si.Responses.from_wide(dense, items=[f"q{k}" for k in form], ordered=True)
             fits.append(si.SpectralPartialCredit(regularization=0).fit(labeled))
         found = si.equate(*fits)
         inside.append(np.abs(found.equated[0][1:-1] - truth) < 1.96 * found.se[0][1:-1])

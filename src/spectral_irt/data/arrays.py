@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -230,34 +229,6 @@ def as_responses(data: Any, *, ordered: bool = False, **how: Any) -> Responses:
         )
     with options_going_to("spectral_irt.read, and what it returns to fit"):
         return read(data, ordered=ordered, **how)
-
-
-def ordered_from_wide(table: Any, *, persons: Sequence[Any] | None = None, **options: Any) -> Responses:
-    """Ordered answers in a wide table by `read`, under an older name.
-
-    >>> ordered_from_wide([[1, 3], [2, 5], [1, 5]]).to_dense().tolist()
-    [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0]]
-    """
-    older("ordered_from_wide", "read, with ordered=True where the answers do not say so")
-    found = Responses.from_wide(table, **({"ordered": True} | options))
-    if persons is not None and len(persons) != found.n_persons:
-        raise OptionError(f"persons has {len(persons)} labels; the table has {found.n_persons} rows.")
-    return found if persons is None else replace(found, persons=np.asarray(persons))
-
-
-def ordered_from_long(persons: ArrayLike, items: ArrayLike, responses: ArrayLike, **options: Any) -> Responses:
-    """Ordered answers in three columns by `Responses.from_long`, under an older name.
-
-    >>> ordered_from_long(["ann", "ann", "bob", "bob"], ["a", "b", "a", "b"], [2, 0, 1, 1], unused="keep")
-    Responses(2 persons x 2 items, 4 responses in up to 3 categories)
-    """
-    older("ordered_from_long", "Responses.from_long, with ordered=True where the answers do not say so")
-    return Responses.from_long(persons, items, responses, **({"ordered": True} | options))
-
-
-def older(name: str, new: str) -> None:
-    """Warn of a name that goes."""
-    warnings.warn(f"{name} goes with the next release; use spectral_irt.{new}.", DeprecationWarning, stacklevel=3)
 
 
 def turned(responses: Responses) -> Responses:

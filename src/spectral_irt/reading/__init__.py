@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from spectral_irt.data.arrays import older
 from spectral_irt.data.packing import DUPLICATES, Duplicates
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Blank, Polarity, Scoring, scoring, several
@@ -29,7 +28,7 @@ Key = Path | Mapping[Any, Any]
 
 log = logging.getLogger("spectral_irt")
 
-__all__ = ["read", "read_ordered", "read_responses", "responses_from_frame"]
+__all__ = ["read"]
 
 
 def read(
@@ -234,40 +233,6 @@ def names_files(source: Any) -> bool:
         return False
     first = next(iter(source), None) if isinstance(source, Sequence) else ""
     return first is None or isinstance(first, str | bytes | os.PathLike)
-
-
-# ------------------------------------------------------------------ older names, for one release
-
-
-def read_responses(path: Any = None, **options: Any) -> Responses:
-    """Right and wrong answers by `read`, under its older name.
-
-    >>> read_responses([[1, 0], [0, 1]])
-    Responses(2 persons x 2 items, 4 responses, 50.0% right)
-    """
-    older("read_responses", "read")
-    return read(path, **({"ordered": False} | options))
-
-
-def responses_from_frame(frame: Any, **options: Any) -> Responses:
-    """A dataframe of right and wrong answers by `read`, under its older name.
-
-    >>> import polars as pl
-    >>> responses_from_frame(pl.DataFrame({"q1": [1, 0], "q2": [0, 1]}))
-    Responses(2 persons x 2 items, 4 responses, 50.0% right)
-    """
-    older("responses_from_frame", "read")
-    return read(frame, **({"ordered": False} | options))
-
-
-def read_ordered(path: Any = None, **options: Any) -> Responses:
-    """Answers in ordered categories by `read`, under an older name.
-
-    >>> read_ordered([[2, 0], [0, 1], [1, 2]])
-    Responses(3 persons x 2 items, 6 responses in up to 3 categories)
-    """
-    older("read_ordered", "read, with ordered=True where the answers do not say so")
-    return read(path, **({"ordered": True} | options))
 
 
 # ------------------------------------------------------------------ each kind of source

@@ -15,13 +15,13 @@ from spectral_irt import (
     ConditionalPartialCredit,
     SpectralPartialCredit,
     SpectralRasch,
-    ordered_from_wide,
     simulate,
 )
 from spectral_irt.bank import link, to_bank
 from spectral_irt.bank.export import ifile, pfile, sfile_text
 from spectral_irt.bank.ordered_anchoring import read_step_anchors
 from spectral_irt.bank.ordered_bank import OrderedBank
+from spectral_irt.data import Responses
 from spectral_irt.errors import BankError, OptionError, ReadError, ResponseValueError
 from spectral_irt.persons.align import in_categories_of
 
@@ -61,8 +61,8 @@ def test_a_bank_comes_back(bank, tmp_path):
 def test_thresholds_without_an_estimate_come_back(tmp_path, answers):
     table = answers.to_dense()
     table[:, 2] = 1
-    fit = ConditionalPartialCredit().fit(ordered_from_wide(table))
-    bank = to_bank(fit, ordered_from_wide(table))
+    fit = ConditionalPartialCredit().fit(Responses.from_wide(table, ordered=True))
+    bank = to_bank(fit, Responses.from_wide(table, ordered=True))
     again = Bank.load(bank.save(tmp_path / "bank"))
     assert np.isnan(again.thresholds).sum() == 1
     assert again.status[2] != "ok"
@@ -131,7 +131,7 @@ def test_right_and_wrong_items_are_scored_with_the_rest(bank, answers):
 def test_a_category_that_the_bank_does_not_know_is_named(bank):
     table = pl.DataFrame({"q1": [0, 4], "q2": [1, 0]})
     with pytest.raises(ResponseValueError, match=r"'q1' .*answered 'q1' with 4; it has 0, 1, 2"):
-        bank.score(ordered_from_wide(table))
+        bank.score(Responses.from_wide(table, ordered=True))
 
 
 def test_a_bank_of_right_and_wrong_items_refuses_ordered_answers(answers):
@@ -150,7 +150,7 @@ def test_halves_add_up(answers, method):
     """The bank of one half after the other is that of all, but for the curvature of the likelihood."""
     more = drawn(500, 2)
     first, second = ConditionalPartialCredit().fit(answers), ConditionalPartialCredit().fit(more)
-    both = ordered_from_wide(np.concatenate([answers.to_dense(), more.to_dense()]), items=LABELS)
+    both = Responses.from_wide(np.concatenate([answers.to_dense(), more.to_dense()]), items=LABELS, ordered=True)
     whole = ConditionalPartialCredit().fit(both)
     updated = to_bank(first, answers).update(more, method)
     off = updated.thresholds - whole.thresholds_
@@ -225,7 +225,7 @@ def test_two_calibrations_are_linked_over_their_thresholds(answers):
 def test_items_with_other_categories_are_left_out_of_a_link(answers, bank):
     table = answers.to_dense()
     table[:, 0] = np.minimum(table[:, 0], 1)
-    fewer = ordered_from_wide(table, items=LABELS)
+    fewer = Responses.from_wide(table, items=LABELS, ordered=True)
     found = link(bank, ConditionalPartialCredit().fit(fewer))
     assert found.left_out.tolist() == ["q1"]
     assert "q1" not in [str(each).split(" ")[0] for each in found.item]
@@ -257,7 +257,7 @@ def test_anchors_of_a_bank_and_of_a_table(bank, tmp_path):
 def test_a_category_that_nobody_used_in_new_data_does_not_move_the_anchors(bank, tmp_path):
     table = drawn(600, 12).to_dense()
     table[table[:, 2] == 3, 2] = 2
-    new = ordered_from_wide(table, items=LABELS)
+    new = Responses.from_wide(table, items=LABELS, ordered=True)
     anchors = read_step_anchors(bank.save(tmp_path / "bank"))
     same = in_categories_of(anchors, new)
     assert same.thresholds.max_score.tolist() == [2, 1, 3, 2, 1, 2]

@@ -12,7 +12,7 @@ from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.weights import ABILITY, PERSONS, Moments, prox_ability, weighting_named
-from spectral_irt.data.arrays import ordered_from_wide
+from spectral_irt.data import Responses
 from spectral_irt.data.thresholds import rows_of
 from spectral_irt.model import category_probabilities
 
@@ -30,7 +30,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def responses(table):
-    return ordered_from_wide(table)
+    return Responses.from_wide(table, ordered=True)
 
 
 def flat():
@@ -141,8 +141,8 @@ def test_the_estimate_is_unbiased_given_the_score():
     K = np.array([len(own) for own in thresholds])
     for score in range(1, int(K.sum())):
         X, p = conditional(thresholds, score)
-        answers = ordered_from_wide(
-            np.vstack([X, np.zeros(4), K, np.eye(4) * 0 + 1, [2, 1, 2, 2]])
+        answers = Responses.from_wide(
+            np.vstack([X, np.zeros(4), K, np.eye(4) * 0 + 1, [2, 1, 2, 2]]), ordered=True
         )  # the last rows only so that every category is used
         answers = answers.take_persons(np.arange(len(X)))
         for name in ("persons", "ability"):

@@ -57,7 +57,7 @@ def test_missing_is_what_stood_in_the_data():
 def test_missing_counts_whatever_the_type_of_the_numbers(kind):
     values = np.array([[1, 0], [0, 1], [1, 1]]).astype(kind)
     assert Responses.from_wide(values, missing=[0]).n_responses == 4
-    assert si.ordered_from_wide(values, missing=[0]).n_responses == 4
+    assert si.Responses.from_wide(values, missing=[0], ordered=True).n_responses == 4
 
 
 def shuffled(n_people, n_items, seed):
@@ -82,19 +82,23 @@ def test_ordered_answers_are_read_beyond_memory(tmp_path, monkeypatch):
 
 def test_a_category_of_dropped_answers_only_is_not_there():
     columns = [["a", "a", "b", "b", "a", "c", "c"], ["x", "y", "x", "y", "x", "x", "y"], [3, 1, 1, 0, 0, 2, 1]]
-    kept = si.ordered_from_long(*columns, duplicates="last")
+    kept = si.Responses.from_long(*columns, duplicates="last", ordered=True)
     assert kept.thresholds.max_score.tolist() == [2, 1]  # nobody has 3 now
     assert table(kept) == [[0, 1], [1, 0], [2, 1]]
-    first = si.ordered_from_long(*columns, duplicates="first")
+    first = si.Responses.from_long(*columns, duplicates="first", ordered=True)
     assert first.category_codes()[0].tolist() == [1, 2, 3]
     with pytest.raises(DuplicateResponseError, match=r"1 \(person, item\) pair"):
-        si.ordered_from_long(*columns)
+        si.Responses.from_long(*columns, ordered=True)
 
 
 def test_wide_long_and_array_give_the_same_ordered_answers():
     frame, answers = shuffled(40, 6, 2)
     wide = pl.DataFrame({"person": np.arange(40)} | {str(k): answers[:, k] for k in range(6)})
-    found = [si.ordered_from_wide(answers), si.read(frame, ordered=True), si.read(wide, person="person", ordered=True)]
+    found = [
+        si.Responses.from_wide(answers, ordered=True),
+        si.read(frame, ordered=True),
+        si.read(wide, person="person", ordered=True),
+    ]
     for one in found:
         np.testing.assert_array_equal(one.to_dense(), answers)
         for mine, theirs in zip(one.blocks, found[0].blocks, strict=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt import Responses, ordered_from_wide
+from spectral_irt import Responses
 from spectral_irt.data.design import _components_of, components
 from spectral_irt.engine import LocalEngine
 
@@ -36,7 +36,7 @@ def test_components_of_ordered_answers() -> None:
     rng = np.random.default_rng(1)
     table = np.full((200, 7), np.nan)
     table[:120, :4], table[120:, 4:] = rng.integers(0, 3, (120, 4)), rng.integers(0, 3, (80, 3))
-    answers = ordered_from_wide(table)
+    answers = Responses.from_wide(table, ordered=True)
     found = {one.code: one for one in answers.findings()}
     assert found["disconnected"].items == (4, 5, 6)
     assert "the thresholds split into 2 groups that share no people" in found["disconnected"].sentence.lower()

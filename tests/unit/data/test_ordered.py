@@ -10,7 +10,6 @@ import pytest
 from scipy import sparse
 
 from spectral_irt import ConditionalRasch, JointRasch, Responses, SpectralRasch, simulate
-from spectral_irt.data.arrays import ordered_from_long, ordered_from_wide
 from spectral_irt.data.same_items import distinct_rows
 from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError
 
@@ -23,7 +22,7 @@ def same(a, b):
 
 
 def test_counts_of_answers_and_entries_differ():
-    answers = ordered_from_wide(TABLE)
+    answers = Responses.from_wide(TABLE, ordered=True)
     assert answers.thresholds.max_score.tolist() == [2, 1, 3, 1]
     assert same(answers.to_dense(), TABLE)
     assert answers.counts.tolist() == (~np.isnan(TABLE)).sum(axis=1).tolist()
@@ -39,7 +38,7 @@ def test_counts_of_answers_and_entries_differ():
 
 def test_right_and_wrong_answers_are_the_blocks_of_responses():
     table = (simulate.rasch(300, 12, design="sampled", p=0.6, seed=1).responses).to_dense()
-    ordered, plain = ordered_from_wide(table), Responses.from_wide(table)
+    ordered, plain = Responses.from_wide(table, ordered=True), Responses.from_wide(table)
     for ours, theirs in zip(ordered.blocks, plain.blocks, strict=True):
         for name in ("indptr", "split", "items"):
             a, b = getattr(ours, name), getattr(theirs, name)
@@ -51,13 +50,13 @@ def test_right_and_wrong_answers_are_the_blocks_of_responses():
 
 
 def test_parts():
-    answers = ordered_from_wide(TABLE, items=list("abcd"))
+    answers = Responses.from_wide(TABLE, items=list("abcd"), ordered=True)
     assert same(answers.take_items([2, 0]).to_dense(), TABLE[:, [2, 0]])
     assert answers.take_items([2, 0]).items.tolist() == ["c", "a"]
     assert same(answers.take_persons([True, False, True, False, True, False]).to_dense(), TABLE[::2])
     assert same(answers.in_one_block().to_dense(), TABLE)
     assert same(pickle.loads(pickle.dumps(answers)).to_dense(), TABLE)
-    assert answers.digest() != ordered_from_wide(3 - TABLE, items=list("abcd")).digest()
+    assert answers.digest() != Responses.from_wide(3 - TABLE, items=list("abcd"), ordered=True).digest()
     person, item, category = answers.answers()
     dense = np.full(TABLE.shape, np.nan)
     dense[person, item] = category
@@ -70,7 +69,7 @@ def test_several_blocks(monkeypatch):
     table = simulate.partial_credit(200, 5, categories=[3, 2, 5, 4, 3], seed=3).responses.to_dense()
     chunks = pack.person_chunks
     monkeypatch.setattr(pack, "person_chunks", lambda indptr, **how: chunks(indptr, 100))
-    answers = ordered_from_wide(table)
+    answers = Responses.from_wide(table, ordered=True)
     assert len(answers.blocks) > 5
     assert same(answers.to_dense(), table)
     assert same(answers.take_persons(np.arange(50, 150)).to_dense(), table[50:150])
@@ -80,24 +79,26 @@ def test_several_blocks(monkeypatch):
 def test_ways_in(kind):
     rows = [[None if np.isnan(x) else int(x) for x in row] for row in TABLE]
     if kind == "list":
-        answers = ordered_from_wide(rows)
+        answers = Responses.from_wide(rows, ordered=True)
     elif kind == "masked":
-        answers = ordered_from_wide(np.ma.masked_array(np.nan_to_num(TABLE), np.isnan(TABLE)))
+        answers = Responses.from_wide(np.ma.masked_array(np.nan_to_num(TABLE), np.isnan(TABLE)), ordered=True)
     elif kind == "object":
-        answers = ordered_from_wide(np.array(rows, dtype=object))
+        answers = Responses.from_wide(np.array(rows, dtype=object), ordered=True)
     elif kind == "polars":
-        answers = ordered_from_wide(pl.DataFrame(rows, schema=list("abcd"), orient="row"))
+        answers = Responses.from_wide(pl.DataFrame(rows, schema=list("abcd"), orient="row"), ordered=True)
         assert answers.items.tolist() == list("abcd")
     elif kind == "pandas":
         pd = pytest.importorskip("pandas")
-        answers = ordered_from_wide(pd.DataFrame(TABLE, columns=list("abcd")))
+        answers = Responses.from_wide(pd.DataFrame(TABLE, columns=list("abcd")), ordered=True)
     elif kind == "sparse":
         person, item = np.nonzero(~np.isnan(TABLE))
-        answers = ordered_from_wide(sparse.coo_array((TABLE[person, item], (person, item)), shape=TABLE.shape))
+        answers = Responses.from_wide(
+            sparse.coo_array((TABLE[person, item], (person, item)), shape=TABLE.shape), ordered=True
+        )
     else:
         person, item = np.nonzero(~np.isnan(TABLE))
         order = np.random.default_rng(0).permutation(len(person))
-        answers = ordered_from_long(person[order], item[order], TABLE[person, item][order])
+        answers = Responses.from_long(person[order], item[order], TABLE[person, item][order], ordered=True)
         assert same(answers.to_dense(), TABLE[[0, 1, 3, 4, 5]])  # nobody is known of who answered nothing
         return
     assert same(answers.to_dense(), TABLE)
@@ -106,9 +107,13 @@ def test_ways_in(kind):
 def test_repeated_answers():
     columns = (["a", "a", "b", "a"], ["q", "r", "q", "q"], [2, 1, 0, 1])
     with pytest.raises(DuplicateResponseError, match=r"1 .person, item. pair is answered more than once"):
-        ordered_from_long(*columns)
-    assert ordered_from_long(*columns, duplicates="first").to_dense()[0, 0] == 1  # it was 2, the higher of 0 and 2
-    assert same(ordered_from_long(*columns, duplicates="last").to_dense(), np.array([[1, 1], [0, np.nan]]))
+        Responses.from_long(*columns)
+    assert (
+        Responses.from_long(*columns, duplicates="first", ordered=True).to_dense()[0, 0] == 1
+    )  # it was 2, the higher of 0 and 2
+    assert same(
+        Responses.from_long(*columns, duplicates="last", ordered=True).to_dense(), np.array([[1, 1], [0, np.nan]])
+    )
 
 
 # -------------------------------------------------------------------------------- categories nobody used
@@ -116,30 +121,30 @@ def test_repeated_answers():
 
 def test_categories_nobody_used():
     table = np.array([[0, 1], [3, 2], [5, 1], [3, 3]], dtype=float)
-    answers = ordered_from_wide(table, items=["a", "b"])
+    answers = Responses.from_wide(table, items=["a", "b"], ordered=True)
     assert same(answers.to_dense(), np.array([[0, 0], [1, 1], [2, 0], [1, 2]]))
     (note,) = answers.notes
     assert note.code == "categories_collapsed"
     assert note.items == ("a", "b")
     with pytest.raises(ResponseValueError, match=r"'a', 'b'.*unused='collapse'"):
-        ordered_from_wide(table, items=["a", "b"], unused="error")
-    kept = ordered_from_wide(table, unused="keep")  # 4 is nobody's in either
+        Responses.from_wide(table, items=["a", "b"], unused="error", ordered=True)
+    kept = Responses.from_wide(table, unused="keep", ordered=True)  # 4 is nobody's in either
     assert kept.thresholds.max_score.tolist() == [4, 4]
     assert same(kept.to_dense(), np.array([[0, 1], [3, 2], [4, 1], [3, 3]]))
-    by_group = ordered_from_wide(table, unused="keep", groups=["x", "y"])
+    by_group = Responses.from_wide(table, unused="keep", groups=["x", "y"], ordered=True)
     assert by_group.thresholds.max_score.tolist() == [2, 2]
     with pytest.raises(OptionError, match="unused"):
-        ordered_from_wide(table, unused="drop")
+        Responses.from_wide(table, unused="drop", ordered=True)
 
 
 def test_coded_from_one():
-    answers = ordered_from_wide(TABLE + 1)
+    answers = Responses.from_wide(TABLE + 1, ordered=True)
     assert same(answers.to_dense(), TABLE)
     assert [note.code for note in answers.notes] == ["categories_shifted"]
 
 
 def test_an_item_answered_alike_by_all():
-    answers = ordered_from_wide([[0, 1, 3], [2, 1, 3], [1, 1, 3]])
+    answers = Responses.from_wide([[0, 1, 3], [2, 1, 3], [1, 1, 3]], ordered=True)
     assert answers.thresholds.max_score.tolist() == [2, 1, 1]
     assert same(answers.to_dense(), np.array([[0, 1, 1], [2, 1, 1], [1, 1, 1]]))
 
@@ -157,27 +162,27 @@ def test_bad_values(value, words):
     table = TABLE.copy()
     table[1, 2] = value
     with pytest.raises(ResponseValueError, match=words):
-        ordered_from_wide(table)
+        Responses.from_wide(table, ordered=True)
     if value == -1:
         table[4, 0] = _
-        assert np.isnan(ordered_from_wide(table, missing=-1).to_dense()[1, 2])
+        assert np.isnan(Responses.from_wide(table, missing=-1, ordered=True).to_dense()[1, 2])
 
 
 def test_labels_need_recoding():
     with pytest.raises(ResponseValueError, match=r"'never', which is not a category.*recode"):
-        ordered_from_wide([["never", "1"], ["1", "0"]])
+        Responses.from_wide([["never", "1"], ["1", "0"]], ordered=True)
 
 
 @pytest.mark.parametrize("estimator", [SpectralRasch(), ConditionalRasch(), JointRasch()])
 def test_estimators_of_right_and_wrong_refuse(estimator):
     with pytest.raises(ResponseValueError, match=r"more than two categories .item 2 has 4."):
-        estimator.fit(ordered_from_wide(TABLE))
+        estimator.fit(Responses.from_wide(TABLE, ordered=True))
 
 
 def test_distinct_rows():
     table = simulate.partial_credit(500, 4, categories=3, seed=3).responses.to_dense()
     table[np.random.default_rng(1).random(table.shape) < 0.3] = np.nan
-    answers = ordered_from_wide(table)
+    answers = Responses.from_wide(table, ordered=True)
     found = distinct_rows(answers)
     keys = [(tuple(np.flatnonzero(~np.isnan(row))), np.nansum(row)) for row in table]
     assert len(set(keys)) == len(found.count)

@@ -79,10 +79,10 @@ def test_labels_of_another_kind_are_refused(tmp_path: Path) -> None:
 
 
 def test_ordered_answers(tmp_path: Path) -> None:
-    given = si.ordered_from_wide([[0, 1, None], [2, 0, 1], [1, 1, 0], [2, 0, 1]])
+    given = si.Responses.from_wide([[0, 1, None], [2, 0, 1], [1, 1, 0], [2, 0, 1]], ordered=True)
     given.save(tmp_path / "a.packed")
     back = open_responses(tmp_path / "a.packed")
-    assert isinstance(back, si.OrderedResponses)
+    assert isinstance(back, si.Responses)
     assert np.array_equal(back.to_dense(), given.to_dense(), equal_nan=True)
     assert np.array_equal(back.category_codes(), given.category_codes(), equal_nan=True)
     assert np.array_equal(si.read(tmp_path / "a.packed", ordered=True).to_dense(), given.to_dense(), equal_nan=True)
@@ -244,7 +244,7 @@ def of_record(path: str, value: Any) -> Any:
 @pytest.fixture
 def rated() -> Responses:
     """Four items with four categories each: twelve thresholds."""
-    return si.ordered_from_wide(np.random.default_rng(1).integers(0, 4, (40, 4)))
+    return si.Responses.from_wide(np.random.default_rng(1).integers(0, 4, (40, 4)), ordered=True)
 
 
 @pytest.mark.parametrize(

@@ -179,10 +179,6 @@ def test_a_frame_means_what_it_means_to_read() -> None:
         assert found.persons.tolist() == [7, 8, 9]
         assert found.thresholds.max_score.tolist() == [2, 2]
     assert Responses.from_long([1, 1, 2, 2, 3, 3], list("abababab")[:6], [2, 0, 0, 2, 1, 1]).thresholds.widest == 2
-    with pytest.warns(DeprecationWarning, match=r"spectral_irt\.read"):
-        assert arrays.ordered_from_wide(frame).items.tolist() == ["a", "b"]
-    with pytest.warns(DeprecationWarning, match=r"Responses\.from_long"):
-        arrays.ordered_from_long([1, 1, 2, 2], list("abab"), [1, 0, 0, 1])
 
 
 def test_user_is_for_frames() -> None:

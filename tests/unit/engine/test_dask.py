@@ -159,7 +159,7 @@ def test_a_worker_is_killed(engine: DaskEngine, split: list[str], monkeypatch: p
 def test_ordered_answers(engine: DaskEngine) -> None:
     rng = np.random.default_rng(3)
     table = np.clip(np.round(rng.normal(size=(300, 8)) + 1 + rng.normal(size=(300, 1))), 0, 3)
-    here = si.ordered_from_wide(table)
+    here = si.Responses.from_wide(table, ordered=True)
     there = here.using(engine)
     one, other = (si.SpectralPartialCredit().fit(data).calibration_ for data in (here, there))
     np.testing.assert_allclose(other.thresholds, one.thresholds, rtol=0, atol=CLOSE)

@@ -135,7 +135,7 @@ def test_a_cluster_that_dies_leaves_what_was_there(
 
 def test_ordered_answers(engine: DaskEngine, tmp_path: Path) -> None:
     table = np.random.default_rng(5).integers(0, 3, (100, 6)).astype(float)
-    there = si.ordered_from_wide(table).using(engine)
+    there = si.Responses.from_wide(table, ordered=True).using(engine)
     study = si.SpectralPartialCredit().fit(there).analyse(there)
     written = study.write(tmp_path / "results", parquet=True)
     assert len(pl.read_parquet(tmp_path / "results" / "persons.parquet")) == 100

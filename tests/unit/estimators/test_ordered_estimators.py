@@ -9,7 +9,7 @@ from scipy import optimize
 from dense_ordered import conditional_loglik, draw
 from spectral_irt import ConditionalRasch, MarginalRasch, SpectralRasch, simulate
 from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
-from spectral_irt.data.arrays import ordered_from_wide
+from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError, ResponseValueError
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit, conditional_thresholds
 from spectral_irt.estimators.marginal_ordered import MarginalPartialCredit
@@ -132,7 +132,7 @@ def small():
 
 
 def test_the_conditional_likelihood_is_that_of_the_definition(small):
-    answers = ordered_from_wide(small)
+    answers = Responses.from_wide(small, ordered=True)
     likelihood = OrderedLikelihood(answers)
     beta = np.concatenate(SMALL)
 
@@ -154,7 +154,7 @@ def test_the_conditional_likelihood_is_that_of_the_definition(small):
 
 
 def test_the_conditional_estimate_does_not_depend_on_the_information(small, monkeypatch):
-    answers = ordered_from_wide(small)
+    answers = Responses.from_wide(small, ordered=True)
     exact = conditional_thresholds(answers)
     monkeypatch.setattr("spectral_irt.conditional.ordered_likelihood.EXACT_WORK", 0)
     matched = conditional_thresholds(answers)
@@ -334,7 +334,7 @@ def test_anchors_from_a_calibration_and_bad_ones():
     first = simulate.partial_credit(1000, 6, categories=3, seed=1)
     made = SpectralPartialCredit().fit(first.responses).calibration_
     table = first.responses.to_dense()[:500, 2:]
-    again = ordered_from_wide(table, items=[2, 3, 4, 5])
+    again = Responses.from_wide(table, items=[2, 3, 4, 5], ordered=True)
     fit = SpectralPartialCredit().fit(again, anchors=made)
     np.testing.assert_allclose(fit.thresholds_, made.thresholds[4:], atol=1e-12)
     with pytest.raises(OptionError, match="has 1 thresholds"):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spectral_irt import simulate
-from spectral_irt.data.arrays import ordered_from_wide
+from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.rating_scale import ConditionalRatingScale, SpectralRatingScale
 
@@ -52,10 +52,10 @@ def test_a_category_of_left_out_items_only_is_refused(estimator, table):
 def test_categories_that_are_kept_are_not_said_to_be_numbered_anew(table):
     narrow = table.copy()
     narrow[:, 0] = np.maximum(narrow[:, 0], 1)
-    kept = ordered_from_wide(narrow, unused="keep")
+    kept = Responses.from_wide(narrow, unused="keep", ordered=True)
     assert not kept.notes
     np.testing.assert_array_equal(kept.to_dense(), narrow)
-    assert [one.code for one in ordered_from_wide(narrow, unused="collapse").notes] == ["categories_collapsed"]
+    assert [one.code for one in Responses.from_wide(narrow, unused="collapse").notes] == ["categories_collapsed"]
     # A category that no item uses is gone from all of them.
     gap = np.where(narrow == 2, 3, narrow)
-    assert [one.code for one in ordered_from_wide(gap, unused="keep").notes] == ["categories_collapsed"]
+    assert [one.code for one in Responses.from_wide(gap, unused="keep", ordered=True).notes] == ["categories_collapsed"]

@@ -11,7 +11,7 @@ from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
 from spectral_irt.conditional.patterns import padded
 from spectral_irt.conditional.series_tables import StepTables
 from spectral_irt.conditional.step_rows import evaluate, prepare_step_rows
-from spectral_irt.data.arrays import ordered_from_wide
+from spectral_irt.data import Responses
 from spectral_irt.estimators import step_errors, step_landing
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
 from spectral_irt.estimators.landing import centered_within
@@ -92,7 +92,7 @@ def test_misfitting_and_clustered_data_land_on_conditional_likelihood():
     table[:, 3] = np.where(rng.random(500) < 0.7, table[:, 2], table[:, 3])
     table[:60] = rng.integers(0, 3, (60, 8))
     table[rng.random(table.shape) < 0.1] = np.nan
-    responses = ordered_from_wide(table)
+    responses = Responses.from_wide(table, ordered=True)
     assert cml_apart(responses) < 1e-3
     assert cml_apart(responses, refine=False) > 0.3  # the chain alone does not
 
@@ -117,7 +117,7 @@ def grades(seed, people=150):
         mine = [*range(12 * g, 12 * g + 12)]
         mine += [60 + 4 * h + k for h in (g - 1, g) if 0 <= h < 4 for k in range(4)]
         table[g * people : (g + 1) * people, mine] = draw(rng, rng.normal(1.2 * g, 1, people), beta[mine].tolist())
-    return ordered_from_wide(table, unused="keep"), beta - beta.mean()
+    return Responses.from_wide(table, unused="keep", ordered=True), beta - beta.mean()
 
 
 @pytest.mark.slow

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spectral_irt import SpectralPartialCredit, SpectralRasch, ordered_from_wide, simulate
+from spectral_irt import SpectralPartialCredit, SpectralRasch, simulate
 from spectral_irt.data import Responses
 from spectral_irt.inference.dimensions import dimensionality as module
 from spectral_irt.inference.dimensions.dimensionality import BeyondAbility, beyond_ability
@@ -113,7 +113,7 @@ def test_unequal_slopes_are_no_second_dimension(ordered: bool) -> None:
     x = drawn(rng, slope * (theta - rng.normal(size=20)))
     if ordered:
         x = x + drawn(rng, slope * (theta - rng.normal(size=20) - 1)) * x
-        answers: Responses = ordered_from_wide(x)
+        answers: Responses = Responses.from_wide(x, ordered=True)
         found = beyond_ability(SpectralPartialCredit(se="none").fit(answers).calibration_, answers)
     else:
         found = look(x)

@@ -13,7 +13,6 @@ from spectral_irt import (
     Responses,
     SpectralPartialCredit,
     SpectralRasch,
-    ordered_from_wide,
     simulate,
 )
 from spectral_irt.errors import DesignError, OptionError
@@ -383,7 +382,7 @@ def test_slopes_are_not_differences_between_groups_of_unlike_ability(ordered):
         table = rng.random((2 * n, m)) < sigmoid(logit)
         if ordered:
             table = table + (table & (rng.random((2 * n, m)) < sigmoid(logit - 1)))
-            data = ordered_from_wide(table.astype(float))
+            data = Responses.from_wide(table.astype(float), ordered=True)
             study = SpectralPartialCredit().fit(data).analyse(data)
         else:
             data = Responses.from_wide(table.astype(float))

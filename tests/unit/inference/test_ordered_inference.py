@@ -17,9 +17,9 @@ from spectral_irt import (
     SpectralPartialCredit,
     SpectralRasch,
     SpectralRatingScale,
-    ordered_from_wide,
     simulate,
 )
+from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.ordered_base import as_ordered
 from spectral_irt.inference.dimensions.dimensionality import beyond_ability
@@ -38,7 +38,7 @@ REFERENCE = Path(__file__).parents[2] / "reference"
 
 def reference(name):
     data = json.loads((REFERENCE / f"{name}.json").read_text())
-    return ordered_from_wide(pl.read_csv(REFERENCE / f"{data['dataset']}.csv")), data["eRm_LRtest_median"]
+    return Responses.from_wide(pl.read_csv(REFERENCE / f"{data['dataset']}.csv")), data["eRm_LRtest_median"]
 
 
 @pytest.fixture(scope="module")
@@ -60,7 +60,7 @@ def study():
     table = np.empty((1600, 10))
     table[group == "a"], table[group == "b"] = halves
     frame = pl.DataFrame({f"q{k + 1}": table[:, k].astype(int) for k in range(10)})
-    answers = ordered_from_wide(frame)
+    answers = Responses.from_wide(frame, ordered=True)
     return SpectralPartialCredit().fit(answers).analyse(answers), group
 
 
@@ -175,7 +175,7 @@ def test_a_category_that_a_group_does_not_use_does_no_harm(study):
     study, group = study
     table = study.responses.to_dense()
     table[(group == "b") & (table[:, 4] == 3), 4] = 2
-    answers = ordered_from_wide(table)
+    answers = Responses.from_wide(table, ordered=True)
     found = SpectralPartialCredit().fit(answers).analyse(answers).dif(group)
     assert len(found.items["item"]) == 10
     assert 4 not in found.steps["item"]  # its thresholds have no estimate in b
@@ -185,18 +185,18 @@ def test_a_category_that_a_group_does_not_use_does_no_harm(study):
 def test_mantel_by_hand():
     table = np.array([[2, 0], [1, 1], [0, 2], [2, 0], [0, 2], [1, 1.0]])
     focal = np.array([False, False, False, True, True, True])
-    found = mantel_haenszel(ordered_from_wide(table), focal)
+    found = mantel_haenszel(Responses.from_wide(table, ordered=True), focal)
     # One stratum of six with total score 2: F = 3, E = 3 * 6 / 6, V = 3 * 3 * (6 * 10 - 36) / (36 * 5).
     np.testing.assert_allclose(found.log_odds, [0, 0], atol=1e-12)
     np.testing.assert_allclose(found.se, (216 / 180) ** -0.5)
-    lower = mantel_haenszel(ordered_from_wide(table), np.array([False, True, True, False, True, False]))
+    lower = mantel_haenszel(Responses.from_wide(table, ordered=True), np.array([False, True, True, False, True, False]))
     # F = 1 + 0 + 0 of the first item, E = 3: it is harder for them, and the second one easier.
     np.testing.assert_allclose(lower.log_odds, [2 / (216 / 180), -2 / (216 / 180)])
 
 
 def test_groups_without_common_items_say_so():
     table = np.array([[0, 1], [1, 0], [2, 1], [1, 2], [0, 0], [2, 2.0]])
-    answers = ordered_from_wide(np.concatenate([table, table[:, ::-1]]))
+    answers = Responses.from_wide(np.concatenate([table, table[:, ::-1]]), ordered=True)
     with pytest.raises(DesignError, match=r"in the group '0'.*categories"):
         calibrate_step_groups(answers, by_label(answers, [0] * 2 + [1] * 10))
 

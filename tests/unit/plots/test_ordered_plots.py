@@ -11,7 +11,7 @@ import pytest
 import spectral_irt as si
 from pictures import Picture
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
-from spectral_irt.data.arrays import ordered_from_wide
+from spectral_irt.data import Responses
 from spectral_irt.plots.categories import CategoryCurves
 from spectral_irt.plots.ordered_plots import NAMES
 
@@ -30,7 +30,7 @@ def study_of(thresholds: list[list[float]], n: int, labels: list[str], *, share:
         answers[:, i] = (rng.random(n) > np.cumsum(weight / weight.sum(axis=0), axis=0)).sum(axis=0)
     answers[: n // 2, 2] = rng.integers(0, len(thresholds[2]) + 1, n // 2)
     answers[rng.random(answers.shape) >= share] = np.nan
-    responses = ordered_from_wide(answers, items=labels)
+    responses = Responses.from_wide(answers, items=labels, ordered=True)
     return si.SpectralPartialCredit().fit(responses).analyse(responses)
 
 

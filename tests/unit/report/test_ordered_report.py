@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
-from spectral_irt.data.arrays import ordered_from_wide
+from spectral_irt.data import Responses
 from spectral_irt.report.commands import fit_command, python_lines
 from spectral_irt.report.folder import of_folder
 from spectral_irt.report.ordered_report import ordered_page
@@ -29,7 +30,8 @@ def study() -> OrderedAnalysis:
     person, item, category = drawn.answers()
     answers = np.full((200, 4), np.nan)
     answers[person, item] = category
-    responses = ordered_from_wide(answers, items=LABELS, persons=[f"somebody {k}" for k in range(200)])
+    responses = Responses.from_wide(answers, items=LABELS)
+    responses = replace(responses, persons=np.array([f"somebody {k}" for k in range(200)], dtype=object))
     return si.SpectralPartialCredit().fit(responses).analyse(responses)
 
 

@@ -253,7 +253,7 @@ def test_methods_name_the_conditional_likelihood_of_a_rating_scale_and_weights()
     rng = np.random.default_rng(1)
     theta, beta = rng.normal(size=(200, 1)), rng.normal(size=6)
     x = sum((rng.random((200, 6)) < 1 / (1 + np.exp(beta + t - theta))).astype(float) for t in (-1, 0, 1))
-    answers = si.ordered_from_wide(x)
+    answers = si.Responses.from_wide(x, ordered=True)
     said = " ".join(methods.paragraph(si.SpectralRatingScale().fit(answers).analyse(answers).record())[0])
     assert "conditional likelihood (Andersen, 1972)" in said
     right = (x > 1).astype(float)
