@@ -31,7 +31,9 @@ _NAMES = {
     "estimators.reciprocal": "ChoppinRasch EigenvectorRasch",
     "estimators.spectral": "SpectralRasch spectral_difficulty",
     "estimators.variational": "VariationalRasch",
-    "inference.groups.model_tests": "andersen martin_loef wald_by_item",
+    "inference.groups.andersen": "andersen",
+    "inference.groups.martin_loef": "martin_loef",
+    "inference.groups.wald": "wald_by_item",
     "leaderboard": "Leaderboard",
     "leaderboard.shortlist": "ShortList",
     "persons": "",
@@ -79,9 +81,9 @@ if TYPE_CHECKING:
     from spectral_irt.estimators.spectral import SpectralRasch as SpectralRasch
     from spectral_irt.estimators.spectral import spectral_difficulty as spectral_difficulty
     from spectral_irt.estimators.variational import VariationalRasch as VariationalRasch
-    from spectral_irt.inference.groups.model_tests import andersen as andersen
-    from spectral_irt.inference.groups.model_tests import martin_loef as martin_loef
-    from spectral_irt.inference.groups.model_tests import wald_by_item as wald_by_item
+    from spectral_irt.inference.groups.andersen import andersen as andersen
+    from spectral_irt.inference.groups.martin_loef import martin_loef as martin_loef
+    from spectral_irt.inference.groups.wald import wald_by_item as wald_by_item
     from spectral_irt.leaderboard import Leaderboard as Leaderboard
     from spectral_irt.leaderboard.shortlist import ShortList as ShortList
     from spectral_irt.reading import read as read

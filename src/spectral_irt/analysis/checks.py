@@ -21,7 +21,6 @@ from spectral_irt.inference.dimensions.dimensionality import BeyondAbility, beyo
 from spectral_irt.inference.fit.causes import cause_findings, traces
 from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
 from spectral_irt.inference.fit.person_fit import ErraticPeople, erratic_people
-from spectral_irt.inference.groups.ordered_tests import ordered_halves
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
 from spectral_irt.inference.results import EACH, TOGETHER, p_text
 from spectral_irt.tables import Columns
@@ -191,8 +190,6 @@ def compared_halves(study: Any) -> RaoTest | None:
     """The less against the more able half, where there are enough data."""
     responses = study.responses
     try:
-        if not study.calibration.layout.binary:
-            return ordered_halves(study.calibration, responses)
         return ability_split(study.calibration, responses)
     except DesignError:
         return None

@@ -26,7 +26,7 @@ from spectral_irt.inference.fit.ordered_strata import ordered_strata
 from spectral_irt.inference.fit.strata import STRATA, curved
 from spectral_irt.inference.groups.hausman import HausmanTest
 from spectral_irt.inference.groups.ordered_hausman import ordered_hausman, quick_ordered_hausman
-from spectral_irt.inference.groups.ordered_tests import StepWaldTest, ordered_score_split
+from spectral_irt.inference.groups.wald import WaldTest, score_split
 from spectral_irt.inference.items.ordered_item_analysis import (
     OrderedItemAnalysis,
     ordered_item_analysis,
@@ -144,8 +144,8 @@ class OfOrderedItems(OfOrderedPeople, ScoreTables, SharedItems):
 
     # ------------------------------------------------------------------------------------------- tests
 
-    def model_test(self, split: Any = "ability") -> StepWaldTest:
-        """Do the thresholds lie alike for the less and the more able? See `inference.ordered_tests`.
+    def model_test(self, split: Any = "ability") -> WaldTest:
+        """Do the thresholds lie alike for the less and the more able? See `inference.groups.wald.score_split`.
 
         Parameters
         ----------
@@ -153,10 +153,8 @@ class OfOrderedItems(OfOrderedPeople, ScoreTables, SharedItems):
             Into which groups people are divided; a label for each person, or a mapping from person to label.
         """
         if isinstance(split, str):
-            return self._once(
-                ("model_test", split), lambda: ordered_score_split(self.calibration, self.responses, split)
-            )
-        return ordered_score_split(self.calibration, self.responses, split)
+            return self._once(("model_test", split), lambda: score_split(self.calibration, self.responses, split))
+        return score_split(self.calibration, self.responses, split)
 
     def hausman(self, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where

@@ -386,6 +386,8 @@ class Responses:
     def take_items(self, items: ArrayLike) -> Responses:
         """The responses to some items only: positions or a mask. All people stay, perhaps with fewer answers."""
         chosen = chosen_positions(items, self.n_items, "take_items")
+        if len(chosen) == self.n_items and np.array_equal(chosen, np.arange(self.n_items)):
+            return self
         kept = self.thresholds.of_items(chosen)
         new_code = np.full(self.thresholds.n_entries, -1, dtype=np.int32)
         new_code[kept] = np.arange(len(kept), dtype=np.int32)

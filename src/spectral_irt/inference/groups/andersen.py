@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.data import as_responses
-from spectral_irt.data.responses import Responses
+from spectral_irt.data import Responses, as_responses
+from spectral_irt.data.block import Floats
+from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import check_option
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.inference.groups.calibrations import Subgroups, calibrate_groups
+from spectral_irt.estimators.conditional_ordered import conditional_thresholds
+from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, calibrate_groups, scales_of
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.probability import chi2_tail
 from spectral_irt.inference.results import Result
@@ -21,14 +23,15 @@ from spectral_irt.inference.results import Result
 class AndersenTest(Result):
     """What `andersen` found.
 
-    LR = 2 (sum of the groups' log-likelihoods - log-likelihood of all), with (groups - 1)(items - 1) degrees of
-    freedom. `table()` has every item in every group: `group, item, difficulty, se`.
+    LR = 2 (sum of the groups' log-likelihoods - log-likelihood of all), with (groups - 1)(free parameters) degrees of
+    freedom. `table()` has every item in every group: `group, item, difficulty, se`; or every threshold, where items
+    have several: `group, item, category, threshold, se`.
 
     Attributes
     ----------
     loglik : float
         Conditional log-likelihood of all people together, on the items compared.
-    groups : Subgroups
+    groups : GroupCalibrations
         Difficulties, standard errors and log-likelihood in each group; `groups.left_out`: items not compared.
     """
 
@@ -36,7 +39,7 @@ class AndersenTest(Result):
     symbol = "LR"
 
     loglik: float
-    groups: Subgroups
+    groups: GroupCalibrations
 
 
 def andersen(
@@ -44,7 +47,9 @@ def andersen(
 ) -> AndersenTest:
     """Andersen's test: conditional likelihood with difficulties of their own in each group, against common ones.
 
-    LR = 2 (sum_g log L_g(beta_g) - log L(beta)) ~ chi-square with (G - 1)(m - 1) degrees of freedom under the model.
+    LR = 2 (sum_g log L_g(beta_g) - log L(beta)) ~ chi-square with (G - 1) p degrees of freedom under the model, where p
+    parameters are free in each group: items less one (Rasch), thresholds less one (partial credit), or items less one
+    and the distances of the common thresholds (rating scale).
 
     A small p says that items keep no common order of difficulty across the groups: unequal discriminations, guessing
     or dependence where people are split by score, differential functioning where they are split by a person column.
@@ -73,31 +78,44 @@ def andersen(
     <Andersen's test: LR = 0.168, df = 4, p = 0.997; raw score < mean (345 people) | raw score >= mean (655 people)>
     """
     check_option("model", model, (None, "rasch", "pcm", "rsm"))
-    model = model or ("pcm" if isinstance(responses, Responses) and not responses.thresholds.binary else "rasch")
-    if model != "rasch":
-        from spectral_irt.inference.groups.ordered_tests import ordered_andersen
-
-        return ordered_andersen(responses, split, model=model)
-    data = as_responses(responses)
-    make = ConditionalRasch(threads=threads)
-    difficulty = make.fit(data).difficulty_ if isinstance(split, str) and split == "ability" else None
-    groups = calibrate_groups(data, divide(data, split, difficulty=difficulty), ConditionalRasch(threads=threads))
-    loglik = ConditionalRasch(threads=threads, se="none").fit(groups.everyone).loglik_
+    if model in (None, "rasch"):
+        data = as_responses(responses)
+    else:
+        data = as_responses(responses, ordered=True, unused="collapse" if model == "pcm" else "keep")
+    if model == "rasch":
+        data.right_and_wrong_only()
+    data = data if threads is None else data.using(LocalEngine(threads))
+    tested = GroupModel(scales=scales_of(None, data.items) if model == "rsm" else None)
+    by_ability = isinstance(split, str) and split == "ability"
+    thresholds = _together(data, tested)[0] if by_ability else None
+    groups = calibrate_groups(data, divide(data, split, difficulty=thresholds), tested)
+    loglik = _together(groups.everyone, tested)[1]
     statistic = 2 * (sum(groups.loglik) - loglik)
-    df = (len(groups.names) - 1) * (len(groups.items) - 1)
+    df, layout = (len(groups.names) - 1) * groups.n_parameters, groups.layout
+    columns = {
+        "group": np.repeat(np.array(groups.names, dtype=object), layout.n_entries),
+        "item": np.tile(groups.items[layout.item], len(groups.names)),
+    }
+    if not layout.binary:
+        columns["category"] = np.tile(layout.level, len(groups.names))
+    columns["difficulty" if layout.binary else "threshold"] = groups.thresholds.ravel()
     return AndersenTest(
         statistic=statistic,
         df=df,
         p=float(chi2_tail(max(statistic, 0.0), df)),
         compared=str(groups),
-        columns={
-            "group": np.repeat(np.array(groups.names, dtype=object), len(groups.items)),
-            "item": np.tile(groups.items, len(groups.names)),
-            "difficulty": groups.difficulty.ravel(),
-            "se": groups.se.ravel(),
-        },
+        columns={**columns, "se": groups.threshold_se.ravel()},
         frame_kind=data.frame_kind,
         findings=groups.findings,
         loglik=loglik,
         groups=groups,
     )
+
+
+def _together(data: Responses, model: GroupModel) -> tuple[Floats, float]:
+    """The thresholds of all people together, and their conditional log-likelihood."""
+    if data.thresholds.binary:
+        fit = ConditionalRasch(se="none").fit(data)
+        return fit.difficulty_, fit.loglik_
+    found = conditional_thresholds(data, model.design(data), se="none")
+    return found.thresholds, found.loglik

@@ -1,47 +1,65 @@
-"""The same items calibrated in each group of people on its own: what every comparison of groups starts from."""
+"""The same items calibrated in each group of people on its own: what every comparison of groups starts from.
+
+In a group the thresholds are A eta: all of them free (A is the identity), a rating scale, or one location for each item
+with the distances of its thresholds held. Right and wrong answers are calibrated by the estimator of the calibration
+that is looked at, answers in more categories always by conditional maximum likelihood.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
+from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import components, estimable
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import DesignError, DisconnectedDesignError, listed
 from spectral_irt.estimators.base import KEEP_COVARIANCE
 from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.estimators.conditional_ordered import conditional_thresholds
+from spectral_irt.estimators.rating_scale import scalable, scale_design
 from spectral_irt.estimators.spectral import SpectralRasch, lands
 from spectral_irt.inference.groups.grouping import Split
 from spectral_irt.inference.joint_errors import JointErrors
+from spectral_irt.numerics import centered_inverse
 
 DENSE_ITEMS = KEEP_COVARIANCE  # up to here whole covariance matrices are compared; beyond, items one by one
+NEWTON_STEPS = 60
+LONGEST_STEP = 2.0  # logits
+SETTLED = 1e-9  # logits
+
+Comparable = ConditionalRasch | SpectralRasch  # estimators with a covariance matrix
 
 
 @dataclass(frozen=True, eq=False)
-class Subgroups:
-    """Difficulties in each group, on the items that have one in all of them.
+class GroupCalibrations:
+    """Thresholds in each group, on the items that have them in all groups.
 
     Attributes
     ----------
     names, sizes, informative : tuple of str, int arrays
-        The groups, their people, and how many of these have both right and wrong answers to these items.
-    items : labels
-        The items compared.
-    difficulty, se : groups x items
-        Mean zero in each group.
-    covariances : tuple of items x items, empty for many items
-    loglik : tuple of float
-        Conditional log-likelihoods, of fits that have them.
+        The groups, their people, and how many of these have a score between the lowest and the highest on these items.
     everyone : Responses
         The people of all groups together, and only the items compared.
     left_out : labels
-        Items without a finite difficulty in some group.
+        Items without finite thresholds in some group.
+    thresholds, threshold_se : groups x thresholds
+        The mean location is zero in each group.
+    covariances : tuple of thresholds x thresholds, empty for many items
+    difficulty, se : groups x items
+        The locations of the items, means of their thresholds.
+    loglik : tuple of float
+        Conditional log-likelihoods, of fits that have them.
+    design : thresholds x parameters, optional
+        A of thresholds = A eta; None where every threshold is free, as that of a right or wrong answer is.
     method : str
         The estimator and the kind of its standard errors.
     """
@@ -49,13 +67,15 @@ class Subgroups:
     names: tuple[str, ...]
     sizes: NDArray[np.int64]
     informative: NDArray[np.int64]
-    items: NDArray[Any]
-    difficulty: Floats
-    se: Floats
-    covariances: tuple[Floats, ...]
-    loglik: tuple[float, ...]
     everyone: Responses
     left_out: NDArray[Any]
+    thresholds: Floats
+    threshold_se: Floats
+    covariances: tuple[Floats, ...]
+    difficulty: Floats
+    se: Floats
+    loglik: tuple[float, ...]
+    design: Floats | None
     method: str
 
     def __str__(self) -> str:
@@ -63,11 +83,39 @@ class Subgroups:
         shown = " | ".join(parts[:5]) + (f" and {len(parts) - 5} more" if len(parts) > 5 else "")
         return shown + (f", {len(self.left_out)} items left out" if len(self.left_out) else "")
 
+    @property
+    def items(self) -> NDArray[Any]:
+        """Labels of the items compared."""
+        return self.everyone.items
+
+    @property
+    def layout(self) -> Thresholds:
+        return self.everyone.thresholds
+
+    @property
+    def n_parameters(self) -> int:
+        """Free ones in each group."""
+        return (self.layout.n_entries if self.design is None else self.design.shape[1]) - 1
+
+    @cached_property
+    def location_covariances(self) -> tuple[Floats, ...]:
+        """Of the difficulties in each group; empty for many items."""
+        return tuple(location_covariance(self.layout, one) for one in self.covariances)
+
     def errors(self, group: int) -> JointErrors:
         """Of the difficulties in one group."""
         if self.covariances:
-            return JointErrors.dense(self.covariances[group])
+            return JointErrors.dense(self.location_covariances[group])
         return JointErrors.after_centering(self.se[group])
+
+    def centered_on(self, anchors: NDArray[np.bool_]) -> GroupCalibrations:
+        """Difficulties with the anchors' mean at zero: b - a'b has variance V_ii - 2 (V a)_i + a'V a."""
+        a = anchors / anchors.sum()
+        difficulty = self.difficulty - (self.difficulty @ a)[:, None]
+        if anchors.all():
+            return replace(self, difficulty=difficulty)
+        variance = [self.errors(k).around(a) for k in range(len(self.names))]
+        return replace(self, difficulty=difficulty, se=np.sqrt(variance))
 
     @property
     def sandwich(self) -> bool:
@@ -79,20 +127,91 @@ class Subgroups:
         if not len(self.left_out):
             return ()
         one = len(self.left_out) == 1
+        why = "answered right by everyone or no one" if self.layout.binary else "a category there is used by nobody"
         return (
             Finding(
                 "items_not_compared",
                 "warning",
                 f"{len(self.left_out):,} item{' is' if one else 's are'} left out of the comparison, because in some "
-                f"group {'it has' if one else 'they have'} no difficulty on the common scale (answered right by "
-                f"everyone or no one, or by nobody who answered the others): {listed(self.left_out)}.",
+                f"group {'it has' if one else 'they have'} no difficulty on the common scale ({why}, or answered by "
+                f"nobody who answered the others): {listed(self.left_out)}.",
                 "Use fewer or larger groups to compare them.",
                 tuple(self.left_out.tolist()),
             ),
         )
 
 
-Comparable = ConditionalRasch | SpectralRasch  # estimators with a covariance matrix
+def location_covariance(layout: Thresholds, covariance: Floats) -> Floats:
+    """Of the means of the items' thresholds."""
+    if layout.binary:
+        return covariance
+    mean = np.zeros((layout.n_items, layout.n_entries))
+    mean[layout.item, np.arange(layout.n_entries)] = 1 / layout.max_score[layout.item]
+    return mean @ covariance @ mean.T
+
+
+# -------------------------------------------------------------------------------- what is estimated in a group
+
+
+@dataclass(frozen=True, eq=False)
+class GroupModel:
+    """What is estimated in every group.
+
+    Attributes
+    ----------
+    estimator : ConditionalRasch or SpectralRasch
+        Of right and wrong answers, for which the rest makes no difference.
+    scales : mapping from item to rating scale, optional
+        Items of a scale have the distances of their thresholds in common; without it every threshold is free.
+    shape : float array, optional
+        Thresholds, NaN for items to be left out: only locations are estimated, with the distances of an item's
+        thresholds held, so that a category that a group did not use does no harm.
+    """
+
+    estimator: Comparable = field(default_factory=ConditionalRasch)
+    scales: Mapping[Any, Any] | None = None
+    shape: Floats | None = None
+
+    def of_items(self, layout: Thresholds, items: Ints) -> GroupModel:
+        """The same for some of the items."""
+        return self if self.shape is None else replace(self, shape=self.shape[layout.of_items(items)])
+
+    def design(self, responses: Responses) -> Floats | None:
+        """A of thresholds = A eta; None for the identity."""
+        layout = responses.thresholds
+        if layout.binary or (self.scales is None and self.shape is None):
+            return None
+        if self.scales is not None:
+            return scale_design(layout, responses.items, self.scales).matrix
+        return (layout.item[:, None] == np.arange(layout.n_items)).astype(float)
+
+    @property
+    def method(self) -> str:
+        """The estimator and its errors in words."""
+        make = self.estimator
+        if isinstance(make, ConditionalRasch):
+            return f"conditional maximum likelihood, {make.se}"
+        return "spectral, information" if _lands(make) else f"spectral ({make.weighting} weights), sandwich"
+
+
+def model_like(calibration: Calibration) -> GroupModel:
+    """The model of a calibration, with an estimator that has no prior, but a covariance matrix."""
+    scales = None
+    if calibration.provenance.estimator.endswith("RatingScale"):
+        scales = scales_of(calibration.provenance.settings.get("groups"), calibration.labels)
+    return GroupModel(estimator_like(calibration), scales)
+
+
+def scales_of(groups: Any, items: NDArray[Any]) -> Mapping[Any, Any]:
+    """The rating scale of each item, from what `SpectralRatingScale` takes."""
+    if groups is None:
+        return dict.fromkeys(items.tolist(), "all")
+    return groups if isinstance(groups, Mapping) else dict(zip(items.tolist(), groups, strict=True))
+
+
+def locations_like(calibration: Calibration) -> GroupModel:
+    """One difficulty for each item and group, the distances of its thresholds held where the calibration has them."""
+    return GroupModel(estimator_like(calibration), shape=calibration.thresholds)
 
 
 def estimator_like(calibration: Calibration) -> Comparable:
@@ -105,67 +224,145 @@ def estimator_like(calibration: Calibration) -> Comparable:
     options = dict(made.settings)
     if made.estimator == "ConditionalRasch":
         return ConditionalRasch(**{**options, "se": "information" if options["se"] == "none" else options["se"]})
+    if not calibration.layout.binary or made.estimator.startswith("Conditional"):
+        return ConditionalRasch()
     kept = ("weighting", "refine", "tol", "max_iter") if made.estimator == "SpectralRasch" else ()
     return SpectralRasch(regularization=0, **{name: options[name] for name in kept if name in options})
 
 
-def calibrate_groups(responses: Responses, split: Split, make: Comparable) -> Subgroups:
+def _lands(make: SpectralRasch) -> bool:
+    return lands(make.refine, make.weighting, make.nu)
+
+
+# ------------------------------------------------------------------------------------------- one group
+
+
+class _Fit(NamedTuple):
+    """Thresholds of one group; no covariance where items are too many, nor a likelihood of other than conditional."""
+
+    thresholds: Floats
+    se: Floats
+    covariance: Floats | None
+    loglik: float | None
+
+
+def _fit(part: Responses, model: GroupModel, design: Floats | None, name: str) -> _Fit:
+    if part.thresholds.binary:
+        return _by_estimator(part, model.estimator)
+    if model.shape is not None:
+        where, covariance = locations(part, model.shape, name)
+        item = part.thresholds.item
+        covariance = covariance[np.ix_(item, item)]
+        held = model.shape + (where - part.thresholds.mean(model.shape))[item]
+        return _Fit(held, np.sqrt(np.maximum(np.diag(covariance), 0)), covariance, None)
+    found = conditional_thresholds(part, design)
+    assert found.covariance is not None
+    return _Fit(found.thresholds, np.sqrt(np.maximum(np.diag(found.covariance), 0)), found.covariance, found.loglik)
+
+
+def _by_estimator(part: Responses, make: Comparable) -> _Fit:
+    fit, dense = type(make)(**make.get_params()), part.n_items <= DENSE_ITEMS
+    if not isinstance(fit, ConditionalRasch) and dense:
+        fit.set_params(se="information" if _lands(fit) else "dense")  # the covariance is wanted too
+    fit.fit(part)
+    covariance = fit.covariance() if dense else None
+    se = fit.se_ if covariance is None else np.sqrt(np.diag(covariance))
+    return _Fit(fit.difficulty_, se, covariance, fit.calibration_.provenance.loglik)
+
+
+def locations(responses: Responses, shape: Floats, name: str = "") -> tuple[Floats, Floats]:
+    """Locations of the items, mean zero, and their covariance, by conditional maximum likelihood.
+
+    The thresholds of an item keep the distances that they have in `shape`.
+    """
+    layout = responses.thresholds
+    likelihood = OrderedLikelihood(responses)
+    exact = likelihood.exact_is_affordable()
+    shift = np.zeros(layout.n_items)
+    for _ in range(NEWTON_STEPS):
+        beta = shape + shift[layout.item]
+        rows = np.add.reduceat(likelihood.information(beta, exact=exact), layout.first, axis=0)
+        covariance = centered_inverse(np.add.reduceat(rows, layout.first, axis=1))
+        change = covariance @ layout.sum(likelihood.at(beta).gradient)
+        shift += np.clip(change, -LONGEST_STEP, LONGEST_STEP)
+        if np.max(np.abs(change)) < SETTLED:
+            where = layout.mean(shape) + shift
+            return where - where.mean(), covariance
+    raise DesignError(
+        f"{responses.source}: in the group {name!r} the items have no finite location on a common scale. Use fewer or "
+        "larger groups."
+    )
+
+
+# ------------------------------------------------------------------------------------------ all groups
+
+
+def calibrate_groups(responses: Responses, split: Split, model: GroupModel) -> GroupCalibrations:
     """Fit every group on its own, on the items that can be estimated in all of them.
 
-    An item without a finite difficulty in one group is left out of all, as eRm does, and then any that this makes
-    extreme, until the groups agree.
+    An item without finite thresholds in one group is left out of all, as eRm does, and then any that this makes
+    extreme, until the groups agree. A threshold that is free needs somebody in both categories beside it.
     """
     if split.n_groups < 2:
         what = f"a single one, {split.names[0]!r}" if split.names else "none"
         raise DesignError(f"{responses.source}: two groups of people are needed to compare, and there is {what}.")
+    layout = responses.thresholds
     groups = [responses.take_persons(split.members(k)) for k in range(split.n_groups)]
-    kept = _common_items(groups, split.names)
-    everyone = responses.take_persons(split.group >= 0)
-    if not kept.all():
-        everyone = everyone.take_items(kept)
-    fits, informative = [], []
-    for group in groups:
-        part = group if kept.all() else group.take_items(kept)
-        informative.append(int(np.sum(part.mixed)))
-        fit = type(make)(**make.get_params())
-        if not isinstance(fit, ConditionalRasch) and everyone.n_items <= DENSE_ITEMS:
-            fit.set_params(se="information" if _lands(fit) else "dense")  # the covariance is wanted too
-        fits.append(fit.fit(part))
-    covariances = tuple(fit.covariance() for fit in fits) if everyone.n_items <= DENSE_ITEMS else ()
-    errors = [np.sqrt(np.diag(v)) for v in covariances] if covariances else [fit.se_ for fit in fits]
-    return Subgroups(
-        split.names,
-        split.sizes,
-        np.array(informative),
-        everyone.items,
-        np.array([fit.difficulty_ for fit in fits]),
-        np.array(errors),
-        covariances,
-        tuple(made.loglik for made in (fit.calibration_.provenance for fit in fits) if made.loglik is not None),
-        everyone,
-        responses.items[~kept],
-        _describe(make),
+    kept = np.ones(responses.n_items, dtype=bool)
+    if model.shape is not None and not layout.binary:
+        kept = np.isfinite(layout.mean(model.shape))
+    kept = _common_items(groups, split.names, kept, model)
+    model = model.of_items(layout, np.flatnonzero(kept))
+    everyone = responses.take_persons(split.group >= 0).take_items(kept)
+    groups = [group.take_items(kept) for group in groups]
+    design = model.design(everyone)
+    fits = [_fit(group, model, design, name) for group, name in zip(groups, split.names, strict=True)]
+    covariances = tuple(fit.covariance for fit in fits if fit.covariance is not None)
+    thresholds, se = np.array([fit.thresholds for fit in fits]), np.array([fit.se for fit in fits])
+    found = GroupCalibrations(
+        names=split.names,
+        sizes=split.sizes,
+        informative=np.array([int(group.mixed.sum()) for group in groups]),
+        everyone=everyone,
+        left_out=responses.items[~kept],
+        thresholds=thresholds,
+        threshold_se=se,
+        covariances=covariances,
+        difficulty=thresholds,
+        se=se,
+        loglik=tuple(fit.loglik for fit in fits if fit.loglik is not None),
+        design=design,
+        method=model.method,
     )
+    if layout.binary:
+        return found
+    variance = np.array([np.diag(one) for one in found.location_covariances])
+    difficulty = np.array([everyone.thresholds.mean(each) for each in thresholds])
+    return replace(found, difficulty=difficulty, se=np.sqrt(np.maximum(variance, 0)))
 
 
-def _common_items(groups: Sequence[Responses], names: Sequence[str]) -> NDArray[np.bool_]:
-    kept = np.ones(groups[0].n_items, dtype=bool)
+def _common_items(
+    groups: Sequence[Responses], names: Sequence[str], kept: NDArray[np.bool_], model: GroupModel
+) -> NDArray[np.bool_]:
     while True:
         before = kept.copy()
         for name, group in zip(names, groups, strict=True):
-            here = _estimable_here(group if kept.all() else group.take_items(kept), name, group.n_items)
+            here = _estimable_here(group.take_items(kept), name, group.n_items, model)
             kept[np.flatnonzero(kept)[~here]] = False
         if (kept == before).all():
             return kept
 
 
-def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.bool_]:
-    """Which items have a common scale in this group: its largest strongly connected component.
+def _estimable_here(group: Responses, name: str, n_items: int, model: GroupModel) -> NDArray[np.bool_]:
+    """Which items have a common scale in this group: its largest strongly connected component of thresholds.
 
     An item that is extreme there is a component of its own. An error names the group when hardly any item is left, or
-    when half of them or more are not connected.
+    when half of them or more are not connected. Items whose thresholds are tied only need answers that differ.
     """
-    kept = components(group) == 0
+    layout = group.thresholds
+    if not layout.binary and (model.scales is not None or model.shape is not None):
+        return scalable(group)[0]
+    kept = np.logical_and.reduceat(components(group) == 0, layout.first)
     if 2 <= kept.sum() <= group.n_items / 2:
         try:
             estimable(group)
@@ -177,22 +374,14 @@ def _estimable_here(group: Responses, name: str, n_items: int) -> NDArray[np.boo
     if kept.sum() < 2:
         gone = n_items - group.n_items
         others = f" ({gone:,} of {n_items:,} items were already left out, extreme in another group)" if gone else ""
+        why = "have both right and wrong answers" if layout.binary else "have answers in all their categories"
+        remedy = "" if layout.binary else "; or join categories that few people use"
         raise DesignError(
             f"{group.source}: in the group {name!r} ({_people(group.n_persons)}) no two items can be compared, because "
-            f"too few there have both right and wrong answers{others}. Use fewer or larger groups, or another split."
+            f"too few there {why}{others}. Use fewer or larger groups, or another split{remedy}."
         )
     return kept
 
 
 def _people(number: int) -> str:
     return f"{number:,} {'person' if number == 1 else 'people'}"
-
-
-def _describe(make: Comparable) -> str:
-    if isinstance(make, ConditionalRasch):
-        return f"conditional maximum likelihood, {make.se}"
-    return "spectral, information" if _lands(make) else f"spectral ({make.weighting} weights), sandwich"
-
-
-def _lands(make: SpectralRasch) -> bool:
-    return lands(make.refine, make.weighting, make.nu)

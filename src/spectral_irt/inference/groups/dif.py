@@ -26,13 +26,12 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError, OptionError, listed
-from spectral_irt.inference.groups.calibrations import Subgroups
+from spectral_irt.inference.groups.calibrations import GroupCalibrations, calibrate_groups, locations_like
 from spectral_irt.inference.groups.dif_nonuniform import nonuniform_columns, nonuniform_findings
 from spectral_irt.inference.groups.differential_words import differential_findings, too_many_differ
 from spectral_irt.inference.groups.grouping import Split, by_label
 from spectral_irt.inference.groups.mantel_haenszel import matched_on
 from spectral_irt.inference.groups.ordered_differential import threshold_contrasts
-from spectral_irt.inference.groups.ordered_groups import groups_like
 from spectral_irt.inference.groups.wald import WaldTest, compare_groups, weighted_spread
 from spectral_irt.inference.items.slope_model import slope_shifts
 from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm, two_sided
@@ -62,7 +61,7 @@ class Differential:
         A row for each item over all groups; see `overall`.
     test : WaldTest
         All items together: are there any differences at all?
-    groups : Subgroups
+    groups : GroupCalibrations
         Difficulties in each group, centered on the anchors.
     reference : str
     anchors : labels
@@ -75,7 +74,7 @@ class Differential:
     contrasts: Columns
     items: Columns
     test: WaldTest
-    groups: Subgroups
+    groups: GroupCalibrations
     reference: str
     anchors: NDArray[Any]
     findings: tuple[Finding, ...]
@@ -180,12 +179,12 @@ def differential(
         raise OptionError(f"level is {level}; it must lie between 0 and 1.")
     split, findings = _large_enough(responses, by_label(responses, groups), min_people)
     focal = _focal_groups(split, reference)
-    found = groups_like(calibration, responses, split)
+    found = calibrate_groups(responses, split, locations_like(calibration))
     test = compare_groups(found)
     chosen = _anchor_mask(found, anchors)
     if isinstance(anchors, str) and anchors == "purified":
         chosen = _purify(found, focal)
-    centered = _centered_on(found, chosen)
+    centered = found.centered_on(chosen)
 
     base = _base(split.n_groups, focal)
     contrasts = _contrasts(centered, focal, base, level)
@@ -261,7 +260,7 @@ def _focal_groups(split: Split, reference: Any) -> list[int]:
 # ------------------------------------------------------------------------------------------ anchors
 
 
-def _anchor_mask(groups: Subgroups, anchors: str | Iterable[Any]) -> NDArray[np.bool_]:
+def _anchor_mask(groups: GroupCalibrations, anchors: str | Iterable[Any]) -> NDArray[np.bool_]:
     if isinstance(anchors, str):
         if anchors not in ("all", "purified"):
             raise OptionError(f"`anchors` is {anchors!r}; it can be 'all', 'purified', or a list of items.")
@@ -275,17 +274,7 @@ def _anchor_mask(groups: Subgroups, anchors: str | Iterable[Any]) -> NDArray[np.
     return np.isin(np.arange(len(groups.items)), place)
 
 
-def _centered_on(groups: Subgroups, anchors: NDArray[np.bool_]) -> Subgroups:
-    """The groups' difficulties with the anchors' mean at zero: b - a'b has variance V_ii - 2 (V a)_i + a'V a."""
-    a = anchors / anchors.sum()
-    difficulty = groups.difficulty - (groups.difficulty @ a)[:, None]
-    if anchors.all():
-        return replace(groups, difficulty=difficulty)
-    variance = [groups.errors(k).around(a) for k in range(len(groups.names))]
-    return replace(groups, difficulty=difficulty, se=np.sqrt(variance))
-
-
-def _purify(groups: Subgroups, focal: list[int]) -> NDArray[np.bool_]:
+def _purify(groups: GroupCalibrations, focal: list[int]) -> NDArray[np.bool_]:
     """The items that agree in every focal group on how far it is from the reference group."""
     base = _base(len(groups.names), focal)
     size = np.zeros(len(groups.items))
@@ -326,7 +315,7 @@ def ets_class(delta: Floats, se: Floats, p: Floats, level: float = 0.05) -> NDAr
     return out
 
 
-def _contrasts(groups: Subgroups, focal: list[int], base: int, level: float) -> Columns:
+def _contrasts(groups: GroupCalibrations, focal: list[int], base: int, level: float) -> Columns:
     names = np.array(groups.names, dtype=object)
     m = len(groups.items)
     contrast = (groups.difficulty[focal] - groups.difficulty[base]).ravel()
@@ -354,7 +343,7 @@ def _contrasts(groups: Subgroups, focal: list[int], base: int, level: float) -> 
 
 
 def _add_mantel_haenszel(
-    contrasts: Columns, groups: Subgroups, split: Split, focal: list[int], base: int, anchors: NDArray[np.bool_]
+    contrasts: Columns, groups: GroupCalibrations, split: Split, focal: list[int], base: int, anchors: NDArray[np.bool_]
 ) -> list[Finding]:
     """Matched odds ratios beside the contrasts; a finding where too few people can be matched."""
     inside = split.group[split.group >= 0]
@@ -385,7 +374,7 @@ def _add_mantel_haenszel(
 def _explained_by_slopes(
     contrasts: Columns,
     items: Columns,
-    groups: Subgroups,
+    groups: GroupCalibrations,
     split: Split,
     focal: list[int],
     base: int,
@@ -405,7 +394,7 @@ def _explained_by_slopes(
     return before & ~items["flagged"] & ~contrasts["flagged"].reshape(len(focal), -1).any(axis=0)
 
 
-def _overall(groups: Subgroups, level: float) -> Columns:
+def _overall(groups: GroupCalibrations, level: float) -> Columns:
     """Each item over all groups, with the largest contrast between any two."""
     df = len(groups.names) - 1
     statistic = weighted_spread(groups.difficulty, groups.se**2)

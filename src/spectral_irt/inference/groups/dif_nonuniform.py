@@ -23,8 +23,8 @@ from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError, listed
+from spectral_irt.inference.groups.calibrations import calibrate_groups, locations_like
 from spectral_irt.inference.groups.grouping import Split, divide
-from spectral_irt.inference.groups.ordered_groups import groups_like
 from spectral_irt.inference.probability import benjamini_hochberg, two_sided
 from spectral_irt.inference.robust_center import agree
 from spectral_irt.tables import Columns
@@ -88,11 +88,11 @@ def _interactions(
         wanted[[2 * k, 2 * k + 1]] = True
     number = np.cumsum(wanted) - 1  # of a cell among those kept
     kept = np.flatnonzero(positions(responses.items, items) >= 0)
-    data = responses if len(kept) == responses.n_items else responses.take_items(kept)
+    model = locations_like(calibration).of_items(responses.thresholds, kept)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = groups_like(calibration, data, cells.keep(wanted))
+            found = calibrate_groups(responses.take_items(kept), cells.keep(wanted), model)
     except DesignError:  # the halves are too thin to be calibrated on their own
         return values
     place = positions(found.items, items)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import listed
-from spectral_irt.inference.groups.calibrations import Subgroups
+from spectral_irt.inference.groups.calibrations import GroupCalibrations
 from spectral_irt.inference.results import p_text
 from spectral_irt.tables import Columns
 
@@ -19,7 +19,7 @@ MOST = 0.4  # share of items that may differ, for the others to say where zero i
 
 
 def differential_findings(
-    items: Columns, contrasts: Columns, groups: Subgroups, by_slope: NDArray[np.bool_], level: float
+    items: Columns, contrasts: Columns, groups: GroupCalibrations, by_slope: NDArray[np.bool_], level: float
 ) -> tuple[Finding, ...]:
     """What both tables say, over all groups and against the reference; and which items only differ by their slopes."""
     found = _finding(items, contrasts, groups, by_slope, level)
@@ -42,7 +42,7 @@ def differential_findings(
 
 
 def _finding(
-    items: Columns, contrasts: Columns, groups: Subgroups, by_slope: NDArray[np.bool_], level: float
+    items: Columns, contrasts: Columns, groups: GroupCalibrations, by_slope: NDArray[np.bool_], level: float
 ) -> Finding:
     m = len(groups.items)
     flagged, letter = (np.vstack([items[k], contrasts[k].reshape(-1, m)]) for k in ("flagged", "class"))
@@ -93,7 +93,7 @@ def _by_size(chosen: Ints, items: Columns) -> Ints:
     return chosen[np.argsort(-items["largest"][chosen], kind="stable")]
 
 
-def _told(chosen: Ints, items: Columns, letter: Any, groups: Subgroups, p: Floats | None = None) -> str:
+def _told(chosen: Ints, items: Columns, letter: Any, groups: GroupCalibrations, p: Floats | None = None) -> str:
     """The largest of them: 'q3' is harder for 'm' than for 'f' by 1.21 logits (class C, adjusted p < 0.001)."""
     parts = []
     for k in _by_size(chosen, items)[:NAMED]:

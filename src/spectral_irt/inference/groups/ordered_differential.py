@@ -27,8 +27,8 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import DesignError, listed
+from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, calibrate_groups, model_like
 from spectral_irt.inference.groups.grouping import Split
-from spectral_irt.inference.groups.ordered_groups import StepGroups, calibrate_step_groups, tied_like
 from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, two_sided
 from spectral_irt.tables import Columns
 
@@ -99,9 +99,9 @@ def threshold_contrasts(
     uneven, df, p = np.full((len(focal), m), np.nan), np.zeros((len(focal), m)), np.full((len(focal), m), np.nan)
     parts: list[Columns] = []
     groups = None
-    if tied_like(calibration) is None and responses.thresholds.widest > 1:
+    if model_like(calibration).scales is None and responses.thresholds.widest > 1:
         try:
-            groups = calibrate_step_groups(_of(responses, items), split)
+            groups = calibrate_groups(_of(responses, items), split, GroupModel())
         except DesignError:  # too few items have all their categories in each group
             groups = None
     if groups is not None:
@@ -133,14 +133,14 @@ def _of(responses: Responses, items: NDArray[Any]) -> Responses:
     return responses if kept.all() else responses.take_items(kept)
 
 
-def _weights(groups: StepGroups, anchors: NDArray[np.bool_]) -> Floats:
+def _weights(groups: GroupCalibrations, anchors: NDArray[np.bool_]) -> Floats:
     """Weights of the thresholds in the mean location of the anchors; of all items where none is left."""
     chosen = anchors if anchors.any() else np.ones(len(anchors), dtype=bool)
-    steps = groups.steps
+    steps = groups.layout
     return chosen[steps.item] / (chosen.sum() * steps.max_score[steps.item])
 
 
-def _apart(groups: StepGroups, k: int, base: int, weight: Floats) -> tuple[Floats, Floats]:
+def _apart(groups: GroupCalibrations, k: int, base: int, weight: Floats) -> tuple[Floats, Floats]:
     """Contrasts of the thresholds, centered on the anchors, and their covariance."""
     raw = groups.thresholds[k] - groups.thresholds[base]
     c = groups.covariances[k] + groups.covariances[base]
@@ -148,8 +148,8 @@ def _apart(groups: StepGroups, k: int, base: int, weight: Floats) -> tuple[Float
     return raw - weight @ raw, c - cross[:, None] - cross[None, :] + weight @ cross
 
 
-def _rows(groups: StepGroups, k: int, base: int, contrast: Floats, covariance: Floats) -> Columns:
-    steps = groups.steps
+def _rows(groups: GroupCalibrations, k: int, base: int, contrast: Floats, covariance: Floats) -> Columns:
+    steps = groups.layout
     se = np.sqrt(np.maximum(np.diag(covariance), 0))
     with np.errstate(divide="ignore", invalid="ignore"):
         z = np.where(se > 0, contrast / se, 0.0)
@@ -168,9 +168,9 @@ def _rows(groups: StepGroups, k: int, base: int, contrast: Floats, covariance: F
     }
 
 
-def _unevenness(groups: StepGroups, contrast: Floats, covariance: Floats) -> tuple[Floats, Floats]:
+def _unevenness(groups: GroupCalibrations, contrast: Floats, covariance: Floats) -> tuple[Floats, Floats]:
     """Of every item: how far the contrasts of its thresholds are from their mean, and the degrees of freedom."""
-    steps = groups.steps
+    steps = groups.layout
     found, df = np.full(steps.n_items, np.nan), np.zeros(steps.n_items)
     for i in np.flatnonzero(steps.max_score > 1):
         mine = slice(steps.first[i], steps.first[i] + steps.max_score[i])

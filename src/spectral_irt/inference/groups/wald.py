@@ -1,15 +1,15 @@
-"""Wald tests between groups of people: the difference of difficulties against what chance makes of it.
+"""Wald tests between groups of people: the difference of thresholds against what chance makes of it.
 
 Estimates from people of low and of high score are both consistent under the model, and independent. With covariances V
-of the mean-centered difficulties b in two groups,
+of the thresholds b (difficulties, where answers are right or wrong) in two groups, whose mean location is zero,
 
-    T = (b_1 - b_2)^T (V_1 + V_2)^+ (b_1 - b_2) ~ chi-square, m - 1 degrees of freedom,
+    T = (b_1 - b_2)^T (V_1 + V_2)^+ (b_1 - b_2) ~ chi-square, m - 1 degrees of freedom for m free thresholds,
 
-and z_i = (b_2i - b_1i) / sqrt(V_1ii + V_2ii) for one item. For conditional maximum likelihood, and where the spectral
-estimate has landed on it, V is the inverse information; for the chain alone it is the sandwich. That is itself
-estimated from the people, so that T is larger than chi-square where items are many for the people there are (80 items,
-1,000 people: 16% rejected at the 5% level); p is then taken from Hotelling's distribution, with the degrees of freedom
-of Nel & van der Merwe for unequal groups:
+and likewise for the thresholds of one item alone: z_i^2, z_i = (b_2i - b_1i) / sqrt(V_1ii + V_2ii), where it has one.
+For conditional maximum likelihood, and where the spectral estimate has landed on it, V is the inverse information; for
+the chain alone it is the sandwich. That is itself estimated from the people, so that T is larger than chi-square where
+items are many for the people there are (80 items, 1,000 people: 16% rejected at the 5% level); p is then taken from
+Hotelling's distribution, with the degrees of freedom of Nel & van der Merwe for unequal groups:
 
     T (nu - m + 2) / (nu (m - 1)) ~ F(m - 1, nu - m + 2),
     nu = (tr V^2 + (tr V)^2) / sum_g ((tr V_g^2 + (tr V_g)^2) / (n_g - 1)),   V = sum_g V_g.
@@ -28,14 +28,14 @@ import numpy as np
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.data import Finding, Responses, as_responses
-from spectral_irt.data.block import Floats
+from spectral_irt.data.block import Floats, Ints
 from spectral_irt.estimators.conditional import ConditionalRasch
-from spectral_irt.inference.groups.calibrations import Subgroups, calibrate_groups, estimator_like
+from spectral_irt.inference.groups.calibrations import GroupCalibrations, GroupModel, calibrate_groups, model_like
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, f_tail, holm, two_sided
 from spectral_irt.inference.results import Result
-from spectral_irt.numerics import centered_inverse
-from spectral_irt.tables import Columns
+from spectral_irt.numerics import symmetric
+from spectral_irt.tables import Columns, make_table
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -43,31 +43,40 @@ class WaldTest(Result):
     """What `score_split` found.
 
     The joint statistic is NaN where there are more than 2,000 items, or too few people for so many; df2 is nu - m + 2
-    for sandwiches. `table()` has, item by item, `item, contrast, se, z` (two groups) or `item, statistic`, then
-    `p, p_holm, p_bh`.
+    for sandwiches. `table()` has, item by item, `item, contrast, se, z` of its difficulty (two groups) or `item,
+    statistic`, then `p, p_holm, p_bh`. Where items have several thresholds `statistic, df` and the p-values are about
+    all of these, and `threshold_table()` has them one by one: `item, category, contrast, se, z, p` (two groups) or
+    `item, category, statistic, p`.
 
     Attributes
     ----------
     z : float array
         Two groups: difficulty in the second minus the first, in standard errors. More: NaN.
-    item_statistic, item_df, item_p : float array, int, float array
-        Chi-square of each item (z^2 for two groups), groups - 1.
-    groups : Subgroups
+    item_statistic, item_df, item_p : float array, int array, float array
+        Chi-square of each item (z^2 for two groups and one threshold), (groups - 1) times its free thresholds.
+    groups : GroupCalibrations
         Difficulties and standard errors in each group; `groups.left_out`: items not compared.
     """
 
     z: Floats
     item_statistic: Floats
-    item_df: int
+    item_df: Ints
     item_p: Floats
-    groups: Subgroups
+    groups: GroupCalibrations
 
     @property
     def sentence(self) -> str:
         return super().sentence.replace("Test:", f"Wald test ({self.groups.method}):", 1)
 
+    def threshold_table(self) -> Any:
+        """The thresholds one by one."""
+        groups = self.groups
+        layout = groups.layout
+        columns: Columns = {"item": groups.items[layout.item], "category": layout.level}
+        return make_table(columns | _compared(groups.thresholds, groups.threshold_se), self.frame_kind)
 
-def _not_joint(groups: Subgroups) -> Finding:
+
+def _not_joint(groups: GroupCalibrations) -> Finding:
     m, fewest = len(groups.items), int(groups.informative.min())
     why = f"the smallest group has {fewest:,} informative people" if fewest < m else "there are so many items"
     return Finding(
@@ -80,6 +89,8 @@ def _not_joint(groups: Subgroups) -> Finding:
 
 def score_split(calibration: Calibration, responses: Responses, split: Any = "ability") -> WaldTest:
     """Are items as hard for people of high score as for people of low score? A test of the model for spectral fits.
+
+    With several thresholds an item: do they lie alike for these people?
 
     Keeps its level with answers that are missing by chance or by form, of different levels too, and has the power of
     Andersen's test against unequal discriminations. Where what a person was asked depends on the answers (adaptive and
@@ -101,8 +112,8 @@ def score_split(calibration: Calibration, responses: Responses, split: Any = "ab
     >>> score_split(SpectralRasch().fit(lsat).calibration_, lsat, "mean")
     <Wald test (spectral, information): T = 0.165, df = 4, p = 0.997; ...>
     """
-    groups = divide(responses, split, difficulty=calibration.difficulty)
-    return compare_groups(calibrate_groups(responses, groups, estimator_like(calibration)))
+    groups = divide(responses, split, difficulty=calibration.thresholds)
+    return compare_groups(calibrate_groups(responses, groups, model_like(calibration)))
 
 
 def wald_by_item(responses: Any, split: Any = "median", *, threads: int | None = None) -> WaldTest:
@@ -117,57 +128,84 @@ def wald_by_item(responses: Any, split: Any = "median", *, threads: int | None =
     [0.15, -0.3, -0.26, 0.1, 0.15]
     """
     data = as_responses(responses)
+    data.right_and_wrong_only()
     make = ConditionalRasch(threads=threads)
     difficulty = make.fit(data).difficulty_ if isinstance(split, str) and split == "ability" else None
-    return compare_groups(calibrate_groups(data, divide(data, split, difficulty=difficulty), make))
+    return compare_groups(calibrate_groups(data, divide(data, split, difficulty=difficulty), GroupModel(make)))
 
 
-def compare_groups(groups: Subgroups) -> WaldTest:
-    """Wald's statistic of all items together and of each, from difficulties and covariances in each group."""
-    n_groups, m = groups.difficulty.shape
-    item_statistic = weighted_spread(groups.difficulty, groups.se**2)
-    z = np.full(m, np.nan)
-    if n_groups == 2:
-        z = (groups.difficulty[1] - groups.difficulty[0]) / np.hypot(groups.se[0], groups.se[1])
-    item_p = two_sided(z) if n_groups == 2 else chi2_tail(item_statistic, n_groups - 1)
-    df = (n_groups - 1) * (m - 1)
-    statistic, p, df2 = _joint(groups, df)
-    columns: Columns = {"item": groups.items}
-    if n_groups == 2:
-        contrast = groups.difficulty[1] - groups.difficulty[0]
-        columns |= {"contrast": contrast, "se": np.hypot(groups.se[0], groups.se[1]), "z": z}
+def compare_groups(groups: GroupCalibrations) -> WaldTest:
+    """Wald's statistic of all thresholds together and of those of each item, from their covariances in each group."""
+    n_groups, layout = len(groups.names), groups.layout
+    compared = _compared(groups.difficulty, groups.se)
+    if layout.binary or groups.design is not None:  # items differ by their locations alone
+        item_df = np.full(layout.n_items, n_groups - 1)
+        item_statistic = weighted_spread(groups.difficulty, groups.se**2)
     else:
-        columns["statistic"] = item_statistic
+        item_df = (n_groups - 1) * layout.max_score
+        item_statistic = np.array([_of_item(groups, i) for i in range(layout.n_items)])
+    item_p = compared["p"] if layout.binary else chi2_tail(item_statistic, item_df)
+    df = (n_groups - 1) * groups.n_parameters
+    statistic, p, df2 = _joint(groups, df)
+    if not layout.binary:
+        compared |= {"statistic": item_statistic, "df": item_df}
+    del compared["p"]
     return WaldTest(
         statistic=statistic,
         df=df,
         p=p,
         df2=df2,
         compared=str(groups),
-        columns={**columns, "p": item_p, "p_holm": holm(item_p), "p_bh": benjamini_hochberg(item_p)},
+        columns={
+            "item": groups.items,
+            **compared,
+            "p": item_p,
+            "p_holm": holm(item_p),
+            "p_bh": benjamini_hochberg(item_p),
+        },
         frame_kind=groups.everyone.frame_kind,
         findings=groups.findings + ((_not_joint(groups),) if np.isnan(statistic) else ()),
-        z=z,
+        z=compared.get("z", np.full(layout.n_items, np.nan)),
         item_statistic=item_statistic,
-        item_df=n_groups - 1,
+        item_df=item_df,
         item_p=item_p,
         groups=groups,
     )
 
 
-def _joint(groups: Subgroups, df: int) -> tuple[float, float, float]:
+def _compared(values: Floats, se: Floats) -> Columns:
+    """`contrast, se, z, p` of two groups, or `statistic, p` of more; groups x numbers."""
+    if len(values) > 2:
+        statistic = weighted_spread(values, se**2)
+        return {"statistic": statistic, "p": chi2_tail(statistic, len(values) - 1)}
+    contrast, error = values[1] - values[0], np.hypot(se[0], se[1])
+    return {"contrast": contrast, "se": error, "z": contrast / error, "p": two_sided(contrast / error)}
+
+
+def _of_item(groups: GroupCalibrations, item: int) -> float:
+    """The statistic of the thresholds of one item."""
+    first = groups.layout.first[item]
+    mine = slice(first, first + groups.layout.max_score[item])
+    return joint_statistic(groups.thresholds[:, mine], [one[mine, mine] for one in groups.covariances])
+
+
+def _joint(groups: GroupCalibrations, df: int) -> tuple[float, float, float]:
     """T, its tail probability, and the degrees of freedom of the denominator."""
-    nan, m = float("nan"), len(groups.items)
+    nan, m = float("nan"), groups.n_parameters + 1
     if not groups.covariances:
         return nan, nan, nan
-    if not groups.sandwich:
-        statistic = joint_statistic(groups.difficulty, groups.covariances)
-        return statistic, float(chi2_tail(statistic, df)), float("inf")
     nu = _persons_behind(groups.covariances, groups.informative)
-    df2 = nu - m + 2
-    if df2 < 1 or groups.informative.min() < m:
+    df2 = nu - m + 2 if groups.sandwich else float("inf")
+    if df2 < 1 or (groups.sandwich and groups.informative.min() < m):
         return nan, nan, df2
-    statistic = joint_statistic(groups.difficulty, groups.covariances)
+    values, covariances, center = groups.thresholds, groups.covariances, groups.layout.averaging()
+    if groups.design is not None:  # fewer parameters than thresholds: compared in the space of the former
+        basis = np.linalg.qr(groups.design)[0]
+        values, center = values @ basis, basis.T @ center
+        covariances = tuple(basis.T @ one @ basis for one in covariances)
+    statistic = joint_statistic(values, covariances, center)
+    if not groups.sandwich:
+        return statistic, float(chi2_tail(statistic, df)), df2
     return statistic, float(f_tail(statistic * df2 / (nu * df), df, df2)), df2
 
 
@@ -185,19 +223,17 @@ def weighted_spread(values: Floats, variances: Floats) -> Floats:
     return (weight * (values - mean) ** 2).sum(axis=0)
 
 
-def joint_statistic(difficulty: Floats, covariances: tuple[Floats, ...]) -> float:
-    """sum_g (b_g - b)^T V_g^+ (b_g - b) with the b that makes it smallest; for two groups T of the module's head."""
-    first, *others = covariances
-    if len(others) == 1:
-        d = difficulty[0] - difficulty[1]
-        return float(d @ _solve(first + others[0], d))
-    precision = [centered_inverse(v) for v in covariances]
-    b = _solve(sum(precision), sum(p @ x for p, x in zip(precision, difficulty, strict=True)))
-    return float(sum((x - b) @ p @ (x - b) for p, x in zip(precision, difficulty, strict=True)))
+def joint_statistic(values: Floats, covariances: Any, center: Floats | None = None) -> float:
+    """sum_g (b_g - b)^T V_g^+ (b_g - b) with the b that makes it smallest; for two groups T of the module's head.
 
-
-def _solve(v: Any, d: Any) -> Floats:
-    """V^+ d for a matrix whose rows add to zero."""
-    m = len(v)
-    x = np.linalg.solve(v + np.trace(v) / m**2, d - d.mean())
-    return x - x.mean()
+    `center` is what all covariances have no variance in, the weights of the mean that is zero in each group.
+    """
+    fill = 0.0 if center is None else np.outer(center, center) / (center @ center)
+    filled = [v + np.trace(v) / len(v) * fill for v in covariances]  # there all groups agree: it adds nothing
+    if len(filled) == 2:
+        d = values[0] - values[1]
+        return float(d @ np.linalg.solve(filled[0] + filled[1], d))
+    precision = [symmetric(np.linalg.inv(v)) for v in filled]
+    total = sum(p @ x for p, x in zip(precision, values, strict=True))
+    b = np.linalg.solve(np.sum(precision, axis=0), total)
+    return float(sum((x - b) @ p @ (x - b) for p, x in zip(precision, values, strict=True)))

@@ -1,0 +1,86 @@
+"""The same 0/1 answers calibrated as right and wrong and as categories: every test between groups says the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from spectral_irt import ConditionalPartialCredit, ConditionalRasch, ConditionalRatingScale, Responses, simulate
+from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.data.design import estimable
+from spectral_irt.estimators.conditional_ordered import conditional_thresholds
+from spectral_irt.inference.groups.andersen import andersen
+from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations
+from spectral_irt.inference.groups.dif import differential
+from spectral_irt.inference.groups.grouping import divide
+from spectral_irt.inference.groups.score_test import ability_split
+from spectral_irt.inference.groups.wald import score_split
+from spectral_irt.inference.results import Result
+
+
+@pytest.fixture(scope="module")
+def answers() -> Responses:
+    return simulate.rasch(600, 12, design="sampled", p=0.7, seed=8).responses
+
+
+@pytest.fixture(scope="module", params=[ConditionalPartialCredit, ConditionalRatingScale])
+def calibrations(request: pytest.FixtureRequest, answers: Responses) -> tuple[Any, Any]:
+    return ConditionalRasch().fit(answers).calibration_, request.param().fit(answers).calibration_
+
+
+def same(one: Result, other: Result) -> None:
+    assert one.df == other.df
+    assert one.columns.keys() == other.columns.keys()
+    np.testing.assert_allclose([one.statistic, one.p], [other.statistic, other.p], rtol=1e-6)
+    for name, column in one.columns.items():
+        if column.dtype.kind == "f":
+            np.testing.assert_allclose(column, other.columns[name], atol=1e-6)
+        else:
+            assert (column == other.columns[name]).all()
+    assert [f.sentence for f in one.findings] == [f.sentence for f in other.findings]
+
+
+@pytest.mark.parametrize("split", ["ability", np.arange(600) % 2, np.arange(600) % 3], ids=["ability", "two", "three"])
+def test_wald(answers: Responses, calibrations: tuple[Any, Any], split: Any) -> None:
+    one, other = (score_split(each, answers, split) for each in calibrations)
+    same(one, other)
+    np.testing.assert_allclose(one.threshold_table()["p"].to_numpy(), one.item_p)
+
+
+def test_score_test_of_halves(answers: Responses, calibrations: tuple[Any, Any]) -> None:
+    one, other = (ability_split(each, answers) for each in calibrations)
+    same(one, other)
+
+
+@pytest.mark.parametrize("model", ["pcm", "rsm"])
+def test_andersen(answers: Responses, model: str) -> None:
+    group = np.arange(600) % 3
+    same(andersen(answers, group, model="rasch"), andersen(answers, group, model=model))
+
+
+def test_differential(answers: Responses, calibrations: tuple[Any, Any]) -> None:
+    one, other = (differential(each, answers, np.arange(600) % 2) for each in calibrations)
+    same(one.test, other.test)
+    for mine, theirs in ((one.contrasts, other.contrasts), (one.items, other.items)):
+        assert mine.keys() == theirs.keys()
+        np.testing.assert_allclose(mine["p"], theirs["p"], atol=1e-6)
+    assert [f.sentence for f in one.findings] == [f.sentence for f in other.findings]
+
+
+def test_what_is_done_for_several_thresholds_is_right_for_one(answers: Responses) -> None:
+    """The branches that right and wrong answers do not take, taken for them."""
+    rest = estimable(answers)[0]
+    groups = calibrate_groups(rest, divide(rest, np.arange(600) % 2), GroupModel())
+    first = rest.take_persons(np.arange(600) % 2 == 0)
+    general = conditional_thresholds(first)
+    np.testing.assert_allclose(general.thresholds, groups.thresholds[0], atol=1e-8)
+    np.testing.assert_allclose(general.covariance, groups.covariances[0], atol=1e-8)
+    np.testing.assert_allclose(general.loglik, groups.loglik[0])
+    where, covariance = locations(first, np.zeros(12))
+    np.testing.assert_allclose(where, groups.difficulty[0], atol=1e-8)
+    np.testing.assert_allclose(covariance, groups.covariances[0], atol=1e-8)
+    likelihood = OrderedLikelihood(first)
+    exact = likelihood.information(where, exact=True)
+    np.testing.assert_allclose(exact @ covariance, np.eye(12) - 1 / 12, atol=1e-8)
