@@ -34,11 +34,11 @@ def test_categories_are_seen(fit, tmp_path):
 
 @pytest.mark.parametrize("command", ["fit", "check", "pack", "compare"])
 def test_answers_are_read_once_whatever_they_are(cli, command, tmp_path, monkeypatch):
-    from spectral_irt.reading import kinds
+    from spectral_irt.reading import wide_builder
 
     calls = []
-    read = kinds._read_tables
-    monkeypatch.setattr(kinds, "_read_tables", lambda *a, **k: (calls.append(a), read(*a, **k))[1])
+    read = wide_builder._read_tables
+    monkeypatch.setattr(wide_builder, "_read_tables", lambda *a, **k: (calls.append(a), read(*a, **k))[1])
     done = cli(command, REFERENCE / "scale8.csv", *(["-o", tmp_path / "a.packed"] if command == "pack" else []))
     assert done.code == 0, done.err
     assert len(calls) == 1

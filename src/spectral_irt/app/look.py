@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import ReadError, SpectralIrtError, for_shell, printable
-from spectral_irt.reading.unpacking import DEFAULT, unpacking_within, zip_fits
+from spectral_irt.reading.text_pieces import MAX_UNPACKED, unpacking_within, zip_fits
 
 if TYPE_CHECKING:
     from spectral_irt.reading.columns import Long, Wide
@@ -36,11 +36,12 @@ PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd")  # gzip and zstandard: what they unp
 
 def look(asked: Mapping[str, Any]) -> dict[str, Any]:
     """The columns of a file and their roles; where these are not clear, an error beside the columns."""
-    from spectral_irt.reading.formats import find_files, read_as_written
+    from spectral_irt.reading.formats import find_files
     from spectral_irt.reading.frame import polars_errors_named
+    from spectral_irt.reading.text_pieces import read_as_written
 
     path = Path(asked["file"])
-    check_packing(path, asked.get("unpacked", DEFAULT))
+    check_packing(path, asked.get("unpacked", MAX_UNPACKED))
     files = find_files(path, encoding=asked.get("encoding"))
     if files[0].family == "json":
         raise ReadError(f"{path.name} is JSON, which this page does not take; 'spectral-irt fit' in a terminal does.")
@@ -86,13 +87,12 @@ def _sheets(file: File) -> list[str]:
 
 
 def _found(file: File, asked: Mapping[str, Any]) -> dict[str, Any]:
-    from spectral_irt.reading import scoring_of
+    from spectral_irt.reading import LayoutOptions, scoring_of
     from spectral_irt.reading.columns import Long, find_layout
     from spectral_irt.reading.formats import open_table
-    from spectral_irt.reading.request import Asked
 
     table = open_table(file)
-    how = Asked(format=asked.get("format") or "auto", orient=asked.get("orient") or "persons")
+    how = LayoutOptions(format=asked.get("format") or "auto", orient=asked.get("orient") or "persons")
     roles, error, layout = [UNUSED] * len(table.columns), "", None
     try:
         key = scoring_of(key=asked.get("key")).key or ()

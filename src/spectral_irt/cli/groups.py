@@ -77,10 +77,10 @@ def read_people(
     import numpy as np
     import polars as pl
 
-    from spectral_irt.reading.columns import Wide, position_of
-    from spectral_irt.reading.formats import find_files, open_table, read_as_written, warn_of
+    from spectral_irt.reading.attributes import PersonColumns
+    from spectral_irt.reading.formats import find_files, open_table, warn_of
     from spectral_irt.reading.frame import polars_errors_named
-    from spectral_irt.reading.people import Attributes
+    from spectral_irt.reading.text_pieces import read_as_written
 
     files = find_files([group_file], sheet=sheet, sheet_option="group_sheet", encoding=encoding)
     if len(files) > 1:
@@ -94,11 +94,11 @@ def read_people(
         if not columns and len(names) != 1:
             raise OptionError(f"say which column of {table.name} with --group; it has {listed(table.columns)}.")
         for name in names:
-            if position_of(table, "people", name) == label:
+            if table.position("people", name) == label:
                 raise OptionError(f"{table.name}: column {name!r} names the people; --group is another one.")
-        about = Attributes(names, table.name, 1)
+        about = PersonColumns(names, table.name, 1)
         labels: list[Any] = []
-        for piece, _ in about.beside(table, Wide(label, ())).pieces([label]):
+        for piece, _ in about.beside(table, label).pieces([label]):
             labels += piece.to_series(0).cast(pl.String).drop_nulls().to_list()
         return about.people(np.array(list(dict.fromkeys(labels)), dtype=object))
 

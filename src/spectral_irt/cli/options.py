@@ -249,7 +249,7 @@ class Reading:
 
     def said(self) -> dict[str, Any]:
         """The options that differ from their defaults."""
-        from spectral_irt.reading.databases import without_password
+        from spectral_irt.reading.sql import without_password
 
         default = Reading()
         shown = self if self.database is None else replace(self, database=without_password(self.database))

@@ -223,8 +223,8 @@ class Responses:
         ['q1', 'q2']
         """
         from spectral_irt.data.arrays import from_columns
+        from spectral_irt.data.categories import of_either_kind
         from spectral_irt.reading import scoring_of
-        from spectral_irt.reading.request import of_either_kind
 
         check_option("duplicates", duplicates, DUPLICATES)
         return of_either_kind(

@@ -22,7 +22,7 @@ from spectral_irt.data.finding import Finding
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed, printable
 from spectral_irt.eval_logs.log import ODD, Log, laid_out, mapping, no_samples, number, numbers, texts, whole_json
 from spectral_irt.reading.formats import File
-from spectral_irt.reading.unpacking import ZstdStream, whole
+from spectral_irt.reading.text_pieces import ZstdStream, whole
 
 NAME = "inspect_ai"
 VERSIONS = (2, 3)

@@ -30,7 +30,7 @@ from spectral_irt.leaderboard.source import BENCHMARK, Source, read_source
 from spectral_irt.leaderboard.subjects import subject_columns
 from spectral_irt.numerics import generator
 from spectral_irt.persons.abilities import abilities
-from spectral_irt.reading.unpacking import unpacking_within
+from spectral_irt.reading.text_pieces import unpacking_within
 from spectral_irt.tables import Columns, make_table
 
 if TYPE_CHECKING:

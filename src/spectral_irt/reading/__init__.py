@@ -6,19 +6,19 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from spectral_irt.data.arrays import from_array, is_frame
+from spectral_irt.data.categories import of_either_kind
 from spectral_irt.data.packing import DUPLICATES, Duplicates
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Blank, Polarity, Scoring, scoring, several
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, check_option, for_shell
-from spectral_irt.reading.unpacking import unpacking_within
 
 if TYPE_CHECKING:
     from spectral_irt.engine.dask import DaskEngine
     from spectral_irt.reading.formats import File
-    from spectral_irt.reading.request import Asked, Request
 
 Format = Literal["auto", "wide", "long"]
 Orient = Literal["persons", "items"]
@@ -29,6 +29,46 @@ Key = Path | Mapping[Any, Any]
 log = logging.getLogger("spectral_irt")
 
 __all__ = ["read"]
+
+
+@dataclass(frozen=True)
+class LayoutOptions:
+    """What the caller says about the layout of a table."""
+
+    format: str = "auto"
+    person: Any = None
+    item: Any = None
+    response: Any = None
+    orient: str = "persons"
+    ignore: tuple[Any, ...] = ()
+    items: tuple[Any, ...] = ()
+    order_by: Any = None
+    people: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_option("format", self.format, ("auto", "wide", "long"))
+        check_option("orient", self.orient, ("persons", "items"))
+        for name in ("items", "people"):
+            if getattr(self, name) and self.orient == "items":
+                raise OptionError(
+                    f"`{name}=` names columns, and with `orient='items'` a column is a person; leave out one of them."
+                )
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """Everything the caller wants, checked: how to score, what the columns are, and what to do on the way."""
+
+    scoring: Scoring
+    layout: LayoutOptions
+    duplicates: Duplicates = "error"
+    source: str = "the data"
+    frame_kind: str | None = None
+    progress: Progress | None = None
+
+    def report(self, share: float) -> None:
+        if self.progress is not None:
+            self.progress(share, f"reading {self.source}")
 
 
 def read(
@@ -77,11 +117,12 @@ def read(
     ----------
     source : path, glob, folder, address, "-", or several of them; dataframe; array; sparse matrix; Responses
         Several files are one table: long ones are put one after the other, wide ones stacked, columns matched by name.
-        Folders such as `year=2024` above a file are columns of it. Parquet is also read from s3://, gs:// and other
-        stores that polars reads, any kind of file from https://; "-" is standard input. A dataframe of any library is
-        read like a file, long or wide, and is not changed; tables made from the responses come in the same library,
-        and rows without labels take those of its index, or are numbered from 0. In an array and a sparse matrix a row
-        is a person, a column an item, and NaN, None, masked or not stored is not answered; `items` are its labels.
+        Folders such as `year=2024` above a Parquet or Arrow file are columns of it. Parquet is also read from s3://,
+        gs:// and other stores that polars reads, any kind of file from https://; "-" is standard input. A dataframe of
+        any library is read like a file, long or wide, and is not changed; tables made from the responses come in the
+        same library, and rows without labels take those of its index, or are numbered from 0. In an array and a sparse
+        matrix a row is a person, a column an item, and NaN, None, masked or not stored is not answered; `items` are its
+        labels.
     sql, database : str, optional
         Instead of a path: a query, and the database to ask: "sqlite:FILE", "duckdb:FILE" or
         "postgresql://USER@HOST/DATABASE". Rows come in batches. Needs `spectral-irt[database]`.
@@ -181,9 +222,6 @@ def read(
     >>> read(file, recode="never,sometimes,often", reverse="b").to_dense().tolist()
     [[0.0, 0.0], [2.0, 1.0], [1.0, 2.0]]
     """
-    from spectral_irt.data.arrays import is_frame
-    from spectral_irt.reading.request import Request
-
     check_option("duplicates", duplicates, DUPLICATES)
     engine = None if client is None else _cluster(client)
     if isinstance(source, Responses):
@@ -206,23 +244,26 @@ def read(
         unused=unused,
         groups=groups,
     )
-    asked = asked_for(format, person, item, response, orient, ignore, items, order_by, people)
+    about, names = several(people), several(items)
+    layout = LayoutOptions(format, person, item, response, orient, several(ignore), names, order_by, about)
     if order_by is not None and duplicates == "error":
         raise OptionError(
             "`order_by=` says which of several answers is first or last; say `duplicates='first' or 'last'` too."
         )
-    request = Request(how, asked, duplicates, progress=progress)
+    options = ReadOptions(how, layout, duplicates, progress=progress)
     if sql is not None or database is not None:
-        check_query(source, sql, database, sheet, encoding)
-        return _of_query(str(sql), str(database), request).using(engine)
+        _check_query(source, sql, database, sheet, encoding)
+        return _read_query(str(sql), str(database), options).using(engine)
     if source is None:
         raise ReadError("there is nothing to read: name a file, or a query with `sql=`.")
     if is_frame(source):
-        return _of_frame(source, request).using(engine)
+        return _read_frame(source, options).using(engine)
     if not names_files(source):
-        return _of_array(source, request).using(engine)
+        return _read_array(source, options).using(engine)
+    from spectral_irt.reading.text_pieces import unpacking_within
+
     with unpacking_within(max_unpacked):
-        return read_files(source, request, sheet=sheet, encoding=encoding, engine=engine)
+        return _read_files(source, options, sheet, encoding, engine)
 
 
 def names_files(source: Any) -> bool:
@@ -238,7 +279,7 @@ def names_files(source: Any) -> bool:
 # ------------------------------------------------------------------ each kind of source
 
 
-def check_query(path: Any, sql: str | None, database: str | None, *others: Any) -> None:
+def _check_query(path: Any, sql: str | None, database: str | None, *others: Any) -> None:
     """Refuse half of a query, or more than one source."""
     if sql is None or database is None:
         said, absent = ("sql", "database") if database is None else ("database", "sql")
@@ -249,73 +290,58 @@ def check_query(path: Any, sql: str | None, database: str | None, *others: Any) 
         raise OptionError("`sheet` and `encoding` are for files; leave them out.")
 
 
-def _of_query(sql: str, database: str, request: Request) -> Responses:
+def _read_query(sql: str, database: str, options: ReadOptions) -> Responses:
     from spectral_irt.reading.frame import polars_errors_named
-    from spectral_irt.reading.kinds import from_tables
     from spectral_irt.reading.sql import NAME, open_query
+    from spectral_irt.reading.wide_builder import from_tables
 
     with polars_errors_named(NAME):
-        return from_tables([open_query(sql, database)], replace(request, source=NAME))
+        return from_tables([open_query(sql, database)], replace(options, source=NAME))
 
 
-def _of_frame(frame: Any, request: Request) -> Responses:
+def _read_frame(frame: Any, options: ReadOptions) -> Responses:
     from spectral_irt.reading.frame import polars_errors_named, table_of_any_frame
-    from spectral_irt.reading.kinds import from_tables
+    from spectral_irt.reading.wide_builder import from_tables
 
     with polars_errors_named("the dataframe"):
         table, kind = table_of_any_frame(frame)
-        return from_tables([table], replace(request, frame_kind=kind))
+        return from_tables([table], replace(options, frame_kind=kind))
 
 
-def _of_array(table: Any, request: Request) -> Responses:
-    from spectral_irt.data.arrays import from_array
-    from spectral_irt.reading.request import Asked, of_either_kind
-
-    asked = request.asked
-    if asked.format == "long":
+def _read_array(table: Any, options: ReadOptions) -> Responses:
+    layout = options.layout
+    if layout.format == "long":
         raise OptionError("this table is an array, wide: a row for each person. `Responses.from_long` takes columns.")
     own = ("format", "orient", "items")
-    said = [name for name, value in vars(asked).items() if value != getattr(Asked, name) and name not in own]
-    if said or request.duplicates != "error":
+    said = [name for name, value in vars(layout).items() if value != getattr(LayoutOptions, name) and name not in own]
+    if said or options.duplicates != "error":
         what = ", ".join(f"`{name}=`" for name in said or ["duplicates"])
         raise OptionError(f"{what} is about columns with names; this table is an array, without names.")
-    return of_either_kind(lambda how: from_array(table, asked.items or None, how, orient=asked.orient), request.scoring)
+    items = layout.items or None
+    return of_either_kind(lambda how: from_array(table, items, how, orient=layout.orient), options.scoring)
 
 
-def read_files(
-    path: Any,
-    request: Request,
-    *,
-    sheet: str | int | None = None,
-    encoding: str | None = None,
-    engine: DaskEngine | None = None,
+def _read_files(
+    path: Any, options: ReadOptions, sheet: str | int | None, encoding: str | None, engine: DaskEngine | None
 ) -> Responses:
     """Responses from files; with the engine of a cluster, on its workers."""
-    from spectral_irt.reading.formats import (
-        check_encoded,
-        find_files,
-        open_table,
-        read_as_written,
-        source_name,
-        unchanged,
-    )
+    from spectral_irt.reading.formats import check_encoded, find_files, open_table, responses_of_packed, unchanged
     from spectral_irt.reading.frame import polars_errors_named
-    from spectral_irt.reading.kinds import from_tables
+    from spectral_irt.reading.text_pieces import read_as_written
+    from spectral_irt.reading.wide_builder import from_tables
 
     files = find_files(path, sheet=sheet, encoding=encoding)
     check_encoded(files)
-    request = replace(request, source=source_name(files))
+    options = replace(options, source=files[0].name if len(files) == 1 else f"{len(files)} files")
     if files[0].family == "packed":
-        from spectral_irt.reading.packed import responses_of_packed
-
-        return responses_of_packed(files, request, engine)
+        return responses_of_packed(files, options, engine)
 
     def read(files: list[File]) -> Responses:
-        return from_tables([open_table(file) for file in files], request)
+        return from_tables([open_table(file) for file in files], options)
 
-    with unchanged(files), polars_errors_named(request.source):
+    with unchanged(files), polars_errors_named(options.source):
         found = read_as_written(files, read).using(engine)
-    log.info("%s: %d people, %d items, %d responses", request.source, found.n_persons, found.n_items, found.n_responses)
+    log.info("%s: %d people, %d items, %d responses", options.source, found.n_persons, found.n_items, found.n_responses)
     return found
 
 
@@ -323,32 +349,6 @@ def _cluster(client: Any) -> DaskEngine:
     from spectral_irt.engine.dask import connect
 
     return connect(client)
-
-
-# ------------------------------------------------------------------ what was said
-
-
-def asked_for(
-    format: str,
-    person: Any,
-    item: Any,
-    response: Any,
-    orient: str,
-    ignore: Any,
-    items: Any,
-    order_by: Any = None,
-    people: Any = (),
-) -> Asked:
-    from spectral_irt.reading.request import Asked
-
-    check_option("format", format, ("auto", "wide", "long"))
-    check_option("orient", orient, ("persons", "items"))
-    for name, value in (("items", items), ("people", people)):
-        if several(value) and orient == "items":
-            raise OptionError(
-                f"`{name}=` names columns, and with `orient='items'` a column is a person; leave out one of them."
-            )
-    return Asked(format, person, item, response, orient, several(ignore), several(items), order_by, several(people))
 
 
 def scoring_of(
@@ -369,29 +369,12 @@ def scoring_of(
     if key is not None and not isinstance(key, Mapping):
         # Options that exclude each other are an error whether or not the key file can be read.
         scoring(key={}, **options)
-        key = _read_key(key, key_sheet, encoding)
+        from spectral_irt.reading.key import read_key
+
+        key = read_key(key, key_sheet, encoding)
     elif key_sheet is not None:
         raise OptionError("`key_sheet` is a sheet of the workbook that `key=` names.")
     return replace(scoring(key=key, **options), undecided=undecided)
-
-
-def _read_key(path: Path, sheet: str | int | None, encoding: str | None) -> dict[str, Any]:
-    from spectral_irt.reading.formats import find_files, open_table, read_as_written, warn_of
-    from spectral_irt.reading.frame import polars_errors_named
-    from spectral_irt.reading.key import key_of_table
-
-    file, *others = find_files(path, sheet=sheet, sheet_option="key_sheet", encoding=encoding)
-    if others:
-        raise ReadError(f"key names {1 + len(others)} files; an answer key is one file.")
-
-    def read(files: list[File]) -> dict[str, Any]:
-        table = open_table(files[0])
-        found = key_of_table(table)
-        warn_of(table.notes)
-        return found
-
-    with polars_errors_named(file.name):
-        return read_as_written([file], read)
 
 
 @contextmanager

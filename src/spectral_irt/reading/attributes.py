@@ -1,4 +1,5 @@
-"""Which columns of a wide table are items: those that were named, those of the answer key, or all but the attributes.
+"""Which columns of a wide table are items: those that were named, those of the answer key, or all but the attributes;
+and columns about people, read in the same pass as their answers.
 
 A column that is about the person (sex, group, school) may hold zeros and ones and would be calibrated like an item, and
 so would a total score. Names and values tell them; what was left out, and what was not, is said in findings.
@@ -7,8 +8,8 @@ so would a total score. Names and values tell them; what was left out, and what 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -16,9 +17,10 @@ import numpy as np
 import polars as pl
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.data.labels import NOT_ANSWERED, item_label, one_spelling, positions
+from spectral_irt.data.labels import NOT_ANSWERED, Labels, People, item_label, one_spelling, positions
 from spectral_irt.errors import OptionError, listed
-from spectral_irt.reading.frame import Table
+from spectral_irt.reading.frame import Pieces, Table, by_position
+from spectral_irt.reading.label_codes import all_whole, plain_labels
 
 # fmt: off
 # Attributes that may well be coded 0 and 1: the name alone decides.
@@ -38,6 +40,9 @@ _BESIDE = frozenset({
 
 SUM_COLUMNS = 1000  # tables up to this wide are searched for a column that is the sum of the others
 FEWEST_SUMMANDS = 3
+LABEL = "label"
+DECIMAL = r"^-?(0|[1-9]\d*)(\.\d+)?$"  # a number; a code such as 007 is none
+KEPT = 1_000_000  # rows that may wait before those of the same person are made one
 
 
 def words_of(name: Any) -> list[str]:
@@ -113,7 +118,7 @@ def check_named(said: Sequence[Any], names: Sequence[Any], source: str) -> None:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ItemColumns:
     """Columns by name: items, and why others are not items or perhaps should not be."""
 
     items: tuple[Any, ...] = ()
@@ -141,7 +146,7 @@ class Chosen:
         return tuple(out)
 
 
-def _taken(chosen: Chosen) -> Finding:
+def _taken(chosen: ItemColumns) -> Finding:
     who = "numbered" if chosen.label is None else f"labeled by {chosen.label}"
     sentence = f"Taken for items: {_columns(chosen.items)}. People are {who}."
     return Finding("items_taken", "note", sentence, "", chosen.items)
@@ -162,7 +167,7 @@ def _columns(names: Sequence[Any]) -> str:
     return f"{'column' if len(names) == 1 else f'{len(names):,} columns'} {listed(names)}"
 
 
-def together(parts: Sequence[Chosen]) -> Chosen:
+def together(parts: Sequence[ItemColumns]) -> ItemColumns:
     """What was chosen in several tables; a column that is an item in one of them is an item."""
     if len(parts) == 1:
         return parts[0]
@@ -171,19 +176,19 @@ def together(parts: Sequence[Chosen]) -> Chosen:
         return tuple(dict.fromkeys(name for part in parts for name in getattr(part, kind)))
 
     kinds = ("items", "attributes", "totals", "not_in_key", "suspects")
-    return Chosen(**{kind: every(kind) for kind in kinds}, label=parts[0].label)
+    return ItemColumns(**{kind: every(kind) for kind in kinds}, label=parts[0].label)
 
 
 def choose_columns(
     table: Table, candidates: Sequence[int], items: Sequence[Any], key: Sequence[Any]
-) -> tuple[list[int], Chosen]:
+) -> tuple[list[int], ItemColumns]:
     """The positions of the items among these columns, and what there is to say; `items` and `key` were said, if any."""
     names = [item_label(table.columns[k]) for k in candidates]
     if items:
         kept = named(items, names)
-        return [k for k, meant in zip(candidates, kept, strict=True) if meant], Chosen(_pick(names, kept))
+        return [k for k, meant in zip(candidates, kept, strict=True) if meant], ItemColumns(_pick(names, kept))
     if key and (found := positions(names, key) >= 0).any():
-        chosen = Chosen(_pick(names, found), not_in_key=_pick(names, ~found))
+        chosen = ItemColumns(_pick(names, found), not_in_key=_pick(names, ~found))
         return [k for k, known in zip(candidates, found, strict=True) if known], chosen
     answers = [
         not says_attribute(name) or are_answers(table.head(k)) for k, name in zip(candidates, names, strict=True)
@@ -193,7 +198,7 @@ def choose_columns(
     rest = [n for n in range(len(names)) if n not in left_out]
     sums = {rest[n] for n in _sums(table, [candidates[n] for n in rest])}
     kept = [n not in sums and n not in left_out for n in range(len(names))]
-    chosen = Chosen(
+    chosen = ItemColumns(
         _pick(names, kept),
         attributes=tuple(names[n] for n in out),
         totals=tuple(names[n] for n in sorted(sums)),
@@ -224,3 +229,93 @@ def _as_numbers(values: pl.Series) -> np.ndarray[Any, Any]:
     if values.dtype.is_nested() or values.dtype in (pl.Object, pl.Binary):
         return np.full(len(values), np.nan)
     return one_spelling(values).cast(pl.Float64, strict=False).to_numpy().astype(np.float64)
+
+
+# ------------------------------------------------------------------ columns about people
+
+
+class PersonColumns:
+    """What columns say about people, as it comes by; a long table says it with every answer."""
+
+    def __init__(self, names: Sequence[str], source: str, first: int) -> None:
+        self.names, self.source = tuple(dict.fromkeys(map(str, names))), source
+        self._next = first  # number of the next row without a label
+        self._parts: list[pl.DataFrame] = []
+        self._waiting = self._settled = 0
+
+    def add(self, labels: pl.Series | None, columns: Sequence[pl.Series]) -> None:
+        """Some rows: labels of people, by default their numbers, and their values in each column."""
+        if labels is None:
+            labels = pl.Series(np.arange(self._next, self._next + len(columns[0])))
+            self._next += len(labels)
+        texts = [_texts(values, self.source).alias(f"c{k}") for k, values in enumerate(columns)]
+        part = pl.DataFrame([_texts(labels, self.source).alias(LABEL), *texts])
+        values = pl.all().exclude(LABEL).str.strip_chars()
+        part = part.with_columns(pl.when(~values.is_in(NOT_ANSWERED)).then(values)).filter(pl.col(LABEL).is_not_null())
+        self._parts.append(part.unique(maintain_order=True))
+        self._waiting += self._parts[-1].height
+        if self._waiting > 2 * self._settled + KEPT:
+            self._together()
+
+    def _together(self) -> pl.DataFrame:
+        self._parts = [pl.concat(self._parts).unique(maintain_order=True)]
+        self._waiting = self._settled = self._parts[0].height
+        return self._parts[0]
+
+    def beside(self, table: Table, label: int | None) -> Table:
+        """The same table, which tells its columns about people while it is read; `label` is the column of labels."""
+        extra = [k for k in (label, *(table.position("people", name) for name in self.names)) if k is not None]
+        n_rows = 0
+
+        def note(columns: list[pl.Series]) -> None:
+            nonlocal n_rows
+            height = len(columns[0])
+            if label is not None:
+                self.add(columns[0], columns[1:])
+            else:
+                self.add(None if table.row_labels is None else table.row_labels.slice(n_rows, height), columns)
+            n_rows += height
+
+        def pieces(chosen: Sequence[int]) -> Pieces:
+            every = list(dict.fromkeys([*chosen, *extra]))
+            for frame, done in table.pieces(every):
+                note([frame.to_series(every.index(k)) for k in extra])
+                yield by_position(frame[:, : len(chosen)]), done
+
+        def cells() -> Iterator[tuple[pl.Series, float]]:
+            assert table.cells is not None
+            for values, done in table.cells():
+                note([values.gather_every(len(table.columns), k) for k in extra])
+                yield values, done
+
+        return replace(table, pieces=pieces, cells=cells if table.cells else None)
+
+    def people(self, persons: Labels) -> People:
+        """What was said about these people; an error where it contradicts itself."""
+        seen = self._together() if self._parts else pl.DataFrame(schema={LABEL: pl.String})
+        columns = {}
+        for k, name in enumerate(self.names):
+            known = seen.select(LABEL, pl.col(f"c{k}").alias("value")).drop_nulls().unique(maintain_order=True)
+            known = _settled(known, name, self.source)
+            values = np.empty(known.height, dtype=object)
+            values[:] = known["value"].to_list()
+            columns[name] = People(known[LABEL].to_numpy(), {name: values}).of(persons)[name]
+        return People(persons, columns, self.source)
+
+
+def _settled(known: pl.DataFrame, name: str, source: str) -> pl.DataFrame:
+    twice = known.filter(pl.col(LABEL).is_duplicated())[LABEL].unique(maintain_order=True)
+    if len(twice):
+        raise OptionError(
+            f"{source}: {len(twice):,} {'person has' if len(twice) == 1 else 'people have'} more than one value in the "
+            f"column {name!r}: {listed(twice.to_list())}. Give each person one."
+        )
+    if all_whole(known["value"]):
+        return known.with_columns(pl.col("value").cast(pl.Int64))
+    if known.height and known["value"].str.contains(DECIMAL).all():
+        return known.with_columns(pl.col("value").cast(pl.Float64))
+    return known
+
+
+def _texts(values: pl.Series, name: str) -> pl.Series:
+    return plain_labels(values, text=True, name=name).cast(pl.String)

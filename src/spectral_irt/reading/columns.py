@@ -7,7 +7,6 @@ said is told by names.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -17,8 +16,9 @@ import polars as pl
 
 from spectral_irt.data.labels import SUSPECTS, one_spelling
 from spectral_irt.errors import OptionError, ReadError, listed
+from spectral_irt.reading import LayoutOptions
 from spectral_irt.reading.attributes import (
-    Chosen,
+    ItemColumns,
     are_answers,
     check_named,
     choose_columns,
@@ -27,7 +27,6 @@ from spectral_irt.reading.attributes import (
     says_attribute,
 )
 from spectral_irt.reading.frame import HEAD_COLUMNS, Table
-from spectral_irt.reading.request import Asked
 
 # fmt: off
 _PEOPLE = (
@@ -104,7 +103,7 @@ class Wide:
 
     label: int | None
     columns: tuple[int, ...]
-    chosen: Chosen | None = None
+    chosen: ItemColumns | None = None
 
 
 def plain(name: Any) -> str:
@@ -112,55 +111,38 @@ def plain(name: Any) -> str:
     return re.sub(r"[\W_]+", "", str(name)).lower() or str(name).strip()
 
 
-def find_layout(table: Table, asked: Asked, items_of_key: Iterable[Any] = ()) -> Long | Wide:
+def find_layout(table: Table, options: LayoutOptions, items_of_key: Iterable[Any] = ()) -> Long | Wide:
     """How to read the table; an error that says what to pass when that is not clear."""
     for role in ("person", "item", "response", "order_by"):
-        position_of(table, role, getattr(asked, role))
-    _ignored(table, asked)
-    as_items = asked.format == "wide" and asked.orient == "items"
-    if asked.format != "wide" and (asked.item is not None or asked.response is not None):
-        return _long(table, asked)
-    if asked.format == "wide" and not as_items and (asked.item is not None or asked.response is not None):
+        table.position(role, getattr(options, role))
+    _ignored(table, options)
+    as_items = options.format == "wide" and options.orient == "items"
+    if options.format != "wide" and (options.item is not None or options.response is not None):
+        return _long(table, options)
+    if options.format == "wide" and not as_items and (options.item is not None or options.response is not None):
         raise OptionError("`item` and `response` name columns of a long table; leave them out, or say `format='long'`.")
-    if asked.format == "long":
-        return _long(table, asked)
-    if asked.format == "auto" and _looks_long(table, asked):
-        return _long(table, asked)
-    return _wide(table, asked, tuple(items_of_key))
+    if options.format == "long":
+        return _long(table, options)
+    if options.format == "auto" and _looks_long(table, options):
+        return _long(table, options)
+    return _wide(table, options, tuple(items_of_key))
 
 
-def position_of(table: Table, role: str, name: Any) -> int | None:
-    """The position of a column that was named; an error with the nearest names when there is none."""
-    if name is None:
-        return None
-    names = [str(column) for column in table.columns]
-    if name in table.columns:
-        return table.columns.index(name)
-    if str(name) in names:
-        return names.index(str(name))
-    close = difflib.get_close_matches(str(name).lower(), [n.lower() for n in names], n=1, cutoff=0.5)
-    nearest = [n for n in names if close and n.lower() == close[0]]
-    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
-    raise OptionError(
-        f"{table.name} has no column {str(name)!r} for `{role}`; its columns are {listed(table.columns)}.{hint}"
-    )
-
-
-def _ignored(table: Table, asked: Asked) -> set[int | None]:
+def _ignored(table: Table, options: LayoutOptions) -> set[int | None]:
     """Positions of the columns that are about the persons or the rows, not answers."""
-    return {position_of(table, "ignore", part) for name in asked.ignore for part in parts_of(name, table.columns)}
+    return {table.position("ignore", part) for name in options.ignore for part in parts_of(name, table.columns)}
 
 
 # ------------------------------------------------------------------ long
 
 
-def _candidates(table: Table, role: str, asked: Asked) -> list[int]:
+def _candidates(table: Table, role: str, options: LayoutOptions) -> list[int]:
     """Columns that may have this role: the one that was named, else those with a usual name."""
-    said = position_of(table, role, getattr(asked, role))
+    said = table.position(role, getattr(options, role))
     if said is not None:
         return [said]
-    taken = {position_of(table, other, getattr(asked, other)) for other in ("person", "item", "response")}
-    taken |= _ignored(table, asked) | {position_of(table, "order_by", asked.order_by)}
+    taken = {table.position(other, getattr(options, other)) for other in ("person", "item", "response")}
+    taken |= _ignored(table, options) | {table.position("order_by", options.order_by)}
     free = [(k, plain(name)) for k, name in enumerate(table.columns) if k not in taken]
     names = {"person": PERSON_NAMES, "item": ITEM_NAMES, "response": RESPONSE_NAMES}[role]
     found = [k for k, name in free if name in names]
@@ -169,10 +151,10 @@ def _candidates(table: Table, role: str, asked: Asked) -> list[int]:
     return found
 
 
-def _looks_long(table: Table, asked: Asked) -> bool:
-    if asked.orient == "items" or len(table.columns) < 3:
+def _looks_long(table: Table, options: LayoutOptions) -> bool:
+    if options.orient == "items" or len(table.columns) < 3:
         return False
-    found = {role: _candidates(table, role, asked) for role in ("person", "item", "response")}
+    found = {role: _candidates(table, role, options) for role in ("person", "item", "response")}
     if all(found.values()):
         return True
     if found["person"] and found["item"] and not are_answers(table.head(found["item"][0])):
@@ -184,17 +166,17 @@ def _looks_long(table: Table, asked: Asked) -> bool:
     return False
 
 
-def _long(table: Table, asked: Asked) -> Long:
-    if asked.orient == "items":
+def _long(table: Table, options: LayoutOptions) -> Long:
+    if options.orient == "items":
         raise OptionError("`orient='items'` is for wide tables; in a long table the columns say what is what.")
-    if asked.items:
+    if options.items:
         raise OptionError(
             f"`items=` names columns of a wide table, and {table.name} is long (one row per answer). Leave it out, or "
             "say `format='wide'` if a row is a person."
         )
     chosen: dict[str, int] = {}
     for role in ("person", "item", "response"):
-        found = [k for k in _candidates(table, role, asked) if k not in chosen.values()]
+        found = [k for k in _candidates(table, role, options) if k not in chosen.values()]
         if len(found) == 1:
             chosen[role] = found[0]
             continue
@@ -206,7 +188,7 @@ def _long(table: Table, asked: Asked) -> Long:
         scored = [k for k in found if are_answers(table.head(k))]
         example = table.columns[(scored or found)[0]] if found else ...
         raise ReadError(f"{table.name}: {problem}. Say which one with `{role}={example!r}`.")
-    return Long(**chosen, order=position_of(table, "order_by", asked.order_by))
+    return Long(**chosen, order=table.position("order_by", options.order_by))
 
 
 def _quoted(table: Table, positions: Iterable[int]) -> str:
@@ -216,51 +198,53 @@ def _quoted(table: Table, positions: Iterable[int]) -> str:
 # ------------------------------------------------------------------ wide
 
 
-def _wide(table: Table, asked: Asked, items_of_key: tuple[Any, ...]) -> Wide:
-    if asked.order_by is not None:
+def _wide(table: Table, options: LayoutOptions, items_of_key: tuple[Any, ...]) -> Wide:
+    if options.order_by is not None:
         raise OptionError(
             f"`order_by=` is for long tables, with a row per answer, and {table.name} is wide. Leave it out, or say "
             "`format='long'`."
         )
-    said = asked.item if asked.orient == "items" and asked.format == "wide" else asked.person
-    label, ignored = position_of(table, "person", said), _ignored(table, asked)
+    said = options.item if options.orient == "items" and options.format == "wide" else options.person
+    label, ignored = table.position("person", said), _ignored(table, options)
     if label in ignored and label is not None:
         raise OptionError(f"column {str(said)!r} of {table.name} labels the rows and cannot be left out as well.")
     if label is None:
-        label = _label_column(table, asked, ignored, frozenset(map(str, items_of_key)))
-    if label is None and asked.orient == "persons" and _most(_PERSON_WORD, [str(name) for name in table.columns]):
+        label = _label_column(table, options, ignored, frozenset(map(str, items_of_key)))
+    if label is None and options.orient == "persons" and _most(_PERSON_WORD, [str(name) for name in table.columns]):
         raise ReadError(
             f"{table.name} seems to have a column for each person ({listed(table.columns[:3])}, ...). Say "
             "`orient='items'` if a row is an item; if the columns are items, give them other names."
         )
     columns = [k for k in range(len(table.columns) - table.n_added) if k != label and k not in ignored]
     if not columns and ignored:
-        raise OptionError(f"{table.name} has no answers beside the columns to ignore, {listed(asked.ignore)}.")
+        raise OptionError(f"{table.name} has no answers beside the columns to ignore, {listed(options.ignore)}.")
     if not columns:
         raise ReadError(
             f"{table.name} has the one column {str(table.columns[0])!r}, which labels the rows, and no answers beside "
             "it. Check the separator of the file."
         )
-    if asked.orient == "items":  # columns are people
+    if options.orient == "items":  # columns are people
         return Wide(label, tuple(columns))
-    chosen, said_of = choose_columns(table, columns, asked.items, items_of_key)
+    chosen, said_of = choose_columns(table, columns, options.items, items_of_key)
     if not chosen:
-        check_named(asked.items, [table.columns[k] for k in columns], table.name)
+        check_named(options.items, [table.columns[k] for k in columns], table.name)
     return Wide(label, tuple(chosen), replace(said_of, label=_label_name(table, label)))
 
 
-def _label_column(table: Table, asked: Asked, ignored: set[int | None], items_of_key: frozenset[str]) -> int | None:
+def _label_column(
+    table: Table, options: LayoutOptions, ignored: set[int | None], items_of_key: frozenset[str]
+) -> int | None:
     """The first column, if it labels the rows; columns that are not items do not count as the first."""
-    meant = named(asked.items, table.columns)
+    meant = named(options.items, table.columns)
     for k, name in enumerate(table.columns[: len(table.columns) - table.n_added]):
         if k in ignored:
             continue
         if not meant[k] and _labels_rows(table, k, items_of_key):
-            if asked.orient == "persons":
+            if options.orient == "persons":
                 _check_orientation(table, k)
             return k
-        passed = not meant[k] if asked.items else says_attribute(name) and str(name) not in items_of_key
-        if asked.orient == "items" or not passed:
+        passed = not meant[k] if options.items else says_attribute(name) and str(name) not in items_of_key
+        if options.orient == "items" or not passed:
             return None
     return None
 

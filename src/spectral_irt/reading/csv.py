@@ -149,7 +149,7 @@ class CsvText:
             for piece in self.bodies():
                 yield self.columns_of(piece, columns), piece.done
 
-    def grid(self) -> Iterator[tuple[pl.Series, float]]:
+    def cells(self) -> Iterator[tuple[pl.Series, float]]:
         with polars_errors_named(self.file.name):
             for piece in self.bodies():
                 yield self.cells_of(piece), piece.done
@@ -196,11 +196,10 @@ def open_table(file: File) -> Table:
         file.name,
         list(text.columns),
         [pl.String] * n,
-        [True] * n,
         lambda column: cells.gather_every(n, column),
         text.pieces,
-        loose_header=True,
-        grid=text.grid,
+        untyped=range(n),
+        cells=text.cells,
         notes=notes_on_encoding(file),
     )
 

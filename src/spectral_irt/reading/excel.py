@@ -31,7 +31,7 @@ from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed
 from spectral_irt.reading.columns import plain
 from spectral_irt.reading.formats import COMPOUND, FORMATS, ZIP, File
 from spectral_irt.reading.frame import Pieces, Table, check_names_differ, no_panic_on_stderr, table_of_frame
-from spectral_irt.reading.unpacking import too_much, zip_fits
+from spectral_irt.reading.text_pieces import too_much, zip_fits
 
 DATE = r"^\d{4}-\d\d-\d\d( \d\d:\d\d:\d\d(\.\d+)?)$"  # as the reader writes the date of a cell
 ISO_DATE = r"^\d{4}-\d\d-\d\d([T ]\d\d:\d\d:\d\d(\.\d+)?)?$"  # in .ods
@@ -54,7 +54,7 @@ _MERGED = re.compile(rb'<(?:\w+:)?mergeCell\s[^>]*?ref="([A-Z]+)(\d+):([A-Z]+)(\
 
 
 @dataclass
-class Blind:
+class HiddenCells:
     """Places in a sheet that look empty and are not; rows and columns are counted from 0.
 
     `errors` are rows and texts by column, `uncomputed` the first row by column, `merged` first and last row and column.
@@ -72,7 +72,7 @@ class Cells:
     name: str
     frame: pl.DataFrame
     columns: list[int]
-    blind: Blind | None  # None: such things cannot be told in this kind of workbook
+    hidden: HiddenCells | None  # None: such things cannot be told in this kind of workbook
     date: str
 
 
@@ -80,7 +80,7 @@ def open_table(file: File) -> Table:
     """The sheet of a workbook that was said, or its only one, as a table of text columns."""
     cells = _load(file)
     header, notes = _header_row(cells)
-    if cells.blind is None:
+    if cells.hidden is None:
         sentence = "in this kind of workbook, cells with an error (#N/A), formulas without value and merged cells are"
         remedy = "Save it as .xlsx to have them found."
         notes = (*notes, Finding("blind_cells", "note", f"{cells.name}: {sentence} empty.", remedy))
@@ -96,14 +96,13 @@ def open_table(file: File) -> Table:
         )
     check_names_differ(cells.name, columns)
     _check_no_dates_in_header(cells, header, columns)
-    table = table_of_frame(body.select(pl.nth(kept)), list(columns))
+    table = table_of_frame(body.select(pl.nth(kept)), list(columns), name=cells.name)
 
     def pieces(chosen: Sequence[int]) -> Pieces:
         _check_columns(cells, {kept[k]: columns[k] for k in chosen}, header)
         yield from table.pieces(chosen)
 
-    about: dict[str, Any] = {"name": cells.name, "notes": notes, "loose_header": True, "rows_above": header + 1}
-    return replace(table, loose=[True] * len(columns), pieces=pieces, **about)
+    return replace(table, pieces=pieces, untyped=range(len(columns)), rows_above=header + 1, notes=notes)
 
 
 # ------------------------------------------------------------------------------------------- which sheet
@@ -149,16 +148,16 @@ def _load(file: File) -> Cells:
     with _reader_errors_named(file):
         parts = _sheet_parts(file)
         reader = _reader(file, parts)
-        sheet, opened, blind = _chosen_sheet(file, reader, parts)
+        sheet, opened, hidden = _chosen_sheet(file, reader, parts)
         name = f"{file.name}, sheet {sheet!r}"
         columns = [info.absolute_index for info in opened.available_columns()]
         frame = opened.to_polars()
-    frame = _texts(frame, [blind.errors.get(column, []) if blind else [] for column in columns])
+    frame = _texts(frame, [hidden.errors.get(column, []) if hidden else [] for column in columns])
     rows = np.flatnonzero(_filled(frame)) if frame.width else np.arange(0)
     if not len(rows):
         raise ReadError(f"{name} is empty.")
     date = ISO_DATE if file.path.suffix.lower() == ".ods" else DATE
-    return Cells(name, frame.head(int(rows[-1]) + 1), columns, blind, date)
+    return Cells(name, frame.head(int(rows[-1]) + 1), columns, hidden, date)
 
 
 def _texts(frame: pl.DataFrame, errors: Sequence[Sequence[tuple[int, str]]]) -> pl.DataFrame:
@@ -169,12 +168,14 @@ def _texts(frame: pl.DataFrame, errors: Sequence[Sequence[tuple[int, str]]]) -> 
     return frame.with_columns(said).select(pl.when(cell.str.strip_chars() != "").then(cell).name.keep())
 
 
-def _open(file: File, reader: Any, parts: dict[str, str], sheet: str) -> tuple[str, Any, Blind | None]:
-    blind = _blind_spots(file, parts[sheet], sheet) if sheet in parts else None  # before it is read: it may be too far
-    return sheet, reader.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string"), blind
+def _open(file: File, reader: Any, parts: dict[str, str], sheet: str) -> tuple[str, Any, HiddenCells | None]:
+    hidden = (
+        _hidden_cells(file, parts[sheet], sheet) if sheet in parts else None
+    )  # before it is read: it may be too far
+    return sheet, reader.load_sheet(sheet, header_row=None, skip_rows=0, dtypes="string"), hidden
 
 
-def _chosen_sheet(file: File, reader: Any, parts: dict[str, str]) -> tuple[str, Any, Blind | None]:
+def _chosen_sheet(file: File, reader: Any, parts: dict[str, str]) -> tuple[str, Any, HiddenCells | None]:
     """The name of the sheet, the sheet, and what looks empty in it and is not."""
     names: list[str] = list(reader.sheet_names)
     if file.sheet is not None or len(names) == 1:
@@ -258,15 +259,15 @@ def _check_no_dates_in_header(cells: Cells, header: int, columns: Sequence[str])
 
 def _check_columns(cells: Cells, names: dict[int, str], header: int) -> None:
     """Refuse what would pass for an answer, a label or nothing though it is none; attributes may be as they like."""
-    blind = cells.blind or Blind()
+    hidden = cells.hidden or HiddenCells()
     for k, name in names.items():
-        row = blind.uncomputed.get(cells.columns[k])
+        row = hidden.uncomputed.get(cells.columns[k])
         if row is not None and row > header:
             raise ReadError(
                 f"{cells.name}: column {name!r}, row {row + 1:,} holds a formula without a value; the program that "
                 "wrote the workbook does not compute. Open it in a spreadsheet program and save it."
             )
-    for first, last, left, right in blind.merged:
+    for first, last, left, right in hidden.merged:
         covered = [name for k, name in names.items() if left <= cells.columns[k] <= right]
         if last > header and covered:
             ends = f"{xl_col_to_name(left)}{first + 1}:{xl_col_to_name(right)}{last + 1}"
@@ -365,22 +366,22 @@ def _sheet_parts(file: File) -> dict[str, str]:
     return {name: part for name, part in found.items() if part in every}
 
 
-def _blind_spots(file: File, part: str, sheet: str) -> Blind:
+def _hidden_cells(file: File, part: str, sheet: str) -> HiddenCells:
     """What looks empty in this sheet and is not; an error when it is cut short, which readers pass over.
 
     A stray cell so far away that the empty ones before it would not fit is refused; what the sheet says of its own
     extent need not be true.
     """
-    blind, columns, last_row = Blind(), {b"A"}, 1
+    hidden, columns, last_row = HiddenCells(), {b"A"}, 1
     with zipfile.ZipFile(file.path) as archive:
         for data in _whole_rows(archive, part):
             places = _PLACE.findall(data)
             columns.update(column for column, _ in places)
             last_row = max(last_row, max((int(row) for _, row in places), default=1))
             if b't="e"' in data or b"<f" in data or b":f" in data:  # in the usual sheet: nothing but values
-                _look(data, blind)
+                _look(data, hidden)
         for left, first, right, last in _MERGED.findall(data):  # after the rows
-            blind.merged.append((int(first) - 1, int(last) - 1, _column(left), _column(right)))
+            hidden.merged.append((int(first) - 1, int(last) - 1, _column(left), _column(right)))
         if STRINGS in archive.namelist():
             end = b""
             with archive.open(STRINGS) as opened:  # to its end, by which its checksum is compared
@@ -394,7 +395,7 @@ def _blind_spots(file: File, part: str, sheet: str) -> Blind:
             f"{file.name}, sheet {sheet!r} reaches to column {last_column.decode()[:9]} and to row {last_row:,}, more "
             "cells than can be read. Delete the stray cells far from the data, or save the sheet as CSV."
         )
-    return blind
+    return hidden
 
 
 def _whole_rows(archive: zipfile.ZipFile, part: str) -> Iterator[bytes]:
@@ -412,7 +413,7 @@ def _whole_rows(archive: zipfile.ZipFile, part: str) -> Iterator[bytes]:
     yield rest
 
 
-def _look(data: bytes, blind: Blind) -> None:
+def _look(data: bytes, hidden: HiddenCells) -> None:
     """Note the cells with an error, and those with a formula and no value."""
     for attributes, inner in _CELL.findall(data):
         is_error = b't="e"' in attributes
@@ -421,9 +422,9 @@ def _look(data: bytes, blind: Blind) -> None:
             continue
         column, row, value = _column(place[1]), int(place[2]) - 1, _VALUE.search(inner)
         if is_error and value is not None and value[1]:
-            blind.errors.setdefault(column, []).append((row, value[1].decode("utf-8", "replace")))
+            hidden.errors.setdefault(column, []).append((row, value[1].decode("utf-8", "replace")))
         elif value is None and b't="str"' not in attributes:  # of which a text may be empty
-            blind.uncomputed.setdefault(column, row)
+            hidden.uncomputed.setdefault(column, row)
 
 
 def _column(letters: bytes) -> int:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import codecs
 import difflib
 import importlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.errors import OptionError, ReadError, ReadWarning
+from spectral_irt.errors import OptionError, ReadError, ReadWarning, ResponseValueError
 from spectral_irt.reading.sources import Found, expand
+from spectral_irt.reading.text_pieces import checked_encoding
 
 if TYPE_CHECKING:
+    from spectral_irt.data.responses import Responses
+    from spectral_irt.engine.dask import DaskEngine
+    from spectral_irt.reading import ReadOptions
     from spectral_irt.reading.frame import Table
 
 Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
@@ -26,11 +29,11 @@ Paths = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 class Format(NamedTuple):
     """A kind of file: how names of such files end, how the files begin, and the module that opens them.
 
-    The module has a function `open_table(file) -> Table`.
+    The module has a function `open_table(file) -> Table`; packed answers are no table.
     """
 
     endings: tuple[str, ...]
-    module: str
+    module: str | None
     magic: bytes | None = None
 
 
@@ -43,7 +46,7 @@ FORMATS = {
     "workbook": Format((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "excel"),
     "spss": Format((".sav", ".zsav"), "spss_stata", b"$FL"),
     "stata": Format((".dta",), "spss_stata", b"<stata_d"),
-    "packed": Format((".packed",), "packed", b"SIRTPACK"),
+    "packed": Format((".packed",), None, b"SIRTPACK"),
 }
 STORED = ("parquet", "arrow")  # kinds that are read where they are
 TEXT = ("csv", "json")
@@ -88,7 +91,6 @@ class File:
     guessed: bool = False
     called: str | None = None  # in messages, where its own name does not tell it from others
     uri: str | None = None  # where it is, if not on this machine
-    partitions: tuple[tuple[str, str | None], ...] = ()  # what its folders say about all of its rows
 
     @property
     def name(self) -> str:
@@ -118,6 +120,13 @@ def find_files(
     return [replace(file, sheet=sheet, sheet_option=sheet_option, encoding=encoding) for file in files]
 
 
+def warn_of(notes: Sequence[Finding]) -> None:
+    """Say what findings warn of, about a file that is not the answers: it has no other place to be said."""
+    for note in notes:
+        if note.severity == "warning":
+            warnings.warn(ReadWarning(f"{note.sentence} {note.remedy}"), stacklevel=4)
+
+
 def check_encoded(files: list[File]) -> None:
     """Refuse an encoding that was said of files that are no text."""
     if files[0].encoding is not None and files[0].family not in ENCODED:
@@ -133,12 +142,12 @@ def open_table(file: File) -> Table:
 
     if (logs := read_logs(file)) is not None:
         return table_of_logs(file, logs)
-    module = importlib.import_module(f"{__package__}.{FORMATS[file.family].module}")
-    table: Table = module.open_table(file)
-    if file.partitions:
-        from spectral_irt.reading.sources import with_partitions
-
-        return with_partitions(table, file.partitions)
+    if (module := FORMATS[file.family].module) is None:
+        raise ReadError(
+            f"{file.name} is a packed file, and no table. Give what is known of the people in a table of their own, "
+            "`group_file=`."
+        )
+    table: Table = importlib.import_module(f"{__package__}.{module}").open_table(file)
     return table
 
 
@@ -162,10 +171,6 @@ def _state(file: File) -> tuple[int, int] | None:
     return found.st_size, found.st_mtime_ns
 
 
-def source_name(files: list[File]) -> str:
-    return files[0].name if len(files) == 1 else f"{len(files)} files"
-
-
 def recognized(found: Found) -> File:
     """What kind of file this is; one that is elsewhere is known by its name."""
     if found.uri is None:
@@ -178,7 +183,7 @@ def recognized(found: Found) -> File:
                 "first, or write it as Parquet."
             )
         file = File(found.path, family or "parquet", None)
-    return replace(file, called=found.called, uri=found.uri, partitions=found.partitions)
+    return replace(file, called=found.called, uri=found.uri)
 
 
 def recognize(path: Path) -> File:
@@ -252,7 +257,6 @@ def _first_bytes(path: Path) -> bytes:
 
 
 def _similar(path: Path) -> str:
-    import difflib
 
     try:
         names = [entry.name for entry in os.scandir(path.parent)]
@@ -262,118 +266,54 @@ def _similar(path: Path) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
-Result = TypeVar("Result")
-GUESS = "cp1252"
-BOMS = {
-    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-}
-# Codecs of Python that decode text but are no way to write a file.
-NOT_FOR_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "mbcs", "oem"})
-FEWEST_ZEROS = 0.3  # of every second byte: separators, digits and line ends alone make more in a table
+# ------------------------------------------------------------------ packed files
 
 
-class NotUtf8Error(ReadError):
-    """A file is not UTF-8, and nothing speaks against another encoding."""
-
-    path: Path | None = None
-
-
-def checked_encoding(name: str | None) -> str | None:
-    """The encoding by its usual name; an error with names alike when there is none."""
-    if name is None:
-        return None
-    try:
-        codec = codecs.lookup(str(name))
-        known = codec._is_text_encoding and codec.name.replace("_", "-") not in NOT_FOR_FILES
-    except (LookupError, ValueError, UnicodeError):
-        known = False
-    if not known:
-        raise OptionError(
-            f"`encoding` is {str(name)!r}, which is not the name of an encoding. Names are utf-8, utf-16, cp1252 "
-            f"(Windows, Western Europe), cp1250, latin-1, mac-roman, shift-jis and so on.{_alike(str(name))}"
-        )
-    return "utf-8" if codec.name == "utf-8-sig" else codec.name
-
-
-def _alike(name: str) -> str:
-    from encodings.aliases import aliases
-
-    known = sorted({each.replace("_", "-") for pair in aliases.items() for each in pair})
-    close = difflib.get_close_matches(name.lower().replace("_", "-"), known, n=3)
-    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
-
-
-def told_encoding(start: bytes) -> str | None:
-    """The encoding that the first bytes of a file tell; None when they tell none."""
-    for mark, encoding in BOMS.items():
-        if start.startswith(mark):
-            return encoding
-    sample = start[:4096]
-    even, odd = sample[0::2], sample[1::2]
-    if odd.count(0) >= max(FEWEST_ZEROS * len(odd), 2) and not even.count(0):
-        return "utf-16-le"
-    if even.count(0) >= max(FEWEST_ZEROS * len(even), 2) and not odd.count(0):
-        return "utf-16-be"
-    return None
-
-
-def in_utf8(file: File, pieces: Iterator[tuple[bytes, float]], encoding: str) -> Iterator[tuple[bytes, float]]:
-    """The pieces of a text in this encoding, as UTF-8."""
-    decoder = codecs.getincrementaldecoder(encoding)()
-    line, first, done = 1, True, 1.0
-    try:
-        for data, done in pieces:
-            text = decoder.decode(data)
-            line += text.count("\n")
-            if text:
-                yield (text.removeprefix("\ufeff") if first else text).encode(), done
-                first = False
-        if rest := decoder.decode(b"", final=True):
-            yield rest.encode(), done
-    except UnicodeError as error:
-        if isinstance(error, UnicodeDecodeError):
-            line += error.object[: error.start].decode(encoding, "replace").count("\n")
-        what = "neither UTF-8 nor Windows-1252" if file.guessed else f"not text in the encoding {encoding}"
+def responses_of_packed(files: list[File], options: ReadOptions, engine: DaskEngine | None = None) -> Responses:
+    """The responses of a packed file; an error if it is one of several, or if anything was said about its layout."""
+    name, how, asked, duplicates = files[0].name, options.scoring, options.layout, options.duplicates
+    if len(files) > 1:
         raise ReadError(
-            f"{file.name}: line {line:,} is {what}. Say how the file is written, as in "
-            f"`encoding={'cp1250' if file.guessed else 'utf-8'!r}`, or save it as UTF-8."
-        ) from None
-
-
-def read_as_written(files: Sequence[File], work: Callable[[list[File]], Result]) -> Result:
-    """What `work` makes of the files; one that turns out not to be UTF-8 is read anew as Windows-1252."""
-    files = list(files)
-    while True:
-        try:
-            return work(files)
-        except NotUtf8Error as error:
-            if all(file.path != error.path or file.guessed for file in files):
-                raise
-            files = [replace(file, encoding=GUESS, guessed=True) if file.path == error.path else file for file in files]
-
-
-def warn_of(notes: Sequence[Finding]) -> None:
-    """Say what findings warn of, about a file that is not the answers: it has no other place to be said."""
-    for note in notes:
-        if note.severity == "warning":
-            warnings.warn(ReadWarning(f"{note.sentence} {note.remedy}"), stacklevel=4)
-
-
-def encoding_notes(file: File, start: bytes) -> tuple[Finding, ...]:
-    """What to say about the encoding of a file that begins like this, when nobody said it."""
-    if file.guessed:
-        return (
-            Finding(
-                "encoding",
-                "warning",
-                f"{file.name} is not UTF-8; it was read as Windows-1252 (Western European).",
-                "If letters with accents look wrong, say how it is written, as in `encoding='cp1250'`.",
-            ),
+            f"a packed file is read alone, and here are {len(files)}; pack together the files that they were made from."
         )
-    told = told_encoding(start) if file.encoding is None else None
-    if told is None:
-        return ()
-    return (Finding("encoding", "note", f"{file.name} was read as {told.upper()}, which its first bytes tell."),)
+    said = [f"`{one}=`" for group in (how, asked) for one in _said(group)]
+    said += [f"`duplicates={duplicates!r}`"] if duplicates != "error" else []
+    if said:
+        raise OptionError(
+            f"{name} is a packed file, whose answers were read and scored when it was packed; leave out "
+            f"{', '.join(said)}, or say it when packing."
+        )
+    from spectral_irt.data.packed_file import open_packed
+
+    found = open_packed(files[0].path)
+    absent = [one for one in asked.people if found.people is None or one not in found.people]
+    if absent:
+        raise OptionError(
+            f"{name} is a packed file, and no column {absent[0]!r} about people was packed with the answers. Name it "
+            "when packing, `group=`, or give a table of people, `group_file=`."
+        )
+    if not (found.thresholds.binary or how.ordered):
+        raise ResponseValueError(f"{name} holds answers in ordered categories; fit `SpectralPartialCredit`.")
+    return found if engine is None else _on_workers(found, files[0].path.absolute(), engine)
+
+
+def _on_workers(found: Responses, path: Path, engine: DaskEngine) -> Responses:
+    """The same responses, whose blocks the workers map from the file themselves, where all of them see it."""
+    import numpy as np
+
+    from spectral_irt.data.packed_file import mapped_blocks
+    from spectral_irt.engine.dask import TASKS_PER_THREAD
+
+    if not found.n_responses or not engine.sees(path):
+        return found.using(engine)
+    n = len(found.blocks)
+    cuts = np.linspace(0, n, min(n, TASKS_PER_THREAD * engine.threads) + 1).astype(int).tolist()
+    same = [[value] * (len(cuts) - 1) for value in (str(path), path.stat().st_mtime_ns)]
+    shards = engine.submit_all(mapped_blocks, *same, cuts[:-1], cuts[1:])
+    return replace(found, blocks=engine.shards_of(shards, np.diff(cuts).tolist()), engine=engine)  # type: ignore[arg-type]
+
+
+def _said(group: Any) -> list[str]:
+    default, unsaid = type(group)(), ("people", "ordered", "undecided", "unused", "groups", "span")
+    names = [one.name for one in fields(group) if one.name not in unsaid]
+    return [name for name in names if getattr(group, name) != getattr(default, name)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import tempfile
@@ -16,12 +17,12 @@ import polars as pl
 
 from spectral_irt.data.finding import Finding
 from spectral_irt.data.labels import check_people, is_missing
-from spectral_irt.errors import ReadError, SpectralIrtError, listed, printable
-from spectral_irt.reading.numbering import is_loose
+from spectral_irt.errors import OptionError, ReadError, SpectralIrtError, listed, printable
+from spectral_irt.reading.label_codes import is_loose
 
 if TYPE_CHECKING:
-    from spectral_irt.reading.request import Asked
-    from spectral_irt.reading.wide_builder import Rows
+    from spectral_irt.reading import LayoutOptions
+    from spectral_irt.reading.wide_builder import RowSource
 
 PIECE_CELLS = 2_000_000  # values in a piece: some tens of MB as text, and enough that a piece costs little by itself
 PIECE_ROWS = 1_000_000
@@ -44,21 +45,19 @@ class Table:
         Column labels as they are. Inside, columns go by position ("0", "1", ...): a label may be any text, and polars
         reads some texts as patterns.
     dtypes : list of polars types
-    loose : list of bool
-        Columns whose text has no type (CSV), so that labels which are all whole numbers become integers.
     head : function
         The first rows of the column at a position.
     pieces : function
         Given positions, yields (the next rows of these columns, the share of the table read by now).
-    loose_header : bool
-        The same for the column labels.
-    grid : function, optional
+    untyped : positions
+        Columns of text without a type (all of CSV), so that labels which are all whole numbers become integers.
+    cells : function, optional
         Yields (the next whole rows as one column of values, row after row; share), where this is cheaper than columns.
     row_labels : polars Series, optional
         Labels of the rows that are no column (the index of a pandas frame).
-    people : function, optional
-        Given what was asked and the items of the key, `Rows` when each record is a person with answers of their own
-        (JSON), or None when it is a row like those of other tables.
+    row_source : function, optional
+        Given what was said of the layout and the items of the key, a `RowSource` when each record is a person with
+        answers of their own (JSON), or None when it is a row like those of other tables.
     rows_above : int
         Rows of the sheet above the first row here, the header among them, where people count those too (workbooks).
     notes : tuple of findings
@@ -70,16 +69,39 @@ class Table:
     name: str
     columns: list[Any]
     dtypes: list[Any]
-    loose: list[bool]
     head: Callable[[int], pl.Series]
     pieces: Callable[[Sequence[int]], Pieces]
-    loose_header: bool = False
-    grid: Callable[[], Iterator[tuple[pl.Series, float]]] | None = None
+    untyped: Sequence[int] = ()
+    cells: Callable[[], Iterator[tuple[pl.Series, float]]] | None = None
     row_labels: pl.Series | None = None
-    people: Callable[[Asked, Iterable[Any]], Rows | None] | None = None
+    row_source: Callable[[LayoutOptions, Iterable[Any]], RowSource | None] | None = None
     rows_above: int = 0
     notes: tuple[Finding, ...] = ()
     n_added: int = 0
+
+    def is_loose(self, column: int) -> bool:
+        """Whether labels in this column that are all whole numbers become integers."""
+        return column in self.untyped or is_loose(self.dtypes[column])
+
+    def whole(self) -> pl.DataFrame:
+        """All of it in memory, columns by position."""
+        return pl.concat([frame for frame, _ in self.pieces(range(len(self.columns)))])
+
+    def position(self, role: str, name: Any) -> int | None:
+        """The position of a column that was named; an error with the nearest names when there is none."""
+        if name is None:
+            return None
+        if name in self.columns:
+            return self.columns.index(name)
+        names = [str(column) for column in self.columns]
+        if str(name) in names:
+            return names.index(str(name))
+        close = difflib.get_close_matches(str(name).lower(), [n.lower() for n in names], n=1, cutoff=0.5)
+        nearest = [n for n in names if close and n.lower() == close[0]]
+        hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
+        raise OptionError(
+            f"{self.name} has no column {str(name)!r} for `{role}`; its columns are {listed(self.columns)}.{hint}"
+        )
 
 
 NOT_PLAIN = (
@@ -149,7 +171,9 @@ def rows_in_a_piece(n_columns: int) -> int:
     return max(min(LEAST_ROWS, PIECE_ROWS), min(PIECE_ROWS, PIECE_CELLS // n_columns))
 
 
-def table_of_frame(frame: pl.DataFrame, columns: list[Any], row_labels: pl.Series | None = None) -> Table:
+def table_of_frame(
+    frame: pl.DataFrame, columns: list[Any], row_labels: pl.Series | None = None, name: str = "the dataframe"
+) -> Table:
     """A dataframe in memory as a table."""
 
     def pieces(chosen: Sequence[int]) -> Pieces:
@@ -162,9 +186,7 @@ def table_of_frame(frame: pl.DataFrame, columns: list[Any], row_labels: pl.Serie
     def head(column: int) -> pl.Series:
         return frame.to_series(column).head(HEAD_ROWS)
 
-    dtypes = list(frame.dtypes)
-    loose = [is_loose(dtype) for dtype in dtypes]
-    return Table("the dataframe", columns, dtypes, loose, head, pieces, row_labels=row_labels)
+    return Table(name, columns, list(frame.dtypes), head, pieces, row_labels=row_labels)
 
 
 def series_of(values: list[Any]) -> pl.Series:

@@ -21,14 +21,14 @@ from spectral_irt.data.builder import Piece
 from spectral_irt.data.labels import as_text, positions
 from spectral_irt.data.value_check import Place
 from spectral_irt.errors import OptionError, ReadError, listed
-from spectral_irt.reading.attributes import Chosen, attributes_among, named, parts_of
+from spectral_irt.reading import LayoutOptions
+from spectral_irt.reading.attributes import ItemColumns, attributes_among, named, parts_of
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, PERSON_NAMES, RESPONSE_NAMES, plain
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import HEAD_ROWS, Pieces, Table, series_of
-from spectral_irt.reading.numbering import ItemIndex, check_names
-from spectral_irt.reading.request import Asked
+from spectral_irt.reading.label_codes import ItemIndex, check_names
 from spectral_irt.reading.text_pieces import notes_on_encoding, numbered_lines
-from spectral_irt.reading.wide_builder import Rows, Sheet
+from spectral_irt.reading.wide_builder import RowBatch, RowSource
 
 HEAD_BYTES = 1 << 16
 PIECE_BYTES = 1 << 21  # objects take many times the memory of their text
@@ -98,7 +98,7 @@ class Fields:
     ignore: tuple[Any, ...] = ()
     items: tuple[Any, ...] = ()  # names and patterns of the items, if they were said
     key: tuple[Any, ...] = ()
-    chosen: Chosen = dataclasses.field(default_factory=Chosen)
+    chosen: ItemColumns = dataclasses.field(default_factory=ItemColumns)
 
     def items_of(self, pairs: list[tuple[str, Any]]) -> list[tuple[str, Any]]:
         """Those of the fields that are items."""
@@ -115,44 +115,44 @@ class Fields:
         return [pair for pair, kept in zip(pairs, keep, strict=True) if kept]
 
 
-def is_long(first: Object, asked: Asked) -> bool:
+def is_long(first: Object, options: LayoutOptions) -> bool:
     """Whether each line is one answer."""
-    if asked.format == "wide":
+    if options.format == "wide":
         return False
-    if asked.format == "long" or asked.item is not None:
+    if options.format == "long" or options.item is not None:
         return True
     scalars = {plain(name) for name, value in first if not isinstance(value, Object)}
     return all(scalars & names for names in (PERSON_NAMES | ID_NAMES, ITEM_NAMES, RESPONSE_NAMES))
 
 
-def find_fields(file: File, first: Object, asked: Asked, key: Iterable[Any] = ()) -> Fields:
+def find_fields(file: File, first: Object, options: LayoutOptions, key: Iterable[Any] = ()) -> Fields:
     names = [name for name, _ in first]
-    ignore = tuple(part for name in asked.ignore for part in parts_of(name, names))
-    said = [("person", asked.person), ("response", asked.response), *(("ignore", name) for name in ignore)]
+    ignore = tuple(part for name in options.ignore for part in parts_of(name, names))
+    said = [("person", options.person), ("response", options.response), *(("ignore", name) for name in ignore)]
     for role, name in said:
         if name is not None and name not in names:
             raise OptionError(f"{file.name} has no field {name!r} for `{role}`; its fields are {listed(names)}.")
-    answers = asked.response or _only(file, [name for name, value in first if isinstance(value, Object)])
+    answers = options.response or _only(file, [name for name, value in first if isinstance(value, Object)])
     scalars = [name for name, value in first if not isinstance(value, Object) and name not in ignore]
     likely = [name for known in (PERSON_NAMES, ID_NAMES) for name in scalars if plain(name) in known]
-    person = asked.person if asked.person is not None or not likely else likely[0]
+    person = options.person if options.person is not None or not likely else likely[0]
     if answers is not None:
-        return Fields(person, answers, ignore, asked.items)
+        return Fields(person, answers, ignore, options.items)
     rest = [(name, value) for name, value in first if name != person and name not in ignore]
-    chosen = _chosen(rest, asked, tuple(key))
+    chosen = _chosen(rest, options, tuple(key))
     label = None if person is None else f"field {person!r}"
-    return Fields(person, answers, ignore, asked.items, tuple(key), replace(chosen, label=label))
+    return Fields(person, answers, ignore, options.items, tuple(key), replace(chosen, label=label))
 
 
-def _chosen(fields: list[tuple[str, Any]], asked: Asked, key: tuple[Any, ...]) -> Chosen:
+def _chosen(fields: list[tuple[str, Any]], options: LayoutOptions, key: tuple[Any, ...]) -> ItemColumns:
     """Which fields of the first object are items, and which are not."""
     names = [name for name, _ in fields]
-    if asked.items or asked.orient == "items":
-        return Chosen()
+    if options.items or options.orient == "items":
+        return ItemColumns()
     if key and (found := positions(names, key) >= 0).any():
-        return Chosen(not_in_key=tuple(name for name, known in zip(names, found, strict=True) if not known))
+        return ItemColumns(not_in_key=tuple(name for name, known in zip(names, found, strict=True) if not known))
     out, suspects = attributes_among(names, [value in (0, 1, None) for _, value in fields])
-    return Chosen(attributes=tuple(names[k] for k in out), suspects=tuple(names[k] for k in suspects))
+    return ItemColumns(attributes=tuple(names[k] for k in out), suspects=tuple(names[k] for k in suspects))
 
 
 def _only(file: File, nested: list[str]) -> str | None:
@@ -169,24 +169,24 @@ def _only(file: File, nested: list[str]) -> str | None:
 
 
 class JsonRows:
-    """The persons of a JSON-lines file as sheets. See `Rows`."""
+    """The persons of a JSON-lines file as batches of rows. See `RowSource`."""
 
     loose_rows = loose_columns = in_order = False
 
-    def __init__(self, file: File, first: Object, asked: Asked, key: Iterable[Any]) -> None:
+    def __init__(self, file: File, first: Object, options: LayoutOptions, key: Iterable[Any]) -> None:
         self.file, self.name = file, file.name
-        self.field = find_fields(file, first, asked, key)
+        self.field = find_fields(file, first, options, key)
         self.labeled = self.field.person is not None
-        no_choice = asked.orient == "items" or self.field.answers is not None
+        no_choice = options.orient == "items" or self.field.answers is not None
         self.chosen = None if no_choice else self.field.chosen
-        self.about: Any = None  # `Attributes`, where columns about people were asked for
+        self.about: Any = None  # `Attributes`, where columns about people were options for
 
-    def sheets(self, columns: ItemIndex, number: int) -> Iterator[tuple[Sheet, float]]:
+    def batches(self, columns: ItemIndex, number: int) -> Iterator[tuple[RowBatch, float]]:
         for objects, done in _objects(self.file):
-            yield self._sheet(objects, columns, number), done
+            yield self._batch(objects, columns, number), done
             number += len(objects)
 
-    def _sheet(self, objects: list[tuple[int, Object]], columns: ItemIndex, number: int) -> Sheet:
+    def _batch(self, objects: list[tuple[int, Object]], columns: ItemIndex, number: int) -> RowBatch:
         file, field = self.file, self.field
         people = [_person(file, line, one, field) for line, one in objects]
         pairs = [pair for _, answers in people for pair in answers]
@@ -206,7 +206,7 @@ class JsonRows:
             told = [[one.get(name) for one in found] for name in self.about.names]
             self.about.add(labels, [as_text(series_of(each)) for each in told])
         values = series_of([value for _, value in pairs])
-        return Sheet(labels, Piece(row, columns.codes([name for name, _ in pairs]), values, place))
+        return RowBatch(labels, Piece(row, columns.codes([name for name, _ in pairs]), values, place))
 
 
 def _person(file: File, line: int, one: Object, field: Fields) -> tuple[Any, list[tuple[str, Any]]]:
@@ -269,8 +269,8 @@ def open_table(file: File) -> Table:
         for objects, done in _objects(file):
             yield pl.DataFrame({str(k): column(objects, columns[c]) for k, c in enumerate(chosen)}), done
 
-    def people(asked: Asked, key: Iterable[Any]) -> Rows | None:
-        return None if is_long(first, asked) else JsonRows(file, first, asked, key)
+    def rows(options: LayoutOptions, key: Iterable[Any]) -> RowSource | None:
+        return None if is_long(first, options) else JsonRows(file, first, options, key)
 
-    types, loose = [pl.String] * len(columns), [type(value) is int for _, value in first]
-    return Table(file.name, columns, types, loose, head, pieces, people=people, notes=notes_on_encoding(file))
+    types, whole = [pl.String] * len(columns), [k for k, (_, value) in enumerate(first) if type(value) is int]
+    return Table(file.name, columns, types, head, pieces, whole, row_source=rows, notes=notes_on_encoding(file))

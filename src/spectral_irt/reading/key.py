@@ -3,22 +3,45 @@ names."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from spectral_irt.data.labels import one_spelling
 from spectral_irt.errors import OptionError, ReadError, listed
 from spectral_irt.reading.columns import ID_NAMES, ITEM_NAMES, KEY_NAMES, PERSON_NAMES, plain
-from spectral_irt.reading.frame import Table
+from spectral_irt.reading.frame import Table, polars_errors_named
+from spectral_irt.reading.text_pieces import read_as_written
 
+if TYPE_CHECKING:
+    from spectral_irt.reading.formats import File
+
+Path = str | os.PathLike[str]
 SCORE_NAMES = frozenset({"score", "scores", "points", "credit", "mark", "marks"})
+
+
+def read_key(path: Path, sheet: str | int | None, encoding: str | None) -> dict[str, Any]:
+    from spectral_irt.reading.formats import find_files, open_table, warn_of
+
+    file, *others = find_files(path, sheet=sheet, sheet_option="key_sheet", encoding=encoding)
+    if others:
+        raise ReadError(f"key names {1 + len(others)} files; an answer key is one file.")
+
+    def read(files: list[File]) -> dict[str, Any]:
+        table = open_table(files[0])
+        found = key_of_table(table)
+        warn_of(table.notes)
+        return found
+
+    with polars_errors_named(file.name):
+        return read_as_written([file], read)
 
 
 def key_of_table(table: Table) -> dict[str, Any]:
     """The right answer of every item; or the scores of its answers, where there is a column of them."""
-    whole = _whole(table)
+    whole = table.whole()
     names = [plain(name) for name in table.columns]
     item = _find(names, lambda name: name in ITEM_NAMES) or _find(names, lambda name: name in ID_NAMES)
     answer = _find(names, lambda name: name in KEY_NAMES)
@@ -38,10 +61,6 @@ def key_of_table(table: Table) -> dict[str, Any]:
         f"{table.name} is not an answer key: it needs the columns 'item' and 'key', or one row of right answers under "
         f"the names of the items; its columns are {listed(table.columns)}."
     )
-
-
-def _whole(table: Table) -> pl.DataFrame:
-    return pl.concat([frame for frame, _ in table.pieces(range(len(table.columns)))])
 
 
 def _find(names: list[str], wanted: Callable[[str], bool]) -> list[int]:

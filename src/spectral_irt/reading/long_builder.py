@@ -25,14 +25,21 @@ from spectral_irt.data.responses import Responses
 from spectral_irt.data.scoring import Keys, Means, Scoring, means_from_sums
 from spectral_irt.data.value_check import Place, ValueCheck
 from spectral_irt.errors import ReadError, listed
+from spectral_irt.reading import ReadOptions
 from spectral_irt.reading.columns import Long
 from spectral_irt.reading.frame import Table
-from spectral_irt.reading.label_codes import LabelCodes
-from spectral_irt.reading.numbering import check_names, is_whole, labels_of, plain_labels, settled, unnamed
-from spectral_irt.reading.request import Request
+from spectral_irt.reading.label_codes import (
+    LabelCodes,
+    check_names,
+    is_whole,
+    labels_of,
+    plain_labels,
+    settled,
+    unnamed,
+)
 
 
-class Clock:
+class OrderColumn:
     """Reads a column, piece by piece, as numbers that order its rows; all pieces hold the same kind of thing."""
 
     def __init__(self) -> None:
@@ -104,13 +111,12 @@ class LongPiece:
 class LongTables:
     """Long tables, one after the other, as one; what labels they have is known when all pieces were read."""
 
-    tables: Sequence[Table]
-    layouts: Sequence[Long]
+    tables: Sequence[tuple[Table, Long]]
     persons: LabelCodes = field(default_factory=LabelCodes)
     items: LabelCodes = field(default_factory=LabelCodes)
 
     def _columns(self, role: str) -> list[tuple[Table, int]]:
-        return [(table, getattr(layout, role)) for table, layout in zip(self.tables, self.layouts, strict=True)]
+        return [(table, getattr(layout, role)) for table, layout in self.tables]
 
     def is_text(self, role: str) -> bool:
         """Whether the labels are text in some table; then they are in all."""
@@ -118,13 +124,13 @@ class LongTables:
 
     def is_loose(self, role: str) -> bool:
         """Whether labels handled as text become integers again when all are whole numbers."""
-        return not self.is_text(role) or all(table.loose[k] for table, k in self._columns(role))
+        return not self.is_text(role) or all(table.is_loose(k) for table, k in self._columns(role))
 
     def pieces(self) -> Iterator[LongPiece]:
         """The rows in order of arrival, without those that are empty altogether."""
         text = {role: self.is_text(role) for role in ("person", "item")}
-        clock = Clock()
-        for number, (table, layout) in enumerate(zip(self.tables, self.layouts, strict=True)):
+        order = OrderColumn()
+        for number, (table, layout) in enumerate(self.tables):
             start = table.rows_above + 1
             columns = [layout.person, layout.item, layout.response]
             for frame, done in table.pieces(columns if layout.order is None else [*columns, layout.order]):
@@ -136,7 +142,7 @@ class LongTables:
                 piece = self._piece(table, layout, frame, rows, text, (number + done) / len(self.tables))
                 if layout.order is not None:
                     where = f"{table.name}: column {str(table.columns[layout.order])!r}"
-                    piece = replace(piece, when=clock.read(frame.to_series(3), where, rows))
+                    piece = replace(piece, when=order.read(frame.to_series(3), where, rows))
                 yield piece
 
     def _piece(
@@ -197,39 +203,39 @@ DEALT = 1 << 23  # rows that are dealt out to blocks at a time when they come fr
 READ = 0.8  # the share of the work that is reading; the rest is packing
 
 
-def long_responses(data: LongTables, request: Request) -> Responses:
+def long_responses(data: LongTables, options: ReadOptions) -> Responses:
     """Responses from long tables; people and items in sorted order."""
-    refuse_blanks(request.scoring, "here there is a row for each answer")
-    check = ValueCheck(request.scoring)
-    clerk = _Clerk(request.scoring, data)
+    refuse_blanks(options.scoring, "here there is a row for each answer")
+    check = ValueCheck(options.scoring)
+    scorer = LongScorer(options.scoring, data)
     pile = Pile()
     for piece in one_ahead(data.pieces()):
-        pile.add(*clerk.coded(piece, check))
-        request.report(READ * piece.done)
+        pile.add(*scorer.coded(piece, check))
+        options.report(READ * piece.done)
     if not data.persons.size:
-        raise ReadError(f"{request.source} has a header but no rows; check that whatever wrote it had finished.")
-    check.check(request.source)
+        raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
+    check.check(options.source)
     items, item_at = data.numbering("item")
     check.check_key(items)
     persons, person_at = data.numbering("person")
-    settled = settle(clerk.used.of_items(item_at), items, request.scoring, request.source) if clerk.used else None
+    settled = settle(scorer.used.of_items(item_at), items, options.scoring, options.source) if scorer.used else None
     responses = packed(
-        _in_final_codes(pile, person_at, item_at, request.scoring, clerk.used, settled),
+        _in_final_codes(pile, person_at, item_at, options.scoring, scorer.used, settled),
         _counts(pile, person_at),
         persons,
         items,
-        request.scoring,
-        request.duplicates,
-        request.source,
+        options.scoring,
+        options.duplicates,
+        options.source,
         settled,
-        lambda share: request.report(READ + (1 - READ) * share),
+        lambda share: options.report(READ + (1 - READ) * share),
     )
     check.check_scored(responses)
-    raw, notes = (None, ()) if clerk.options is None else raw_answers(request.scoring, clerk.options, items.tolist())
-    return replace(responses, frame_kind=request.frame_kind, raw=raw, notes=(*responses.notes, *notes))
+    raw, notes = (None, ()) if scorer.options is None else raw_answers(options.scoring, scorer.options, items.tolist())
+    return replace(responses, frame_kind=options.frame_kind, raw=raw, notes=(*responses.notes, *notes))
 
 
-class Coded(NamedTuple):
+class CodedRows(NamedTuple):
     """Answers in the order of their arrival, under the codes by which labels came up.
 
     The code of an answer is its slot; or the item alone where the value decides later, when all ratings are known.
@@ -242,7 +248,7 @@ class Coded(NamedTuple):
     when: NDArray[Any] | None
 
 
-class _Clerk:
+class LongScorer:
     """Turns pieces into codes."""
 
     def __init__(self, scoring: Scoring, data: LongTables) -> None:
@@ -251,12 +257,12 @@ class _Clerk:
         self.used = Used(scoring.bits) if scoring.graded else None
         self._keys = _Keys(scoring, data.items, data.is_loose("item"))
 
-    def coded(self, piece: LongPiece, check: ValueCheck) -> Coded:
+    def coded(self, piece: LongPiece, check: ValueCheck) -> CodedRows:
         answers = check.answers(piece.values, piece.place)
         person, item = answers.of(piece.persons), answers.of(piece.items)
         when = None if piece.when is None else answers.of(piece.when)
         if self.scoring.above_mean is not None:
-            return Coded(person, item, None, np.asarray(answers.values, dtype=np.float64), when)
+            return CodedRows(person, item, None, np.asarray(answers.values, dtype=np.float64), when)
         keys, options = self._keys.by_code(), None
         category = self.scoring.category(answers.values, items=item, persons=person, keys=keys)
         if keys is not None and self.options is not None:
@@ -264,7 +270,7 @@ class _Clerk:
         slots = slots_of(item, category, self.scoring.bits)
         if self.used is not None:
             self.used.note(slots)
-        return Coded(person, slots, options, None, when)
+        return CodedRows(person, slots, options, None, when)
 
 
 @dataclass
@@ -295,7 +301,7 @@ def _in_final_codes(
     slot_at = np.stack([2 * item_at, 2 * item_at + 1], axis=1).ravel()
     final = slot_at.__getitem__ if used is None or settled is None else used.renaming(settled, item_at)
     for columns in pile.used_up(DEALT if pile.spilled else 1):
-        piece = Coded(*columns)  # type: ignore[arg-type]
+        piece = CodedRows(*columns)  # type: ignore[arg-type]
         person = person_at[piece.person]
         if means is None:
             yield Rows(person, final(piece.code), piece.options, piece.when)
@@ -322,7 +328,7 @@ def _means(pile: Pile, person_at: NDArray[np.int32]) -> Means:
     counts = np.zeros(n, dtype=np.int64)
     sums, sizes = np.zeros(n), np.zeros(n)
     for columns in pile:
-        piece = Coded(*columns)  # type: ignore[arg-type]
+        piece = CodedRows(*columns)  # type: ignore[arg-type]
         person = person_at[piece.person]
         assert piece.values is not None
         counts += np.bincount(person, minlength=n)

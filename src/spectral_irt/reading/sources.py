@@ -1,4 +1,4 @@
-"""What a path means: a file, a pattern, a folder with partitions, an address, or what comes on standard input."""
+"""What a path means: a file, a pattern, a folder, an address, or what comes on standard input."""
 
 from __future__ import annotations
 
@@ -6,40 +6,30 @@ import atexit
 import contextlib
 import glob
 import os
-import re
 import sys
 import tempfile
 import urllib.error
 import urllib.request
 import zlib
-from collections.abc import Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
-import polars as pl
-
 from spectral_irt.engine.spill import cannot_spill, spill_folder
 from spectral_irt.errors import ReadError, printable
-from spectral_irt.reading.frame import Pieces, Table, by_position
 
 STANDARD_INPUT = "-"
 STORES = ("s3", "s3a", "gs", "gcs", "az", "azure", "adl", "abfs", "abfss", "hf")  # what polars reads from
 SITES = ("http", "https")
 CHUNK = 1 << 20
 PATIENCE = 60  # seconds that a site may be silent
-_PARTITION = re.compile(r"([^=]+)=(.*)")
-_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 class Found(NamedTuple):
-    """A file, and what its folders say about all of its rows; `called` is its name in messages, and `uri` its address
-    where the file itself is elsewhere."""
+    """A file; `called` is its name in messages, and `uri` its address where the file itself is elsewhere."""
 
     path: Path
-    partitions: tuple[tuple[str, str | None], ...] = ()
     called: str | None = None
     uri: str | None = None
 
@@ -65,10 +55,10 @@ def expand(path: Any, endings: tuple[str, ...]) -> list[Found]:
         found = sorted(name for name in glob.glob(text, recursive=True) if os.path.isfile(name))
         if not found:
             raise ReadError(f"no file matches {text!r}; check the pattern and the directory.")
-        return [Found(Path(name), _partitions(Path(name))) for name in found]
+        return [Found(Path(name)) for name in found]
     if os.path.isdir(text):
         return _in_folder(Path(text), endings)
-    return [Found(Path(text), _partitions(Path(text)))]
+    return [Found(Path(text))]
 
 
 def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Found]:
@@ -85,13 +75,7 @@ def _in_folder(folder: Path, endings: tuple[str, ...]) -> list[Found]:
             f"{str(folder)!r} is a directory, and no file in it is of a kind that is read here; name the files in it, "
             f"for instance {str(folder / '*.parquet')!r}."
         )
-    return [Found(folder / name, _partitions(folder / name), called=str(folder / name)) for name in kept]
-
-
-def _partitions(path: Path) -> tuple[tuple[str, str | None], ...]:
-    """What folders such as year=2024 say, however the path is written."""
-    found = [_PARTITION.fullmatch(folder.name) for folder in reversed(path.absolute().parents)]
-    return tuple((one[1], None if one[2] == _NO_VALUE else unquote(one[2])) for one in found if one)
+    return [Found(folder / name, called=str(folder / name)) for name in kept]
 
 
 # ------------------------------------------------------------------ elsewhere
@@ -197,38 +181,3 @@ def ending_of(start: bytes) -> str:
     if start[:6] == b"ARROW1" or start[:4] == b"\xff\xff\xff\xff":
         return ".arrow"
     return (".jsonl" if start.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] == b"{" else ".csv") + packed
-
-
-def with_partitions(table: Table, partitions: Sequence[tuple[str, str | None]]) -> Table:
-    """The table with a column for each (name, value); one that it has already must not contradict its folder."""
-    added = [(name, value) for name, value in partitions if name not in table.columns]
-    if not added:
-        return table
-    own = len(table.columns)
-    names = [name for name, _ in added]
-    if len(set(names)) < len(names):
-        raise ReadError(f"{table.name}: the folders say {names[0]!r} more than once. Rename them.")
-
-    def constant(k: int, height: int) -> pl.Series:
-        return pl.Series([added[k - own][1]], dtype=pl.String).new_from_index(0, height)
-
-    def head(column: int) -> pl.Series:
-        return table.head(column) if column < own else constant(column, len(table.head(0)))
-
-    def pieces(columns: Sequence[int]) -> Pieces:
-        inside = [k for k in columns if k < own]
-        for frame, done in table.pieces(inside or [0]):
-            there = dict(zip(inside, frame.iter_columns(), strict=False))
-            chosen = [there[k] if k < own else constant(k, frame.height) for k in columns]
-            yield by_position(pl.DataFrame([each.alias(str(n)) for n, each in enumerate(chosen)])), done
-
-    return replace(
-        table,
-        columns=[*table.columns, *names],
-        dtypes=[*table.dtypes, *[pl.String] * len(added)],
-        loose=[*table.loose, *[True] * len(added)],
-        head=head,
-        pieces=pieces,
-        grid=None,
-        n_added=len(added),
-    )

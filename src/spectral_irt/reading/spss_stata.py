@@ -7,7 +7,6 @@ the variables. Values that the file declares missing, the system's own or the au
 from __future__ import annotations
 
 import importlib
-from dataclasses import replace
 from typing import Any
 
 import polars as pl
@@ -15,7 +14,6 @@ import polars as pl
 from spectral_irt.errors import ReadError
 from spectral_irt.reading.formats import File
 from spectral_irt.reading.frame import Table, table_of_frame
-from spectral_irt.reading.numbering import is_loose
 
 PROGRAMS = {"spss": "SPSS", "stata": "Stata"}
 
@@ -47,8 +45,7 @@ def open_table(file: File) -> Table:
         raise ReadError(f"{file.name} has no variables.")
     columns = list(about.column_names)
     frame = pl.DataFrame([_plain(frame.to_series(k)).alias(str(k)) for k in range(frame.width)])
-    table = table_of_frame(frame, columns)
-    return replace(table, name=file.name, loose=[is_loose(dtype) for dtype in frame.dtypes])
+    return table_of_frame(frame, columns, name=file.name)
 
 
 def _plain(column: pl.Series) -> pl.Series:

@@ -1,25 +1,52 @@
-"""The bytes of a text file, unpacked, in pieces that end at the end of a record."""
+"""The bytes of a text file, in pieces that end at the end of a record: unpacked, and as UTF-8.
+
+A small packed file can hold more than any machine has room for. So every reader of packed files asks here how much one
+may unpack to: .gz and .zst, workbooks and .eval logs, which are zip archives.
+"""
 
 from __future__ import annotations
 
 import codecs
+import difflib
 import gzip
 import itertools
+import zipfile
 import zlib
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-import zstandard
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.errors import ReadError
-from spectral_irt.reading.formats import File, NotUtf8Error, encoding_notes, in_utf8, told_encoding
-from spectral_irt.reading.unpacking import Readable, ZstdStream, pieces
+from spectral_irt.engine.memory import in_bytes
+from spectral_irt.errors import OptionError, ReadError
+
+if TYPE_CHECKING:
+    from spectral_irt.reading.formats import File
 
 PIECE_BYTES = 1 << 23
 LONGEST_RECORD = 1 << 26  # bytes; a longer one has lost its line breaks, or a quotation mark was never closed
 BOM = b"\xef\xbb\xbf"
+MAX_UNPACKED = 4 * 10**9  # bytes; the largest sheet that a spreadsheet program opens at all is of this order
+CHUNK = 1 << 20
+DEFLATED = 1032  # a byte cannot be unpacked to more than so many by deflate
+
+_limit: ContextVar[int] = ContextVar("max_unpacked", default=MAX_UNPACKED)
+Result = TypeVar("Result")
+GUESS = "cp1252"
+BOMS = {
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+# Codecs of Python that decode text but are no way to write a file.
+NOT_FOR_FILES = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "mbcs", "oem"})
+FEWEST_ZEROS = 0.3  # of every second byte: separators, digits and line ends alone make more in a table
 
 
 class RawPiece(NamedTuple):
@@ -90,11 +117,6 @@ def numbered_lines(file: File, size: int) -> Iterator[tuple[list[tuple[int, str]
         yield [(number, text) for number, text in enumerate(texts, start=piece.line) if text.strip()], piece.done
 
 
-def notes_on_encoding(file: File) -> tuple[Finding, ...]:
-    """What to say about how the text is written."""
-    return encoding_notes(file, next((data for data, _ in _unpacked_plain(file, 4096)), b""))
-
-
 def _unpacked(file: File, size: int) -> Iterator[tuple[bytes, float]]:
     """The unpacked bytes without byte-order mark, and the share of the file read by now."""
     found = _unpacked_plain(file, size)
@@ -124,9 +146,9 @@ def _unpacked_plain(file: File, size: int) -> Iterator[tuple[bytes, float]]:
                     yield data, min(packed.tell() / total, 1.0)
                 return
             stream: Readable = gzip.GzipFile(fileobj=packed) if file.compression == "gz" else ZstdStream(packed)
-            for data in pieces(stream, file.name, size):
+            for data in unpacked_pieces(stream, file.name, size):
                 yield data, min(packed.tell() / total, 1.0)
-    except (EOFError, gzip.BadGzipFile, zlib.error, zstandard.ZstdError) as error:
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ReadError(
             f"{file.name} cannot be unpacked: {error}. It was probably cut short or damaged; fetch it again."
         ) from None
@@ -164,3 +186,190 @@ def check_utf8(file: File, piece: RawPiece) -> None:
         if isinstance(complaint, NotUtf8Error):
             complaint.path = file.path
         raise complaint from None
+
+
+# ------------------------------------------------------------------ how it is written
+
+
+class NotUtf8Error(ReadError):
+    """A file is not UTF-8, and nothing speaks against another encoding."""
+
+    path: Path | None = None
+
+
+def checked_encoding(name: str | None) -> str | None:
+    """The encoding by its usual name; an error with names alike when there is none."""
+    if name is None:
+        return None
+    try:
+        codec = codecs.lookup(str(name))
+        known = codec._is_text_encoding and codec.name.replace("_", "-") not in NOT_FOR_FILES
+    except (LookupError, ValueError, UnicodeError):
+        known = False
+    if not known:
+        raise OptionError(
+            f"`encoding` is {str(name)!r}, which is not the name of an encoding. Names are utf-8, utf-16, cp1252 "
+            f"(Windows, Western Europe), cp1250, latin-1, mac-roman, shift-jis and so on.{_alike(str(name))}"
+        )
+    return "utf-8" if codec.name == "utf-8-sig" else codec.name
+
+
+def _alike(name: str) -> str:
+    from encodings.aliases import aliases
+
+    known = sorted({each.replace("_", "-") for pair in aliases.items() for each in pair})
+    close = difflib.get_close_matches(name.lower().replace("_", "-"), known, n=3)
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else ""
+
+
+def told_encoding(start: bytes) -> str | None:
+    """The encoding that the first bytes of a file tell; None when they tell none."""
+    for mark, encoding in BOMS.items():
+        if start.startswith(mark):
+            return encoding
+    sample = start[:4096]
+    even, odd = sample[0::2], sample[1::2]
+    if odd.count(0) >= max(FEWEST_ZEROS * len(odd), 2) and not even.count(0):
+        return "utf-16-le"
+    if even.count(0) >= max(FEWEST_ZEROS * len(even), 2) and not odd.count(0):
+        return "utf-16-be"
+    return None
+
+
+def in_utf8(file: File, pieces: Iterator[tuple[bytes, float]], encoding: str) -> Iterator[tuple[bytes, float]]:
+    """The pieces of a text in this encoding, as UTF-8."""
+    decoder = codecs.getincrementaldecoder(encoding)()
+    line, first, done = 1, True, 1.0
+    try:
+        for data, done in pieces:
+            text = decoder.decode(data)
+            line += text.count("\n")
+            if text:
+                yield (text.removeprefix("\ufeff") if first else text).encode(), done
+                first = False
+        if rest := decoder.decode(b"", final=True):
+            yield rest.encode(), done
+    except UnicodeError as error:
+        if isinstance(error, UnicodeDecodeError):
+            line += error.object[: error.start].decode(encoding, "replace").count("\n")
+        what = "neither UTF-8 nor Windows-1252" if file.guessed else f"not text in the encoding {encoding}"
+        raise ReadError(
+            f"{file.name}: line {line:,} is {what}. Say how the file is written, as in "
+            f"`encoding={'cp1250' if file.guessed else 'utf-8'!r}`, or save it as UTF-8."
+        ) from None
+
+
+def read_as_written(files: Sequence[File], work: Callable[[list[File]], Result]) -> Result:
+    """What `work` makes of the files; one that turns out not to be UTF-8 is read anew as Windows-1252."""
+    files = list(files)
+    while True:
+        try:
+            return work(files)
+        except NotUtf8Error as error:
+            if all(file.path != error.path or file.guessed for file in files):
+                raise
+            files = [replace(file, encoding=GUESS, guessed=True) if file.path == error.path else file for file in files]
+
+
+def notes_on_encoding(file: File) -> tuple[Finding, ...]:
+    """What to say about how the text is written, when nobody said it."""
+    if file.guessed:
+        sentence = f"{file.name} is not UTF-8; it was read as Windows-1252 (Western European)."
+        remedy = "If letters with accents look wrong, say how it is written, as in `encoding='cp1250'`."
+        return (Finding("encoding", "warning", sentence, remedy),)
+    start = next((data for data, _ in _unpacked_plain(file, 4096)), b"")
+    told = told_encoding(start) if file.encoding is None else None
+    if told is None:
+        return ()
+    return (Finding("encoding", "note", f"{file.name} was read as {told.upper()}, which its first bytes tell."),)
+
+
+# ------------------------------------------------------------------ how much is unpacked
+
+
+class Readable(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+@contextmanager
+def unpacking_within(size: str | int | None) -> Iterator[None]:
+    """Within it packed files may unpack to so much; None leaves it as it is."""
+    before = _limit.set(_limit.get() if size is None else in_bytes(size, "max_unpacked"))
+    try:
+        yield
+    finally:
+        _limit.reset(before)
+
+
+def unpacked_pieces(stream: Readable, name: str, size: int = CHUNK) -> Iterator[bytes]:
+    """What a packed stream unpacks to; an error about the file of this name where that is more than allowed."""
+    total = 0
+    while data := stream.read(size):
+        total += len(data)
+        if total > _limit.get():
+            raise too_much(name)
+        yield data
+
+
+def whole(stream: Readable, name: str) -> bytes:
+    """All that a packed stream unpacks to, if it is not more than allowed."""
+    return b"".join(unpacked_pieces(stream, name))
+
+
+class ZstdStream:
+    """What is packed by zstd in an open file; an EOFError where it was cut short, a zlib.error where it is damaged."""
+
+    def __init__(self, packed: Readable) -> None:
+        import zstandard
+
+        self._packed, self._rest, self._damaged = packed, b"", zstandard.ZstdError
+        self._new = zstandard.ZstdDecompressor().decompressobj
+        self._frame = self._new()
+
+    def read(self, size: int, /) -> bytes:
+        """About so many bytes, none at the end."""
+        found, n = [], 0
+        while n < size:
+            data = self._rest or self._packed.read(1024)  # of which no more than 32 MB can come
+            if not data:
+                if not self._frame.eof:
+                    raise EOFError("it ends in the middle")
+                break
+            if self._frame.eof:
+                self._frame = self._new()
+            try:
+                found.append(self._frame.decompress(data))
+            except self._damaged as error:
+                raise zlib.error(str(error)) from None
+            self._rest = self._frame.unused_data
+            n += len(found[-1])
+        return b"".join(found)
+
+
+def zip_fits(path: Path) -> bool:
+    """Whether all of an archive may be unpacked; where its directory could lie about that, by unpacking it."""
+    most, total = _limit.get(), 0
+    if path.stat().st_size * DEFLATED <= most:
+        return True
+    with zipfile.ZipFile(path) as archive:
+        parts = archive.infolist()
+    if sum(part.file_size for part in parts) > most:
+        return False
+    with path.open("rb") as file:
+        for part in parts:
+            if part.compress_type != zipfile.ZIP_DEFLATED:
+                continue  # it is as large as it is, or cannot be read
+            file.seek(part.header_offset + 26)
+            file.seek(sum(int.from_bytes(file.read(2), "little") for _ in range(2)), 1)
+            unpack, left = zlib.decompressobj(-zlib.MAX_WBITS), part.compress_size
+            while left > 0 and total <= most and not unpack.eof and (data := file.read(min(CHUNK >> 6, left))):
+                left -= len(data)
+                total += len(unpack.decompress(data))
+    return total <= most
+
+
+def too_much(name: str) -> ReadError:
+    return ReadError(
+        f"{name} unpacks to more than {_limit.get() / 1e9:.3g} GB and was not read: a file made to fill a machine is "
+        "like that. If it is what you mean, allow more with `max_unpacked='20GB'`."
+    )

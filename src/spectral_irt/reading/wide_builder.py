@@ -1,7 +1,7 @@
 """Tables with all the answers of a person together -> Responses, in one pass.
 
-A *sheet* is a run of whole rows, each with its answers: a slice of a wide table, or some lines of a JSON-lines file.
-When a row is a person and nobody may come twice, sheets are packed as they arrive; otherwise the answers are gathered
+A *batch* is a run of whole rows, each with its answers: a slice of a wide table, or some lines of a JSON-lines file.
+When a row is a person and nobody may come twice, batches are packed as they arrive; otherwise the answers are gathered
 first, because a later row may change or belong to an earlier person.
 """
 
@@ -17,27 +17,29 @@ from numpy.typing import NDArray
 
 from spectral_irt.data.block import BLOCK_RESPONSES
 from spectral_irt.data.builder import Piece, ResponsesBuilder, refuse_blanks
+from spectral_irt.data.categories import of_either_kind
 from spectral_irt.data.labels import Labels, item_label, label_array, nobody, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.value_check import Place
 from spectral_irt.errors import DuplicateResponseError, ReadError, listed
-from spectral_irt.reading.attributes import Chosen, together
-from spectral_irt.reading.columns import Wide
+from spectral_irt.reading import ReadOptions
+from spectral_irt.reading.attributes import ItemColumns, PersonColumns, check_named, together
+from spectral_irt.reading.columns import Long, Wide, find_layout, words_of
 from spectral_irt.reading.frame import LEAST_ROWS, Table
-from spectral_irt.reading.numbering import ItemIndex, check_names, is_whole, labels_of, plain_labels
-from spectral_irt.reading.request import Request
+from spectral_irt.reading.label_codes import ItemIndex, check_names, is_whole, labels_of, plain_labels
+from spectral_irt.reading.long_builder import LongTables, long_responses
 
 
 @dataclass(frozen=True)
-class Sheet:
+class RowBatch:
     """Some whole rows: a label for each, Int64 or text, and their values; a `person` of the piece is a row here."""
 
     labels: pl.Series
     piece: Piece
 
 
-class Rows(Protocol):
-    """A source of sheets: a wide table, or JSON lines with a person each.
+class RowSource(Protocol):
+    """A source of batches: a wide table, or JSON lines with a person each.
 
     Attributes
     ----------
@@ -48,7 +50,7 @@ class Rows(Protocol):
         Labels are text without a type: they become integers when all are whole numbers.
     in_order : bool
         Whether the cells of a row are in the order of the test.
-    chosen : Chosen or None
+    chosen : ItemColumns or None
         Which columns were taken for items; None when there was nothing to choose.
     """
 
@@ -57,24 +59,25 @@ class Rows(Protocol):
     loose_rows: bool
     loose_columns: bool
     in_order: bool
-    chosen: Chosen | None
+    chosen: ItemColumns | None
+    about: PersonColumns | None
 
-    def sheets(self, columns: ItemIndex, number: int) -> Iterator[tuple[Sheet, float]]:
+    def batches(self, columns: ItemIndex, number: int) -> Iterator[tuple[RowBatch, float]]:
         """Sheets, each with the share read by now; rows without labels are numbered from `number`."""
         ...
 
 
-def responses_of_rows(sources: Sequence[Rows], request: Request) -> Responses:
+def responses_of_rows(sources: Sequence[RowSource], options: ReadOptions) -> Responses:
     """Responses from rows of several sources, stacked; people and items in the order they come."""
     _check_all_labeled(sources)
     columns = ItemIndex()
-    collector = _Collector(columns, request, sources)
-    number = 0 if request.frame_kind else 1  # rows of a file are counted from 1, those of a frame from 0
+    collector = WideBuilder(columns, options, sources)
+    number = 0 if options.frame_kind else 1  # rows of a file are counted from 1, those of a frame from 0
     for index, source in enumerate(sources):
-        for sheet, done in source.sheets(columns, number):
-            number += len(sheet.labels)
-            collector.add(sheet)
-            request.report((index + done) / len(sources))
+        for batch, done in source.batches(columns, number):
+            number += len(batch.labels)
+            collector.add(batch)
+            options.report((index + done) / len(sources))
     responses = collector.responses()
     chosen = [source.chosen for source in sources if source.chosen is not None]
     if not chosen:
@@ -84,33 +87,33 @@ def responses_of_rows(sources: Sequence[Rows], request: Request) -> Responses:
     return replace(responses, notes=about_columns + responses.notes)
 
 
-def _check_all_labeled(sources: Sequence[Rows]) -> None:
+def _check_all_labeled(sources: Sequence[RowSource]) -> None:
     bare = [source.name for source in sources if not source.labeled]
     if bare and len(bare) < len(sources):
         raise ReadError(f"{bare[0]} has no column of people's labels, but other files have. Name it with `person=`.")
 
 
-class _Collector:
+class WideBuilder:
     """Sheets on their way to Responses."""
 
-    def __init__(self, columns: ItemIndex, request: Request, sources: Sequence[Rows]) -> None:
-        self._columns, self._request = columns, request
+    def __init__(self, columns: ItemIndex, options: ReadOptions, sources: Sequence[RowSource]) -> None:
+        self._columns, self._options = columns, options
         self._loose_rows = all(source.loose_rows for source in sources)
         self._loose_columns = all(source.loose_columns for source in sources)
-        self._builder = ResponsesBuilder(request.scoring, request.source, wide=True, duplicates=request.duplicates)
+        self._builder = ResponsesBuilder(options.scoring, options.source, wide=True, duplicates=options.duplicates)
         self._labels: list[pl.Series] = []
-        self._n_packed = 0  # sheets
+        self._n_packed = 0  # batches
         self._n_rows = 0  # since then
-        self._at_once = request.asked.orient == "persons" and request.duplicates == "error"
+        self._at_once = options.layout.orient == "persons" and options.duplicates == "error"
         if not self._at_once:
-            refuse_blanks(request.scoring, "here people may have several rows, or a row is an item")
+            refuse_blanks(options.scoring, "here people may have several rows, or a row is an item")
         elif not all(source.in_order for source in sources):
-            refuse_blanks(request.scoring, "here people have items of their own")
+            refuse_blanks(options.scoring, "here people have items of their own")
 
-    def add(self, sheet: Sheet) -> None:
-        self._builder.add(sheet.piece._replace(person=sheet.piece.person + self._n_rows))
-        self._labels.append(sheet.labels)
-        self._n_rows += len(sheet.labels)
+    def add(self, batch: RowBatch) -> None:
+        self._builder.add(batch.piece._replace(person=batch.piece.person + self._n_rows))
+        self._labels.append(batch.labels)
+        self._n_rows += len(batch.labels)
         if self._at_once and self._builder.n_waiting >= BLOCK_RESPONSES:
             self._pack()
 
@@ -121,20 +124,20 @@ class _Collector:
         self._n_packed, self._n_rows = len(self._labels), 0
 
     def responses(self) -> Responses:
-        request, check = self._request, self._builder.check
+        options, check = self._options, self._builder.check
         if not any(map(len, self._labels)):
-            raise ReadError(f"{request.source} has a header but no rows; check that whatever wrote it had finished.")
+            raise ReadError(f"{options.source} has a header but no rows; check that whatever wrote it had finished.")
         check.n_columns = len(self._columns.labels)
-        check.check(request.source)
+        check.check(options.source)
         labels = _joined(self._labels)
         rows = labels.unique(maintain_order=True)
-        if request.duplicates == "error" and len(rows) < len(labels):
+        if options.duplicates == "error" and len(rows) < len(labels):
             raise self._repeated(labels.filter(labels.is_duplicated()).unique(maintain_order=True))
         packed = self._each_once(rows) if self._at_once else self._together(labels, rows)
         check.check_scored(packed)
         raw, notes = self._builder.raw(packed.items)
         return replace(
-            packed, frame_kind=request.frame_kind, source=request.source, raw=raw, notes=(*packed.notes, *notes)
+            packed, frame_kind=options.frame_kind, source=options.source, raw=raw, notes=(*packed.notes, *notes)
         )
 
     def _each_once(self, rows: pl.Series) -> Responses:
@@ -144,7 +147,7 @@ class _Collector:
 
     def _together(self, labels: pl.Series, rows: pl.Series) -> Responses:
         of_row = positions(labels.to_list(), rows.to_list()).astype(np.int32)
-        if self._request.asked.orient == "persons":
+        if self._options.layout.orient == "persons":
             return self._builder.responses(
                 self._row_labels(rows), self._column_labels(), lambda row, column: (of_row[row], column)
             )
@@ -164,13 +167,13 @@ class _Collector:
     def _repeated(self, twice: pl.Series) -> DuplicateResponseError:
         said = "`duplicates='first' or 'last'`"
         one = len(twice) == 1
-        if self._request.asked.orient == "persons":
+        if self._options.layout.orient == "persons":
             who, remedy = "person has" if one else "people have", "Say " + said + " to keep one answer to each item."
         else:
             who = "item has" if one else "items have"
             remedy = "Rename them, or say " + said + " to keep one answer of each person."
         return DuplicateResponseError(
-            f"{self._request.source}: {len(twice):,} {who} more than one row: {listed(twice.to_list())}. {remedy}"
+            f"{self._options.source}: {len(twice):,} {who} more than one row: {listed(twice.to_list())}. {remedy}"
         )
 
 
@@ -189,26 +192,27 @@ class Slab(NamedTuple):
 
 
 class WideRows:
-    """One wide table, cut into sheets of about a block's worth of values. See `Rows`."""
+    """One wide table, cut into batches of about a block's worth of values. See `RowSource`."""
 
     in_order = True
 
     def __init__(self, table: Table, layout: Wide, *, orient: str) -> None:
         self.table, self.name, self.chosen = table, table.name, layout.chosen
         self.label, self.columns = layout.label, layout.columns
+        self.about: PersonColumns | None = None  # columns about people come with the table
         self.labeled = layout.label is not None or table.row_labels is not None
-        self.loose_rows = layout.label is not None and table.loose[layout.label]
-        self.loose_columns = table.loose_header
+        self.loose_rows = layout.label is not None and table.is_loose(layout.label)
+        self.loose_columns = len(table.untyped) == len(table.columns)
         self.orient = orient
         self.items = [item_label(table.columns[k]) for k in layout.columns]
         self.numeric = _are_numbers(table, layout.columns)
 
-    def sheets(self, columns: ItemIndex, number: int) -> Iterator[tuple[Sheet, float]]:
+    def batches(self, columns: ItemIndex, number: int) -> Iterator[tuple[RowBatch, float]]:
         codes = columns.codes(self.items)
         rows = max(LEAST_ROWS, BLOCK_RESPONSES // len(codes))
         start = 0
-        for slab, done in self._slabs_of_cells(rows) if self.table.grid else self._slabs_of_columns(rows):
-            yield self._sheet(slab, codes, start, number + start), done
+        for slab, done in self._slabs_of_cells(rows) if self.table.cells else self._slabs_of_columns(rows):
+            yield self._batch(slab, codes, start, number + start), done
             start += slab.height
 
     def _slabs_of_columns(self, rows: int) -> Iterator[tuple[Slab, float]]:
@@ -225,11 +229,11 @@ class WideRows:
         return by_column.gather(np.arange(len(by_column)).reshape(part.width, part.height).T.ravel())
 
     def _slabs_of_cells(self, rows: int) -> Iterator[tuple[Slab, float]]:
-        assert self.table.grid is not None
+        assert self.table.cells is not None
         width = len(self.table.columns)
         answers = np.zeros(width, dtype=bool)
         answers[list(self.columns)] = True
-        for cells, done in self.table.grid():
+        for cells, done in self.table.cells():
             for start in range(0, len(cells), rows * width):
                 part = cells.slice(start, rows * width)
                 height = len(part) // width
@@ -238,7 +242,7 @@ class WideRows:
                     part = part.filter(pl.Series(np.tile(answers, height)))
                 yield Slab(labels, part, height), done
 
-    def _sheet(self, slab: Slab, codes: NDArray[np.int32], start: int, number: int) -> Sheet:
+    def _batch(self, slab: Slab, codes: NDArray[np.int32], start: int, number: int) -> RowBatch:
         n = len(codes)
         rows = self.table.rows_above + np.arange(start + 1, start + slab.height + 1)
         if slab.labels is None:
@@ -254,7 +258,7 @@ class WideRows:
 
         row = np.repeat(np.arange(slab.height, dtype=np.int32), n)
         width = n if self.orient == "persons" else None  # else the cells of a row are those of an item
-        return Sheet(labels, Piece(row, np.tile(codes, slab.height), slab.values, place, width))
+        return RowBatch(labels, Piece(row, np.tile(codes, slab.height), slab.values, place, width))
 
     def _where(self) -> str:
         assert self.label is not None
@@ -290,3 +294,60 @@ def _are_numbers(table: Table, columns: Sequence[int]) -> bool:
                 "out of the table."
             )
     return all(table.dtypes[k].is_numeric() or table.dtypes[k] in (pl.Boolean, pl.Null) for k in columns)
+
+
+# ------------------------------------------------------------------ tables, long or wide
+
+
+def from_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
+    """Responses from tables, which may be read as often as needed."""
+    for table in tables:
+        for name in options.layout.people:
+            table.position("people", name)
+    return of_either_kind(lambda how: _scored_tables(tables, replace(options, scoring=how)), options.scoring)
+
+
+def _scored_tables(tables: Sequence[Table], options: ReadOptions) -> Responses:
+    layout, about = options.layout, None
+    if layout.people:
+        about = PersonColumns(layout.people, options.source, 0 if options.frame_kind else 1)
+        options = replace(options, layout=replace(layout, ignore=(*layout.ignore, *layout.people)))
+    responses = _read_tables(tables, options, about)
+    if about is not None:
+        responses = replace(responses, people=about.people(responses.persons))
+    notes = [note for table in tables for note in table.notes]
+    return replace(responses, notes=(*notes, *responses.notes)) if notes else responses
+
+
+def _read_tables(tables: Sequence[Table], options: ReadOptions, about: PersonColumns | None) -> Responses:
+    said, key = options.layout, options.scoring.key or ()
+    long: list[tuple[Table, Long]] = []
+    wide: list[RowSource] = []
+    for table in tables:
+        if table.row_source and (own := table.row_source(said, key)):
+            own.about = about
+            wide.append(own)
+            continue
+        layout = find_layout(table, said, key)
+        if about is not None:
+            table = about.beside(table, layout.person if isinstance(layout, Long) else layout.label)
+        if isinstance(layout, Long):
+            long.append((table, layout))
+        else:
+            wide.append(WideRows(table, layout, orient=said.orient))
+    if long and wide:
+        raise ReadError(
+            f"{long[-1][0].name} is long (one row per answer) and {wide[-1].name} is wide (one row per person); read "
+            "them separately, or say `format=` if one of them was mistaken."
+        )
+    if long:
+        first = long[0][0].columns
+        words = words_of(first[long[0][1].person], first[long[0][1].item])
+        return replace(long_responses(LongTables(long), options), words=words)
+    names = [name for table in tables for name in table.columns]
+    if not any(table.row_source for table in tables):
+        check_named(said.items, names, options.source)
+    responses = responses_of_rows(wide, options)
+    if not responses.n_items:  # of people with items of their own, all are known only now
+        check_named(said.items, names, options.source)
+    return responses

@@ -17,7 +17,7 @@ from urllib.parse import quote
 from numpy.typing import NDArray
 
 from spectral_irt.errors import DatabaseError, OptionError
-from spectral_irt.reading.databases import first_line, kind_of, opened, without_password
+from spectral_irt.reading.sql import first_line, kind_of, opened, without_password
 
 WORK_MEMORY = "256MB"  # of each sort or hash table in Postgres, whose 4 MB by default send every sum to the disk
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from spectral_irt.errors import check_option
 from spectral_irt.estimators.spectral import SpectralRasch
-from spectral_irt.reading.databases import needed
+from spectral_irt.reading.sql import needed
 
 if TYPE_CHECKING:
     from spectral_irt.data import Responses

@@ -22,9 +22,9 @@ from spectral_irt.errors import (
     ResponseValueError,
     listed,
 )
+from spectral_irt.reading import LayoutOptions
 from spectral_irt.reading.columns import Long, find_layout, words_of
 from spectral_irt.reading.frame import table_of_frame
-from spectral_irt.reading.request import Asked
 from spectral_irt.sql import queries
 from spectral_irt.sql.connection import Connection, connect
 from spectral_irt.sql.engine import Answers, DatabaseEngine
@@ -79,7 +79,7 @@ def find_table(connection: Connection, table: str, asked: dict[str, Any]) -> Giv
     named, types = _first_that_exists(connection, table)
     source = f"table {table!r} of {connection.where}"
     frame = replace(table_of_frame(pl.DataFrame(schema=dict.fromkeys(types, pl.String)), list(types)), name=source)
-    layout = find_layout(frame, Asked(format="long", **asked))
+    layout = find_layout(frame, LayoutOptions(format="long", **asked))
     assert isinstance(layout, Long)
     names = {role: list(types)[getattr(layout, role)] for role in asked}
     column = queries.column_called(names["response"])

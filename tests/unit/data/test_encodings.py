@@ -12,7 +12,7 @@ from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError, ReadWarning, SpectralIrtError
 from spectral_irt.reading import read
 from spectral_irt.reading import text_pieces as raw
-from spectral_irt.reading.formats import checked_encoding, told_encoding
+from spectral_irt.reading.text_pieces import checked_encoding, told_encoding
 
 TEXT = "élève,q1,q2\nZoë,1,0\nJosé,0,1\n"
 WORDS = (["Zoë", "José"], ["q1", "q2"])

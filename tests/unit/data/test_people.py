@@ -13,7 +13,7 @@ import pytest
 
 import spectral_irt as si
 from spectral_irt.errors import OptionError
-from spectral_irt.reading import people as attributes
+from spectral_irt.reading import attributes
 
 N = 300
 SEX = ["f", "m", None] * (N // 3)

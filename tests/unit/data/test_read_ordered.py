@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from spectral_irt import simulate
+from spectral_irt.data.categories import looks_ordered
 from spectral_irt.errors import DuplicateResponseError, OptionError, ResponseValueError
 from spectral_irt.reading import read
-from spectral_irt.reading.request import looks_ordered
 
 NAMES = ["a", "b", "c", "d"]
 LABELS = ["never", "sometimes", "often"]

@@ -13,7 +13,7 @@ import spectral_irt as si
 from spectral_irt.errors import OptionError, ReadError
 from spectral_irt.reading import csv as csv_text
 from spectral_irt.reading import text_pieces as raw
-from spectral_irt.reading.unpacking import ZstdStream, whole
+from spectral_irt.reading.text_pieces import ZstdStream, whole
 
 TABLE = b"person,q1,q2\n" + b"".join(b"p%d,%d,%d\n" % (k, k % 2, k // 2 % 2) for k in range(2000))
 PACK = {"a.csv.gz": gzip.compress, "a.csv.zst": zstandard.ZstdCompressor().compress}

@@ -17,7 +17,7 @@ import xlsxwriter
 from spectral_irt.data import Responses
 from spectral_irt.errors import OptionError, ReadError, SpectralIrtError
 from spectral_irt.reading import read
-from spectral_irt.reading.unpacking import unpacking_within
+from spectral_irt.reading.text_pieces import unpacking_within
 
 ROWS: list[list[Any]] = [["id", "q1", "q2"], ["ann", 1, 0], ["bob", 0, 1]]
 

@@ -13,7 +13,7 @@ import harness_logs as make
 import spectral_irt as si
 from spectral_irt.errors import DuplicateResponseError, OptionError, ReadError, ResponseValueError
 from spectral_irt.eval_logs.collect import Collected, collect, find_logs
-from spectral_irt.reading.unpacking import unpacking_within
+from spectral_irt.reading.text_pieces import unpacking_within
 
 
 def read(*paths: Path, **options: Any) -> Collected:
