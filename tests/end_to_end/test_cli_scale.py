@@ -78,7 +78,7 @@ def test_a_scale_that_is_none(cli: Cli, lsat: Path, scale: str) -> None:
 @pytest.mark.slow
 def test_anchors_from_a_bank_and_from_a_file(cli: Cli, lsat: Path) -> None:
     cli("fit", lsat, "-o", "old", "--bank", "bank")
-    cli("simulate", "-o", "x.csv", "--items", 3, "--persons", 200)
+    cli("simulate", "-o", "x.csv", "--items", 3, "--persons", 200, "--seed", 1)
     text = Path("old/items.csv").read_text().splitlines()
     Path("anchors.csv").write_text("\n".join([text[0], *text[1:3]]))
     done = cli("fit", lsat, "-o", "out", "--anchors", "anchors.csv", "--ifile", "i.csv")

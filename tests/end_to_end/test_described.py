@@ -61,7 +61,7 @@ def run_all(cli: Cli, lsat: Path) -> None:
     done("compare", lsat, "-o", "compared.csv", "--estimators", "cml,jml")
     done("demo", "--data", "logs", "--files", ".")
     done("leaderboard", "runs", "-o", "board")
-    done("simulate", "--persons", 40, "--items", 30, "-o", "models.csv", "--truth", "truth.csv")
+    done("simulate", "--persons", 40, "--items", 30, "--seed", 3, "-o", "models.csv", "--truth", "truth.csv")
     done("fit", "models.csv", "-o", "models", "--bank", "pool")
     done("shortlist", "models.csv", "--items", 10, "-o", "short")
     done("score", "models.csv", "--bank", "short", "-o", "predicted.csv")
@@ -69,7 +69,7 @@ def run_all(cli: Cli, lsat: Path) -> None:
     done("simulate", "--persons", 40, "--items", 30, "--seed", 1, "-o", "later.csv")
     done("update", "pool", "later.csv", "-o", "pool2")
     ordered = ["--model", "pcm", "--persons", 200, "--items", 5]
-    done("simulate", *ordered, "-o", "ordered.csv", "--truth", "steps.csv")
+    done("simulate", *ordered, "--seed", 2, "-o", "ordered.csv", "--truth", "steps.csv")
     options = ["--scale", "500,100", "--rank", "--bank", "points", "--bootstrap", 40, "--group-file", "people.csv"]
     done("fit", "ordered.csv", "-o", "ordered", *options)
     done("fit", "ordered.csv", "-o", "held", "--anchors", "points")
