@@ -10,6 +10,7 @@ from source import ROOT, named, nodes
 
 ROOMS = [
     "errors",
+    "text",
     "files",
     "tables",
     "xlsx",

@@ -22,8 +22,9 @@ from spectral_irt.inference.fit.causes import cause_findings, traces
 from spectral_irt.inference.fit.item_fit import MATERIAL, detectable, misfit_findings, outside_limits
 from spectral_irt.inference.fit.person_fit import ErraticPeople, erratic_people
 from spectral_irt.inference.groups.score_test import RaoTest, ability_split
-from spectral_irt.inference.results import EACH, TOGETHER, p_text
+from spectral_irt.inference.results import EACH, TOGETHER
 from spectral_irt.tables import Columns
+from spectral_irt.text import p_value
 
 if TYPE_CHECKING:
     from spectral_irt.analysis.parts import Parts
@@ -110,8 +111,8 @@ class Checks:
         if self.halves is None:
             return ""
         if self.halves.p < EACH:
-            return f"items are not equally hard for the less and the more able (p {p_text(self.halves.p)})"
-        return f"no difference between the less and the more able seen (p {p_text(self.halves.p)})"
+            return f"items are not equally hard for the less and the more able ({p_value(self.halves.p)})"
+        return f"no difference between the less and the more able seen ({p_value(self.halves.p)})"
 
     def _shared(self) -> list[str]:
         found = self.shared
@@ -119,12 +120,12 @@ class Checks:
             return ["too few people or items to see a second dimension or dependent items"]
         some = f" in a sample of {found.n_people:,} people and {len(found.items):,} items" if found.sampled else ""
         if found.two_dimensions:
-            parts = [f"more than one dimension (p {p_text(found.contrast_p)})"]
+            parts = [f"more than one dimension ({p_value(found.contrast_p)})"]
         elif found.contrast:
             parts = []  # a contrast of the dependent items, which are named next
         else:
             slopes = " once slopes may differ" if found.by_slopes else ""
-            parts = [f"no second dimension seen{slopes} (p {p_text(found.contrast_p)})"]
+            parts = [f"no second dimension seen{slopes} ({p_value(found.contrast_p)})"]
         if found.dependent:
             pairs = len(found.first)
             parts.append(f"local dependence in {pairs:,} pair{'' if pairs == 1 else 's'} of items")

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import HTMLResponse
 
 from spectral_irt import __version__
-from spectral_irt.app.uploads import size_text
+from spectral_irt.text import size_text
 
 HERE = Path(__file__).parent
 STYLE = (HERE.parent / "report" / "page.css", HERE / "app.css")

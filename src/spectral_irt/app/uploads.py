@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -13,8 +12,9 @@ from typing import Any
 from starlette.datastructures import FormData, UploadFile
 from starlette.requests import ClientDisconnect, Request
 
-from spectral_irt.errors import OptionError, ReadError, SpectralIrtError
+from spectral_irt.errors import ReadError, SpectralIrtError
 from spectral_irt.reading.formats import FORMATS
+from spectral_irt.text import size_text
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 FORM = 10**6  # bytes that the rest of a form may take
@@ -25,30 +25,6 @@ ENDINGS = tuple(ending for family, kind in FORMATS.items() if family != "json" f
 
 class TooLargeError(SpectralIrtError):
     """More than the limit was sent."""
-
-
-def bytes_of(text: str) -> int:
-    """What `--limit` says.
-
-    >>> [bytes_of(text) for text in ("200MB", "1.5 GB", "500000")]
-    [200000000, 1500000000, 500000]
-    """
-    found = re.fullmatch(r"\s*(\d+\.?\d*)\s*([kmg]?)b?\s*", text.lower())
-    size = 0 if found is None else int(float(found[1]) * UNITS[found[2]])
-    if size <= 0:
-        raise OptionError(f"`limit` is {text!r}; it is a size, as in `limit='200MB'`.")
-    return size
-
-
-def size_text(size: float) -> str:
-    """
-    >>> [size_text(size) for size in (200_000_000, 1_500_000_000, 20_000)]
-    ['200 MB', '1.5 GB', '20 kB']
-    """
-    for unit, name in ((10**9, "GB"), (10**6, "MB"), (10**3, "kB")):
-        if size >= unit:
-            return f"{size / unit:.3g} {name}"
-    return f"{size:.0f} bytes"
 
 
 @asynccontextmanager

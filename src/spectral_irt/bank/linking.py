@@ -37,6 +37,7 @@ from spectral_irt.estimators.base import RaschEstimator
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.inference.robust_center import LIMIT, agree, choice_variance, scatter
 from spectral_irt.tables import make_table
+from spectral_irt.text import p_value
 
 METHODS = ("mean", "mean-sigma", "robust")
 FEWEST = {"mean": 2, "mean-sigma": 3, "robust": 3}
@@ -141,7 +142,7 @@ class Link:
         which = "the others" if self.drift.any() and self.method == "robust" else "the common items"
         if not self.df:
             return f"whether {which} agree cannot be told without standard errors"
-        test = f"Q = {self.statistic:.1f}, df = {self.df}, p {_p(self.p)}"
+        test = f"Q = {self.statistic:.1f}, df = {self.df}, {p_value(self.p)}"
         if self.excess == 0:
             return f"{which} agree within their errors ({test})"
         return (
@@ -388,7 +389,3 @@ def _bank(calibration: Bank | Calibration | RaschEstimator) -> Bank:
 
 def _sentence(words: str) -> str:
     return words[0].upper() + words[1:] + "."
-
-
-def _p(p: float) -> str:
-    return f"= {p:.2f}" if p >= 0.095 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"

@@ -44,6 +44,6 @@ def app(
             f'the page needs {error.name}, which is not installed: pip install "spectral-irt[app]"'
         ) from None
     from spectral_irt.app.serve import serve
-    from spectral_irt.app.uploads import bytes_of
+    from spectral_irt.text import in_bytes
 
-    serve(port=port, limit=bytes_of(limit), browser=browser, say=lambda text: print(text, flush=True))
+    serve(port=port, limit=in_bytes(limit, "limit"), browser=browser, say=lambda text: print(text, flush=True))

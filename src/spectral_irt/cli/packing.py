@@ -65,16 +65,16 @@ def pack(
 def _show(responses: Responses, output: Path) -> None:
     from rich.text import Text
 
-    from spectral_irt.engine.memory import format_bytes
     from spectral_irt.errors import printable
     from spectral_irt.terminal import console, say, show_findings, show_source
+    from spectral_irt.text import size_text
 
     out = console()
     show_source(out, responses)
     if responses.notes:
         show_findings(out, responses.notes)
         say(out)
-    size = format_bytes(output.stat().st_size)
+    size = size_text(output.stat().st_size)
     say(out, Text.assemble("Packed: ", (printable(output), "bold"), f", {size}. Every command takes it for the files."))
 
 

@@ -14,6 +14,7 @@ from spectral_irt.cli.progress import Progress
 from spectral_irt.cli.saying import Saying
 from spectral_irt.cli.spread import with_options
 from spectral_irt.errors import StaleBankError, check_option
+from spectral_irt.text import number
 
 if TYPE_CHECKING:
     from spectral_irt.bank import Bank
@@ -160,7 +161,7 @@ def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
     order = np.argsort(-np.nan_to_num(moved), kind="stable")[:SHOW]
     order = order[np.nan_to_num(moved[order]) > 0]
     numbers = (old, old_se, new, new_se, new - old)
-    columns = [before.items[order].tolist(), *([_number(x) for x in values[order]] for values in numbers)]
+    columns = [before.items[order].tolist(), *([number(x, 3, none="") for x in values[order]] for values in numbers)]
     if len(order):
         heads = ["moved most", "before", "se", "after", "se", "moved"]
         say(out, plain_table(heads, columns, out.width, whole=out.whole))
@@ -178,7 +179,3 @@ def show(before: Bank, after: Bank, responses: Responses, place: Path) -> None:
         show_findings(out, fresh)
     say(out)
     say(out, Text.assemble("The bank is in ", (printable(place), "bold"), "."))
-
-
-def _number(x: float) -> str:
-    return f"{x:z.3f}" if x == x else ""

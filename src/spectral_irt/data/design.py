@@ -24,6 +24,7 @@ from spectral_irt.data.responses import Labels, Responses
 from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.errors import LARGEST_COMPONENT, DesignError, DisconnectedDesignError, listed
 from spectral_irt.sparse_kernels import onto_items
+from spectral_irt.text import count_are
 
 Mask = NDArray[np.bool_]
 
@@ -274,7 +275,7 @@ def estimable(responses: Responses) -> tuple[Responses, Mask, tuple[Finding, ...
         "everyone or no one who informs on an item is right" if binary else "a threshold is passed or failed by nobody"
     )
     sentence = (
-        f"{_count(len(left), 'item')} left out, because without a prior no finite difficulty exists where {why}: "
+        f"{count_are(len(left), 'item')} left out, because without a prior no finite difficulty exists where {why}: "
         f"{listed(left)}."
     )
     remedy = "The spectral method with `regularization='auto'` has an estimate from the prior for them; or drop them"
@@ -332,10 +333,6 @@ def across(block: Block, labels: Ints, informative: bool, thresholds: Thresholds
 # -------------------------------------------------------------------- findings
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun} is" if number == 1 else f"{number:,} {noun}s are"
-
-
 def _findings(design: Design) -> list[Finding]:
     answers, status, binary = design.answers, design.status(), design.steps.binary
     found: list[Finding] = []
@@ -354,7 +351,7 @@ def _findings(design: Design) -> list[Finding]:
             remedy += f" from the prior alone; collect more answers or drop {it}."
             if word == "no responses":
                 remedy = f"{they} no estimate and come{'s' if len(names) == 1 else ''} last in every ranking."
-            sentence = f"{_count(len(names), 'item')} {what}: {listed(names)}."
+            sentence = f"{count_are(len(names), 'item')} {what}: {listed(names)}."
             found.append(Finding(code, "warning", sentence, remedy, tuple(names.tolist())))
     if design.split:
         groups = np.full(len(design.component), -1)

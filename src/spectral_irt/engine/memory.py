@@ -8,7 +8,6 @@ next.
 
 from __future__ import annotations
 
-import re
 import weakref
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from scipy import sparse
 
 from spectral_irt.engine.spill import Spill, is_mapped
 from spectral_irt.errors import OptionError
+from spectral_irt.text import count, in_bytes, size_text
 
 Array = NDArray[Any]
 
@@ -34,32 +34,6 @@ SMALL = 1 << 16  # bytes of an array that is not worth counting
 PLAIN = (int, float, str, np.dtype)  # what most attributes are, and nothing is kept of
 FREE = 0.5  # share of the free memory that is used by default
 UNKNOWN = 4 * 10**9  # taken for free where the system does not say
-UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
-UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
-
-
-def format_bytes(size: float) -> str:
-    """A size for people, rounded up.
-
-    >>> format_bytes(4e9), format_bytes(310_400_000), format_bytes(55_531)
-    ('4 GB', '311 MB', '56 KB')
-    """
-    if size >= 10**9:
-        return f"{np.ceil(size / 10**8) / 10:g} GB"
-    return f"{np.ceil(size / 10**6):g} MB" if size >= 10**6 else f"{np.ceil(size / 10**3):g} KB"
-
-
-def in_bytes(text: str | int, name: str = "memory") -> int:
-    """Bytes from "4GB", "500 MB" or a plain number, as the option `name` says; GB are powers of ten, GiB of two.
-
-    >>> in_bytes("4GB"), in_bytes("1.5 GiB"), in_bytes(500)
-    (4000000000, 1610612736, 500)
-    """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*", str(text))
-    unit = UNITS.get(found[2].upper()) if found else None
-    if found is None or unit is None or float(found[1]) * unit < 1:
-        raise OptionError(f"`{name}` is {str(text)!r}; it is a size such as 500MB, 4GB or 1.5GiB.")
-    return int(float(found[1]) * unit)
 
 
 def free_memory() -> int:
@@ -96,7 +70,7 @@ class Budget:
 
     def __init__(self, memory: str | int | None = None, spill: str | Path | None = None) -> None:
         self.explicit = memory is not None
-        self.total = in_bytes(memory) if memory is not None else int(FREE * free_memory())
+        self.total = in_bytes(memory, "memory") if memory is not None else int(FREE * free_memory())
         self.spill = Spill(spill)
         self.used = 0
         self.reserved = PROGRAM + WORK * BLOCK
@@ -120,8 +94,8 @@ class Budget:
         if self.explicit and needed > self.total:
             fewer = "" if threads == 1 else ", or take fewer `threads`"
             raise OptionError(
-                f"`memory` is {format_bytes(self.total)}, and {persons:,} people and {items:,} items with {threads} "
-                f"{'thread' if threads == 1 else 'threads'} need at least {format_bytes(needed)}, whatever is kept "
+                f"`memory` is {size_text(self.total)}, and {persons:,} people and {items:,} items with "
+                f"{count(threads, 'thread')} need at least {size_text(needed)}, whatever is kept "
                 f"on disk. Allow that much{fewer}."
             )
         self.reserved = needed

@@ -16,15 +16,6 @@ CHECKS = 5
 EACH = TOGETHER / CHECKS  # Bonferroni: the checks are not independent, and this holds whatever ties them
 
 
-def p_text(p: float) -> str:
-    """A p-value after the letter p.
-
-    >>> [p_text(p) for p in (0.5, 0.0123, 1e-9)]
-    ['= 0.50', '= 0.012', '< 0.001']
-    """
-    return f"= {p:.2f}" if p >= 0.095 else f"= {p:.3f}" if p >= 0.001 else "< 0.001"
-
-
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Result:
     """What a test of the model found.

@@ -8,6 +8,7 @@ import numpy as np
 
 from spectral_irt.data import Finding
 from spectral_irt.errors import for_shell, listed, printable
+from spectral_irt.text import number, percent, span
 
 if TYPE_CHECKING:
     from spectral_irt.leaderboard.board import Leaderboard
@@ -33,11 +34,11 @@ def markdown(board: Leaderboard, most: int | None = None) -> str:
         cells = [
             str(models["rank"][k]),
             escaped(models["model"][k]),
-            _number(models["ability"][k]),
-            f"{_number(models['ci_low'][k])} to {_number(models['ci_high'][k])}",
-            _span(models["rank_low"][k], models["rank_high"][k]),
+            number(models["ability"][k]),
+            f"{number(models['ci_low'][k])} to {number(models['ci_high'][k])}",
+            span(models["rank_low"][k], models["rank_high"][k]),
             str(models["tier"][k]),
-            _percent(models["accuracy"][k]),
+            percent(models["accuracy"][k]),
             f"{models['n'][k]:,}",
         ]
         lines.append("| " + " | ".join(cells) + " |")
@@ -106,15 +107,3 @@ def escaped(text: object) -> str:
     'a\\|b\\_c \\<x\\>'
     """
     return printable(text).translate(SPECIAL)
-
-
-def _number(value: float) -> str:
-    return f"{value:z.2f}" if np.isfinite(value) else "-"
-
-
-def _percent(value: float) -> str:
-    return f"{100 * value:.1f}%" if np.isfinite(value) else "-"
-
-
-def _span(low: int, high: int) -> str:
-    return f"{low}" if low == high else f"{low}-{high}"

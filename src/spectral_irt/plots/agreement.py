@@ -11,9 +11,10 @@ from spectral_irt.bank.bank import calibration_of
 from spectral_irt.bank.linking import Link, link
 from spectral_irt.calibration import Z95
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, INK, RED, SKY, SMALL, cloud, dress, finite_range, plural
+from spectral_irt.plots.look import BLUE, INK, RED, SKY, SMALL, cloud, dress, finite_range
 from spectral_irt.plots.names import NAMED, name_points
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +68,7 @@ class Agreement(Display):
         ax.plot(a[drift], b[drift], "D", color=RED, markersize=5, mec="white", mew=0.4)
         ax.set_xlim(*ends)
         ax.set_ylim(*finite_range(a, b, *([b - Z95 * se, b + Z95 * se] if len(a) <= BARS else [])))
-        title = f"{plural(len(a), 'common item')} in two calibrations"
+        title = f"{count(len(a), 'common item')} in two calibrations"
         dress(ax, title, "difficulty, first (logits)", "difficulty, second, on the scale of the first")
         slope = "" if self.link.slope == 1 else f", slope {self.link.slope:.3f}"
         said = f"shift {self.link.shift:.3f} (se {self.link.shift_se:.3f}){slope}, {self.link.method}"

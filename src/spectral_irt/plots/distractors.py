@@ -16,10 +16,11 @@ from spectral_irt.inference.items.option_curves import STRATA
 from spectral_irt.plots.asking import item_position, known_abilities
 from spectral_irt.plots.display import Display
 from spectral_irt.plots.icc import SHEET, sheet_of
-from spectral_irt.plots.look import BLUE, GRAY, GREEN, RED, SKY, SMALL, dress, note, plural, root_of, unit
+from spectral_irt.plots.look import BLUE, GRAY, GREEN, RED, SKY, SMALL, dress, note, root_of, unit
 from spectral_irt.plots.names import apart, as_is, shown
 from spectral_irt.plots.one_item import dress_small, item_title
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -93,8 +94,8 @@ class DistractorCurves(Display):
             return
         dress(ax, item_title(self.label), f"ability on the other items ({unit(self.scale)})", "share who choose it")
         n, strata = int(table["n"][rows[drawn[0]]].sum()), len(rows[drawn[0]])
-        text = f"{plural(n, 'person')} in {plural(strata, 'group')} by ability, with 95% intervals; thick: the key"
-        text += f"; {plural(len(rarer) - len(LOOKS), 'rarer option')} left out" if len(rarer) > len(LOOKS) else ""
+        text = f"{count(n, 'person')} in {count(strata, 'group')} by ability, with 95% intervals; thick: the key"
+        text += f"; {count(len(rarer) - len(LOOKS), 'rarer option')} left out" if len(rarer) > len(LOOKS) else ""
         note(ax, text)
 
     def _chose(self, rows: dict[str, NDArray[np.int64]]) -> Any:
@@ -182,7 +183,7 @@ def distractor_sheet(study: Analysis) -> Figure:
     known = np.flatnonzero(np.isfinite(point))
     if not len(known):
         raise OptionError("no item has both right and wrong answers of people who answered others, so no curve.")
-    title = f"Which options people choose by ability, {plural(len(known), 'item')}; thick: the key"
+    title = f"Which options people choose by ability, {count(len(known), 'item')}; thick: the key"
     if len(known) > SHEET:
         known = np.sort(known[np.argsort(point[known], kind="stable")[:SHEET]])
         title = f"Options by ability of the {SHEET} items of {len(labels):,} whose key does worst; thick: the key"

@@ -15,9 +15,10 @@ from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.plots.asking import known_abilities
 from spectral_irt.plots.categories import AROUND, items_with_curves, mark_thresholds, probabilities, thresholds_of
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, dress, note, plural, unit, whole_ticks
+from spectral_irt.plots.look import BLUE, dress, note, unit, whole_ticks
 from spectral_irt.plots.one_item import dress_small, item_title, mark_strata, strata_table
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,8 +96,8 @@ class ExpectedScore(Display):
             return
         dress(ax, item_title(self.label), f"ability ({unit(self.scale)})", "mean answer, 0 = lowest category", grid="y")
         mark_thresholds(ax, self.scale.measure(self.thresholds))
-        people = plural(int(table["n"].sum()), "person")
-        groups = plural(len(place), "group")
+        people = count(int(table["n"].sum()), "person")
+        groups = count(len(place), "group")
         note(ax, f"line: the model; marks: {people} in {groups} by ability, with 95% intervals; dotted: thresholds")
 
 

@@ -12,9 +12,10 @@ from spectral_irt.data.block import Floats
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.fit.item_fit import MATERIAL
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, GREEN, INK, PALE, RED, SMALL, cloud, dress, note, plural
+from spectral_irt.plots.look import BLUE, GREEN, INK, PALE, RED, SMALL, cloud, dress, note
 from spectral_irt.plots.names import NAMED, name_points
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,7 +101,7 @@ class FitMap(Display):
                 )
         _plain_ticks(ax)
         kind = "given the scores" if self.conditional else "at estimated abilities"
-        dress(ax, f"Fit of {plural(len(infit), 'item')}, {kind}", "infit mean square", "outfit mean square")
+        dress(ax, f"Fit of {count(len(infit), 'item')}, {kind}", "infit mean square", "outfit mean square")
         if not fits.all():
             ax.legend(loc="upper left", fontsize=SMALL, frameon=True, framealpha=0.9, edgecolor="none")
         worst = self.worst(NAMED if not fits.all() else FEW)
@@ -109,9 +110,7 @@ class FitMap(Display):
         (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
         beyond = int(((infit < left) | (infit > right) | (outfit < low) | (outfit > high)).sum())
         said = [f"gray: infit within {MATERIAL:g} of 1, which does not matter"] if self.conditional else []
-        note(
-            ax, "; ".join([*said, *([f"{plural(beyond, 'item')} beyond the limits of the picture"] if beyond else [])])
-        )
+        note(ax, "; ".join([*said, *([f"{count(beyond, 'item')} beyond the limits of the picture"] if beyond else [])]))
 
 
 def _limits(values: Floats, fits: np.ndarray) -> tuple[float, float]:

@@ -15,10 +15,11 @@ from spectral_irt.inference.fit.strata import STRATA
 from spectral_irt.model import sigmoid
 from spectral_irt.plots.asking import item_position, known_abilities
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, INK, dress, note, plural, unit
+from spectral_irt.plots.look import BLUE, INK, dress, note, unit
 from spectral_irt.plots.names import all_shown, as_is
 from spectral_irt.plots.one_item import dress_small, item_title, mark_strata, strata_table
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -89,8 +90,8 @@ class ItemCurve(Display):
         dress(ax, item_title(self.label), f"ability ({unit(self.scale)})", "share of right answers")
         ax.axhline(0.5, color=INK, linewidth=0.5, linestyle=":")
         ax.axvline(float(self.scale.measure(self.difficulty)), color=INK, linewidth=0.5, linestyle=":")
-        people = plural(int(table["n"].sum()), "person")
-        note(ax, f"line: the model; marks: {people} in {plural(len(place), 'group')} by ability, with 95% intervals")
+        people = count(int(table["n"].sum()), "person")
+        note(ax, f"line: the model; marks: {people} in {count(len(place), 'group')} by ability, with 95% intervals")
 
 
 def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[ItemCurve]:

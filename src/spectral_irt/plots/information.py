@@ -11,9 +11,10 @@ from spectral_irt.calibration import LOGITS, Scale, form_information
 from spectral_irt.data.block import Floats
 from spectral_irt.plots.asking import on_scale
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, PALE, RED, dress, note, plural, unit
+from spectral_irt.plots.look import BLUE, PALE, RED, dress, note, unit
 from spectral_irt.plots.people import ability_edges
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -92,5 +93,5 @@ class TestInformation(Display):
         other.set_ylim(0, min(se.max(), 4 * se.min()) * 1.08)  # far off the test it grows without limit
         other.set_ylabel("standard error of ability (dashed)", color=RED)
         other.spines["top"].set_visible(False)
-        people = f"; gray: {plural(len(self.ability), 'person')}" if len(self.ability) else ""
-        note(ax, f"to somebody who answers all {plural(len(self.difficulty), 'item')}{people}")
+        people = f"; gray: {count(len(self.ability), 'person')}" if len(self.ability) else ""
+        note(ax, f"to somebody who answers all {count(len(self.difficulty), 'item')}{people}")

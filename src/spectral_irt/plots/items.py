@@ -22,13 +22,13 @@ from spectral_irt.plots.look import (
     dress,
     finite_range,
     note,
-    plural,
     room_for,
     rows_height,
     unit,
 )
 from spectral_irt.plots.names import all_shown, apart, as_is, name_rows
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -112,7 +112,7 @@ class ItemIntervals(Display):
             ax.hlines(chosen + 1, table["ci_low"][chosen], table["ci_high"][chosen], color=RED, linewidth=0.9)
             self._name(ax, chosen)
             said = f"{BAND_NOTE}; red: hardest, easiest, least sure"
-        left = f"{plural(self.left_out, 'item')} without a standard error left out" if self.left_out else ""
+        left = f"{count(self.left_out, 'item')} without a standard error left out" if self.left_out else ""
         note(ax, "; ".join(part for part in (said, left) if part))
 
     def _limits(self) -> tuple[float, float]:

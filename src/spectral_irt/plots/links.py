@@ -11,9 +11,10 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.errors import OptionError
 from spectral_irt.inference.items.links import WEAK, ItemLinks
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, INK, RED, SMALL, dress, note, plural
+from spectral_irt.plots.look import BLUE, INK, RED, SMALL, dress, note
 from spectral_irt.plots.names import as_is, shown
 from spectral_irt.tables import Columns, make_table
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -100,7 +101,7 @@ class LinkMap(Display):
             ax.text(x[i], y[i], LETTERS[i], ha="center", va="center", fontsize=12, fontweight="bold", zorder=3)
             members = self.labels[found.group == i]
             first = shown(members[0], 14) + (f" … {shown(members[-1], 14)}" if len(members) > 1 else "")
-            text = f"{plural(int(found.items[i]), 'item')}\n{first}\n{plural(int(found.persons[i, i]), 'person')}"
+            text = f"{count(int(found.items[i]), 'item')}\n{first}\n{count(int(found.persons[i, i]), 'person')}"
             ha = "center" if abs(x[i]) < 0.2 and k > 1 else "left" if x[i] >= 0 else "right"
             va = "center" if abs(y[i]) < 0.7 or k == 1 else "bottom" if y[i] > 0 else "top"
             shift = (24 * x[i], 22 * y[i]) if k > 1 else (24, 0)
@@ -116,5 +117,5 @@ class LinkMap(Display):
         said = (
             f"numbers: people who answered both; dashed: less than {100 * WEAK:.0f}% of answers cross" if k > 1 else ""
         )
-        left = f"{plural(alone, 'item')} answered with no other" if alone else ""
+        left = f"{count(alone, 'item')} answered with no other" if alone else ""
         note(ax, "; ".join(part for part in (said, left) if part))

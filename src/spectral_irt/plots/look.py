@@ -104,15 +104,6 @@ def cloud(ax: Axes, x: Floats, y: Floats, *, color: str = BLUE, label: str | Non
         ax.set(xlim=limits[0], ylim=limits[1])
 
 
-def plural(number: int, what: str) -> str:
-    """
-    >>> plural(1, "person"), plural(1200, "person"), plural(1200, "item")
-    ('1 person', '1,200 people', '1,200 items')
-    """
-    many = "people" if what == "person" else f"{what}s"
-    return f"{number:,} {what if number == 1 else many}"
-
-
 def finite_range(*values: Floats, margin: float = 0.06) -> tuple[float, float]:
     """From the least to the largest finite number, and a little more."""
     every = np.concatenate([np.ravel(one) for one in values])

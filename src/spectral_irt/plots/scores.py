@@ -10,8 +10,9 @@ import numpy as np
 from spectral_irt.data.block import Ints
 from spectral_irt.errors import OptionError
 from spectral_irt.plots.display import Display
-from spectral_irt.plots.look import BLUE, INK, RED, SMALL, dress, plural, whole_ticks
+from spectral_irt.plots.look import BLUE, INK, RED, SMALL, dress, whole_ticks
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -85,7 +86,7 @@ class ScoreDistribution(Display):
             starts = np.arange(0, len(persons), step)
             persons, extreme = np.add.reduceat(persons, starts), np.add.reduceat(extreme, starts)
             left, wide = starts - 0.5, float(step)
-            mean, text = float(self.score.mean()), f"score on {plural(int(self.n[0]), 'item')}"
+            mean, text = float(self.score.mean()), f"score on {count(int(self.n[0]), 'item')}"
             whole_ticks(ax, "x")
         else:
             left, wide = table["percent_low"].astype(float), 5.0
@@ -99,7 +100,7 @@ class ScoreDistribution(Display):
         ax.set_ylim(0, 1.16 * persons.max())
         dress(ax, "How many people have which score", text, "people", grid="y")
         whole_ticks(ax, "y")
-        said = [f"{plural(len(self.score), 'person')}, mean {mean:.1f}{'' if self.alike else '%'} (dashed)"]
+        said = [f"{count(len(self.score), 'person')}, mean {mean:.1f}{'' if self.alike else '%'} (dashed)"]
         if extreme.any():
             what = "everything right or wrong" if self.most is None else "the lowest or the highest score"
             said.append(f"{int(extreme.sum()):,} extreme: {what} (hatched)")

@@ -22,13 +22,13 @@ from spectral_irt.plots.look import (
     SMALL,
     dress,
     finite_range,
-    plural,
     room_for,
     unit,
 )
 from spectral_irt.plots.names import all_shown, apart, as_is
 from spectral_irt.plots.people import ability_edges
 from spectral_irt.tables import Columns
+from spectral_irt.text import count
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -133,7 +133,7 @@ class WrightMap(Display):
         height = "difficulty" if self.what == "item" else self.what
         dress(ax, f"People and {self.what}s on one scale", "", f"ability, {height} ({unit(self.scale)})", grid="y")
         left = f", {self.left_out:,} without a finite ability left out" if self.left_out else ""
-        labels = [f"{plural(len(self.ability), 'person')}{left}", plural(len(self.labels), self.what)]
+        labels = [f"{count(len(self.ability), 'person')}{left}", count(len(self.labels), self.what)]
         ax.set_xticks([-0.5, 0.6], labels, color=INK)
         ax.tick_params(axis="x", length=0)
         ax.annotate(

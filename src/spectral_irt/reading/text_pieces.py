@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from spectral_irt.data.finding import Finding
-from spectral_irt.engine.memory import in_bytes
 from spectral_irt.errors import OptionError, ReadError
+from spectral_irt.text import in_bytes
 
 if TYPE_CHECKING:
     from spectral_irt.reading.formats import File

@@ -7,10 +7,10 @@ from typing import Any
 
 from spectral_irt import __version__
 from spectral_irt.errors import printable
-from spectral_irt.report.blocks import FindingList, How, Lines, Section, Table, Text, short
+from spectral_irt.report.blocks import FindingList, How, Lines, Section, Table, Text, short, within
 from spectral_irt.report.commands import cli_name, fit_command, groupings, python_lines
 from spectral_irt.report.material import Material
-from spectral_irt.report.words import count, number, within
+from spectral_irt.text import count, number
 
 NAMES = {
     "spectral": "spectral estimate",

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from spectral_irt.errors import printable
-from spectral_irt.report.words import number
 from spectral_irt.tables import Columns, guarded
+from spectral_irt.text import number
 
 FIRST = 50  # rows that are there without JavaScript
 MOST = 20_000  # rows of a table; more would make the page slow, and the files have them all
@@ -231,3 +231,17 @@ def _rounded(value: float, digits: int) -> float | int | str | None:
     if np.isinf(value):
         return "∞" if value > 0 else "-∞"
     return int(value) if digits == 0 and float(value).is_integer() else round(float(value), digits)
+
+
+def within(record: Mapping[str, Any] | None, *path: str) -> Any:
+    """What a record has at this place; None where it has nothing.
+
+    >>> within({"a": {"b": 1}}, "a", "b"), within({"a": None}, "a", "b")
+    (1, None)
+    """
+    found: Any = record
+    for name in path:
+        if not isinstance(found, Mapping):
+            return None
+        found = found.get(name)
+    return found

@@ -11,8 +11,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple
 
 from spectral_irt.estimators.by_name import METHODS, ORDERED, Method
-from spectral_irt.report.blocks import How
-from spectral_irt.report.words import within
+from spectral_irt.report.blocks import How, within
 
 ALIASES = {"person": "person"}  # options that have another name in the shell
 ANSWERS = "answers.csv"  # where the files are not known

@@ -9,11 +9,11 @@ import numpy as np
 
 from spectral_irt.inference.dimensions.dimensionality import unseen_dependence
 from spectral_irt.plots.fit_map import FitMap
-from spectral_irt.report.blocks import How, Missing, Section, Table, Text, short
+from spectral_irt.report.blocks import How, Missing, Section, Table, Text, short, within
 from spectral_irt.report.commands import fit_command, how
 from spectral_irt.report.material import Material
 from spectral_irt.report.pictures import picture
-from spectral_irt.report.words import chance, count, number, within
+from spectral_irt.text import count, number, p_value
 
 OF_DIMENSIONS = ("second_dimension", "dependent_items")
 
@@ -60,30 +60,30 @@ def check_rows(record: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     if test:
         rows.append(
             ("Items harder for the less or the more able", f"χ²({test['df']}) = {number(test['statistic'], 1)}",
-             chance(test.get("p")))
+             p_value(test.get("p")))
         )  # fmt: skip
     shared = within(record, "fit_checks", "shared")
     if shared:
         pairs = shared.get("dependent_pairs") or 0
         rows.append(
             ("Local dependence of pairs of items",
-             f"{pairs:,} of {count(shared.get('n_pairs') or 0, 'pair')}", chance(shared.get("pairs_p")))
+             f"{pairs:,} of {count(shared.get('n_pairs') or 0, 'pair')}", p_value(shared.get("pairs_p")))
         )  # fmt: skip
         rows.append(
             ("A second dimension", f"contrast of the strength of {number(shared.get('strength'), 1)} items",
-             chance(shared.get("contrast_p")))
+             p_value(shared.get("contrast_p")))
         )  # fmt: skip
     people = within(record, "fit_checks", "erratic_people")
     if people:
         rows.append(
             ("Person misfit", f"{100 * people['share']:.1f}%, expected {100 * people['chance']:.1f}%",
-             chance(people.get("p")))
+             p_value(people.get("p")))
         )  # fmt: skip
     test = record.get("conditional_against_marginal")
     if test:
         rows.append(
             ("Conditional against marginal likelihood (Hausman)", f"χ²({test['df']}) = {number(test['statistic'], 1)}",
-             chance(test.get("p")))
+             p_value(test.get("p")))
         )  # fmt: skip
     return rows
 
@@ -126,10 +126,10 @@ def dimensions(material: Material) -> Section | Missing:
     rows = (
         ("People and items looked at", f"{number(shared.get('n_people'), 0)} and {number(shared.get('n_items'), 0)}"),
         ("Strength of the first contrast, in items", number(shared.get("strength"))),
-        ("Chance of such a contrast under the model", chance(shared.get("contrast_p"))),
+        ("Chance of such a contrast under the model", p_value(shared.get("contrast_p"))),
         ("Dependent pairs", number(shared.get("dependent_pairs") or 0, 0)),
         ("Residual correlation of the strongest pair", number(shared.get("correlation"))),
-        ("Chance of such a pair under the model", chance(shared.get("pairs_p"))),
+        ("Chance of such a pair under the model", p_value(shared.get("pairs_p"))),
         ("Residual correlation that would be found, with probability 80%", number(shared.get("detectable"))),
     )
     source = How(fit_command(material.record, "--fit"), "study.local_dependence()")

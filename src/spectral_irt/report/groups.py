@@ -12,8 +12,8 @@ from spectral_irt.report.blocks import Column, DataTable, Missing, Section, Text
 from spectral_irt.report.commands import groupings, how
 from spectral_irt.report.material import Material
 from spectral_irt.report.pictures import picture
-from spectral_irt.report.words import chance, count, number
 from spectral_irt.tables import Columns
+from spectral_irt.text import count, number, p_value
 
 PICTURES = 4  # of comparisons; the table has all
 
@@ -70,7 +70,7 @@ def _sentence(one: Any) -> str:
     return (
         f"By {short(one.get('column'), 60)}: {sizes}; compared with {short(one.get('reference'), 40)}. Of "
         f"{count(one.get('items_compared') or 0, 'item')}, {found}; {one.get('flagged') or 0:,} flagged after "
-        f"adjustment for all. All items together: {chance(one.get('p'))}."
+        f"adjustment for all. All items together: {p_value(one.get('p'))}."
     )
 
 

@@ -13,8 +13,8 @@ from spectral_irt.report.blocks import MOST, Column, DataTable, Missing, Section
 from spectral_irt.report.commands import how
 from spectral_irt.report.material import Material
 from spectral_irt.report.pictures import picture
-from spectral_irt.report.words import count, number
 from spectral_irt.tables import Columns
+from spectral_irt.text import count, number
 
 COLUMNS: tuple[Column, ...] = (
     Column("item", "Item"),

@@ -9,10 +9,10 @@ from typing import Any
 
 from spectral_irt.estimators.adaptive import CODE as ADAPTIVE_CODE
 from spectral_irt.estimators.adaptive import FREE_SHAPE
-from spectral_irt.report.blocks import Lines, Section, Text
+from spectral_irt.report.blocks import Lines, Section, Text, within
 from spectral_irt.report.commands import cli_name, groupings, in_categories, made
 from spectral_irt.report.material import Material
-from spectral_irt.report.words import count, number, within
+from spectral_irt.text import count, number
 
 # What an estimator is called in a paper, with its references.
 ESTIMATORS = {

@@ -27,8 +27,8 @@ from spectral_irt.report.material import Material
 from spectral_irt.report.people import LONGEST_FORM, SCORES, listed_people, spread_of_abilities
 from spectral_irt.report.people import scores as scores_of_forms
 from spectral_irt.report.pictures import figure_picture, picture
-from spectral_irt.report.words import count, number
 from spectral_irt.tables import Columns
+from spectral_irt.text import count, number
 
 MODELS = {
     "pcm": "partial credit model: every item has thresholds of its own between neighboring categories",

@@ -10,12 +10,12 @@ import numpy as np
 from spectral_irt.ability import score_abilities
 from spectral_irt.inference.fit.person_fit import misfit_sentence
 from spectral_irt.plots.scores import ScoreDistribution
-from spectral_irt.report.blocks import MOST, Column, DataTable, How, Missing, Section, Table, Text, short
+from spectral_irt.report.blocks import MOST, Column, DataTable, How, Missing, Section, Table, Text, short, within
 from spectral_irt.report.commands import fit_command, how
 from spectral_irt.report.material import Material
 from spectral_irt.report.pictures import picture
-from spectral_irt.report.words import count, number, within
 from spectral_irt.tables import Columns
+from spectral_irt.text import count, number
 
 QUANTILES = ((0.05, "5% are below"), (0.25, "a quarter are below"), (0.5, "half are below (median)"),
              (0.75, "three quarters are below"), (0.95, "95% are below"))  # fmt: skip

@@ -12,6 +12,7 @@ from rich.table import Table
 from spectral_irt.tables import Columns
 from spectral_irt.terminal.bars import BAR_HEAD, bar, span_of
 from spectral_irt.terminal.table import APART, COMFORT, READ, WHOLE, Column, labelled
+from spectral_irt.text import number
 
 SHOW_ALL = 60  # a test of so many items is shown whole
 SHOW_EACH = 5  # of a longer one: so many hardest, easiest, least sure
@@ -167,4 +168,4 @@ def _said(columns: Columns, together: list[int], items: str) -> tuple[str, str] 
 
 def numbers(values: Sequence[float] | NDArray[Any], digits: int) -> list[str]:
     """Numbers with so many digits, never "-0.00"; nothing where there is no number."""
-    return ["" if np.isnan(x) else f"{x:z.{digits}f}" if np.isfinite(x) else str(x) for x in map(float, values)]
+    return [number(x, digits, none="") for x in values]

@@ -22,9 +22,10 @@ from spectral_irt.data.block import Block
 from spectral_irt.data.packing import Repeats, pack, stored
 from spectral_irt.data.responses import Responses
 from spectral_irt.engine import LocalEngine, memory, spill
-from spectral_irt.engine.memory import Budget, in_bytes
+from spectral_irt.engine.memory import Budget
 from spectral_irt.engine.spill import is_mapped
 from spectral_irt.errors import OptionError, OutputError
+from spectral_irt.text import in_bytes
 
 
 @pytest.fixture
@@ -161,7 +162,7 @@ def test_large_arrays_and_many_small_ones(nothing: Budget, monkeypatch: pytest.M
 @pytest.mark.parametrize("text", ["", "GB", "-1GB", "0", "4XB", "nan", "1e9", "four GB"])
 def test_sizes_that_are_none(text: str) -> None:
     with pytest.raises(OptionError, match="it is a size such as"):
-        in_bytes(text)
+        in_bytes(text, "memory")
 
 
 def test_a_budget_too_small_says_what_is_needed() -> None:

@@ -34,8 +34,9 @@ from spectral_irt.inference.dimensions.ordered_pairs import ordered_pair_sums
 from spectral_irt.inference.dimensions.pairs import PairSums, along, apart, both, pair_residuals, pair_sums
 from spectral_irt.inference.items.slope_model import slope_model
 from spectral_irt.inference.probability import quantile, upper
-from spectral_irt.inference.results import EACH, p_text
+from spectral_irt.inference.results import EACH
 from spectral_irt.persons.abilities import Persons
+from spectral_irt.text import p_value
 
 PEOPLE, ITEMS = 4_000, 200  # 0.6 s of CPU at most: some products of people x items^2
 FEWEST_PEOPLE, FEWEST_ITEMS = 100, 4  # below, the sums are not normal; three items leave nothing to test
@@ -325,7 +326,7 @@ def _second_dimension(found: BeyondAbility) -> tuple[Finding, ...]:
             "second_dimension",
             "warning",
             f"More than one dimension: a residual contrast of the strength of {found.strength:.1f} items, that unequal "
-            f"slopes do not explain (p {p_text(found.contrast_p)}), with {listed(found.items[high])} on one side and "
+            f"slopes do not explain ({p_value(found.contrast_p)}), with {listed(found.items[high])} on one side and "
             f"{listed(found.items[low])} on the other.",
             "If both sides differ in what they ask, make a scale of each; one measure for both is an average that "
             "hides who is good at which.",
@@ -340,7 +341,7 @@ def _unequal_slopes(found: BeyondAbility) -> tuple[Finding, ...]:
     p, pairs = found.equal_slopes
     shown = []
     if p < found.level and not found.contrast:
-        shown.append(f"a contrast in the residuals (p {p_text(p)}; with slopes p {p_text(found.contrast_p)})")
+        shown.append(f"a contrast in the residuals ({p_value(p)}; with slopes {p_value(found.contrast_p)})")
     if pairs and not found.dependent:
         shown.append(f"residual correlations of {pairs:,} pair{'' if pairs == 1 else 's'} of items")
     low, high = found.slopes

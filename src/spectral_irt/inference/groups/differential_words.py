@@ -11,8 +11,8 @@ from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.errors import listed
 from spectral_irt.inference.groups.calibrations import GroupCalibrations
-from spectral_irt.inference.results import p_text
 from spectral_irt.tables import Columns
+from spectral_irt.text import p_value
 
 NAMED = 5  # items that a sentence names
 MOST = 0.4  # share of items that may differ, for the others to say where zero is
@@ -101,7 +101,7 @@ def _told(chosen: Ints, items: Columns, letter: Any, groups: GroupCalibrations, 
         than = "" if len(groups.names) == 2 else f" than for {items['easier_for'][k]!r}"
         parts.append(
             f"{listed(groups.items[[k]])} is harder for {items['harder_for'][k]!r}{than} by {items['largest'][k]:.2f} "
-            f"logits (class {worst}{'' if p is None else f', adjusted p {p_text(p[k])}'})"
+            f"logits (class {worst}{'' if p is None else f', adjusted {p_value(p[k])}'})"
         )
     more = len(chosen) - len(parts)
     return "; ".join(parts) + (f"; and {more:,} more" if more else "")

@@ -29,7 +29,8 @@ from spectral_irt.errors import DesignError, listed
 from spectral_irt.inference.groups.calibrations import model_like
 from spectral_irt.inference.groups.grouping import divide
 from spectral_irt.inference.probability import benjamini_hochberg, chi2_tail, holm, two_sided
-from spectral_irt.inference.results import EACH, Result, p_text
+from spectral_irt.inference.results import EACH, Result
+from spectral_irt.text import p_value
 
 LEAST = 5.0  # information on a parameter in either half, like the expected count in a cell of a chi-square test
 DIGITS = 1e-9  # eigenvalues below this share of the largest are zero
@@ -137,7 +138,7 @@ def _unequal_halves(p: float, z: Floats, labels: Floats) -> tuple[Finding, ...]:
         Finding(
             "unequal_halves",
             "warning",
-            f"Items are not equally hard for the less and the more able (p {p_text(p)}){most}.",
+            f"Items are not equally hard for the less and the more able ({p_value(p)}){most}.",
             "Difficulties then depend on who is asked: be careful when forms or groups of unlike ability are compared.",
             tuple(labels[np.sort(certain)].tolist()),
         ),

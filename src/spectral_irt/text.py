@@ -1,0 +1,108 @@
+"""Numbers, counts, shares and sizes in words: one of each."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from spectral_irt.errors import OptionError
+
+NONE = "–"  # where there is no number
+
+UNITS = {"": 1, "B": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+UNITS |= {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+
+
+def number(value: Any, digits: int = 2, *, none: str = NONE, p: bool = False) -> str:
+    """A number with so many digits after the point, never "-0.00"; text as it is. Of a p-value, at least the least that
+    they can say.
+
+    >>> number(1234.5, 1), number(None), number(float("nan"), none=""), number(-0.001), number(1e-9, 3, p=True)
+    ('1,234.5', '–', '', '0.00', '<0.001')
+    """
+    if value is None or isinstance(value, str):
+        return value or none
+    value = float(value)
+    if math.isnan(value):
+        return none
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return f"<{10**-digits:g}" if p and value < 10**-digits else f"{value:z,.{digits}f}"
+
+
+def percent(share: float, digits: int = 1) -> str:
+    """
+    >>> percent(0.0432), percent(1, 0), percent(float("nan"))
+    ('4.3%', '100%', '–')
+    """
+    return f"{100 * share:z.{digits}f}%" if math.isfinite(share) else NONE
+
+
+def p_value(p: float | None) -> str:
+    """A p-value with the digits that matter.
+
+    >>> p_value(0.5), p_value(0.0123), p_value(1e-9), p_value(None)
+    ('p = 0.50', 'p = 0.012', 'p < 0.001', 'p –')
+    """
+    if p is None or math.isnan(p):
+        return f"p {NONE}"
+    return f"p = {p:.2f}" if p >= 0.095 else f"p = {p:.3f}" if p >= 0.001 else "p < 0.001"
+
+
+def count(n: Any, one: str, many: str = "") -> str:
+    """How many there are of something.
+
+    >>> count(1, "item"), count(1200, "person"), count(2, "dependent pair")
+    ('1 item', '1,200 people', '2 dependent pairs')
+    """
+    return f"{int(n):,} {one if n == 1 else many or ('people' if one == 'person' else one + 's')}"
+
+
+def count_are(n: int, one: str) -> str:
+    """`count` with its verb.
+
+    >>> count_are(1, "item"), count_are(3, "person")
+    ('1 item is', '3 people are')
+    """
+    return f"{count(n, one)} {'is' if n == 1 else 'are'}"
+
+
+def share(part: int, whole: int, noun: str) -> str:
+    """
+    >>> share(5, 30, "item"), share(0, 1, "item")
+    ('5 of 30 items', '0 of 1 item')
+    """
+    return f"{part:,} of {count(whole, noun)}"
+
+
+def span(low: int, high: int) -> str:
+    """
+    >>> span(2, 4), span(3, 3)
+    ('2-4', '3')
+    """
+    return f"{low}" if low == high else f"{low}-{high}"
+
+
+def size_text(n_bytes: float) -> str:
+    """A number of bytes, rounded up.
+
+    >>> size_text(4e9), size_text(310_400_000), size_text(55_531)
+    ('4 GB', '311 MB', '56 KB')
+    """
+    if n_bytes >= 10**9:
+        return f"{math.ceil(n_bytes / 10**8) / 10:g} GB"
+    return f"{math.ceil(n_bytes / 10**6)} MB" if n_bytes >= 10**6 else f"{math.ceil(n_bytes / 10**3)} KB"
+
+
+def in_bytes(text: str | int, name: str) -> int:
+    """Bytes from "4GB", "500 MB" or a plain number, as the option `name` says; GB are powers of ten, GiB of two.
+
+    >>> in_bytes("4GB", "memory"), in_bytes("1.5 GiB", "memory"), in_bytes(500, "memory")
+    (4000000000, 1610612736, 500)
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*", str(text))
+    unit = UNITS.get(found[2].upper()) if found else None
+    if found is None or unit is None or float(found[1]) * unit < 1:
+        raise OptionError(f"`{name}` is {str(text)!r}; it is a size such as 500MB, 4GB or 1.5GiB.")
+    return int(float(found[1]) * unit)
