@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from spectral_irt import ConditionalPartialCredit, ConditionalRasch, ConditionalRatingScale, Responses, simulate
-from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data.design import estimable
 from spectral_irt.estimators.conditional_ordered import conditional_thresholds
 from spectral_irt.inference.groups.andersen import andersen
@@ -81,6 +81,6 @@ def test_what_is_done_for_several_thresholds_is_right_for_one(answers: Responses
     where, covariance = locations(first, np.zeros(12))
     np.testing.assert_allclose(where, groups.difficulty[0], atol=1e-8)
     np.testing.assert_allclose(covariance, groups.covariances[0], atol=1e-8)
-    likelihood = OrderedLikelihood(first)
+    likelihood = ExactLikelihood(first)
     exact = likelihood.information(where, exact=True)
     np.testing.assert_allclose(exact @ covariance, np.eye(12) - 1 / 12, atol=1e-8)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich.text import Text
 
+from spectral_irt.conditional.newton import NEWTON
 from spectral_irt.errors import printable
-from spectral_irt.estimators.landing import LANDED
 from spectral_irt.terminal import (
     Screen,
     item_table,
@@ -153,7 +153,7 @@ def how(calibration: Calibration, method: str | None = None) -> str:
     """How the calibration came about, in a few sentences."""
     made = calibration.provenance
     text = f"{method or METHODS.get(made.estimator, made.estimator)} estimate"
-    landed = (made.solver or "").endswith(LANDED)
+    landed = (made.solver or "").endswith(NEWTON)
     weighting = made.settings.get("weighting")
     if landed:
         text += ", landed on the conditional likelihood"

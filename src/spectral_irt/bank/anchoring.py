@@ -14,7 +14,7 @@ from spectral_irt.chain.anchored import AnchoredSolution, FixedAndPrior, solve_a
 from spectral_irt.chain.errors import SE_METHODS, choose_method
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.pair_chain import check_strength
-from spectral_irt.chain.prior import Prior, fading
+from spectral_irt.chain.prior import LocationPrior, Prior, fading
 from spectral_irt.chain.regularization import (
     AMPLE_INFORMATION,
     FEW_ANSWERS,
@@ -22,6 +22,10 @@ from spectral_irt.chain.regularization import (
     enough_is_known,
     prior_precision,
 )
+from spectral_irt.conditional.displacement import displacements
+from spectral_irt.conditional.errors import Matrices, anchored_finding, standard_errors, variance_from_anchors
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import NEWTON, Newton, newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Design, examine, tied_to
@@ -30,16 +34,7 @@ from spectral_irt.data.responses import Labels
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
 from spectral_irt.estimators.chain_alone import chain_convergence
-from spectral_irt.estimators.displacement import displacements
 from spectral_irt.estimators.landed import between_parts, prior_acted, regularization_finding
-from spectral_irt.estimators.landing import LANDED, Landed, land
-from spectral_irt.estimators.landing_errors import (
-    Matrices,
-    anchored_finding,
-    from_anchors,
-    standard_errors,
-    variance_from_anchors,
-)
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.tables import make_table
 
@@ -131,7 +126,7 @@ class AnchoredRasch(RaschEstimator):
         solved, plan = self._solve(rest, value[kept], plan, tell)
         landed, parts = self._land(rest, solved, plan, design.information[kept], (reached | fixed)[kept], tell)
         if landed.prior:
-            plan = prior_acted(replace(plan, alpha=landed.prior.alpha), landed, rest, reached[kept])
+            plan = prior_acted(replace(plan, alpha=float(landed.prior.precisions[0])), landed, rest, reached[kept])
         elif plan.alpha:
             plan = enough_is_known(design.information[kept])
 
@@ -147,7 +142,7 @@ class AnchoredRasch(RaschEstimator):
         elif method == "none":
             se = np.where(solved.known.fixed, 0.0, np.nan)
         else:
-            se = standard_errors(landed, method, self.random_state)
+            se = standard_errors(landed, method, contraction, self.random_state)[0]
         if anchors.errors is not None and method != "none":
             se = np.sqrt(se**2 + _passed_on(landed, matrices, anchors.errors, place[kept], self.random_state))
         if parts.any():
@@ -184,7 +179,7 @@ class AnchoredRasch(RaschEstimator):
             information=full["information"],
             regularization=plan,
             se_method=method,
-            solver=found.method + LANDED if found else "none",
+            solver=found.method + NEWTON if found else "none",
             contraction=contraction,
             scale=anchors.scale,
             further={
@@ -203,15 +198,17 @@ class AnchoredRasch(RaschEstimator):
         information: Floats,
         reached: NDArray[np.bool_],
         tell: Callable[[str], None],
-    ) -> tuple[Landed, Ints]:
+    ) -> tuple[Newton, Ints]:
         """The free items on the conditional likelihood, and which items hang together."""
         parts, prior = np.zeros(rest.n_items, dtype=np.int64), None
         if plan.alpha:
             neighbors = Neighbors(rest)
             parts = parts if reached.all() else neighbors.parts()
             fade = fading(information, reached, plan.alpha) if plan.estimated else np.ones(rest.n_items)
-            prior = Prior(neighbors, plan.alpha, fade, plan.estimated) if fade[~start.known.fixed].any() else None
-        landed = land(rest, start.beta, prior=prior, fixed=start.known.fixed, parts=parts, tell=tell)
+            if fade[~start.known.fixed].any():
+                prior = Prior.of_items(rest.thresholds, LocationPrior(neighbors, plan.alpha, fade, plan.estimated))
+        likelihood = Likelihood(rest, start.beta)
+        landed = newton(likelihood, start.beta, prior=prior, fixed=start.known.fixed, parts=parts, tell=tell)
         return landed, parts
 
     def _solve(
@@ -317,13 +314,13 @@ def match_anchors(anchors: Anchors, responses: Responses) -> tuple[NDArray[np.in
 
 
 def _passed_on(
-    landed: Landed, matrices: Matrices | None, errors: JointErrors, place: NDArray[np.int64], seed: int
+    landed: Newton, matrices: Matrices | None, errors: JointErrors, place: NDArray[np.int64], seed: int
 ) -> Floats:
     """The variance that the free items have from the errors of the anchors; `place` of each item's anchor, or -1."""
     fixed = place >= 0
     mine = errors.take(place[fixed])
     if matrices is not None:
-        return np.maximum(np.diag(from_anchors(matrices.bread, matrices.inverse, fixed, mine.full())), 0)
+        return np.maximum(np.diag(matrices.from_anchors(fixed, mine.full())), 0)
     variance = np.zeros(len(place))
     variance[fixed] = mine.variance
     return variance_from_anchors(landed, variance, seed)

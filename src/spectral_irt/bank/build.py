@@ -13,7 +13,7 @@ from spectral_irt.bank.evidence import MATRIX_ITEMS, Answers, Evidence, matrix_i
 from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.bank.recognition import NO_RECOGNITION, Salt, nobody
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import BankError, listed
@@ -195,6 +195,6 @@ def step_information(responses: Responses, thresholds: Floats) -> Floats:
     rest = responses if known.all() else responses.take_items(known)
     if rest.mixed.any():
         place = steps.of_items(np.flatnonzero(known))
-        likelihood = OrderedLikelihood(rest)
+        likelihood = ExactLikelihood(rest)
         full[np.ix_(place, place)] = likelihood.information(thresholds[place], exact=likelihood.exact_is_affordable())
     return full

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.chain.prior import fading, renewed_precision
-from spectral_irt.conditional.rows import evaluate, link_gram, linked, prepare_rows, score_squares
+from spectral_irt.conditional.information import Point
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import CERTAIN, centered_within
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.engine import Prepared
-from spectral_irt.estimators.landing import ALLOWED, CERTAIN, FEW, FINER, centered_within
 from spectral_irt.numerics import centered_inverse, conjugate_gradients
 
 Mask = NDArray[np.bool_]
@@ -54,33 +54,34 @@ class Answers:
     The score is positive where the item is harder than that.
     """
 
-    rows: Prepared
-    score: Floats
-    degree: Floats
-    square: Floats
+    likelihood: Likelihood
+    point: Point
 
     @classmethod
     def at(cls, responses: Responses, beta: Floats) -> Answers:
-        rows = prepare_rows(responses, beta, FINER if responses.n_responses <= FEW else ALLOWED)
-        return cls(rows, *(np.zeros(len(beta)) for _ in range(3))).moved(beta)
+        likelihood = Likelihood(responses, beta)
+        return cls(likelihood, likelihood.at(beta))
 
     def moved(self, beta: Floats) -> Answers:
-        rows, sums = self.rows.map_and_sum(evaluate, beta)
-        return Answers(rows, *sums)
+        return Answers(self.likelihood, self.likelihood.at(beta))
 
     def __matmul__(self, v: Floats) -> Floats:
-        return self.degree * v - self.rows.sum(linked, v)
+        return self.point @ v
+
+    @property
+    def score(self) -> Floats:
+        return self.point.gradient
 
     @property
     def diagonal(self) -> Floats:
-        return self.degree - self.square
+        return self.point.information
 
     def squares(self) -> Floats:
         """Sums over people of their squared scores."""
-        return self.rows.sum(score_squares)
+        return self.point.score_blocks()[:, 0, 0]
 
     def matrix(self) -> Floats:
-        return np.diag(self.degree) - self.rows.sum(link_gram)
+        return self.point.dense()
 
 
 # ---------------------------------------------------------------------------------------- what is kept

@@ -16,11 +16,11 @@ from spectral_irt.bank.components import groups_of_old, parts_before
 from spectral_irt.bank.ordered_bank import OrderedBank
 from spectral_irt.bank.recognition import NO_RECOGNITION, in_no_order, nobody, trace
 from spectral_irt.calibration import Scale
+from spectral_irt.conditional.newton import centered_within
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import Labels, label_array
 from spectral_irt.errors import BankError
-from spectral_irt.estimators.landing import centered_within
 
 if TYPE_CHECKING:
     import polars as pl

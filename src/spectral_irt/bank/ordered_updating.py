@@ -29,7 +29,7 @@ from spectral_irt.bank.recognition import (
     without_repeats,
 )
 from spectral_irt.chain.prior import fading
-from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data import Finding
 from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.labels import label_array, positions
@@ -148,7 +148,7 @@ class _Job:
         asked = np.flatnonzero(self.answers.item_counts > 0)
         place = steps.of_items(asked)
         rest = self.answers.take_items(asked) if len(asked) < steps.n_items else self.answers
-        likelihood = OrderedLikelihood(rest)
+        likelihood = ExactLikelihood(rest)
         exact = likelihood.exact_is_affordable()
         free = np.flatnonzero(self.free)
         beta, held = start.copy(), bool((self.bank.anchored & self.bank.known).any())

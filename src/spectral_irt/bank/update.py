@@ -33,6 +33,7 @@ from spectral_irt.bank.recognition import (
 )
 from spectral_irt.chain.prior import fading
 from spectral_irt.chain.regularization import FEW_ANSWERS, Regularization, acted
+from spectral_irt.conditional.newton import RENEWALS
 from spectral_irt.data import Block, Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine, tied_to
@@ -40,7 +41,6 @@ from spectral_irt.data.labels import label_array
 from spectral_irt.engine import LocalEngine
 from spectral_irt.errors import BankError, check_option, listed
 from spectral_irt.estimators.landed import between_parts
-from spectral_irt.estimators.landing import RENEWALS
 from spectral_irt.persons.align import align
 
 METHODS = ("stream", "refit")

@@ -6,16 +6,17 @@ is d ~ N(0, 1 / alpha). It fades where the answers know better (`fading`): item 
 is alpha / 2 sum_i s_i d_i^2, its matrix P = alpha L D^-1 S D^-1 L; and where deviations are drawn from the prior, its
 pull P beta has the covariance alpha L D^-1 S^2 D^-1 L.
 
-Thresholds are beta_ik = delta_i + t_ik, a location and steps around it that add to zero. The locations have the prior
-above. The steps of an item differ from the mean steps of the items with as many categories by a normal deviation of a
-precision of its own, which fades with the information on the threshold. The mean steps are those of the items and of
-one more with equal thresholds, so that an item that is alone with its number of categories has a prior too: with
-Q = (I - 1/K) (I - rho M), M the mean over those items and rho = n / (n + 1), the deviations are Q beta and the penalty
-is alpha / 2 sum_ik f_ik (Q beta)_ik^2.
+Thresholds are beta_ik = delta_i + t_ik, a location and offsets from it that add to zero. The locations have the prior
+above; with one threshold an item that is all. The offsets of an item differ from the mean offsets of the items with as
+many categories by a normal deviation of a precision of its own, which fades with the information on the threshold. The
+mean offsets are those of the items and of one more with equal thresholds, so that an item that is alone with its number
+of categories has a prior too: with Q = (I - 1/K) (I - rho M), M the mean over those items and rho = n / (n + 1), the
+deviations are Q beta and the penalty is alpha / 2 sum_ik f_ik (Q beta)_ik^2.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -28,10 +29,8 @@ from spectral_irt.chain.regularization import (
     ENOUGH_INFORMATION,
     IMAGINARY,
     LITTLE_INFORMATION,
-    Regularization,
     least_precision,
     prior_precision,
-    share,
 )
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import Mask
@@ -65,7 +64,7 @@ def precision_of(values: Floats, information: Floats) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Prior:
+class LocationPrior:
     """Precision alpha of the deviations, and how much it counts for each item."""
 
     neighbors: Neighbors
@@ -130,7 +129,7 @@ class Prior:
         scaled = self.neighbors.dense() * self._per_other  # L D^-1
         return self.alpha * (scaled * self.fade) @ scaled.T, self.alpha * (scaled * self.fade**2) @ scaled.T
 
-    def renewed(self, beta: Floats, information: Floats, share: Floats) -> Prior:
+    def renewed(self, beta: Floats, information: Floats, share: Floats) -> LocationPrior:
         """With the precision that the deviations at these difficulties speak for (one step of empirical Bayes).
 
         alpha = (sum_i g_i + 2) / (sum_i d_i^2 + 2) with g_i = 1 - alpha (E d_i^2 - d_i^2), the share of each deviation
@@ -144,7 +143,7 @@ class Prior:
 
 
 def renewed_precision(d: Floats, information: Floats, share: Floats, alpha: float) -> float:
-    """One step of empirical Bayes from these deviations; see `Prior.renewed`."""
+    """One step of empirical Bayes from these deviations; see `LocationPrior.renewed`."""
     beyond = second_moment(d, information, share, alpha) - d**2
     step = (max(np.sum(1 - alpha * beyond), 0.0) + IMAGINARY) / (np.sum(d**2) + IMAGINARY)
     return max(float(step), least_precision(d, information))
@@ -171,125 +170,121 @@ def second_moment(d: Floats, information: Floats, share: Floats, alpha: float) -
 _NODES = np.linspace(-8, 8, 81)  # in standard deviations of the normal approximation
 
 
-# ------------------------------------------------------------------------ items with several thresholds
+# ------------------------------------------------------------------------------------------- thresholds
 
 
-def step_fading(steps: Thresholds, information: Floats, tied: Mask, beta: Floats) -> tuple[Floats, Floats]:
-    """How much the prior counts for each location, and for each threshold's step, where thresholds lie about here.
+def fading_of_both(layout: Thresholds, information: Floats, tied: Mask, beta: Floats) -> tuple[Floats, Floats]:
+    """How much the prior counts for each location, and for each threshold's offset, where thresholds lie about here.
 
     What the answers tell about a location is taken for the sum over its thresholds: of one that nobody passed the prior
-    of the steps knows where it lies beside the others.
+    of the offsets knows where it lies beside the others.
     """
-    told, ties = steps.mean(information) * steps.max_score, steps.mean(tied.astype(np.float64))
-    away = StepPrior(steps, None, 1.0, np.ones(steps.n_entries), True).deviation(beta)
+    told, ties = layout.mean(information) * layout.max_score, layout.mean(tied.astype(np.float64))
+    away = Prior(layout, None, 1.0, np.ones(layout.n_entries), True).deviation(beta)
     own = fading(information, tied, precision_of(away, information))
-    return fading(told, ties > 0, precision_of(steps.mean(beta), told)), own
-
-
-@dataclass(frozen=True)
-class StepRegularization(Regularization):
-    """`alpha` is the precision of the locations, `steps` that of the steps of an item around the mean steps.
-
-    `steps_sd` is the standard deviation of the latter; `items` and `of` count thresholds, `located` the items whose
-    location has a prior.
-    """
-
-    steps: float = 0.0
-    steps_sd: float = 0.0
-    located: int = 0
-
-    def __str__(self) -> str:
-        few = " with few answers" if self.estimated else ""
-        sd = f"sd of steps {self.steps_sd:.2f} logits"
-        if self.located:
-            items = "item" if self.located == 1 else "items"
-            sd += f", of the locations of {self.located:,} {items} {self.sd:.2f}"
-        return f"a prior ({sd}) acts on {share(self.items, self.of, 'threshold')}{few}{self._moves()}"
+    return fading(told, ties > 0, precision_of(layout.mean(beta), told)), own
 
 
 @dataclass(frozen=True, eq=False)
-class StepPrior:
-    """The prior of the locations, the precision of the steps, and how much that counts for each threshold.
+class Prior:
+    """The prior of the locations; the precision of the offsets, and how much that counts for each threshold.
 
-    Where only thresholds are thin, no location has a prior, and its passes over the answers are saved.
+    With one threshold an item there are no offsets. Where only thresholds are thin, no location has a prior, and its
+    passes over the answers are saved.
     """
 
-    steps: Thresholds
-    location: Prior | None
+    layout: Thresholds
+    location: LocationPrior | None
     alpha: float
     fade: Floats
     estimated: bool
 
+    @classmethod
+    def of_items(cls, layout: Thresholds, location: LocationPrior) -> Prior:
+        """Of items with one threshold each."""
+        return cls(layout, location, 0.0, np.zeros(0), location.estimated)
+
+    @property
+    def precisions(self) -> Floats:
+        """Of the locations and of the offsets, where there are any."""
+        return np.array(([self.location.alpha] if self.location else []) + ([] if self.layout.binary else [self.alpha]))
+
+    @property
+    def counts(self) -> Floats:
+        """How much the prior counts for each threshold, by its offset or by its location."""
+        if self.layout.binary and self.location:
+            return self.location.fade
+        return self.fade if self.location is None else np.maximum(self.fade, self.location.fade[self.layout.item])
+
     @cached_property
     def average(self) -> sparse.csr_array:
         """Items x thresholds: the mean of an item's thresholds."""
-        steps = self.steps
-        indptr = np.append(steps.first, steps.n_entries)
+        layout = self.layout
+        indptr = np.append(layout.first, layout.n_entries)
         return sparse.csr_array(
-            (1 / steps.max_score[steps.item], np.arange(steps.n_entries), indptr),
-            shape=(steps.n_items, steps.n_entries),
+            (1 / layout.max_score[layout.item], np.arange(layout.n_entries), indptr),
+            shape=(layout.n_items, layout.n_entries),
         )
 
     @cached_property
     def _alike(self) -> sparse.csr_array:
         """(Thresholds of the same level of items with as many) x thresholds: their mean, times rho."""
-        steps = self.steps
-        own = steps.max_score[steps.item]
-        _, code, count = np.unique(own * (steps.widest + 1) + steps.level, return_inverse=True, return_counts=True)
+        layout = self.layout
+        own = layout.max_score[layout.item]
+        _, code, count = np.unique(own * (layout.widest + 1) + layout.level, return_inverse=True, return_counts=True)
         values = 1 / (count[code] + 1.0)
-        return sparse.csr_array((values, (code, np.arange(steps.n_entries))), shape=(len(count), steps.n_entries))
-
-    def deviation(self, v: Floats) -> Floats:
-        """Q v, for one vector or for the columns of a matrix; Q is symmetric."""
-        t = v - (self.average @ v)[self.steps.item]
-        groups = self._alike
-        return t - (groups @ t)[self._group]
+        return sparse.csr_array((values, (code, np.arange(layout.n_entries))), shape=(len(count), layout.n_entries))
 
     @cached_property
     def _group(self) -> NDArray[np.int64]:
         return np.asarray(self._alike.tocsc().indices, dtype=np.int64)
 
+    def deviation(self, v: Floats) -> Floats:
+        """Q v, for one vector or for the columns of a matrix; Q is symmetric."""
+        t = v - (self.average @ v)[self.layout.item]
+        return t - (self._alike @ t)[self._group]
+
     def __matmul__(self, v: Floats) -> Floats:
         """The penalty's matrix times v."""
-        steps = self._steps(v, self.fade)
-        return steps + (self.average.T @ (self.location @ (self.average @ v)) if self.location else 0.0)
-
-    @property
-    def counts(self) -> Floats:
-        """How much the prior counts for each threshold, by its step or by its location."""
-        return self.fade if self.location is None else np.maximum(self.fade, self.location.fade[self.steps.item])
+        return self._twice(v, self.fade, LocationPrior.__matmul__)
 
     def spread(self, v: Floats) -> Floats:
         """The covariance of the pull where deviations are drawn from the prior, times v."""
-        steps = self._steps(v, self.fade**2)
-        return steps + (self.average.T @ self.location.spread(self.average @ v) if self.location else 0.0)
+        return self._twice(v, self.fade**2, LocationPrior.spread)
 
-    def _steps(self, v: Floats, fade: Floats) -> Floats:
+    def _twice(self, v: Floats, fade: Floats, of_location: Callable[[LocationPrior, Floats], Floats]) -> Floats:
+        if self.layout.binary and self.location:
+            return of_location(self.location, v)
         weight = self.alpha * (fade if v.ndim == 1 else fade[:, None])
-        return self.deviation(weight * self.deviation(v))
+        offsets = self.deviation(weight * self.deviation(v))
+        return offsets + (self.average.T @ of_location(self.location, self.average @ v) if self.location else 0.0)
 
     def within(self) -> Floats:
         """Of the penalty's matrix, the part of each item: levels x levels."""
-        return self._blocks(self.location.diagonal if self.location else np.zeros(self.steps.n_items), self.fade)
+        return self._blocks(self.location.diagonal if self.location else np.zeros(self.layout.n_items), self.fade)
 
     def spread_within(self) -> Floats:
         """The same of the covariance of the pull."""
-        diagonal = self.location.spread_diagonal if self.location else np.zeros(self.steps.n_items)
+        diagonal = self.location.spread_diagonal if self.location else np.zeros(self.layout.n_items)
         return self._blocks(diagonal, self.fade**2)
 
     def _blocks(self, diagonal: Floats, fade: Floats) -> Floats:
-        steps = self.steps
-        inside = steps.table(np.ones(steps.n_entries), 0.0)
-        k = steps.max_score[:, None, None]
+        layout = self.layout
+        if layout.binary:
+            return diagonal[:, None, None]
+        inside = layout.table(np.ones(layout.n_entries), 0.0)
+        k = layout.max_score[:, None, None]
         pairs = inside[:, :, None] * inside[:, None, :]
-        center = inside[:, :, None] * np.eye(steps.widest) - pairs / k
-        scaled = center * steps.table(self.alpha * fade, 0.0)[:, None, :]
+        center = inside[:, :, None] * np.eye(layout.widest) - pairs / k
+        scaled = center * layout.table(self.alpha * fade, 0.0)[:, None, :]
         return pairs * (diagonal[:, None, None] / k**2) + scaled @ center
 
     def dense(self) -> tuple[Floats, Floats]:
         """The penalty's matrix and the covariance of its pull."""
+        if self.layout.binary and self.location:
+            return self.location.dense()
         a = self.average.toarray()
-        q = self.deviation(np.eye(self.steps.n_entries))
+        q = self.deviation(np.eye(self.layout.n_entries))
         penalty, pull = (self.alpha * (q * fade) @ q for fade in (self.fade, self.fade**2))
         if self.location is None:
             return penalty, pull
@@ -298,34 +293,36 @@ class StepPrior:
 
     def draw(self, noise: np.random.Generator, columns: int) -> Floats:
         """Columns of random pulls."""
-        normal = noise.standard_normal((self.steps.n_entries, columns))
-        steps = np.sqrt(self.alpha) * self.deviation(self.fade[:, None] * normal)
-        return steps + (self.average.T @ self.location.draw(noise, columns) if self.location else 0.0)
+        if self.layout.binary and self.location:
+            return self.location.draw(noise, columns)
+        normal = noise.standard_normal((self.layout.n_entries, columns))
+        offsets = np.sqrt(self.alpha) * self.deviation(self.fade[:, None] * normal)
+        return offsets + (self.average.T @ self.location.draw(noise, columns) if self.location else 0.0)
 
-    def renewed(self, beta: Floats, own: Floats) -> StepPrior:
-        """With the precisions that the deviations at these thresholds speak for, as `Prior.renewed`.
+    def renewed(self, beta: Floats, own: Floats, share: Floats) -> Prior:
+        """With the precisions that the deviations at these thresholds speak for, as `LocationPrior.renewed`.
 
-        `own` are the items' blocks of the information. What is known of a deviation is taken for normal.
+        `own` are the items' blocks of the information, `share` is the share of people who pass each threshold. With
+        several thresholds what is known of a deviation is taken for normal.
         """
-        steps, several = self.steps, self.steps.max_score > 1
-        inside = steps.table(np.ones(steps.n_entries), 0.0)
-        location, alpha = self.location, self.location.alpha if self.location else 0.0
-        full = self._blocks(np.full(steps.n_items, alpha), np.ones(steps.n_entries))
-        known = np.linalg.inv(own + full + np.eye(steps.widest) * (1 - inside)[:, None, :])
+        layout, location = self.layout, self.location
+        if layout.binary and location:
+            return replace(self, location=location.renewed(beta, own[:, 0, 0], share))
+        several, alpha = layout.max_score > 1, location.alpha if location else 0.0
+        inside = layout.table(np.ones(layout.n_entries), 0.0)
+        full = self._blocks(np.full(layout.n_items, alpha), np.ones(layout.n_entries))
+        known = np.linalg.inv(own + full + np.eye(layout.widest) * (1 - inside)[:, None, :])
         known = known * inside[:, :, None] * inside[:, None, :]
-        around = known.sum(axis=(1, 2)) / steps.max_score**2  # variance of the location
-        trace = np.einsum("ikk->i", known) - around * steps.max_score  # of the steps
+        around = known.sum(axis=(1, 2)) / layout.max_score**2  # variance of the location
+        trace = np.einsum("ikk->i", known) - around * layout.max_score  # of the offsets
         told = np.maximum(1 / np.maximum(around, 1e-12) - alpha, 0.0)
         if location:
             d = location.deviation(self.average @ beta)
-            share = np.clip(1 - alpha * around, 0.0, 1.0).sum()
-            locations = max((share + IMAGINARY) / (np.sum(d**2) + IMAGINARY), least_precision(d, told))
+            certain = np.clip(1 - alpha * around, 0.0, 1.0).sum()
+            locations = max((certain + IMAGINARY) / (np.sum(d**2) + IMAGINARY), least_precision(d, told))
             location = replace(location, alpha=float(locations))
-        if not several.any():
-            return replace(self, location=location)
         t = self.deviation(beta)
-        degrees = (steps.max_score - 1).astype(float)
-        share = np.clip(degrees - self.alpha * trace, 0.0, degrees)[several].sum()
-        each = told[steps.item]
-        alpha = max((share + IMAGINARY) / (np.sum(t**2) + IMAGINARY), least_precision(t, each))
+        degrees = (layout.max_score - 1).astype(float)
+        certain = np.clip(degrees - self.alpha * trace, 0.0, degrees)[several].sum()
+        alpha = max((certain + IMAGINARY) / (np.sum(t**2) + IMAGINARY), least_precision(t, told[layout.item]))
         return replace(self, location=location, alpha=float(alpha))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +47,9 @@ class Regularization:
 
     Of the neighbors' prior: its standard deviation `sd` in logits, on how many (`items`) of how many (`of`) it acts,
     how many of these have no finite difficulty without it (`alone`), and how far it moves the one of the others that it
-    moves most (`shift`, about, in logits; `moved` is its name).
+    moves most (`shift`, about, in logits; `moved` is its name). Of items with several thresholds it acts on thresholds,
+    with precision `offsets` and standard deviation `offset_sd` around their mean offsets; `alpha` and `sd` are those of
+    the locations, of which `located` have a prior.
     """
 
     kind: str
@@ -64,10 +65,19 @@ class Regularization:
     alone: int = 0
     shift: float = 0.0
     moved: str = ""
+    offsets: float = 0.0
+    offset_sd: float = 0.0
+    located: int = 0
 
     def __str__(self) -> str:
+        few = " with few answers" if self.estimated else ""
+        if self.kind == "neighbors" and self.offsets:
+            sd = f"sd of offsets {self.offset_sd:.2f} logits"
+            if self.located:
+                items = "item" if self.located == 1 else "items"
+                sd += f", of the locations of {self.located:,} {items} {self.sd:.2f}"
+            return f"a prior ({sd}) acts on {share(self.items, self.of, 'threshold')}{few}{self._moves()}"
         if self.kind == "neighbors":
-            few = " with few answers" if self.estimated else ""
             return f"a prior (sd {self.sd:.2f} logits) acts on {share(self.items, self.of, 'item')}{few}{self._moves()}"
         if self.kind == "virtual item":
             how = "by empirical Bayes" if self.estimated else "as asked"
@@ -87,22 +97,19 @@ class Regularization:
         return f", of which {alone}" + (f"; of the others {most}" if self.moved else "")
 
 
-Plan = TypeVar("Plan", bound=Regularization)
-
-
 def share(part: int, whole: int, noun: str) -> str:
     """Such as 5 of 30 items."""
     return f"{part:,} of {whole:,} {noun}{'' if whole == 1 else 's'}"
 
 
 def acted(
-    plan: Plan,
+    plan: Regularization,
     acts: NDArray[np.bool_],
     own: NDArray[np.bool_],
     step: Floats,
     counts: tuple[Floats, Floats],
     name: Callable[[int], str],
-) -> Plan:
+) -> Regularization:
     """The plan with what its prior did.
 
     `acts` is what it acts on, `own` what has a finite estimate without it, `step` where Newton's method leads without

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import sparse
 
 from spectral_irt.conditional.contour import Contour, Given, chances, rough_tilt
-from spectral_irt.conditional.information import links
+from spectral_irt.conditional.information import matched_factors
 from spectral_irt.conditional.patterns import (
     MOST_SCORES,
     SHORT_ORDER,
@@ -102,18 +102,18 @@ class Exact:
     theta: Floats
     where: slice | Ints
 
-    def fill(self, beta: Floats, probability: Floats, link: Floats) -> None:
+    def fill(self, beta: Floats, probability: Floats, factor: Floats) -> None:
         """Write P and c of their answers where these stand."""
         if not self.block.n_persons:
             return
         if isinstance(self.where, slice):
-            self._fill(beta, probability[self.where], link[self.where])
+            self._fill(beta, probability[self.where], factor[self.where])
             return
         p, c = np.empty((2, self.block.n_responses))
         self._fill(beta, p, c)
-        probability[self.where], link[self.where] = p, c
+        probability[self.where], factor[self.where] = p, c
 
-    def _fill(self, beta: Floats, probability: Floats, link: Floats) -> None:
+    def _fill(self, beta: Floats, probability: Floats, factor: Floats) -> None:
         block = self.block
         padded, counts, scores = np.append(beta, np.inf), block.counts, block.scores
         orders = np.minimum(scores, counts - scores)
@@ -128,7 +128,7 @@ class Exact:
             b = np.ascontiguousarray(padded[items].T)
             p = given_score(b[None], scores[start:stop], n, self.theta[start:stop]).p[0]
             probability[span] = p.T[inside]
-            link[span] = links(p, n).T[inside]
+            factor[span] = matched_factors(p * (1 - p), n).T[inside]
             start = stop
 
 
@@ -143,7 +143,9 @@ def pattern_sums(part: PatternPart, beta: Floats) -> tuple[sparse.csr_array, tup
     inside = np.arange(len(p)) < part.counts[:, None]
     indptr = np.concatenate([[0], np.cumsum(part.counts)]).astype(np.int32)
     items = part.items[inside]
-    piece = csr(indptr, items.astype(np.int32), (links(p, part.counts) * np.sqrt(part.people)).T[inside], m)
+    piece = csr(
+        indptr, items.astype(np.int32), (matched_factors(p * (1 - p), part.counts) * np.sqrt(part.people)).T[inside], m
+    )
     expected = np.bincount(items, weights=(p * part.people).T[inside], minlength=m).astype(np.float64)
     return piece, (float(part.people @ found.log_gamma), expected)
 

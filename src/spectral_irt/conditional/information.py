@@ -13,7 +13,10 @@ A person's information matrix is the covariance of the answers given the score. 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from scipy import sparse
 from spectral_irt.conditional.contour import Contour, n_points
 from spectral_irt.conditional.patterns import PatternPart, columns_of
 from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import conjugate_gradients, gram
 
@@ -35,13 +39,11 @@ SHORT = 24  # thresholds; below, the pairs of many patterns are added at once, a
 # ------------------------------------------------------------------------------- the matched form
 
 
-def links(p: Floats, counts: Ints) -> Floats:
-    """c with c_i sum_{j != i} c_j = P_i (1 - P_i), column by column; five rounds settle it to a per cent or better."""
-    return variance_links(p * (1 - p), counts)
+def matched_factors(variance: Floats, counts: Ints) -> Floats:
+    """c with c_i sum_{j != i} c_j = the variance of answer i given the score, column by column.
 
-
-def variance_links(variance: Floats, counts: Ints) -> Floats:
-    """`links` of answers with these variances given the score."""
+    Five rounds settle it to a per cent or better.
+    """
     inside = np.arange(len(variance))[:, None] < counts
     total = np.sqrt(variance.sum(axis=0) * counts / (counts - 1))
     c = np.broadcast_to(total / counts, variance.shape)
@@ -50,6 +52,122 @@ def variance_links(variance: Floats, counts: Ints) -> Floats:
             c = np.where(inside & (variance > 0), variance / (total - c), 0.0)
             total = np.sqrt((variance + c * c).sum(axis=0))
     return c
+
+
+@dataclass(frozen=True, eq=False)
+class Point(ABC):
+    """The conditional likelihood at some thresholds: its gradient, and its matched information as an operator.
+
+    Given the score, thresholds of one item have the covariance D_i of the category probabilities, those of two items
+    -c_i c_j'. Rows add to zero, so c_i (T - s_i) = D_i 1 with s_i the sum of c_i and T that of all s: the s are the
+    `matched_factors` of the variances of the answers.
+
+    Attributes
+    ----------
+    rows : Prepared
+        Every person's score and c there; their memory is used again by the next evaluation.
+    gradient : float array
+        People expected to pass each threshold given their scores, less those who did.
+    own, inner : float arrays, items x levels x levels
+        The items' blocks D of the information; and D + sum c c' within items: the information is inner - C' C.
+    loglik : float
+        The log-likelihood, where all sums are exact; NaN elsewhere.
+    """
+
+    beta: Floats
+    layout: Thresholds
+    rows: Prepared
+    gradient: Floats
+    own: Floats
+    inner: Floats
+    loglik: float = field(default=np.nan, kw_only=True)
+
+    @cached_property
+    def information(self) -> Floats:
+        """What the answers tell about each threshold, the others given."""
+        return from_levels(self.layout, np.einsum("ikk->ik", self.own))
+
+    def __matmul__(self, v: Floats) -> Floats:
+        """The information times v; one vector, or the columns of a matrix."""
+        return by_blocks(self.layout, self.inner, v) - self.factors_twice(v)
+
+    @abstractmethod
+    def factors_twice(self, v: Floats) -> Floats:
+        """C' C v."""
+
+    @abstractmethod
+    def factor_gram(self, *, single: bool = False) -> Floats:
+        """C' C."""
+
+    def dense(self, *, single: bool = False) -> Floats:
+        """The information, thresholds x thresholds.
+
+        For right and wrong answers what is added up are positive numbers, each good to its own 1e-6 in `single`
+        precision, and rows are made to add to zero.
+        """
+        matrix = -self.factor_gram(single=single)
+        if self.layout.binary:
+            np.fill_diagonal(matrix, 0)
+            np.fill_diagonal(matrix, -matrix.sum(axis=1))
+            return matrix
+        item, level = self.layout.item, self.layout.level - 1
+        same = np.nonzero(item[:, None] == item)
+        matrix[same] += self.inner[item[same[0]], level[same[0]], level[same[1]]]
+        return matrix
+
+    @abstractmethod
+    def score_gram(self, *, single: bool = False) -> Floats:
+        """The sum over people of their scores' squares g g', thresholds x thresholds."""
+
+    @abstractmethod
+    def score_blocks(self) -> Floats:
+        """Of that, the part of each item: levels x levels."""
+
+    @abstractmethod
+    def score_twice(self, v: Floats) -> Floats:
+        """That times v."""
+
+    @abstractmethod
+    def signed_scores(self, seed: int, columns: int) -> Floats:
+        """Columns of sums of people's scores with random signs: their covariance is that matrix."""
+
+    def beyond_thin(self, beta: Floats, prior: Any) -> Floats:
+        """`beta` with thin items brought nearer to their place, where that is cheap; see `table_rows`."""
+        return beta
+
+
+def by_blocks(layout: Thresholds, blocks: Floats, v: Floats) -> Floats:
+    """A matrix with these blocks for the items, times v; one vector, or the columns of a matrix."""
+    if layout.binary:
+        return (blocks[:, 0, 0] if v.ndim == 1 else blocks[:, 0]) * v
+    columns = v if v.ndim == 2 else v[:, None]
+    levels = np.zeros((layout.n_items, layout.widest, columns.shape[1]))
+    levels[layout.item, layout.level - 1] = columns
+    return (blocks @ levels)[layout.item, layout.level - 1].reshape(v.shape)
+
+
+def balanced(layout: Thresholds, own: Floats, outer: Floats, around: Floats) -> tuple[Floats, Floats]:
+    """`own` and `inner` of a `Point`, from sums of D and of c c' within items and from C' C 1.
+
+    Rows of the whole must add to zero: what a series or a few rounds have left goes to the diagonal.
+    """
+    left = around - by_blocks(layout, own + outer, np.ones(layout.n_entries))
+    own[layout.item, layout.level - 1, layout.level - 1] += left
+    return own, own + outer
+
+
+def block_diagonal(layout: Thresholds, blocks: Floats) -> sparse.csr_array:
+    """A sparse matrix with these blocks for the items, thresholds x thresholds."""
+    inside = np.arange(layout.widest) < layout.max_score[:, None]
+    item, one, other = np.nonzero(inside[:, :, None] & inside[:, None, :])
+    places = layout.first[item] + one, layout.first[item] + other
+    n = layout.n_entries
+    return sparse.csr_array((blocks[item, one, other], places), shape=(n, n))
+
+
+def from_levels(layout: Thresholds, values: Floats) -> Floats:
+    """Items x levels -> thresholds."""
+    return values[:, 0] if layout.binary else values[layout.item, layout.level - 1]
 
 
 class Information:

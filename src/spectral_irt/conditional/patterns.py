@@ -106,7 +106,7 @@ def padded(steps: Thresholds, thresholds: Floats) -> Floats:
     return np.concatenate([cumulated, nothing])
 
 
-def step_codes(steps: Thresholds) -> Ints:
+def threshold_codes(steps: Thresholds) -> Ints:
     """Items (and padding) x thresholds: the code of each threshold, or one past the last where there is none."""
     codes = np.full((steps.n_items + 1, steps.widest), steps.n_entries)
     codes[steps.item, steps.level - 1] = np.arange(steps.n_entries)

@@ -49,10 +49,10 @@ def fill_given_score(
     theta: Floats,
     beta: Floats,
     probability: Floats,
-    link: Floats | None,
+    factor: Floats | None,
     precision: Precision = DOUBLE,
 ) -> Floats:
-    """Write P(X = 1 | s) and the c of the matched information (unless `link` is None) for every answer.
+    """Write P(X = 1 | s) and the c of the matched information (unless `factor` is None) for every answer.
 
     Returns the abilities that were used.
 
@@ -88,14 +88,14 @@ def fill_given_score(
         p += ratio
         np.clip(p, 0.0, 1.0, out=p)
         probability[low:high] = p
-        if link is not None:
-            _fill_links(rows, counts, p, v)
-            link[low:high] = v
+        if factor is not None:
+            _fill_factors(rows, counts, p, v)
+            factor[low:high] = v
     return theta.astype(DOUBLE)
 
 
-def _fill_links(rows: NDArray[np.int32], counts: Ints, p: Floats, c: Floats) -> None:
-    """Write c with c_i sum_{j != i} c_j = p_i (1 - p_i): as `information.links`, but two rounds do for long rows."""
+def _fill_factors(rows: NDArray[np.int32], counts: Ints, p: Floats, c: Floats) -> None:
+    """Write c with c_i sum_{j != i} c_j = p_i (1 - p_i): as `matched_factors`, but two rounds do for long rows."""
     np.subtract(1, p, out=c)
     c *= p
     variance = np.add.reduceat(c, rows[:-1])

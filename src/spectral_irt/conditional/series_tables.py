@@ -14,7 +14,7 @@ are the sums of those of the answers, and those are the derivatives of the mean 
 tabulated on a grid of abilities; u for an ability beside the grid is that of a shift.
 
 The error of P(X >= k | s) falls with the third power of N, for people whose answers count as N equal ones;
-tests/unit/estimators/test_step_landing.py compares it with exact sums.
+tests/unit/conditional/test_likelihood.py compares it with exact sums.
 
 So what people with many answers add to a sum depends on the item and their ability alone, times numbers of their own.
 A pass collects these numbers for every ability of the grid and every item, and the rest is
@@ -48,33 +48,33 @@ MARGIN = 1.0  # logits that the grid goes beyond the people
 
 @dataclass(frozen=True)
 class Terms:
-    """How many terms of the series are used, for probabilities and for the links of the information.
+    """How many terms of the series are used, for probabilities and for the factors of the information.
 
-    Its properties say where sums are kept: u_0 to u_order, u_1^2, products of links, and links times C 1.
+    Its properties say where sums are kept: u_0 to u_order, u_1^2, products of factors, and factors times C 1.
     """
 
     order: int = ORDER
-    n_links: int = 3
+    n_factors: int = 3
 
     @property
     def square(self) -> int:
         return self.order + 1
 
     @property
-    def links(self) -> slice:
-        return slice(self.order + 2, self.order + 2 + self.n_links)
+    def factors(self) -> slice:
+        return slice(self.order + 2, self.order + 2 + self.n_factors)
 
     @property
     def around(self) -> slice:
-        return slice(self.links.stop, self.size)
+        return slice(self.factors.stop, self.size)
 
     @property
     def size(self) -> int:
-        return self.order + 2 + 2 * self.n_links
+        return self.order + 2 + 2 * self.n_factors
 
 
 @dataclass(frozen=True, eq=False)
-class StepTables:
+class Tables:
     """Tables at these thresholds.
 
     Attributes
@@ -85,16 +85,16 @@ class StepTables:
         The mean of the answer, its cumulants from the second on, and the square of its variance.
     """
 
-    steps: Thresholds
+    layout: Thresholds
     grid: Floats
     terms: Terms
     tails: list[Floats]
     moments: Floats
 
     @classmethod
-    def at(cls, steps: Thresholds, beta: Floats, grid: Floats, terms: Terms) -> StepTables:
-        order, width = terms.order, steps.widest
-        cumulated = np.ascontiguousarray(steps.cumulated(beta).T)  # categories x items
+    def at(cls, layout: Thresholds, beta: Floats, grid: Floats, terms: Terms) -> Tables:
+        order, width = terms.order, layout.widest
+        cumulated = np.ascontiguousarray(layout.cumulated(beta).T)  # categories x items
         k = np.arange(width + 1, dtype=float)
         p = (grid[None, :, None] * k[:, None, None] - cumulated[:, None, :]).reshape(width + 1, -1)
         p -= p.max(axis=0)
@@ -113,7 +113,7 @@ class StepTables:
             moments[r] = k @ new
         moments[order + 2] = moments[1] ** 2
         tails = [np.cumsum(one[:0:-1], axis=0)[::-1] for one in derivatives[: order + 1]]
-        return cls(steps, grid, terms, tails, moments)
+        return cls(layout, grid, terms, tails, moments)
 
     @property
     def apart(self) -> float:
@@ -121,16 +121,16 @@ class StepTables:
 
     @property
     def n_cells(self) -> int:
-        return len(self.grid) * self.steps.n_items
+        return len(self.grid) * self.layout.n_items
 
     @cached_property
     def _level_item(self) -> tuple[Any, Any]:
-        return self.steps.level - 1, self.steps.item
+        return self.layout.level - 1, self.layout.item
 
     def levels(self, tables: list[Floats], collected: Floats) -> Floats:
         """Levels x items: sums over abilities and r of tables_r times what was collected, r x cells."""
-        shape = (len(self.grid), self.steps.n_items)
-        total = np.zeros((self.steps.widest, self.steps.n_items))
+        shape = (len(self.grid), self.layout.n_items)
+        total = np.zeros((self.layout.widest, self.layout.n_items))
         for table, values in zip(tables, collected, strict=False):
             total += np.einsum("kgi,gi->ki", table.reshape(-1, *shape), values.reshape(shape))
         return total
@@ -141,23 +141,23 @@ class StepTables:
 
     def by_item(self, table: Floats) -> Floats:
         """Items x levels x abilities."""
-        return table.reshape(self.steps.widest, len(self.grid), -1).transpose(2, 0, 1)
+        return table.reshape(self.layout.widest, len(self.grid), -1).transpose(2, 0, 1)
 
     def pairs(self, left: Floats, right: Floats, weight: Floats) -> Floats:
         """Items x levels x levels: sums over abilities of left_k right_k' weight; left and right are `by_item`."""
         return (left * weight.reshape(len(self.grid), -1).T[:, None, :]) @ right.transpose(0, 2, 1)
 
     @property
-    def linking(self) -> list[Floats]:
-        """w = dP(X >= k) / dtheta, w' and w'', or the first of them: what the links are made of."""
-        return self.tails[1 : 1 + self.terms.n_links]
+    def factors(self) -> list[Floats]:
+        """w = dP(X >= k) / dtheta, w' and w'', or the first of them: what the c of the information are made of."""
+        return self.tails[1 : 1 + self.terms.n_factors]
 
     def weighted(self, tables: list[Floats], v: Floats) -> Floats:
         """sum over k of v_k table_k in every cell, tables x cells; a third axis for the columns of a matrix v."""
-        shape = (self.steps.widest, self.steps.n_items, *v.shape[1:])
+        shape = (self.layout.widest, self.layout.n_items, *v.shape[1:])
         levels = np.zeros(shape)
         levels[self._level_item] = v
-        cells = (self.steps.widest, len(self.grid), self.steps.n_items)
+        cells = (self.layout.widest, len(self.grid), self.layout.n_items)
         made = [np.einsum("kgi,ki...->...gi", table.reshape(cells), levels) for table in tables]
         return np.stack(made).reshape(len(tables), *v.shape[1:], -1)
 
@@ -165,9 +165,9 @@ class StepTables:
         return np.clip(np.rint((theta - self.grid[0]) / self.apart), 0, len(self.grid) - 1).astype(np.int32)
 
 
-def grid_over(low: float, high: float, steps: Thresholds) -> Floats:
+def grid_over(low: float, high: float, layout: Thresholds) -> Floats:
     """Abilities for people from `low` to `high`."""
-    apart = APART / max(1.0, steps.widest / 4 / WIDE)  # an answer in K categories spreads by about a quarter of them
+    apart = APART / max(1.0, layout.widest / 4 / WIDE)  # an answer in K categories spreads by about a quarter of them
     low, high = low - MARGIN, high + MARGIN
     return np.linspace(low, high, max(int(np.ceil((high - low) / apart)) + 1, 2))
 

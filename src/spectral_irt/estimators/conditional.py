@@ -20,7 +20,7 @@ from spectral_irt.conditional.information import (
     multiplier_variance,
     solve,
 )
-from spectral_irt.conditional.patterns import padded, pattern_parts, step_codes
+from spectral_irt.conditional.patterns import padded, pattern_parts, threshold_codes
 from spectral_irt.data import Responses
 from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.same_items import distinct_rows
@@ -208,7 +208,7 @@ def _standard_errors(
         return np.sqrt(_large_variance(here.information, residuals)), None, "multiplier" + suffix
     if parts.sum(exact_work) <= EXACT_WORK:
         steps = responses.thresholds
-        exact = parts.sum(exact_information, padded(steps, here.beta), step_codes(steps), m)
+        exact = parts.sum(exact_information, padded(steps, here.beta), threshold_codes(steps), m)
         inverse, method = centered_inverse(exact), "exact information"
     else:
         inverse, method = centered_inverse(here.information.dense()), "matched information"

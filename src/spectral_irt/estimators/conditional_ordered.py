@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood, OrderedPoint
+from spectral_irt.conditional.likelihood import ExactLikelihood, ExactPoint
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import estimable, examine
 from spectral_irt.data.responses import Responses
@@ -74,7 +74,7 @@ def conditional_thresholds(
         )
     tell = progress or (lambda text: None)
     a = np.eye(n) if design is None else design
-    likelihood = OrderedLikelihood(responses)
+    likelihood = ExactLikelihood(responses)
     exact = likelihood.exact_is_affordable()
     beta = start_thresholds(responses) if start is None else np.asarray(start, dtype=float)
     eta = beta if design is None else np.linalg.lstsq(a, beta, rcond=None)[0]
@@ -113,8 +113,8 @@ def conditional_thresholds(
 
 
 def _uphill(
-    likelihood: OrderedLikelihood, a: Floats, eta: Floats, step: Floats, here: OrderedPoint, passes: int, most: int
-) -> tuple[OrderedPoint | None, Floats, int]:
+    likelihood: ExactLikelihood, a: Floats, eta: Floats, step: Floats, here: ExactPoint, passes: int, most: int
+) -> tuple[ExactPoint | None, Floats, int]:
     """The step, halved while it leads down."""
     length, slack = 1.0, 1e-12 * abs(here.loglik)
     while passes < most and length >= SHORTEST_STEP:

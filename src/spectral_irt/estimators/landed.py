@@ -10,9 +10,12 @@ import numpy as np
 from spectral_irt.chain.errors import QUICK_ITEMS, SLUGGISH
 from spectral_irt.chain.neighbors import Neighbors
 from spectral_irt.chain.operator import ItemChain
-from spectral_irt.chain.prior import Prior, fading
+from spectral_irt.chain.prior import LocationPrior, Prior, fading
 from spectral_irt.chain.regularization import Regularization, acted, enough_is_known, plan_prior
 from spectral_irt.chain.rounds import Rounds
+from spectral_irt.conditional.errors import Matrices, standard_errors
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import CLOSE, NEWTON, Newton, newton
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Design, Mask
@@ -20,8 +23,6 @@ from spectral_irt.data.same_items import SharedSets
 from spectral_irt.errors import LARGEST_COMPONENT, listed
 from spectral_irt.estimators.base import WEAK_LINKS, convergence
 from spectral_irt.estimators.chain_alone import SpectralFit, chosen_method, kept_items, slow_mixing
-from spectral_irt.estimators.landing import CLOSE, LANDED, Landed, land
-from spectral_irt.estimators.landing_errors import Matrices, standard_errors
 from spectral_irt.estimators.person_weights import weights_finding
 
 MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single precision is worth having
@@ -70,12 +71,13 @@ def landed_difficulty(
         if fade.any():
             neighbors = Neighbors(rest)
             parts = parts if whole else with_scale_first(neighbors.parts(), tied)
-            prior = Prior(neighbors, alpha, fade, plan.estimated)
+            prior = Prior.of_items(rest.thresholds, LocationPrior(neighbors, alpha, fade, plan.estimated))
         else:
             plan = enough_is_known(design.information[kept])
-    landed = land(rest, beta, prior=prior, parts=parts, weights=weights, shared=shared, tell=tell)
+    likelihood = Likelihood(rest, beta, weights=weights, shared=shared)
+    landed = newton(likelihood, beta, prior=prior, parts=parts, tell=tell)
     if landed.prior:
-        plan = replace(plan, alpha=landed.prior.alpha)
+        plan = replace(plan, alpha=float(landed.prior.precisions[0]))
         plan = prior_acted(plan, landed, rest, design.component[kept] == 0)
 
     method = chosen_method("dense" if shared is not None and se == "auto" else se, rest, found.contraction, tell)
@@ -85,7 +87,11 @@ def landed_difficulty(
         matrix = Matrices.of(landed, single=single).covariance(method == "dense")
         errors = np.sqrt(np.maximum(np.diag(matrix), 0))
     else:
-        errors = np.full(rest.n_items, np.nan) if method == "none" else standard_errors(landed, method, seed)
+        errors = (
+            np.full(rest.n_items, np.nan)
+            if method == "none"
+            else standard_errors(landed, method, found.contraction, seed)[0]
+        )
     if parts.any():
         unknown = between_parts(parts, plan.alpha, equal_means)
         errors = np.sqrt(errors**2 + unknown)
@@ -108,7 +114,7 @@ def landed_difficulty(
         passes + landed.evaluations,
         landed.move,
         found.contraction,
-        found.method + LANDED,
+        found.method + NEWTON,
         method,
         plan,
         tuple(findings),
@@ -135,14 +141,14 @@ def with_scale_first(parts: Ints, scale: Mask) -> Ints:
     return np.where(parts == first, 0, np.where(parts < first, parts + 1, parts))
 
 
-def prior_acted(plan: Regularization, landed: Landed, rest: Responses, tied: Mask) -> Regularization:
+def prior_acted(plan: Regularization, landed: Newton, rest: Responses, tied: Mask) -> Regularization:
     """The plan with what the prior of right and wrong answers did."""
     assert landed.prior is not None
     pull, told = landed.prior @ landed.beta, landed.information
     step = np.divide(pull, told, out=np.zeros(len(told)), where=told > 1e-9)
     free = True if landed.fixed is None else ~landed.fixed
     counts = (rest.item_counts - rest.item_scores).astype(float), rest.item_scores.astype(float)
-    acts, name = (landed.prior.fade > 0) & free, lambda k: f"item {listed([rest.items[k]])}"
+    acts, name = (landed.prior.counts > 0) & free, lambda k: f"item {listed([rest.items[k]])}"
     return acted(plan, acts, tied & (told > 1e-9), step, counts, name)
 
 

@@ -8,10 +8,13 @@ from dataclasses import replace
 import numpy as np
 
 from spectral_irt.chain.neighbors import Neighbors
-from spectral_irt.chain.prior import Prior, StepPrior, StepRegularization, step_fading
-from spectral_irt.chain.regularization import acted, enough_is_known, plan_prior
+from spectral_irt.chain.prior import LocationPrior, Prior, fading_of_both
+from spectral_irt.chain.regularization import Regularization, acted, enough_is_known, plan_prior
 from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.weights import PERSONS
+from spectral_irt.conditional.errors import Matrices, standard_errors
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import CLOSE, NEWTON, Newton, newton
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask, examine
 from spectral_irt.data.responses import Responses
@@ -27,10 +30,7 @@ from spectral_irt.estimators.landed import (
     regularization_finding,
     with_scale_first,
 )
-from spectral_irt.estimators.landing import CLOSE, LANDED
 from spectral_irt.estimators.ordered_base import StepEstimate, location_errors, spread, spread_matrix
-from spectral_irt.estimators.step_errors import covariance, threshold_errors
-from spectral_irt.estimators.step_landing import StepLanded, land_steps
 
 QUICK_STEPS = 1000  # thresholds up to which the dense sandwich costs little
 MIXING = 0.5  # contraction up to which one pass is near the dense value: a per cent above it at 0.3 to 0.4, measured
@@ -71,34 +71,34 @@ def landed_thresholds(
     prior, parts = None, np.zeros(rest.n_items, dtype=np.int64)
     if plan.kind != "none":
         fades = np.ones(rest.n_items), np.ones(steps.n_entries)
-        fades = step_fading(steps, information, tied, beta) if plan.estimated else fades
+        fades = fading_of_both(steps, information, tied, beta) if plan.estimated else fades
         scale = np.bincount(steps.item, weights=tied, minlength=rest.n_items) > 0
-        near: Prior | None = None
+        near: LocationPrior | None = None
         if fades[0].any() or not scale.all():
             neighbors = Neighbors(rest)
             parts = parts if scale.all() else with_scale_first(neighbors.parts(), scale)
-            near = Prior(neighbors, alpha, fades[0], plan.estimated)
+            near = LocationPrior(neighbors, alpha, fades[0], plan.estimated)
         if near or fades[1].any():
-            prior = StepPrior(steps, near, alpha, fades[1], plan.estimated)
+            prior = Prior(steps, near, alpha, fades[1], plan.estimated)
         else:
             plan = enough_is_known(information, "threshold")
-    landed = land_steps(rest, beta, prior=prior, parts=parts, tell=tell)
+    landed = newton(Likelihood(rest, beta), beta, prior=prior, parts=parts[steps.item], tell=tell)
     if landed.prior:
         last, near = landed.prior, landed.prior.location
-        plan = StepRegularization(plan.kind, plan.reason, near.alpha if near else 0.0, plan.estimated, steps=last.alpha)
+        plan = replace(plan, alpha=near.alpha if near else 0.0, offsets=last.alpha)
         plan = steps_acted(plan, landed, rest, tied)
 
     method = se if se != "auto" else chosen_method(steps, found.contraction)
     if method != "none":
         tell(f"standard errors ({method})")
-    matrix = covariance(landed, method == "dense") if method in ("dense", "information") else None
+    matrix = Matrices.of(landed).covariance(method == "dense") if method in ("dense", "information") else None
     beta, matrix = centered_by_part(steps, landed.beta, matrix, parts)
     if matrix is not None:
         errors, location = np.sqrt(np.maximum(np.diag(matrix), 0)), location_errors(steps, matrix)
     elif method == "none":
         errors, location = np.full(len(beta), np.nan), np.full(rest.n_items, np.nan)
     else:
-        errors, location = threshold_errors(landed, method, found.contraction, seed)
+        errors, location = standard_errors(landed, method, found.contraction, seed)
     if parts.any():
         unknown = between_parts(parts, plan.alpha, equal_means)
         location = np.sqrt(location**2 + unknown)
@@ -124,13 +124,13 @@ def landed_thresholds(
         findings=tuple(findings),
         regularization=plan,
         se_method=method,
-        solver=found.method + LANDED,
+        solver=found.method + NEWTON,
         contraction=found.contraction,
         extra={"kept": kept},
     )
 
 
-def steps_acted(plan: StepRegularization, landed: StepLanded, rest: Responses, tied: Mask) -> StepRegularization:
+def steps_acted(plan: Regularization, landed: Newton, rest: Responses, tied: Mask) -> Regularization:
     """The plan with what the prior of locations and steps did."""
     prior, steps, answers = landed.prior, rest.thresholds, np.nan_to_num(rest.category_counts)
     assert prior is not None
@@ -142,7 +142,7 @@ def steps_acted(plan: StepRegularization, landed: StepLanded, rest: Responses, t
         return f"threshold {steps.level[k]} of {which}" if steps.max_score[steps.item[k]] > 1 else which
 
     located = int((prior.location.fade > 0).sum()) if prior.location else 0
-    plan = replace(plan, steps_sd=float(prior.alpha**-0.5), located=located)
+    plan = replace(plan, offset_sd=float(prior.alpha**-0.5), located=located)
     return acted(plan, prior.counts > 0, tied, step, counts, name)
 
 

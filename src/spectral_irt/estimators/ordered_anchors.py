@@ -13,17 +13,16 @@ from spectral_irt.chain.anchored import FixedAndPrior, solve_anchored
 from spectral_irt.chain.errors import Balance
 from spectral_irt.chain.operator import ItemChain
 from spectral_irt.chain.weights import ABILITY, weighting_named
+from spectral_irt.conditional.errors import Matrices, anchored_finding
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import NEWTON, newton
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Mask, estimable, examine
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, listed
 from spectral_irt.estimators.landed import START
-from spectral_irt.estimators.landing import LANDED
-from spectral_irt.estimators.landing_errors import anchored_finding
 from spectral_irt.estimators.ordered_base import StepEstimate, location_errors, spread, spread_matrix
-from spectral_irt.estimators.step_errors import covariance
-from spectral_irt.estimators.step_landing import land_steps
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,11 +107,13 @@ def anchored_steps(
     residual = 0.0 if found.found is None else found.found.residual
     beta, passes, method = found.beta, found.passes, "" if found.found is None else found.found.method
     if landing:
-        landed = land_steps(rest, beta, fixed=fixed, tell=tell)
-        beta, passes, residual, method = landed.beta, passes + landed.evaluations, landed.move, method + LANDED
+        landed = newton(Likelihood(rest, beta), beta, fixed=fixed, tell=tell)
+        beta, passes, residual, method = landed.beta, passes + landed.evaluations, landed.move, method + NEWTON
         place = where[mask][fixed]
         errors = None if given.covariance is None else given.covariance[np.ix_(place, place)]
-        matrix = covariance(landed, anchors=errors)
+        matrices = Matrices.of(landed)
+        matrix = matrices.covariance()
+        matrix = matrix if errors is None else matrix + matrices.from_anchors(fixed, errors)
     else:
         matrix = _sandwich(rest, beta, fixed)
     se = np.sqrt(np.maximum(np.diag(matrix), 0))

@@ -12,8 +12,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from spectral_irt.chain.weights import PERSONS
+from spectral_irt.conditional.errors import Matrices
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import newton, parameters
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.design import examine
@@ -31,7 +35,6 @@ from spectral_irt.estimators.ordered_base import (
     spread_matrix,
 )
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
-from spectral_irt.estimators.tied_landing import land_tied
 from spectral_irt.tables import Columns
 
 Groups = Mapping[Any, Any] | Sequence[Any] | None
@@ -197,8 +200,10 @@ class SpectralRatingScale(_RatingScale):
         check_categories(rest, design)
         own = SpectralPartialCredit(weighting=PERSONS.name, refine=False, se="none", tol=START, max_iter=self.max_iter)
         first = own._estimate_steps(rest, tell)
-        found = land_tied(rest, design.matrix, first.thresholds, tell)
-        beta, matrix = centered(rest.thresholds, found.thresholds, found.covariance)
+        matrix_a = sparse.csr_array(design.matrix)
+        eta = parameters(matrix_a, first.thresholds)
+        found = newton(Likelihood(rest, matrix_a @ eta, fine=True), eta, design=matrix_a, tell=tell)
+        beta, matrix = centered(rest.thresholds, found.beta, Matrices.of(found).covariance())
         assert matrix is not None
         mask = kept[responses.thresholds.item]
         return StepEstimate(
@@ -206,8 +211,8 @@ class SpectralRatingScale(_RatingScale):
             spread(np.sqrt(np.maximum(np.diag(matrix), 0)), mask),
             spread(location_errors(rest.thresholds, matrix), kept),
             status,
-            first.n_iter + found.rounds,
-            found.residual,
+            first.n_iter + found.evaluations,
+            found.move,
             covariance=spread_matrix(matrix, mask),
             findings=findings,
             se_method="dense",

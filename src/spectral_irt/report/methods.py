@@ -111,10 +111,10 @@ def _prior(record: Mapping[str, Any]) -> str:
     if used.get("kind") not in ("neighbors", "virtual item"):
         return ""
     how = "chosen by empirical Bayes" if used.get("estimated") else "set by hand"
-    sds = [sd for sd in (used.get("sd"), used.get("steps_sd")) if sd]
+    sds = [sd for sd in (used.get("sd"), used.get("offset_sd")) if sd]
     sd = " and ".join(number(sd) for sd in sds or [used["alpha"] ** -0.5])
-    which = "normal priors (sd of locations and of steps" if len(sds) > 1 else "normal prior (sd"
-    on = f" on {used['items']:,} of {count(used['of'], 'threshold' if 'steps' in used else 'item')}" if sds else ""
+    which = "normal priors (sd of locations and of offsets" if len(sds) > 1 else "normal prior (sd"
+    on = f" on {used['items']:,} of {count(used['of'], 'threshold' if used.get('offsets') else 'item')}" if sds else ""
     return f", {which} {sd} logits) {how}{on}"
 
 

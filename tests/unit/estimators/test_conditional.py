@@ -10,8 +10,8 @@ import pytest
 
 from spectral_irt.conditional import information, patterns
 from spectral_irt.conditional.given_score import conditional_probabilities, pattern_sums
-from spectral_irt.conditional.information import Information, exact_information, links, solve
-from spectral_irt.conditional.patterns import padded, pattern_parts, step_codes
+from spectral_irt.conditional.information import Information, exact_information, matched_factors, solve
+from spectral_irt.conditional.patterns import padded, pattern_parts, threshold_codes
 from spectral_irt.data import Responses
 from spectral_irt.data.same_items import distinct_rows
 from spectral_irt.data.thresholds import Thresholds
@@ -67,7 +67,7 @@ def parts_of(responses):
 
 def exact_matrix(responses, beta):
     steps = responses.thresholds
-    return parts_of(responses).sum(exact_information, padded(steps, beta), step_codes(steps), len(beta))
+    return parts_of(responses).sum(exact_information, padded(steps, beta), threshold_codes(steps), len(beta))
 
 
 @pytest.mark.parametrize("seen", [1.0, 0.7])
@@ -236,9 +236,9 @@ def test_items_without_difficulty_count_as_unanswered():
 
 def test_links_reproduce_the_variances():
     p = np.random.default_rng(0).uniform(0.05, 0.95, size=(6, 3))
-    c = links(p, np.array([6, 6, 6]))
+    c = matched_factors(p * (1 - p), np.array([6, 6, 6]))
     np.testing.assert_allclose(c * (c.sum(axis=0) - c), p * (1 - p), rtol=0.01)
-    two = links(np.array([[0.3], [0.7]]), np.array([2]))
+    two = matched_factors(np.array([[0.21], [0.21]]), np.array([2]))
     np.testing.assert_allclose(two, np.sqrt(0.21))
 
 

@@ -8,7 +8,7 @@ from scipy import optimize
 
 from dense_ordered import conditional_loglik, draw
 from spectral_irt import ConditionalRasch, MarginalRasch, SpectralRasch, simulate
-from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError, DisconnectedDesignError, OptionError, ResponseValueError
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit, conditional_thresholds
@@ -133,7 +133,7 @@ def small():
 
 def test_the_conditional_likelihood_is_that_of_the_definition(small):
     answers = Responses.from_wide(small, ordered=True)
-    likelihood = OrderedLikelihood(answers)
+    likelihood = ExactLikelihood(answers)
     beta = np.concatenate(SMALL)
 
     def loglik(x):
@@ -156,7 +156,7 @@ def test_the_conditional_likelihood_is_that_of_the_definition(small):
 def test_the_conditional_estimate_does_not_depend_on_the_information(small, monkeypatch):
     answers = Responses.from_wide(small, ordered=True)
     exact = conditional_thresholds(answers)
-    monkeypatch.setattr("spectral_irt.conditional.ordered_likelihood.EXACT_WORK", 0)
+    monkeypatch.setattr("spectral_irt.conditional.likelihood.EXACT_WORK", 0)
     matched = conditional_thresholds(answers)
     assert matched.se_method == "matched information"
     np.testing.assert_allclose(matched.thresholds, exact.thresholds, atol=1e-8)

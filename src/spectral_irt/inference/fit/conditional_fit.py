@@ -26,12 +26,12 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities
+from spectral_irt.conditional.likelihood import FEW_ANSWERS
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision
 from spectral_irt.conditional.tree import given_every_score
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.same_items import SharedSet
-from spectral_irt.estimators.landing import FEW
 from spectral_irt.inference.fit.mean_squares import CACHED
 from spectral_irt.persons.abilities import answers_with_difficulty
 from spectral_irt.persons.residuals import CERTAIN, MeanSquares, standardized
@@ -81,8 +81,8 @@ def conditional_statistics(
     Christensen, Kreiner & Mesbah (2013), Rasch Models in Health, ch. 5.
     """
     if series_from is None:
-        series_from = np.inf if responses.n_responses <= FEW else SERIES_FROM
-    precision = DOUBLE if responses.n_responses <= FEW else SINGLE
+        series_from = np.inf if responses.n_responses <= FEW_ANSWERS else SERIES_FROM
+    precision = DOUBLE if responses.n_responses <= FEW_ANSWERS else SINGLE
     shared = responses.shared if np.isfinite(difficulty).all() else None
     left = responses if shared is None else shared.rest
     sums = np.zeros((SIZES, len(difficulty)))

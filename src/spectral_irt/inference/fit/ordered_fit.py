@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.conditional.given_score import categories_given
-from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
-from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, step_codes
+from spectral_irt.conditional.likelihood import ExactLikelihood
+from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Rows, Thresholds, answered_items
@@ -160,9 +160,9 @@ def conditional_item_mean_squares(people: Persons, given: AnswerMoments) -> tupl
     steps, rows = people.steps, people.patterns.rows
     found = item_mean_squares(people, given)
     parts = people.responses.engine.hold(pattern_parts(rows, people.patterns.count, steps))
-    codes = step_codes(steps)
+    codes = threshold_codes(steps)
     moments, r, s, expected = parts.sum(_directions, padded(steps, people.thresholds), codes, steps)
-    off = OrderedLikelihood(people.responses).passed - expected
+    off = ExactLikelihood(people.responses).passed - expected
     n, v, var_in, var_out = moments
     z_in, z_out, infit_se = (np.full(steps.n_items, np.nan) for _ in range(3))
     for i in range(steps.n_items):

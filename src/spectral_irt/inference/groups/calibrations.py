@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import components, estimable
@@ -276,7 +276,7 @@ def locations(responses: Responses, shape: Floats, name: str = "") -> tuple[Floa
     The thresholds of an item keep the distances that they have in `shape`.
     """
     layout = responses.thresholds
-    likelihood = OrderedLikelihood(responses)
+    likelihood = ExactLikelihood(responses)
     exact = likelihood.exact_is_affordable()
     shift = np.zeros(layout.n_items)
     for _ in range(NEWTON_STEPS):

@@ -24,7 +24,7 @@ from scipy import sparse
 from spectral_irt.calibration import SMALL, Calibration
 from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities, pattern_sums
 from spectral_irt.conditional.information import EXACT_WORK, Information, exact_information, exact_work, solve
-from spectral_irt.conditional.patterns import padded, pattern_parts, step_codes
+from spectral_irt.conditional.patterns import padded, pattern_parts, threshold_codes
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import by_label
@@ -173,7 +173,7 @@ def _conditional(responses: Responses, beta: Floats, code: Ints) -> _Errors:
     if m > KEEP_COVARIANCE:
         return _Errors(_variance(information, scores), None)
     if tiles.sum(exact_work) <= EXACT_WORK:
-        matrix = tiles.sum(exact_information, padded(steps, beta), step_codes(steps), m)
+        matrix = tiles.sum(exact_information, padded(steps, beta), threshold_codes(steps), m)
     else:
         matrix = information.dense()
     return _sandwich(matrix, scores.toarray(), m)

@@ -20,8 +20,8 @@ import numpy as np
 
 from spectral_irt.calibration import Calibration
 from spectral_irt.conditional.given_score import passed_given
-from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
-from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, step_codes
+from spectral_irt.conditional.likelihood import ExactLikelihood
+from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.design import estimable
 from spectral_irt.data.responses import Responses
@@ -119,7 +119,7 @@ def _tested(rest: Responses, patterns: Patterns, start: Floats, n: int, share: f
     fit = marginal_difficulty(rest.entries, start=begun, nodes=NODES, tol=STEP, max_iter=PASSES, steps=steps)
     beta, sigma = fit.difficulty - fit.population.mean, fit.population.sd
     names, W = _step_directions(rest, patterns, beta)
-    likelihood = OrderedLikelihood(rest)
+    likelihood = ExactLikelihood(rest)
     HW = likelihood.information(beta, exact=likelihood.exact_is_affordable()) @ W
     inverse: Any = np.linalg.inv(marginal_step_information(patterns, steps, beta, sigma))
     B = inverse[:, :-1] @ HW
@@ -227,7 +227,7 @@ def _contributions(rest: Responses, patterns: Patterns, beta: Floats, sigma: flo
     slope = (at.weight * theta * at.away).sum(axis=1)
     found = -np.stack(total, axis=1) - slope[:, None] * B[-1]
     parts = rest.engine.hold(pattern_parts(rows, np.ones(len(rows.counts), dtype=np.int64), steps))
-    codes, expanded = step_codes(steps), np.concatenate([W, np.zeros((1, W.shape[1]))])
+    codes, expanded = threshold_codes(steps), np.concatenate([W, np.zeros((1, W.shape[1]))])
     for places, given in parts.map(_given_score, padded(steps, beta), codes, expanded):
         found[places] += given
     ends = ~rows.informative  # whatever they answered, they had no choice

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
+from spectral_irt.conditional.likelihood import ExactLikelihood
 from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds
@@ -89,7 +89,7 @@ def ability_split(calibration: Calibration, responses: Responses, *, level: floa
     sizes = np.array([int(half.mixed.sum()) for half in halves])
     if not sizes.all():
         raise few
-    found = [OrderedLikelihood(half) for half in halves]
+    found = [ExactLikelihood(half) for half in halves]
     exact = all(one.exact_is_affordable() for one in found)
     score = [-one.at(beta).gradient for one in found]  # observed less expected
     information = [one.information(beta, exact=exact) for one in found]

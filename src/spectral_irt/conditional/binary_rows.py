@@ -1,24 +1,33 @@
-"""The score of the conditional likelihood, person by person and in the order of the blocks.
+"""The score of the conditional likelihood of right and wrong answers, person by person: the fast path.
 
 For every answer, X - P(X = 1 | score), and the c of the matched information (see `information`). People with much
 information take the series of `series_binary`, at a fixed cost an answer; the others the exact `recursion`.
+
+People who share their set of items are a row for every set and score (`SharedRows`): P(X = 1 | score) and c are those
+of any person of the row; answers and scores are sums over its people, of whom nothing else is needed. What the standard
+errors need, the products of single people's scores, follows from how many answered two items right: with R the right
+answers of the N people of a row, sum_l (X_l - P) (X_l - P)' = X' X - R P' - P R' + N P P'.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from spectral_irt.conditional.given_score import Exact, rough_ability
+from spectral_irt.conditional.information import Point, matched_factors
 from spectral_irt.conditional.patterns import by_order, spans
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE, Precision, fill_given_score
+from spectral_irt.conditional.tree import given_every_score
 from spectral_irt.data import Responses
-from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.block import EMPTY, Block, Floats, Ints
 from spectral_irt.data.packing import person_chunks
+from spectral_irt.data.same_items import SharedSet, SharedSets
+from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.engine import Prepared
 from spectral_irt.numerics import gram
 from spectral_irt.sparse_kernels import add_columns, csr, row_sums
@@ -58,7 +67,7 @@ class People:
 class Rows:
     """The people of one block, to be evaluated at difficulties.
 
-    `score` and `link` hold X - P and c of every answer at the difficulties of the last evaluation, times the person's
+    `score` and `factor` hold X - P and c of every answer at the difficulties of the last evaluation, times the person's
     weight and its root where people have weights; there is nothing in them before the first. They are as precise as
     what is computed, and sums of them are double.
 
@@ -74,7 +83,7 @@ class Rows:
     n_items: int
     precision: Precision
     score: Floats
-    link: Floats
+    factor: Floats
     weight: Floats | None = None
     silent: Ints | None = None
 
@@ -90,19 +99,19 @@ class Rows:
         if people.weight is not None:
             weight = np.zeros(block.n_persons)
             weight[people.places] = people.weight
-        score, link = np.empty(0, dtype=precision), np.empty(0, dtype=precision)
+        score, factor = np.empty(0, dtype=precision), np.empty(0, dtype=precision)
         end = int(block.counts[long].sum())
         if end < (1 - IN_PLACE) * block.n_responses or not block.counts.all():
             order = np.concatenate([long, short])
             ours, theta = block.take(order), theta[order]
             weight = None if weight is None else weight[order]
             exact = Exact(ours.span(len(long), ours.n_persons), theta[len(long) :], slice(end, None))
-            return cls(ours, len(long), theta, exact, n_items, precision, score, link, weight)
+            return cls(ours, len(long), theta, exact, n_items, precision, score, factor, weight)
         exact = Exact(block.take(short), theta[short], spans(block.indptr[:-1][short], block.counts[short]))
         theta[short] = np.nan
         mute = np.flatnonzero(~block.informative)
         silent = spans(block.indptr[:-1][mute], block.counts[mute])
-        return cls(block, block.n_persons, theta, exact, n_items, precision, score, link, weight, silent)
+        return cls(block, block.n_persons, theta, exact, n_items, precision, score, factor, weight, silent)
 
     @property
     def indptr(self) -> Any:
@@ -134,11 +143,11 @@ class Rows:
         return total
 
     def filled(self, beta: Floats) -> Rows:
-        """With P in the place of `score`, and c in `link`, at these difficulties."""
+        """With P in the place of `score`, and c in `factor`, at these difficulties."""
         block, indptr, end = self.block, self.indptr, int(self.block.indptr[self.n_long])
-        score, link, theta = self.score, self.link, self.theta.copy()
+        score, factor, theta = self.score, self.factor, self.theta.copy()
         if not len(score):
-            score, link = (np.empty(block.n_responses, dtype=self.precision) for _ in range(2))
+            score, factor = (np.empty(block.n_responses, dtype=self.precision) for _ in range(2))
         if self.n_long:
             theta[: self.n_long] = fill_given_score(
                 indptr[: self.n_long + 1],
@@ -147,13 +156,13 @@ class Rows:
                 theta[: self.n_long],
                 beta,
                 score[:end],
-                link[:end],
+                factor[:end],
                 self.precision,
             )
-        self.exact.fill(beta, score, link)
+        self.exact.fill(beta, score, factor)
         if self.silent is not None:
-            score[self.silent], link[self.silent] = block.right()[self.silent], 0.0
-        return replace(self, theta=theta, score=score, link=link)
+            score[self.silent], factor[self.silent] = block.right()[self.silent], 0.0
+        return replace(self, theta=theta, score=score, factor=factor)
 
     def observed(self) -> Any:
         """Every answer, 1 or 0, times the person's weight where people have weights."""
@@ -174,19 +183,108 @@ class Rows:
         return counts.astype(np.float64), sums.astype(np.float64)
 
     def score_squares(self) -> Floats:
+        """Sums over people of their squared scores."""
         total = np.zeros(self.n_items)
         for cells, score in self.pieces(self.score):
             add_columns(cells, score * score, np.ones(cells[0]), total)
         return total
 
     def score_gram(self, single: bool) -> Floats:
+        """Sums over people of the products of their scores; `single` precision is good to about 1e-6 of each entry."""
         return gram(self.matrix(self.score), single=single)
 
     def score_twice(self, v: Floats) -> Floats:
+        """These sums times v."""
         return self.twice(self.score, v)
 
 
-def prepare_rows(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
+@dataclass(frozen=True, eq=False)
+class SharedRows(Rows):
+    """Rows of whole groups of people: for each set its scores from 1 to k - 1.
+
+    `weight` says how many people a row has, `right` how many of them answered each item right.
+    """
+
+    right: Floats = field(default_factory=lambda: np.empty(0))
+    sets: tuple[SharedSet, ...] = ()
+
+    @classmethod
+    def of_sets(cls, shared: SharedSets) -> SharedRows:
+        lengths = np.array([len(one.items) for one in shared.sets])
+        indptr = np.concatenate([[0], np.cumsum(np.repeat(lengths, lengths - 1))]).astype(np.int64)
+        scores = np.concatenate([np.arange(1, k) for k in lengths])
+        items = np.concatenate([np.tile(one.items, len(one.items) - 1) for one in shared.sets]).astype(np.int32)
+        right, people = (
+            np.concatenate([getattr(one, name)[one.mixed].ravel() for one in shared.sets])
+            for name in ("right", "people")
+        )
+        return cls(
+            block=Block(indptr, indptr[:-1] + scores, items),
+            n_long=0,
+            theta=np.zeros(len(scores)),
+            exact=Exact(EMPTY, np.empty(0), slice(0, 0)),
+            score=np.empty(len(items)),
+            factor=np.empty(len(items)),
+            n_items=shared.n_items,
+            precision=DOUBLE,
+            weight=people,
+            right=right,
+            sets=shared.sets,
+        )
+
+    def _each(self, values: Floats) -> Iterator[tuple[SharedSet, Floats]]:
+        """Every set, and its part of what there is for all cells, scores x items."""
+        start = 0
+        for one in self.sets:
+            k = len(one.items)
+            stop = start + k * (k - 1)
+            yield one, values[start:stop].reshape(k - 1, k)
+            start = stop
+
+    def filled(self, beta: Floats) -> SharedRows:
+        for (one, p), (_, c) in zip(self._each(self.score), self._each(self.factor), strict=True):
+            p[:] = given_every_score(beta[None, one.items]).p[0].T
+            c[:] = matched_factors((p * (1 - p)).T, np.full(len(p), len(one.items))).T
+        return self
+
+    def observed(self) -> Floats:
+        return self.right
+
+    def answers_to_items(self) -> tuple[Floats, Floats]:
+        assert self.weight is not None
+        each = np.repeat(self.weight, self.block.counts)
+        items, m = self.block.items, self.n_items
+        counts, right = (np.bincount(items, weights=one, minlength=m) for one in (each, self.right))
+        return counts.astype(np.float64), right.astype(np.float64)
+
+    def _products(self) -> Iterator[tuple[Ints, Floats]]:
+        """The items of every set, and sum_l (X_l - P) (X_l - P)' over its people."""
+        for one, score in self._each(self.score):
+            right, people = one.right[one.mixed], one.people[one.mixed][:, None]
+            p = np.divide(right - score, people, out=np.zeros_like(score), where=people > 0)
+            across = (right - people * p / 2).T @ p
+            yield one.items, one.together - across - across.T
+
+    def score_squares(self) -> Floats:
+        return np.diag(self.score_gram(False)).copy()
+
+    def score_gram(self, single: bool) -> Floats:
+        total = np.zeros((self.n_items, self.n_items))
+        for items, products in self._products():
+            total[np.ix_(items, items)] += products
+        return total
+
+    def score_twice(self, v: Floats) -> Floats:
+        total = np.zeros((self.n_items, *v.shape[1:]))
+        for items, products in self._products():
+            total[items] += products @ v[items]
+        return total
+
+
+# ------------------------------------------------------------------------------------- all people
+
+
+def prepare_people(responses: Responses, beta: Floats, allowed: float, weights: Floats | None = None) -> Prepared:
     """All people, ready to be evaluated; exact where the series would move an item by more than `allowed`.
 
     The series is off by about 6e-4 / V^4 an answer, on average with sign (benchmarks/landing.py). Over n answers of
@@ -211,51 +309,85 @@ def _by_information(people: People) -> Floats:
     return np.bincount(np.maximum(place, 0), weights=counts, minlength=len(LIMITS)).astype(np.float64)
 
 
-def answers_to_items(rows: Rows) -> tuple[Floats, Floats]:
-    """How many of these people answered each item, and how many right, each by their weight."""
-    return rows.answers_to_items()
-
-
-def linked(rows: Rows, v: Floats) -> Floats:
-    """C' C v."""
-    return rows.twice(rows.link, v)
-
-
-def link_gram(rows: Rows, single: bool = False) -> Floats:
-    """C' C; `single` precision is good to about 1e-6 of each entry, for they are sums of positive terms."""
-    return gram(rows.matrix(rows.link), single=single)
-
-
-def score_squares(rows: Rows) -> Floats:
-    """Sums over people of their squared scores."""
-    return rows.score_squares()
-
-
-def score_gram(rows: Rows, single: bool = False) -> Floats:
-    """Sums over people of the products of their scores."""
-    return rows.score_gram(single)
-
-
-def score_twice(rows: Rows, v: Floats) -> Floats:
-    """These sums times v."""
-    return rows.score_twice(v)
-
-
 def evaluate(rows: Rows, beta: Floats) -> tuple[Rows, tuple[Floats, Floats, Floats]]:
     """The rows at other difficulties (their memory is used again), and three sums over people for every item.
 
     These are P - X, the score of a difficulty; c times the sum of the person's c; and c^2.
     """
     rows = rows.filled(beta)
-    probability, link, counts = rows.score, rows.link, rows.block.counts
+    probability, factor, counts = rows.score, rows.factor, rows.block.counts
     if rows.weight is not None:
         probability *= np.repeat(rows.weight, counts)
-        link *= np.repeat(np.sqrt(rows.weight), counts)
+        factor *= np.repeat(np.sqrt(rows.weight), counts)
     np.subtract(rows.observed(), probability, out=probability)
     score, degree, square = np.zeros((3, rows.n_items))
-    for cells, x, c in rows.pieces(rows.score, link):
+    for cells, x, c in rows.pieces(rows.score, factor):
         each = np.ones(cells[0])
         add_columns(cells, x, -each, score)
         add_columns(cells, c, row_sums(cells, c, np.ones(rows.n_items)), degree)
         add_columns(cells, c * c, each, square)
     return rows, (score, degree, square)
+
+
+# ----------------------------------------------------------------------------------- the likelihood there
+
+
+@dataclass(frozen=True, eq=False)
+class BinaryPoint(Point):
+    """The likelihood at some difficulties; `own` and `inner` are numbers, items x 1 x 1."""
+
+    @classmethod
+    def at(cls, layout: Thresholds, rows: Prepared, beta: Floats) -> BinaryPoint:
+        rows, (gradient, degree, square) = rows.map_and_sum(evaluate, beta)
+        return cls(beta, layout, rows, gradient, (degree - square)[:, None, None], degree[:, None, None])
+
+    def factors_twice(self, v: Floats) -> Floats:
+        return self.rows.sum(factors_twice, v)
+
+    def factor_gram(self, *, single: bool = False) -> Floats:
+        return self.rows.sum(factor_gram, single)
+
+    def score_gram(self, *, single: bool = False) -> Floats:
+        return self.rows.sum(score_gram, single)
+
+    def score_blocks(self) -> Floats:
+        squares: Floats = self.rows.sum(score_squares)
+        return squares[:, None, None]
+
+    def score_twice(self, v: Floats) -> Floats:
+        return self.rows.sum(score_twice, v)
+
+    def signed_scores(self, seed: int, columns: int) -> Floats:
+        return self.rows.sum(_signed, columns, each=[self.rows.seeds(seed)])
+
+
+def factors_twice(rows: Rows, v: Floats) -> Floats:
+    """C' C v."""
+    return rows.twice(rows.factor, v)
+
+
+def factor_gram(rows: Rows, single: bool) -> Floats:
+    return gram(rows.matrix(rows.factor), single=single)
+
+
+def answers_to_items(rows: Rows) -> tuple[Floats, Floats]:
+    """How many of these people answered each item, and how many right, each by their weight."""
+    return rows.answers_to_items()
+
+
+def score_squares(rows: Rows) -> Floats:
+    return rows.score_squares()
+
+
+def score_gram(rows: Rows, single: bool) -> Floats:
+    return rows.score_gram(single)
+
+
+def score_twice(rows: Rows, v: Floats) -> Floats:
+    return rows.score_twice(v)
+
+
+def _signed(rows: Rows, seed: np.random.SeedSequence, columns: int) -> Floats:
+    """Sums of people's scores with random signs."""
+    signs: Any = np.random.default_rng(seed).integers(0, 2, (rows.block.n_persons, columns)) * 2.0 - 1
+    return rows.matrix(rows.score).T @ signs

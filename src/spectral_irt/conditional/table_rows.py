@@ -1,12 +1,8 @@
-"""The score and the information of the conditional likelihood of ordered answers, person by person.
+"""The score and the information of the conditional likelihood of answers in categories, person by person.
 
 People with much information are `LongRows`: what they add is collected for every ability of a grid and every item, and
-multiplied with the items' tables afterwards (`series_tables`). The others are exact (`step_exact`),
-each pattern of items and total score once.
-
-The information is matched, as that of right and wrong answers (`information`): given the score, thresholds of one item
-have the covariance D_i of the category probabilities, those of two items -c_i c_j'. Rows add to zero, so c_i (T - s_i)
-= D_i 1 with s_i the sum of c_i and T that of all s: the s are the `links` of the variances of the answers.
+multiplied with the items' tables afterwards (`series_tables`). The others are exact (`pattern_rows`), each pattern of
+items and total score once.
 """
 
 from __future__ import annotations
@@ -18,14 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from spectral_irt.conditional.series_tables import StepTables, Terms, grid_over, weights
-from spectral_irt.conditional.step_exact import ExactRows
+from spectral_irt.conditional.pattern_rows import PatternRows, less_passed, weighted
+from spectral_irt.conditional.series_tables import Tables, Terms, grid_over, weights
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.same_items import row_keys
 from spectral_irt.data.thresholds import Rows, Thresholds, rows_of
 from spectral_irt.engine import Prepared
 from spectral_irt.model import prox
+from spectral_irt.numerics import gram
 from spectral_irt.sparse_kernels import csr, shared_ones
 
 TRIES = 20  # of bringing an ability near a point of the grid
@@ -54,8 +51,10 @@ class LongRows:
         The ability of the grid that each is near.
     cells, cells_t : sparse matrices
         The 0/1 matrix of people and cells, and its transpose.
+    weight : float array, optional
+        How much each counts.
     u : float array, (order + 1) x people
-    link : float array, n_links x people
+    factor : float array, n_factors x people
         u_0 / T, u_1 / T and u_2 / T: c = (w + u_1 w' + u_2 w'') / T with w = dP(X >= k) / dtheta of the tables.
     """
 
@@ -64,13 +63,34 @@ class LongRows:
     at: NDArray[np.int32]
     cells: sparse.csr_array
     cells_t: sparse.csc_array
+    weight: Floats | None
     u: Floats
-    link: Floats
+    factor: Floats
 
     @classmethod
-    def of(cls, rows: Rows, passed: sparse.csr_array, at: NDArray[np.int32], tables: StepTables) -> LongRows:
+    def of(cls, people: _People, who: Ints, tables: Tables) -> LongRows:
+        rows, at = people.rows.take(who), people.at[who]
         cells, nothing = cells_of(rows, at, tables), np.empty((0, 0))
-        return cls(rows, passed, at, cells, cells.T, nothing, nothing)
+        return cls(
+            rows, _rows_of_matrix(people.passed, who), at, cells, cells.T, people.weight_of(who), nothing, nothing
+        )
+
+    def matrix(self, layout: Thresholds, tables: list[Floats], by: Floats) -> sparse.csr_array:
+        """sum over r of by_r tables_r, people x thresholds: those of the items that they answered, in order."""
+        rows, where = self.rows, self.cells.indices
+        total: Any = 0.0
+        for table, each in zip(tables, by, strict=True):
+            total = total + table[:, where] * np.repeat(each, rows.counts)
+        counts = layout.max_score[rows.items]
+        inside = np.arange(layout.widest) < counts[:, None]
+        columns = (layout.first[rows.items][:, None] + np.arange(layout.widest))[inside]
+        indptr = np.concatenate([[0], np.cumsum(counts)])[rows.indptr].astype(np.int32)
+        values = np.ascontiguousarray(total.T)[inside]
+        return csr(indptr, columns.astype(np.int32), values, layout.n_entries)
+
+    def scores(self, layout: Thresholds, tables: Tables) -> sparse.csr_array:
+        """P(X >= k | s) - 1{X >= k}, people x thresholds, by their weights."""
+        return weighted(less_passed(self.matrix(layout, tables.tails, self.u), self.passed, layout), self.weight)
 
 
 def times(matrix: Any, vectors: Floats) -> Floats:
@@ -78,9 +98,9 @@ def times(matrix: Any, vectors: Floats) -> Floats:
     return np.stack([matrix @ one for one in vectors])
 
 
-def cells_of(rows: Rows, at: NDArray[np.int32], tables: StepTables) -> sparse.csr_array:
+def cells_of(rows: Rows, at: NDArray[np.int32], tables: Tables) -> sparse.csr_array:
     """The 0/1 matrix of people and cells."""
-    m = tables.steps.n_items
+    m = tables.layout.n_items
     columns = np.repeat((at * m).astype(np.int32), rows.counts)
     columns += rows.items
     indptr = rows.indptr.astype(np.int32)
@@ -88,12 +108,18 @@ def cells_of(rows: Rows, at: NDArray[np.int32], tables: StepTables) -> sparse.cs
 
 
 @dataclass(frozen=True, eq=False)
-class StepRows:
+class TableRows:
     """The informative people of one block."""
 
     long: LongRows | None
-    exact: ExactRows | None
-    steps: Thresholds
+    exact: PatternRows | None
+    layout: Thresholds
+
+    def stacked(self, of_long: Any, of_exact: Any) -> sparse.csr_array:
+        """What the long people and the exact ones give, one below the other."""
+        there = [] if self.long is None else [of_long(self.long)]
+        there += [] if self.exact is None else [of_exact(self.exact)]
+        return there[0] if len(there) == 1 else sparse.csr_array(sparse.vstack(there))
 
 
 # ------------------------------------------------------------------------------------------ making
@@ -109,20 +135,30 @@ class _People:
     at: NDArray[np.int32]
     size: Floats
     repeated: NDArray[np.bool_]
+    weight: Floats | None
 
     @classmethod
-    def of(cls, block: Block, steps: Thresholds, beta: Floats) -> _People:
-        rows = rows_of(block, steps)
-        passed = block.halves(steps.n_entries)[0]
+    def of(cls, block: Block, layout: Thresholds, beta: Floats) -> _People:
+        return cls.counted(block, None, layout, beta)
+
+    @classmethod
+    def counted(cls, block: Block, weight: Floats | None, layout: Thresholds, beta: Floats) -> _People:
+        """People who count by their weights."""
+        rows = rows_of(block, layout)
+        passed = block.halves(layout.n_entries)[0]
         if not rows.informative.all():
             who = np.flatnonzero(rows.informative)
             rows, passed = rows.take(who), _rows_of_matrix(passed, who)
-        sums = [np.bincount(steps.item, weights=beta**power, minlength=steps.n_items) for power in (1, 2)]
+            weight = None if weight is None else weight[who]
+        sums = [np.bincount(layout.item, weights=beta**power, minlength=layout.n_items) for power in (1, 2)]
         mean, square = (rows.sums(one[rows.items]) / rows.most for one in sums)
         theta = prox(mean, np.maximum(square - mean**2, 0), np.log(rows.scores / (rows.most - rows.scores)))
-        return cls(rows, passed, theta, np.empty(0, np.int32), np.empty(0), _repeated(rows, steps))
+        return cls(rows, passed, theta, np.empty(0, np.int32), np.empty(0), _repeated(rows, layout), weight)
 
-    def settled(self, tables: StepTables) -> _People:
+    def weight_of(self, who: Ints) -> Floats | None:
+        return None if self.weight is None else self.weight[who]
+
+    def settled(self, tables: Tables) -> _People:
         """At the point of the grid where the expected total score is nearest."""
         rows, at = self.rows, tables.nearest(self.theta)
         for _ in range(TRIES):
@@ -138,17 +174,17 @@ class _People:
         size[np.abs(move) > tables.apart] = 0  # beyond the grid
         return replace(self, at=at, size=size)
 
-    def rows_from(self, least: float, tables: StepTables, steps: Thresholds) -> StepRows:
+    def rows_from(self, least: float, tables: Tables, layout: Thresholds) -> TableRows:
         exact = (self.size < least) | self.repeated
         long = brief = None
         if not exact.all():
             who = np.flatnonzero(~exact)
             who = who[np.argsort(self.at[who], kind="stable")]  # neighbors in the table stay in the cache
-            long = LongRows.of(self.rows.take(who), _rows_of_matrix(self.passed, who), self.at[who], tables)
+            long = LongRows.of(self, who, tables)
         if exact.any():
             who = np.flatnonzero(exact)
-            brief = ExactRows.of(self.rows.take(who), _rows_of_matrix(self.passed, who), steps)
-        return StepRows(long, brief, steps)
+            brief = PatternRows.of(self.rows.take(who), _rows_of_matrix(self.passed, who), layout, self.weight_of(who))
+        return TableRows(long, brief, layout)
 
 
 def _rows_of_matrix(matrix: sparse.csr_array, who: Ints) -> sparse.csr_array:
@@ -158,34 +194,39 @@ def _rows_of_matrix(matrix: sparse.csr_array, who: Ints) -> sparse.csr_array:
     return csr(indptr.astype(np.int32), matrix.indices[where], shared_ones(len(where)), matrix.shape[1])
 
 
-def _repeated(rows: Rows, steps: Thresholds) -> NDArray[np.bool_]:
+def _repeated(rows: Rows, layout: Thresholds) -> NDArray[np.bool_]:
     """People whose items and total score many others of the block have; nobody, where a first look finds few."""
     few = rows.part(0, min(LOOKED_AT, rows.n_persons))
-    if len(np.unique(row_keys(few, steps, np.zeros(few.n_persons, dtype=np.int64)))) * 2 > few.n_persons:
+    if len(np.unique(row_keys(few, layout, np.zeros(few.n_persons, dtype=np.int64)))) * 2 > few.n_persons:
         return np.zeros(rows.n_persons, dtype=bool)
-    _, of_person, count = np.unique(row_keys(rows, steps, rows.scores), return_inverse=True, return_counts=True)
+    _, of_person, count = np.unique(row_keys(rows, layout, rows.scores), return_inverse=True, return_counts=True)
     return count[of_person.ravel()] >= REPEATED
 
 
-def prepare_step_rows(responses: Responses, beta: Floats, allowed: float) -> tuple[Prepared, StepTables]:
+def prepare_people(
+    responses: Responses, beta: Floats, allowed: float, weights_of_people: Floats | None = None
+) -> tuple[Prepared, Tables]:
     """All people, ready to be evaluated, and tables; exact where the series would move a threshold by more.
 
-    As `rows.prepare_rows` does it: the series is off by about .05 / N^3 for a threshold of a person whose answers tell
-    as much as N equal ones (by comparison with exact sums), and that over the answers of the item with most of them is
-    to stay within `allowed` standard errors.
+    As `binary_rows.prepare_people` does it: the series is off by about .05 / N^3 for a threshold of a person whose
+    answers tell as much as N equal ones (by comparison with exact sums), and that over the answers of the item with
+    most of them is to stay within `allowed` standard errors.
     """
-    steps = responses.thresholds
-    people = responses.entries.prepare(_People.of, steps, beta)
+    layout = responses.thresholds
+    if weights_of_people is None:
+        people = responses.entries.prepare(_People.of, layout, beta)
+    else:
+        people = responses.entries.prepare(_People.counted, layout, beta, persons=(weights_of_people,))
     ends = list(people.map(_ends))
-    grid = grid_over(min(low for low, _ in ends), max(high for _, high in ends), steps)
-    rough = StepTables.at(steps, beta, grid, Terms(0))
+    grid = grid_over(min(low for low, _ in ends), max(high for _, high in ends), layout)
+    rough = Tables.at(layout, beta, grid, Terms(0))
     people = people.prepare(_People.settled, rough)
     answers = people.sum(_by_size)
     each = np.sqrt(responses.item_counts.max(initial=0) / 0.18) * answers / max(answers.sum(), 1)
     terms, least = BRIEF, _limit(each * BRIEF_ERROR / LIMITS**2, allowed)
     if answers[least > LIMITS].sum() > SEVERAL * answers.sum():
         terms, least = Terms(), _limit(each * SERIES_ERROR / LIMITS**3, allowed)
-    return people.prepare(_People.rows_from, least, rough, steps), replace(rough, terms=terms)
+    return people.prepare(_People.rows_from, least, rough, layout), replace(rough, terms=terms)
 
 
 def _limit(off: Floats, allowed: float) -> float:
@@ -207,7 +248,7 @@ def _by_size(people: _People) -> Floats:
 # -------------------------------------------------------------------------------------- evaluating
 
 
-def evaluate(part: StepRows, tables: StepTables, cumulated: Floats) -> tuple[StepRows, tuple[Any, ...]]:
+def evaluate(part: TableRows, tables: Tables, cumulated: Floats) -> tuple[TableRows, tuple[Any, ...]]:
     """The rows at other thresholds, and sums: what the long ones collect for every cell; and those of the exact ones.
 
     The latter are the expected number of people who passed each threshold; D and c c' of every item, levels x levels;
@@ -219,16 +260,18 @@ def evaluate(part: StepRows, tables: StepTables, cumulated: Floats) -> tuple[Ste
     else:
         long, columns = _advanced(long, tables)
         collected = times(long.cells_t, columns)
-    exact, sums = (None, _nothing(part.steps)) if part.exact is None else part.exact.evaluated(cumulated)
+    exact, sums = None, _nothing(part.layout)
+    if part.exact is not None:
+        exact, sums, _ = part.exact.evaluated(cumulated)
     return replace(part, long=long, exact=exact), (collected, *sums)
 
 
-def _nothing(steps: Thresholds) -> tuple[Floats, Floats, Floats, Floats]:
-    square = (steps.n_items, steps.widest, steps.widest)
-    return np.zeros(steps.n_entries), np.zeros(square), np.zeros(square), np.zeros(steps.n_entries)
+def _nothing(layout: Thresholds) -> tuple[Floats, Floats, Floats, Floats]:
+    square = (layout.n_items, layout.widest, layout.widest)
+    return np.zeros(layout.n_entries), np.zeros(square), np.zeros(square), np.zeros(layout.n_entries)
 
 
-def _advanced(long: LongRows, tables: StepTables) -> tuple[LongRows, Floats]:
+def _advanced(long: LongRows, tables: Tables) -> tuple[LongRows, Floats]:
     rows, at, cells, terms = long.rows, long.at, long.cells, tables.terms
     for _ in range(2):
         mean, variance = times(cells, tables.moments[:2])
@@ -242,25 +285,41 @@ def _advanced(long: LongRows, tables: StepTables) -> tuple[LongRows, Floats]:
     cumulants = np.concatenate([variance[None], times(cells, tables.moments[2:-1])])
     u = weights(rows.scores - mean, cumulants, tables.apart)
     # D_i 1 given the score is w + u_1 w' + u_2 w'' - w v / V, and T - s_i is T (1 - v / V): the last term cancels.
-    told, spread = u[: terms.n_links], cumulants[: terms.n_links]
-    link = told / np.sqrt(np.maximum((told * spread).sum(axis=0), variance / 2))
+    told, spread = u[: terms.n_factors], cumulants[: terms.n_factors]
+    factor = told / np.sqrt(np.maximum((told * spread).sum(axis=0), variance / 2))
     columns = np.empty((terms.size, rows.n_persons))
     columns[: terms.square] = u
     columns[terms.square] = u[1] ** 2
-    columns[terms.links] = link[0] * link
-    columns[terms.around] = link * (link * spread).sum(axis=0)  # times C 1
+    if long.weight is not None:
+        columns[: terms.square + 1] *= long.weight
+        factor *= np.sqrt(long.weight)
+    columns[terms.factors] = factor[0] * factor
+    columns[terms.around] = factor * (factor * spread).sum(axis=0)  # times C 1
     cells_t = long.cells_t if cells is long.cells else cells.T
-    return replace(long, at=at, cells=cells, cells_t=cells_t, u=u, link=link), columns
+    return replace(long, at=at, cells=cells, cells_t=cells_t, u=u, factor=factor), columns
 
 
-def linked(part: StepRows, spread: Floats, v: Floats) -> tuple[Floats, Floats]:
-    """C' C v: in cells for the long rows, where `spread` are the `linking` tables' sums of v; and for the others."""
+def factors_twice(part: TableRows, spread: Floats, v: Floats) -> tuple[Floats, Floats]:
+    """C' C v: in cells for the long rows, with `spread` the sums of v in the tables' `factors`; and for the others."""
     collected, direct = np.zeros_like(spread), np.zeros_like(v)
     if part.long is not None:
         long = part.long
         for column in range(spread.shape[1]):
-            each = sum(one * (long.cells @ cells) for one, cells in zip(long.link, spread[:, column], strict=True))
-            collected[:, column] = times(long.cells_t, long.link * each)
+            each = sum(one * (long.cells @ cells) for one, cells in zip(long.factor, spread[:, column], strict=True))
+            collected[:, column] = times(long.cells_t, long.factor * each)
     if part.exact is not None:
-        direct = part.exact.linked(v)
+        direct = part.exact.factors_twice(v)
     return collected, direct
+
+
+def score_matrix(part: TableRows, tables: Tables) -> sparse.csr_array:
+    """P(X >= k | s) - 1{X >= k}, people x thresholds."""
+    return part.stacked(lambda long: long.scores(part.layout, tables), PatternRows.scores)
+
+
+def score_gram(part: TableRows, tables: Tables) -> Floats:
+    return gram(score_matrix(part, tables))
+
+
+def factor_gram(part: TableRows, tables: Tables) -> Floats:
+    return gram(part.stacked(lambda long: long.matrix(part.layout, tables.factors, long.factor), PatternRows.factors))

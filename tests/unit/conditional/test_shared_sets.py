@@ -1,4 +1,4 @@
-"""Landing by tables of repeated designs, against landing person by person: the same numbers."""
+"""Newton steps by tables of repeated designs, against those person by person: the same numbers."""
 
 from __future__ import annotations
 
@@ -6,13 +6,22 @@ import numpy as np
 import pytest
 
 from spectral_irt import SpectralRasch, simulate
+from spectral_irt.conditional import likelihood, newton
 from spectral_irt.conditional.contour import Contour
+from spectral_irt.conditional.errors import Matrices, standard_errors
 from spectral_irt.conditional.tree import given_every_score
 from spectral_irt.data import Responses
-from spectral_irt.data.same_items import shared_sets
-from spectral_irt.estimators import landing
-from spectral_irt.estimators.landing import land
-from spectral_irt.estimators.landing_errors import Matrices, standard_errors
+from spectral_irt.data.same_items import SharedSets, shared_sets
+
+
+def finest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(likelihood, "FINER", 1e-10)
+    monkeypatch.setattr(newton, "CLOSER", 1e-10)
+
+
+def fitted(responses: Responses, shared: SharedSets | None) -> newton.Newton:
+    start = np.zeros(responses.n_items)
+    return newton.newton(likelihood.Likelihood(responses, start, shared=shared), start)
 
 
 def answers(design: str, people: int = 300, items: int = 14) -> Responses:
@@ -32,11 +41,11 @@ def answers(design: str, people: int = 300, items: int = 14) -> Responses:
 
 @pytest.mark.parametrize("design", ["complete", "booklets", "booklets, some missing", "one set per person"])
 def test_the_same_numbers(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landing, "FINER", 1e-10)  # exact sums for everybody, steps until nothing moves
+    finest(monkeypatch)  # exact sums for everybody, steps until nothing moves
     responses = answers(design, people=60 if design == "one set per person" else 300)
     shared = shared_sets(responses, per_item=0, per_block=0, shared=0)
     assert shared is not None
-    one, other = (land(responses, np.zeros(responses.n_items), shared=how) for how in (None, shared))
+    one, other = (fitted(responses, how) for how in (None, shared))
     np.testing.assert_allclose(other.beta, one.beta, atol=1e-9)
     np.testing.assert_allclose(other.information, one.information, rtol=1e-9)
     a, b = Matrices.of(one), Matrices.of(other)
@@ -47,13 +56,13 @@ def test_the_same_numbers(design: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_people_off_the_shared_sets_are_taken_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(landing, "FINER", 1e-10)
+    finest(monkeypatch)
     responses = answers("booklets, some missing")
     shared = shared_sets(responses, per_item=2, per_block=0, shared=0)
     assert shared is not None
     assert shared.rest is not None
     assert len(shared.sets) == 2
-    one, other = (land(responses, np.zeros(responses.n_items), shared=how) for how in (None, shared))
+    one, other = (fitted(responses, how) for how in (None, shared))
     np.testing.assert_allclose(other.beta, one.beta, atol=1e-9)
     np.testing.assert_allclose(Matrices.of(other).covariance(), Matrices.of(one).covariance(), atol=1e-12)
 

@@ -1,4 +1,4 @@
-"""What the landing keeps of every answer: single precision, people in place or sorted, sums in double."""
+"""What is kept of every answer: single precision, people in place or sorted, sums in double."""
 
 from __future__ import annotations
 
@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 
 import spectral_irt as si
-from spectral_irt.conditional import rows
+from spectral_irt.conditional import binary_rows, likelihood
+from spectral_irt.conditional.binary_rows import (
+    People,
+    Rows,
+    answers_to_items,
+    evaluate,
+    factors_twice,
+    score_squares,
+    score_twice,
+)
 from spectral_irt.conditional.contour import Contour
-from spectral_irt.conditional.rows import People, Rows, answers_to_items, evaluate, linked, score_squares, score_twice
 from spectral_irt.conditional.series_binary import DOUBLE, SINGLE
 from spectral_irt.data.block import Block
-from spectral_irt.estimators import landing
 
 M = 40
 
@@ -64,18 +71,20 @@ def test_people_in_place_are_people_sorted(weighted, precision, close, without, 
     v = np.random.default_rng(2).normal(size=M)
     found = []
     for share in (0.5, -1.0):
-        monkeypatch.setattr(rows, "IN_PLACE", share)
+        monkeypatch.setattr(binary_rows, "IN_PLACE", share)
         made = Rows.of(people, 3.0, M, precision)
         assert (made.block is block) == (share > 0 and not without)
         for at in (0 * beta, beta):  # the memory of the first is used again
             made, sums = evaluate(made, at)
-        assert made.score.dtype == made.link.dtype == precision
+        assert made.score.dtype == made.factor.dtype == precision
         assert all(each.dtype == np.float64 for each in sums)
-        columns = linked(made, np.stack([v, 2 * v], axis=1))
-        here = linked(made, v)
+        columns = factors_twice(made, np.stack([v, 2 * v], axis=1))
+        here = factors_twice(made, v)
         assert np.allclose(columns, np.stack([here, 2 * here], axis=1), rtol=0, atol=1e-12)
         found.append([*answers_to_items(made), *sums, score_squares(made), here, score_twice(made, v)])
-        assert np.allclose(linked(made, np.ones(M)), sums[1], rtol=1e-13)  # its rows add to zero, whatever is kept
+        assert np.allclose(
+            factors_twice(made, np.ones(M)), sums[1], rtol=1e-13
+        )  # its rows add to zero, whatever is kept
     for a, b in zip(*found, strict=True):
         assert np.allclose(a, b, rtol=0, atol=close)
     counts, right, score, squares = slowly(block, beta, weight)
@@ -99,11 +108,11 @@ def test_single_precision_moves_nothing_that_matters(se: str, monkeypatch: pytes
     answers = (rng.random((2_500, 150)) < 1 / (1 + np.exp(beta - theta[:, None]))).astype(float)
     answers[rng.random(answers.shape) < 0.6] = np.nan
     responses = si.Responses.from_wide(answers)
-    assert responses.n_responses > landing.FEW
+    assert responses.n_responses > likelihood.FEW_ANSWERS
     single = si.SpectralRasch(se=se).fit(responses)
-    monkeypatch.setattr(rows, "SINGLE", DOUBLE)
+    monkeypatch.setattr(binary_rows, "SINGLE", DOUBLE)
     monkeypatch.setattr("spectral_irt.chain.rounds.MANY", 10**9)
     double = si.SpectralRasch(se=se).fit(responses)
-    assert np.max(np.abs(single.difficulty_ - double.difficulty_) / double.se_) < 1e-4 < landing.ALLOWED / 10
+    assert np.max(np.abs(single.difficulty_ - double.difficulty_) / double.se_) < 1e-4 < likelihood.ALLOWED / 10
     assert np.allclose(single.se_, double.se_, rtol=1e-5)
     assert not np.array_equal(single.difficulty_, double.difficulty_)

@@ -1,4 +1,4 @@
-"""The landing of ordered answers: its series against exact sums, its matrices against dense ones, hard designs."""
+"""The conditional likelihood: its series against exact sums, its matrices against dense ones, hard designs."""
 
 from __future__ import annotations
 
@@ -7,51 +7,48 @@ import pytest
 
 from dense_ordered import draw
 from spectral_irt import simulate
-from spectral_irt.conditional.ordered_likelihood import OrderedLikelihood
-from spectral_irt.conditional.patterns import padded
-from spectral_irt.conditional.series_tables import StepTables
-from spectral_irt.conditional.step_rows import evaluate, prepare_step_rows
+from spectral_irt.conditional import likelihood
+from spectral_irt.conditional.errors import Matrices
+from spectral_irt.conditional.likelihood import ExactLikelihood, Likelihood
+from spectral_irt.conditional.newton import Newton, centered_within
+from spectral_irt.conditional.table_rows import score_matrix
 from spectral_irt.data import Responses
-from spectral_irt.estimators import step_errors, step_landing
 from spectral_irt.estimators.conditional_ordered import ConditionalPartialCredit
-from spectral_irt.estimators.landing import centered_within
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 
 
-def evaluated(responses, beta, allowed):
-    rows, tables = prepare_step_rows(responses, beta, allowed)
-    tables = StepTables.at(responses.thresholds, beta, tables.grid, tables.terms)
-    return (tables, *rows.map_and_sum(evaluate, tables, padded(responses.thresholds, beta)))
+def point_at(responses, beta, allowed, monkeypatch):
+    monkeypatch.setattr(likelihood, "FINER", allowed)
+    return Likelihood(responses, beta).at(beta)
 
 
 @pytest.mark.parametrize(("items", "categories", "seen"), [(25, 4, 0.8), (40, 2, 0.9), (60, 6, 0.7)])
-def test_the_series_is_near_the_exact_sums(items, categories, seen):
+def test_the_series_is_near_the_exact_sums(items, categories, seen, monkeypatch):
     """A threshold must not move by a hundredth of its standard error where that is what is allowed."""
     widths = [categories if k % 3 else max(2, categories - 1) for k in range(items)]  # different numbers of categories
     thresholds = [np.sort(np.random.default_rng(k).normal(size=w - 1)) for k, w in enumerate(widths)]
     responses = simulate.partial_credit(400, thresholds=thresholds, design="sampled", p=seen, seed=3).responses
     beta = np.concatenate(thresholds)[: responses.thresholds.n_entries]
-    tables, rows, sums = evaluated(responses, beta, 0.01)
-    assert sum(part.long is not None and len(part.long.at) for part in rows.parts) > 250
-    expected, own, _ = step_landing.information_of(tables, sums)
-    exact = OrderedLikelihood(responses).at(beta).gradient + step_landing.passed_counts(responses)
-    diagonal = step_landing.from_levels(responses.thresholds, np.einsum("ikk->ik", own))
-    assert np.max(np.abs(expected - exact) / np.sqrt(diagonal)) < 0.01
-    _, _, everybody = evaluated(responses, beta, 1e-30)
-    np.testing.assert_allclose(everybody[1], exact, atol=1e-8)  # nobody is long
+    here = point_at(responses, beta, 0.01, monkeypatch)
+    if categories > 2:
+        assert sum(part.long is not None and len(part.long.at) for part in here.rows.parts) > 250
+    exact = ExactLikelihood(responses).at(beta).gradient
+    assert np.max(np.abs(here.gradient - exact) / np.sqrt(here.information)) < 0.01
+    everybody = point_at(responses, beta, 1e-30, monkeypatch)
+    np.testing.assert_allclose(everybody.gradient, exact, atol=1e-8)  # nobody is long
 
 
-def test_the_information_is_near_the_exact_one():
-    responses = simulate.partial_credit(300, 20, categories=4, seed=5).responses
+@pytest.mark.parametrize("categories", [2, 4])
+def test_the_information_is_near_the_exact_one(categories, monkeypatch):
+    responses = simulate.partial_credit(300, 20, categories=categories, seed=5).responses
     beta = np.random.default_rng(1).normal(size=responses.thresholds.n_entries)
-    exact = OrderedLikelihood(responses).information(beta, exact=True)
-    for allowed in (0.01, 1e-30):
-        tables, rows, sums = evaluated(responses, beta, allowed)
-        _, own, outer = step_landing.information_of(tables, sums)
-        floating = np.zeros(len(beta), dtype=np.int64)
-        here = step_landing.StepLanded(
-            beta, responses.thresholds, rows, tables, own, outer, None, None, floating, 1, 0.0
-        )
+    exact = ExactLikelihood(responses).information(beta, exact=True)
+    floating = np.zeros(len(beta), dtype=np.int64)
+    for point in (
+        *(point_at(responses, beta, a, monkeypatch) for a in (0.01, 1e-30)),
+        ExactLikelihood(responses).at(beta),
+    ):
+        here = Newton(beta, beta, point, None, None, None, floating)
         h = here @ np.eye(len(beta))
         np.testing.assert_allclose(h, h.T, atol=1e-9)
         np.testing.assert_allclose(h.sum(axis=0), 0, atol=1e-9)
@@ -59,26 +56,27 @@ def test_the_information_is_near_the_exact_one():
         v = np.random.default_rng(2).normal(size=len(beta))
         v -= v.mean()
         np.testing.assert_allclose(here.solve(h @ v, tol=1e-10), v, atol=1e-6)
-        bread, meat = step_errors.bread_and_meat(here)
-        np.testing.assert_allclose(bread, h, atol=1e-8)
-        scores = np.concatenate([step_errors.score_matrix(part, tables).toarray() for part in rows.parts])
-        np.testing.assert_allclose(meat, scores.T @ scores, atol=1e-8)
-        np.testing.assert_allclose(scores.sum(axis=1), 0, atol=5e-3)  # expected and observed total scores agree
-        np.testing.assert_allclose(step_errors.squares_times(here, v[:, None])[:, 0], meat @ v, atol=2e-2 * meat.max())
-        blocks = step_errors.squared_blocks(here)
-        k = responses.thresholds.max_score[0]
-        np.testing.assert_allclose(blocks[0, :k, :k], meat[:k, :k], atol=0.01 * meat.max())
+        matrices = Matrices.of(here)
+        meat = matrices.meat
+        np.testing.assert_allclose(matrices.bread, h, atol=1e-8)
+        np.testing.assert_allclose(point.score_twice(v), meat @ v, atol=2e-2 * meat.max())
+        if categories > 2 and not hasattr(point, "scores"):
+            scores = np.concatenate([score_matrix(part, point.tables).toarray() for part in point.rows.parts])
+            np.testing.assert_allclose(meat, scores.T @ scores, atol=1e-8)
+            np.testing.assert_allclose(scores.sum(axis=1), 0, atol=5e-3)  # expected and observed total scores agree
+            k = responses.thresholds.max_score[0]
+            np.testing.assert_allclose(point.score_blocks()[0, :k, :k], meat[:k, :k], atol=0.01 * meat.max())
 
 
 def cml_apart(responses, **options):
-    """The largest distance of the landed estimate from CML, in standard errors."""
+    """The largest distance of the estimate from CML, in standard errors."""
     fit = SpectralPartialCredit(regularization=0, **options).fit(responses)
     cml = ConditionalPartialCredit().fit(responses)
     return float(np.nanmax(np.abs(fit.thresholds_ - cml.thresholds_) / cml.threshold_se_))
 
 
 @pytest.mark.slow
-def test_misfitting_and_clustered_data_land_on_conditional_likelihood():
+def test_misfitting_and_clustered_data_lead_to_conditional_likelihood():
     """Unequal slopes, an item that follows another, and people who answered at random."""
     rng = np.random.default_rng(7)
     theta = rng.normal(size=500)
@@ -98,8 +96,8 @@ def test_misfitting_and_clustered_data_land_on_conditional_likelihood():
 
 
 @pytest.mark.slow
-def test_long_rows_land_on_conditional_likelihood(monkeypatch):
-    monkeypatch.setattr(step_landing, "FEW", 0)  # as if there were many answers
+def test_long_rows_lead_to_conditional_likelihood(monkeypatch):
+    monkeypatch.setattr(likelihood, "FEW_ANSWERS", 0)  # as if there were many answers
     data = simulate.partial_credit(900, 24, categories=3, design="sampled", p=0.9, seed=2)
     assert cml_apart(data.responses) < 0.06  # steps end at 0.04 standard errors, the series is off by 0.01
 

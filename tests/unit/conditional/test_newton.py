@@ -1,4 +1,4 @@
-"""The landing: probabilities given the score by three ways, the prior's operator, Newton's steps, standard errors."""
+"""Newton steps on the conditional likelihood: the series, the prior's operator, the steps, standard errors."""
 
 import itertools
 
@@ -7,13 +7,18 @@ import pytest
 
 from spectral_irt import AnchoredRasch, ConditionalRasch, Responses, SpectralRasch, simulate
 from spectral_irt.chain.neighbors import Neighbors
-from spectral_irt.chain.prior import Prior, fading
+from spectral_irt.chain.prior import LocationPrior, Prior, fading
 from spectral_irt.conditional.contour import Contour
+from spectral_irt.conditional.errors import Matrices, standard_errors
+from spectral_irt.conditional.likelihood import Likelihood
+from spectral_irt.conditional.newton import newton
 from spectral_irt.conditional.series_binary import SINGLE, fill_given_score
-from spectral_irt.estimators.landing import land
-from spectral_irt.estimators.landing_errors import Matrices, standard_errors
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.model import prox
+
+
+def started(responses, beta, **options):
+    return newton(Likelihood(responses, beta), beta, **options)
 
 
 def enumerated(beta, score):
@@ -158,7 +163,7 @@ def test_items_that_only_the_prior_makes_finite_are_counted():
 @pytest.mark.slow
 def test_the_priors_matrix_three_ways():
     data = simulate.rasch(200, 15, design="sampled", p=0.3, seed=4).responses
-    prior = Prior(Neighbors(data), 1.7, np.linspace(0, 1, 15), estimated=False)
+    prior = LocationPrior(Neighbors(data), 1.7, np.linspace(0, 1, 15), estimated=False)
     penalty, pull = prior.dense()
     w = neighbors_by_hand(data.to_dense())
     others = (np.eye(15) - w) / (1 - np.diag(w))[:, None]  # from the mean of the others
@@ -188,7 +193,7 @@ def test_lands_on_conditional_maximum_likelihood(options):
     landed = SpectralRasch(regularization=0).fit(data)
     known = np.isfinite(exact.difficulty_)
     assert np.max(np.abs(landed.difficulty_ - exact.difficulty_)[known] / exact.se_[known]) < 0.005
-    far = land(data.take_items(known), np.zeros(known.sum()))  # from anywhere
+    far = started(data.take_items(known), np.zeros(known.sum()))  # from anywhere
     assert np.max(np.abs(far.beta - exact.difficulty_[known]) / exact.se_[known]) < 0.005
 
 
@@ -215,10 +220,11 @@ def test_standard_errors_three_ways(n_anchors, alpha):
     """The dense sandwich, its diagonal alone, and that corrected by random probes (a per cent or two of noise)."""
     data = simulate.rasch(1500, 120, design="sampled", p=0.15, seed=7)
     fixed = np.arange(120) < n_anchors if n_anchors else None
-    prior = Prior(Neighbors(data.responses), alpha, np.ones(120), estimated=False) if alpha else None
-    landed = land(data.responses, data.difficulty, prior=prior, fixed=fixed)
+    near = LocationPrior(Neighbors(data.responses), alpha, np.ones(120), estimated=False)
+    prior = Prior.of_items(data.responses.thresholds, near) if alpha else None
+    landed = started(data.responses, data.difficulty, prior=prior, fixed=fixed)
     free = slice(n_anchors, None)
-    dense, one, many = (standard_errors(landed, way)[free] for way in ("dense", "one-pass", "multiplier"))
+    dense, one, many = (standard_errors(landed, way)[0][free] for way in ("dense", "one-pass", "multiplier"))
     np.testing.assert_allclose(one.mean(), dense.mean(), rtol=0.03)
     np.testing.assert_allclose(many.mean(), dense.mean(), rtol=0.02)
     np.testing.assert_allclose(many, dense, rtol=0.12)
@@ -226,7 +232,7 @@ def test_standard_errors_three_ways(n_anchors, alpha):
 
 def test_the_sandwich_by_hand():
     table = simulate.rasch(300, 6, seed=8).responses.to_dense()
-    landed = land(Responses.from_wide(table), np.zeros(6))
+    landed = started(Responses.from_wide(table), np.zeros(6))
     matrices = Matrices.of(landed)
     expected, information = np.zeros((6, 6)), np.zeros((6, 6))
     for row in table:

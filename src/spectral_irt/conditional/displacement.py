@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spectral_irt.conditional.rows import Rows
+from spectral_irt.conditional.binary_rows import Rows
+from spectral_irt.conditional.errors import Matrices
+from spectral_irt.conditional.newton import Newton
 from spectral_irt.data.block import Floats
-from spectral_irt.estimators.landing import Landed
-from spectral_irt.estimators.landing_errors import Matrices
 
 STEPS, LONGEST = 40, 2.0  # Newton steps for all fixed items at once, and how far one may go
 SETTLED = 1e-6  # logits
@@ -34,27 +34,27 @@ class _Equation:
     noise: Floats
 
 
-def displacements(landed: Landed, matrices: Matrices | None) -> tuple[Floats, Floats]:
+def displacements(found: Newton, matrices: Matrices | None) -> tuple[Floats, Floats]:
     """Displacement of every fixed item and its standard error.
 
     With matrices, the free items follow when a fixed item is set free; without them they are held. NaN for free items,
     for a single fixed one (set free, the whole scale would move with it), and where the data put no finite value on it.
     """
-    assert landed.fixed is not None
-    m, fixed = len(landed.beta), landed.fixed
+    assert found.fixed is not None
+    m, fixed = len(found.beta), found.fixed
     if fixed.sum() < 2:
         return np.full(m, np.nan), np.full(m, np.nan)
-    here = _at(landed, np.zeros(m))
+    here = _at(found, np.zeros(m))
     delta = np.zeros(m)
     there = here
     for _ in range(STEPS):
         with np.errstate(divide="ignore", invalid="ignore"):
             step = np.where(fixed & (there.slope > 0), np.clip(there.missing / there.slope, -LONGEST, LONGEST), 0.0)
         delta = np.clip(delta + step, -FARTHEST, FARTHEST)
-        there = _at(landed, delta)
+        there = _at(found, delta)
         if np.all((np.abs(step) < SETTLED) | (np.abs(delta) == FARTHEST)):
             break
-    back, extra = (np.zeros(m), np.zeros(m)) if matrices is None else _following(landed, matrices, here)
+    back, extra = (np.zeros(m), np.zeros(m)) if matrices is None else _following(found, matrices, here)
     with np.errstate(divide="ignore", invalid="ignore"):
         secant = np.where(delta == 0, here.slope, here.missing / delta)
         displacement = np.clip(delta / _left(back, secant / here.slope), -FARTHEST, FARTHEST)
@@ -69,15 +69,15 @@ def _left(back: Floats, growth: Floats) -> Floats:
     return np.maximum(1 - back * growth, 0.05)
 
 
-def _following(landed: Landed, matrices: Matrices, here: _Equation) -> tuple[Floats, Floats]:
+def _following(found: Newton, matrices: Matrices, here: _Equation) -> tuple[Floats, Floats]:
     """The share of each fixed item's slope that comes back by way of the free items; what they add to its noise.
 
     With T = H_AF H_FF^-1 the free items answer to a change of fixed item a, whose own equation then has the slope
     H_aa - T_a H_Fa and the noise g_a - T_a g_F.
     """
-    assert landed.fixed is not None
-    fixed = np.flatnonzero(landed.fixed)
-    back, extra = np.zeros(len(landed.beta)), np.zeros(len(landed.beta))
+    assert found.fixed is not None
+    fixed = np.flatnonzero(found.fixed)
+    back, extra = np.zeros(len(found.beta)), np.zeros(len(found.beta))
     lever = matrices.bread[fixed] @ matrices.inverse
     comes_back = np.einsum("af,fa->a", lever, matrices.bread[:, fixed])
     back[fixed] = np.divide(comes_back, here.slope[fixed], out=np.zeros(len(fixed)), where=here.slope[fixed] > 0)
@@ -85,8 +85,8 @@ def _following(landed: Landed, matrices: Matrices, here: _Equation) -> tuple[Flo
     return np.clip(back, 0, 1), extra
 
 
-def _at(landed: Landed, delta: Floats) -> _Equation:
-    return _Equation(*landed.rows.sum(_equation, np.exp(-delta)))
+def _at(found: Newton, delta: Floats) -> _Equation:
+    return _Equation(*found.point.rows.sum(_equation, np.exp(-delta)))
 
 
 def _equation(rows: Rows, growth: Floats) -> tuple[Floats, Floats, Floats]:

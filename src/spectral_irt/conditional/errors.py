@@ -1,0 +1,230 @@
+"""Standard errors where Newton's steps ended: the sandwich of the penalized conditional likelihood.
+
+H is the matched information plus the prior's matrix, M the sum over people of their scores' squares plus the covariance
+of the prior's pull: H^-1 M H^-1 is the mean squared distance from thresholds whose deviations were drawn from the
+prior, and the classical robust covariance where there is none. With thresholds beta = A eta it is
+A (A' H A)^-1 A' M A (A' H A)^-1 A'. Locations are means of an item's thresholds.
+
+Three ways to its diagonal, as for the chain alone: "dense" forms the matrices; "one-pass" takes H for the blocks of its
+items and a common shift, right where the chain mixes fast; "multiplier" corrects that by solves for random right-hand
+sides. People who come in clusters add to M cluster by cluster (`clustered_gram`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from spectral_irt.conditional.information import by_blocks, from_levels
+from spectral_irt.conditional.newton import Newton
+from spectral_irt.conditional.pattern_rows import residuals
+from spectral_irt.data import Finding, Responses
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.numerics import centered_inverse, gram, sandwich, symmetric
+
+PROBES = 100  # random right-hand sides: about 7% of the correction remains as noise
+FEW_PROBES, FAST = 20, 0.6  # of several thresholds, where the chain mixes faster than this: the correction is small
+CLOSE = 1e-2  # how well each is solved
+
+
+# ------------------------------------------------------------------------------------------- all of it
+
+
+@dataclass(frozen=True, eq=False)
+class Matrices:
+    """H and M, thresholds x thresholds, and the inverse of H on the free ones, 0 elsewhere.
+
+    Good to `single` precision, or double. With a design the inverse is A (A' H A)^-1 A'.
+    """
+
+    bread: Floats
+    meat: Floats
+    inverse: Floats
+    single: bool
+
+    @classmethod
+    def of(cls, found: Newton, *, single: bool = False) -> Matrices:
+        """`single` precision will do where items mix well (see `chain.errors.SLUGGISH`).
+
+        H is good to 1e-6 of each entry then, with rows that add to zero; M to 1e-7 of its size, which its weakest
+        direction feels.
+        """
+        single = single and found.layout.binary
+        bread, meat = found.point.dense(single=single), found.point.score_gram(single=single)
+        if found.prior:
+            penalty, pull = found.prior.dense()
+            lacking = np.sqrt(too_regular(found, np.diag(meat)))
+            meat = meat + pull + lacking[:, None] * bread * lacking
+            bread = bread + penalty
+        return cls(bread, meat, _inverse(found, bread), single)
+
+    def covariance(self, robust: bool = True) -> Floats:
+        """The sandwich; centered within parts, or given the fixed items (zero for these). Else the inverse of H."""
+        return sandwich(self.inverse, self.bread, self.meat, single=self.single) if robust else symmetric(self.inverse)
+
+    def from_anchors(self, fixed: NDArray[np.bool_], errors: Floats) -> Floats:
+        """The covariance that free thresholds have from `errors`, those of the anchors in the order of `fixed`.
+
+        D errors D' with D = d beta_free / d beta_anchor = -H_ff^-1 H_fa: moving an anchor moves the free ones with it.
+        """
+        follow = -(self.inverse @ self.bread[:, fixed])  # the inverse is 0 outside the free ones
+        return follow @ errors @ follow.T
+
+
+def _inverse(found: Newton, bread: Floats) -> Floats:
+    if found.design is None and found.fixed is None:
+        return centered_inverse(bread, found.floating)
+    if found.design is None:
+        assert found.fixed is not None
+        free = np.flatnonzero(~found.fixed)
+        inverse = np.zeros_like(bread)
+        if len(free):
+            inverse[np.ix_(free, free)] = centered_inverse(bread[np.ix_(free, free)], found.floating[free])
+        return inverse
+    assert found.levels is not None
+    design = found.design.toarray()
+    free = np.arange(design.shape[1]) if found.fixed is None else np.flatnonzero(~found.fixed)
+    mine, levels = design[:, free], found.levels[free]
+    small = mine.T @ bread @ mine
+    c = np.trace(small) / max(len(small), 1) or 1.0
+    shift = c * levels @ levels.T
+    return mine @ (np.linalg.inv(small + shift) - levels @ levels.T / c) @ mine.T
+
+
+def too_regular(found: Newton, omega: Floats) -> Floats:
+    """The share of each threshold's information by which its people's answers are too regular to judge by.
+
+    Where one has few answers, and all alike, its sum of squared scores `omega` is far below its expectation, the
+    information (times the `noise` of weights). What is missing is made up for as far as the prior counts, by as much of
+    the information itself, which leaves the weak links of a design as weak as they are.
+    """
+    assert found.prior is not None
+    told = found.information * found.noise
+    lacking = np.divide(told - omega, told, out=np.zeros(len(omega)), where=told > 0)
+    return found.prior.counts * np.maximum(lacking, 0) * found.noise
+
+
+def location_variance(layout: Thresholds, covariance: Floats) -> Floats:
+    """Variance of the mean of each item's thresholds."""
+    if layout.binary:
+        return np.diag(covariance).copy()
+    rows = np.add.reduceat(covariance, layout.first, axis=0)[layout.item, np.arange(layout.n_entries)]
+    return np.maximum(layout.sum(rows) / layout.max_score**2, 0)
+
+
+# --------------------------------------------------------------------------------- without the matrices
+
+
+def standard_errors(found: Newton, method: str, contraction: float = 1.0, seed: int = 0) -> tuple[Floats, Floats]:
+    """Standard error of every threshold, and of the locations, whose mean is zero, by one of the three ways.
+
+    Without the matrices: what a rough inverse of H gives, corrected by what random b with covariance M show. Where the
+    chain's `contraction` is small fewer of these will do.
+    """
+    layout, prior = found.layout, found.prior
+    if method == "dense":
+        matrix = Matrices.of(found).covariance()
+        return np.sqrt(np.maximum(np.diag(matrix), 0)), np.sqrt(location_variance(layout, matrix))
+    inverse, meat = found.inverse, found.point.score_blocks()
+    lacking = np.zeros(layout.n_entries)
+    if prior:
+        lacking = np.sqrt(too_regular(found, from_levels(layout, np.einsum("ikk->ik", meat))))
+        each = layout.table(lacking, 0.0)
+        meat = meat + prior.spread_within() + each[:, :, None] * found.point.own * each[:, None, :]
+    shift, together = _common_shift(found)
+    moved = found.point.score_twice(shift)
+    if prior:
+        moved = moved + prior.spread(shift) + lacking * (found.point @ (lacking * shift))
+    common, cross = shift @ moved, by_blocks(layout, inverse, moved)
+    inner = inverse @ meat @ inverse
+    variance = from_levels(layout, np.einsum("ikk->ik", inner)) + together * (2 * cross + common)
+    location = inner.sum(axis=(1, 2)) / layout.max_score**2 + layout.mean(together) * (2 * layout.mean(cross) + common)
+    if method == "multiplier":
+        exact, rough = _probed(found, lacking, shift, together, contraction, seed)
+        variance = np.maximum(variance + np.mean(exact**2 - rough**2, axis=1), 0.05 * variance)
+        mean = [np.stack([layout.mean(column) for column in one.T], axis=1) for one in (exact, rough)]
+        location = np.maximum(location + np.mean(mean[0] ** 2 - mean[1] ** 2, axis=1), 0.05 * location)
+    return np.sqrt(np.maximum(variance, 0)), np.sqrt(np.maximum(location, 0))
+
+
+def _common_shift(found: Newton) -> tuple[Floats, Floats]:
+    """`shift` of the rough inverse delta = R b + (shift' b) u, each item by itself, then all free ones together; and u.
+
+    It takes the mean location away; or, beside fixed ones, against which all free ones move together much more easily
+    than any of them against the others, it is the c for which b - H (R b + c u) adds to zero over the free ones.
+    """
+    layout, inverse = found.layout, found.inverse
+    free = (from_levels(layout, np.einsum("ikk->ik", inverse)) > 0).astype(float)
+    if found.fixed is None:
+        return -by_blocks(layout, inverse, layout.averaging()), free
+    down = found @ free  # what ties each free one to the fixed ones, or to the prior
+    total = down.sum()
+    return (free - by_blocks(layout, inverse, down)) / total if total > 0 else np.zeros(len(free)), free
+
+
+def _probed(
+    found: Newton, lacking: Floats, shift: Floats, together: Floats, contraction: float, seed: int
+) -> tuple[Floats, Floats]:
+    """Solutions for random b with covariance M, and what the rough inverse makes of these b."""
+    layout, prior = found.layout, found.prior
+    probes = FEW_PROBES if contraction < FAST and not layout.binary else PROBES
+    noise = np.random.default_rng(seed)
+    b = found.point.signed_scores(seed, probes)
+    b += (lacking * np.sqrt(found.information))[:, None] * noise.standard_normal(b.shape)
+    if prior:
+        b += prior.draw(noise, probes)
+    if found.fixed is not None:
+        b[found.fixed] = 0
+    rough = by_blocks(layout, found.inverse, b) + np.outer(together, shift @ b)
+    exact = found.solve(b, tol=CLOSE)
+    if found.fixed is None and not layout.binary:
+        exact -= layout.averaging() @ exact
+    return exact, rough
+
+
+def variance_from_anchors(found: Newton, variance: Floats, seed: int = 0) -> Floats:
+    """The diagonal of `Matrices.from_anchors` without the matrices: by solves for random errors, independent.
+
+    That is where there are thousands of items, of whose anchors nothing is known but standard errors.
+    """
+    assert found.fixed is not None
+    noise = np.random.default_rng(seed).standard_normal((len(variance), PROBES))
+    v = np.where(found.fixed, np.sqrt(np.nan_to_num(variance)), 0.0)[:, None] * noise
+    b = -(found.point @ v)
+    if found.prior:
+        b -= found.prior @ v
+    b[found.fixed] = 0
+    return np.where(found.fixed, 0.0, np.mean(found.solve(b, tol=CLOSE) ** 2, axis=1))
+
+
+# ---------------------------------------------------------------------------------------------- clusters
+
+
+def clustered_gram(responses: Responses, beta: Floats, cluster: Ints) -> Floats:
+    """sum over clusters of g_c g_c', thresholds x thresholds; g_c is the sum of the scores of its people.
+
+    `cluster` has a number for every person, from 0.
+    """
+    n = int(cluster.max(initial=0)) + 1
+    sums = responses.entries.sum(_by_cluster, responses.thresholds, beta, n, persons=(cluster,))
+    return gram(sparse.csr_array(sums))
+
+
+def _by_cluster(block: Block, cluster: Ints, layout: Thresholds, beta: Floats, n: int) -> sparse.csr_array:
+    together = sparse.csr_array((np.ones(len(cluster)), (cluster, np.arange(len(cluster)))), shape=(n, len(cluster)))
+    return together @ residuals(block, layout, beta)
+
+
+def anchored_finding(n: int, errors: bool) -> Finding:
+    """What a calibration with anchors says of their errors."""
+    items = "1 item is anchored" if n == 1 else f"{n:,} items are anchored"
+    said = (
+        "the anchors' standard errors are passed on to the other items"
+        if errors
+        else "the anchors came without standard errors and count as exact"
+    )
+    return Finding("anchored", "note", f"{items}; {said}.")

@@ -1,0 +1,244 @@
+"""The conditional likelihood of answers given the scores, at any thresholds.
+
+log L = sum_l ( -sum_i sum_{v <= x_li} beta_iv - log gamma_{s_l} ). Its derivative by beta_ik is the expected number of
+people at or above k given their scores, less the observed number. Two ways to its sums over people:
+
+- `Likelihood`: to a hundredth of a standard error or better, by series where people have much information, at a fixed
+  cost an answer. This is what the estimators take their Newton steps on.
+- `ExactLikelihood`: to the last digits, by patterns of items and score, with the log-likelihood itself.
+
+Both give a `Point` (`information`): gradient, matched information, and people's own scores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from spectral_irt.conditional.binary_rows import BinaryPoint, SharedRows, answers_to_items
+from spectral_irt.conditional.binary_rows import prepare_people as binary_people
+from spectral_irt.conditional.contour import n_points
+from spectral_irt.conditional.information import Point, balanced, exact_information
+from spectral_irt.conditional.pattern_rows import PatternRows, residuals
+from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
+from spectral_irt.conditional.table_point import TablePoint
+from spectral_irt.conditional.table_rows import prepare_people as table_people
+from spectral_irt.data.block import Block, Floats, Ints
+from spectral_irt.data.responses import Responses
+from spectral_irt.data.same_items import SharedSets, distinct_rows
+from spectral_irt.data.thresholds import Thresholds, rows_of
+from spectral_irt.engine import Prepared
+from spectral_irt.numerics import gram
+
+FEW_ANSWERS = 100_000  # up to so many accuracy costs nothing to speak of
+ALLOWED, FINER = 0.01, 1e-4  # standard errors by which series may move a threshold; where there are few answers
+KEPT = 8  # bytes of an answer that are kept; where these are few, twice that
+EXACT_WORK = 2e10  # multiplications that the exact information may cost
+
+
+class Likelihood:
+    """The conditional likelihood of these responses, for thresholds near `beta`.
+
+    Parameters
+    ----------
+    weights : float array, optional
+        How much each person counts; by default all count 1.
+    shared : SharedSets, optional
+        What people on shared sets of items told, `responses.shared`, to be used in the place of their answers.
+    fine : bool
+        As accurate as where answers are few, whatever their number.
+    """
+
+    def __init__(
+        self,
+        responses: Responses,
+        beta: Floats,
+        *,
+        weights: Floats | None = None,
+        shared: SharedSets | None = None,
+        fine: bool = False,
+    ) -> None:
+        self.responses, self.layout, self.weights, self.shared = responses, responses.thresholds, weights, shared
+        single = responses if shared is None else shared.rest
+        self.few = single is None or single.n_responses <= FEW_ANSWERS
+        self.fine = self.few or fine
+        allowed = FINER if self.fine else ALLOWED
+        sets = None if shared is None else responses.engine.hold([SharedRows.of_sets(shared)])
+        if single is None:
+            assert sets is not None
+            self.rows = sets
+        elif self.layout.binary:
+            responses.engine.make_room(KEPT * single.n_responses)
+            rows = binary_people(single, beta, allowed, weights)
+            self.rows = rows if sets is None else sets.with_more(rows)
+        else:
+            self.rows, self.tables = table_people(responses, beta, allowed, weights)
+
+    def at(self, beta: Floats) -> Point:
+        """The likelihood there; the memory of the last point is used again."""
+        if self.layout.binary:
+            point: Point = BinaryPoint.at(self.layout, self.rows, beta)
+        else:
+            point = TablePoint.at(self.tables, self.rows, beta, self.passed)
+        self.rows = point.rows
+        return point
+
+    @cached_property
+    def passed(self) -> Floats:
+        """How many people without an extreme score passed each threshold, by their weights."""
+        if self.layout.binary:
+            return self._of_items[1]
+        return passed_counts(self.responses, self.weights)
+
+    @cached_property
+    def _of_items(self) -> tuple[Floats, Floats]:
+        counts, right = self.rows.sum(answers_to_items)
+        return counts, right
+
+    def share(self, point: Point) -> Floats:
+        """The share of an item's people who are expected to pass it; nothing where items have several thresholds."""
+        if not self.layout.binary:
+            return np.empty(0)
+        counts, right = self._of_items
+        return (right + point.gradient) / np.maximum(counts, 1)
+
+    @cached_property
+    def noise(self) -> Floats | float:
+        """What the sum of squared scores of each threshold is to its information if the model holds: 1 without weights.
+
+        People of weight w add w^2 to the one and w to the other.
+        """
+        layout = self.layout
+        if self.weights is None:
+            return 1.0
+        sums = self.responses.entries.sum(_weights_of_items, layout, persons=(self.weights,))
+        ratio = np.divide(sums[1], sums[0], out=np.ones(layout.n_items), where=sums[0] > 0)
+        return ratio[layout.item]
+
+
+def passed_counts(responses: Responses, weights: Floats | None = None) -> Floats:
+    """How many people without an extreme score passed each threshold: those at or above its category."""
+    layout = responses.thresholds
+    if weights is None:
+        return responses.entries.sum(_passed, layout)
+    return responses.entries.sum(_passed_by_weight, layout, persons=(weights,))
+
+
+def _passed(block: Block, layout: Thresholds) -> Floats:
+    return _passed_by_weight(block, np.ones(block.n_persons), layout)
+
+
+def _passed_by_weight(block: Block, weight: Floats, layout: Thresholds) -> Floats:
+    rows = rows_of(block, layout)
+    right, _ = block.halves(layout.n_entries)
+    at = right.T @ (weight * rows.informative)  # passed this one last
+    if layout.binary:
+        return at
+    total = np.cumsum(at[::-1])[::-1]
+    after = np.append(total, 0.0)[layout.first + layout.max_score]  # what belongs to later items
+    return total - after[layout.item]
+
+
+def _weights_of_items(block: Block, weight: Floats, layout: Thresholds) -> tuple[Floats, Floats]:
+    """Sums of the weights, and of their squares, of the people without an extreme score who answered each item."""
+    rows = rows_of(block, layout)
+    each = np.repeat(weight * rows.informative, rows.counts)
+    return tuple(np.bincount(rows.items, weights=one, minlength=layout.n_items) for one in (each, each**2))  # type: ignore[return-value]
+
+
+# ------------------------------------------------------------------------------------------------- exactly
+
+
+@dataclass(frozen=True, eq=False)
+class ExactPoint(Point):
+    """The likelihood at some thresholds, all sums exact; people's own scores are made of the responses."""
+
+    responses: Responses
+
+    def factors_twice(self, v: Floats) -> Floats:
+        return self.rows.sum(PatternRows.factors_twice, v)
+
+    def factor_gram(self, *, single: bool = False) -> Floats:
+        return self.rows.sum(_factor_gram)
+
+    @cached_property
+    def scores(self) -> Prepared:
+        """1{X >= k} - P(X >= k | s), people x thresholds, block by block."""
+        return self.responses.entries.prepare(residuals, self.layout, self.beta)
+
+    def score_gram(self, *, single: bool = False) -> Floats:
+        return self.scores.sum(gram)
+
+    def score_blocks(self) -> Floats:
+        raise NotImplementedError
+
+    def score_twice(self, v: Floats) -> Floats:
+        return self.scores.sum(_twice, v)
+
+    def signed_scores(self, seed: int, columns: int) -> Floats:
+        return self.scores.sum(_signed, columns, each=[self.scores.seeds(seed)])
+
+
+class ExactLikelihood:
+    """The conditional likelihood of these responses, exact, once for all who share their items and their score."""
+
+    def __init__(self, responses: Responses) -> None:
+        self.responses, self.layout = responses, responses.thresholds
+        patterns = distinct_rows(responses)
+        self.parts: Prepared = responses.engine.hold(pattern_parts(patterns.rows, patterns.count, self.layout))
+        self.codes = threshold_codes(self.layout)
+        self.n_patterns = int(patterns.rows.informative.sum())
+        self.passed = passed_counts(responses)
+        self.rounding = float(16 * np.finfo(float).eps * self.passed.max(initial=1.0))  # that sums of P carry
+        self.fine, self.noise = True, 1.0
+
+    def at(self, beta: Floats) -> ExactPoint:
+        rows, (log_gamma, expected, *blocks) = self.parts.map_and_sum(
+            _evaluate, padded(self.layout, beta), self.layout, self.codes
+        )
+        loglik = -float(self.passed @ beta) - log_gamma
+        gradient = expected - self.passed
+        return ExactPoint(
+            beta, self.layout, rows, gradient, *balanced(self.layout, *blocks), self.responses, loglik=loglik
+        )
+
+    def share(self, point: Point) -> Floats:
+        raise NotImplementedError  # there is no prior on exact likelihood
+
+    def exact_is_affordable(self) -> bool:
+        return bool(self.parts.sum(_exact_work, padded(self.layout, np.zeros(self.layout.n_entries))) <= EXACT_WORK)
+
+    def information(self, beta: Floats, *, exact: bool) -> Floats:
+        """The information, thresholds x thresholds: from the probabilities of pairs, or matched."""
+        if not exact:
+            return self.at(beta).dense()
+        return self.parts.sum(exact_information, padded(self.layout, beta), self.codes, self.layout.n_entries)
+
+
+def _evaluate(
+    part: PatternPart, cumulated: Floats, layout: Thresholds, codes: Ints
+) -> tuple[PatternRows, tuple[Any, ...]]:
+    rows, sums, log_gamma = PatternRows([part], layout, codes).evaluated(cumulated)
+    return rows, (log_gamma, *sums)
+
+
+def _exact_work(part: PatternPart, cumulated: Floats) -> float:
+    width = cumulated.shape[1] - 1
+    points = n_points(part.most * width / 4.0, width, part.scores, part.most)[1].max()
+    return float(np.sum((part.counts * width) ** 2.0) * points)
+
+
+def _factor_gram(rows: PatternRows) -> Floats:
+    return gram(rows.factors())
+
+
+def _twice(scores: sparse.csr_array, v: Floats) -> Floats:
+    return scores.T @ (scores @ v)
+
+
+def _signed(scores: sparse.csr_array, seed: np.random.SeedSequence, columns: int) -> Floats:
+    return scores.T @ np.random.default_rng(seed).choice([-1.0, 1.0], (scores.shape[0], columns))

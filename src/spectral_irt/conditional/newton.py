@@ -1,0 +1,334 @@
+"""Newton steps on the conditional likelihood, for thresholds of a linear form beta = A eta.
+
+Under the model the chain and conditional maximum likelihood (CML) agree to a fraction of a standard error. On data that
+do not follow the model they need not, and on complete data it is CML that orders items as their shares of right answers
+do. So the chain's estimate, which exists without a start and at a few passes, is where Newton's method begins:
+
+    A' ( sum_l ( P(X_li >= k | s_l) - 1{X_li >= k} ) - (P beta)_ik ) = 0,     P the prior's matrix, or 0.
+
+The matrix is A' (H + P) A with H the matched information of `information`; it is known by its products, and conjugate
+gradients take the blocks of the items for a conditioner, whose thresholds move together. A is the identity for the
+Rasch and the partial credit model; locations and common offsets for the rating scale; some eta may be fixed: anchors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from spectral_irt.chain.prior import Prior
+from spectral_irt.conditional.information import Point, block_diagonal, by_blocks, from_levels
+from spectral_irt.data.block import Floats, Ints
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.numerics import conjugate_gradients
+
+Mask = NDArray[np.bool_]
+
+NEWTON = " + newton"  # what the solver's name ends with
+CLOSE = 0.04  # steps end when the next would move no threshold by more than this many standard errors ...
+CLOSER = 1e-4  # ... or where the likelihood is fine: there nobody waits for it
+MAX_EVALUATIONS = 30
+RENEWALS, STEADY_PRIOR = 8, 0.05  # of the prior's precision in one evaluation, until it changes by no more than 5%
+SETTLING = 10  # evaluations after which it stays as it is
+STEADY = 0.08  # a step leaves at most this share of itself to the next, where it is short and the matrix is good
+LONGEST = 2.0  # logits at once for one threshold: one with few answers may point much too far
+SOLVED, MAX_ITERATIONS = 1e-3, 1000  # of each linear system
+CERTAIN = 1e12  # information on a threshold that is given
+ROUNDING = 1e-12  # of a log-likelihood, which near the top is all that moves
+
+
+class AnyLikelihood(Protocol):
+    """What `newton` needs of `likelihood.Likelihood` and `likelihood.ExactLikelihood`."""
+
+    layout: Thresholds
+    fine: bool
+
+    @property
+    def noise(self) -> Floats | float: ...
+
+    def at(self, beta: Floats) -> Point: ...
+
+    def share(self, point: Point) -> Floats: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Newton:
+    """Where the steps ended, and Newton's matrix there.
+
+    Attributes
+    ----------
+    beta : float array
+        Thresholds; without fixed ones they have mean zero within each part.
+    eta : float array
+        The parameters, beta = A eta; the thresholds themselves without a design.
+    point : Point
+        The likelihood at the last evaluation, a step before `beta`.
+    design : sparse matrix, thresholds x parameters, optional
+        A.
+    prior : Prior or None
+    fixed : bool array or None
+        Parameters that are given.
+    floating : int array
+        Which thresholds are linked without a fixed one among them: each such part has a mean of its own. -1 for others.
+    levels : float array, parameters x floating parts, optional
+        With a design: the directions, orthonormal, that move all thresholds of a part alike.
+    noise : float array
+        What squared scores are to the information under the model (`Likelihood.noise`).
+    evaluations : int
+    move : float
+        How far, in standard errors, another step would have moved the parameter that moves most.
+    """
+
+    beta: Floats
+    eta: Floats
+    point: Point
+    design: sparse.csr_array | None
+    prior: Prior | None
+    fixed: Mask | None
+    floating: Ints
+    levels: Floats | None = None
+    noise: Floats | float = 1.0
+    evaluations: int = 0
+    move: float = 0.0
+
+    @property
+    def layout(self) -> Thresholds:
+        return self.point.layout
+
+    @property
+    def information(self) -> Floats:
+        """What the answers tell about each threshold."""
+        return self.point.information
+
+    @cached_property
+    def blocks(self) -> Floats:
+        """The items' blocks of H + P."""
+        return self.point.own + self.prior.within() if self.prior else self.point.own
+
+    @cached_property
+    def diagonal(self) -> Floats:
+        """Of Newton's matrix, about; 0 for fixed parameters."""
+        if self.design is None:
+            diagonal = from_levels(self.layout, np.einsum("ikk->ik", self.blocks))
+        else:
+            own = block_diagonal(self.layout, self.blocks) @ self.design
+            diagonal = np.asarray(self.design.multiply(own).sum(axis=0)).ravel()
+        return diagonal if self.fixed is None else np.where(self.fixed, 0.0, diagonal)
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """The inverses of the blocks; 0 for fixed thresholds and levels that an item does not have."""
+        layout = self.layout
+        if layout.binary:
+            return np.divide(1.0, self.diagonal, out=np.zeros(len(self.beta)), where=self.diagonal > 0)[:, None, None]
+        mine = np.ones(layout.n_entries) if self.fixed is None else (~self.fixed).astype(np.float64)
+        free = layout.table(mine, 0.0)
+        both = free[:, :, None] * free[:, None, :]
+        size = np.einsum("ikk->ik", self.blocks)
+        nothing = (free == 0) | (size <= 0)
+        ridge = np.where(nothing, 1.0, 1e-10 * size)
+        inverse = np.linalg.inv(self.blocks * both + ridge[:, :, None] * np.eye(layout.widest))
+        return inverse * both * ~(nothing[:, :, None] | nothing[:, None, :])
+
+    def __matmul__(self, v: Floats) -> Floats:
+        """Newton's matrix times v, which is 0 on fixed parameters; one vector, or the columns of a matrix."""
+        inner = v if self.design is None else self.design @ v
+        image = self.point @ inner
+        if self.prior:
+            image += self.prior @ inner
+        return self.pulled(image)
+
+    def pulled(self, image: Floats) -> Floats:
+        """A' times a vector of the thresholds, 0 for fixed parameters."""
+        image = image if self.design is None else self.design.T @ image
+        if self.fixed is not None:
+            image[self.fixed] = 0
+        return image
+
+    def roughly(self, b: Floats) -> Floats:
+        """The conditioner: each item by itself, or each parameter."""
+        if self.design is None:
+            return by_blocks(self.layout, self.inverse, b)
+        scale = np.divide(1.0, self.diagonal, out=np.zeros(len(b)), where=self.diagonal > 0)
+        return (scale if b.ndim == 1 else scale[:, None]) * b
+
+    def solve(self, b: Floats, tol: float = SOLVED) -> Floats:
+        """The matrix's solution for b, or for its columns; what b says about the level of a floating part is ignored.
+
+        Exactly it says nothing, but probabilities by a series do not quite add up to the score.
+        """
+        centered = self.fixed is None and self.design is None
+        step, _ = conjugate_gradients(
+            self.__matmul__, self.roughly, self.leveled(b), tol=tol, most=MAX_ITERATIONS, centered=centered
+        )
+        return self.leveled(step)
+
+    def leveled(self, v: Floats) -> Floats:
+        """v without what moves all thresholds of a floating part alike; one vector, or the columns of a matrix."""
+        if self.design is None:
+            return centered_within(v, self.floating)
+        assert self.levels is not None
+        return v - self.levels @ (self.levels.T @ v)
+
+
+def centered_within(v: Floats, floating: Ints) -> Floats:
+    """v less its mean over each floating part; one vector, or the columns of a matrix."""
+    if not floating.any():  # one part
+        return v - v.mean(axis=0)
+    if floating.max() < 0:
+        return v
+    columns = v if v.ndim == 2 else v[:, None]
+    sizes = np.bincount(floating + 1)
+    sums: Floats = np.stack([np.bincount(floating + 1, weights=column) for column in columns.T], axis=1, dtype=float)
+    means = sums / np.maximum(sizes, 1)[:, None]
+    means[0] = 0  # of those that do not float
+    return (columns - means[floating + 1]).reshape(v.shape)
+
+
+def parameters(design: sparse.csr_array, beta: Floats) -> Floats:
+    """The eta for which A eta is nearest to these thresholds."""
+    return _least_squares(design, beta)
+
+
+def _least_squares(design: sparse.csr_array, b: Floats) -> Floats:
+    from scipy.sparse.linalg import lsqr
+
+    found: Floats = lsqr(design, b, atol=1e-14, btol=1e-14, iter_lim=10 * max(design.shape))[0]
+    return found
+
+
+def _floating_levels(design: sparse.csr_array, parts: Ints, fixed: Mask | None) -> Floats:
+    """Orthonormal directions of the free parameters that move all thresholds of a part alike, and no others."""
+    free = np.ones(design.shape[1]) if fixed is None else (~fixed).astype(np.float64)
+    mine, found = sparse.csr_array(design * free), []
+    for part in range(int(parts.max()) + 1):
+        indicator = (parts == part).astype(np.float64)
+        direction = free * _least_squares(mine, indicator)
+        if np.abs(mine @ direction - indicator).max() < 1e-8:
+            found.append(direction)
+    if not found:
+        return np.zeros((design.shape[1], 0))
+    return np.linalg.qr(np.stack(found, axis=1))[0]
+
+
+def newton(
+    likelihood: AnyLikelihood,
+    start: Floats,
+    *,
+    design: sparse.csr_array | None = None,
+    prior: Prior | None = None,
+    fixed: Mask | None = None,
+    parts: Ints | None = None,
+    tol: float | None = None,
+    max_evaluations: int = MAX_EVALUATIONS,
+    tell: Callable[[str], None] = lambda text: None,
+) -> Newton:
+    """Newton steps on the penalized conditional likelihood from the parameters `start`.
+
+    Parameters
+    ----------
+    likelihood : Likelihood or ExactLikelihood
+    start : float array
+        eta: the thresholds, or with a design its parameters.
+    design : sparse matrix, thresholds x parameters, optional
+        A of beta = A eta; the identity by default.
+    prior : Prior, optional
+        On the thresholds.
+    fixed : bool array, optional
+        Parameters that keep their value; they give the scale.
+    parts : int array, optional
+        Which thresholds are linked; by default all are.
+    tol : float, optional
+        Largest derivative by a parameter at which to stop, instead of the next step in standard errors.
+    """
+    layout = likelihood.layout
+    floating = np.zeros(layout.n_entries, dtype=np.int64) if parts is None else parts
+    levels = None
+    if design is not None:
+        design = sparse.csr_array(design)
+        levels = _floating_levels(design, floating, fixed)
+    elif fixed is not None:
+        floating = np.where(np.isin(floating, floating[fixed]), -1, floating)
+    renews = prior is not None and prior.estimated
+    close = CLOSER if likelihood.fine and not renews else CLOSE  # under a prior nobody compares digits
+    eta = start if fixed is not None or design is not None else centered_within(start, floating)
+    noise = likelihood.noise if prior else 1.0
+    step, last_move, accepted = np.zeros(len(eta)), np.inf, None
+    for k in range(1, max_evaluations + 1):
+        point = likelihood.at(eta if design is None else design @ eta)
+        here = Newton(point.beta, eta, point, design, prior, fixed, floating, levels, noise, k)
+        if tol is not None and _size(here) <= tol:
+            return here
+        here, full, gain = _aimed(here, likelihood)
+        prior = here.prior
+        if accepted is not None and _too_far(here, gain, accepted, step):  # half the way back
+            step = step / 2
+            eta = eta - step
+            continue
+        accepted = here, gain
+        step = np.clip(full, -LONGEST, LONGEST)
+        move = float(np.max(np.abs(step) * np.sqrt(here.diagonal), initial=0.0))
+        share = min(max(move / last_move, STEADY), 1.0) if last_move < np.inf else STEADY
+        eta, last_move = eta + step, move
+        if k == 1 and prior and fixed is None and design is None and not likelihood.fine:
+            eta = point.beyond_thin(eta, prior)
+        tell(f"conditional likelihood: Newton step {k}, {move:.2f} standard errors at most")
+        if tol is None and move * share < close:
+            break
+    else:
+        assert accepted is not None
+        if accepted[0].evaluations < k:  # the budget ended on the way back: what counts is the last good point
+            here = replace(accepted[0], point=likelihood.at(accepted[0].beta), evaluations=k)
+            return replace(here, move=last_move)
+        if tol is not None:
+            return replace(here, move=last_move)
+    return replace(here, beta=eta if design is None else design @ eta, eta=eta, move=move * share)
+
+
+def _size(here: Newton) -> float:
+    """The largest derivative by a free parameter."""
+    return float(np.abs(here.leveled(here.pulled(here.point.gradient.copy()))).max())
+
+
+def _too_far(here: Newton, gain: float, accepted: tuple[Newton, float], step: Floats) -> bool:
+    """Whether the step was too long: the likelihood fell; or, where that is not known, what is to be gained grew."""
+    now, before = here.point.loglik, accepted[0].point.loglik
+    if np.isfinite(now) and here.prior is None:
+        return now < before - ROUNDING * abs(before)
+    return gain > 2 * accepted[1] and bool(np.abs(step).max() > 1e-3)
+
+
+def _aimed(here: Newton, likelihood: AnyLikelihood) -> tuple[Newton, Floats, float]:
+    """The Newton step from here, with the prior's precisions taken where the step leads; and what it gains."""
+    point = here.point
+    for _ in range(RENEWALS if here.evaluations < SETTLING else 1):
+        pull = point.gradient - here.prior @ point.beta if here.prior else point.gradient.copy()
+        pulled = here.pulled(pull)
+        step = here.solve(pulled)
+        if here.prior is None or not here.prior.estimated or here.evaluations >= SETTLING:
+            break
+        there = np.clip(step, -LONGEST, LONGEST)
+        there = point.beta + (there if here.design is None else here.design @ there)
+        renewed = here.prior.renewed(there, _known(here), likelihood.share(point))
+        change = np.abs(np.log(renewed.precisions / here.prior.precisions)).max()
+        if change < STEADY_PRIOR:
+            break
+        here = replace(here, prior=renewed)
+    return here, step, float(pulled @ step)
+
+
+def _known(here: Newton) -> Floats:
+    """The items' blocks of the information; what is fixed is certain."""
+    own = here.point.own
+    if here.fixed is None or here.design is not None:
+        return own
+    own, layout = own.copy(), here.layout
+    item, level = layout.item[here.fixed], layout.level[here.fixed] - 1
+    own[item, level, level] = CERTAIN
+    return own
