@@ -27,7 +27,7 @@ from measure import table
 from spectral_irt import SpectralRasch, simulate
 from spectral_irt.chain.operator import Part, flow_in, flow_out, total_rates
 from spectral_irt.chain.weights import ABILITY
-from spectral_irt.conditional.rows import evaluate
+from spectral_irt.conditional.binary_rows import evaluate
 from spectral_irt.data.design import evidence, spread_marks
 from spectral_irt.engine import LocalEngine
 
