@@ -19,7 +19,7 @@ import numpy as np
 
 from spectral_irt import MarginalPartialCredit, SpectralPartialCredit, simulate
 from spectral_irt.data import Responses
-from spectral_irt.inference.groups.ordered_hausman import ordered_hausman
+from spectral_irt.inference.groups.hausman import hausman
 
 FEWEST = 10  # people in each category of an item that is counted
 
@@ -112,7 +112,7 @@ DESIGNS: dict[str, dict[str, Callable[[int], Drawn]]] = {
 def compare(draw: Callable[[int], Drawn], seed: int) -> dict[str, float]:
     responses, truth = draw(seed)
     calibration = SpectralPartialCredit().fit(responses).calibration_
-    test = ordered_hausman(calibration, responses)
+    test = hausman(calibration, responses)
     out = {"warned": float(bool(test.findings)), "p below .05": float(test.p < 0.05)}
     k = truth.shape[1]
     whole = calibration.steps.max_score == k  # the others have categories that nobody used

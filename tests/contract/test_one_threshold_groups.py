@@ -15,6 +15,7 @@ from spectral_irt.inference.groups.andersen import andersen
 from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations
 from spectral_irt.inference.groups.dif import differential
 from spectral_irt.inference.groups.grouping import divide
+from spectral_irt.inference.groups.hausman import hausman
 from spectral_irt.inference.groups.score_test import ability_split
 from spectral_irt.inference.groups.wald import score_split
 from spectral_irt.inference.results import Result
@@ -52,6 +53,12 @@ def test_wald(answers: Responses, calibrations: tuple[Any, Any], split: Any) -> 
 def test_score_test_of_halves(answers: Responses, calibrations: tuple[Any, Any]) -> None:
     one, other = (ability_split(each, answers) for each in calibrations)
     same(one, other)
+
+
+def test_hausman(answers: Responses, calibrations: tuple[Any, Any]) -> None:
+    for groups in (None, np.arange(600) % 2):
+        one, other = (hausman(each, answers, groups) for each in calibrations)
+        same(one, other)
 
 
 @pytest.mark.parametrize("model", ["pcm", "rsm"])

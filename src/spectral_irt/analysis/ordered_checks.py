@@ -24,8 +24,7 @@ from spectral_irt.inference.fit.ordered_fit import (
 )
 from spectral_irt.inference.fit.ordered_strata import ordered_strata
 from spectral_irt.inference.fit.strata import STRATA, curved
-from spectral_irt.inference.groups.hausman import HausmanTest
-from spectral_irt.inference.groups.ordered_hausman import ordered_hausman, quick_ordered_hausman
+from spectral_irt.inference.groups.hausman import HausmanTest, hausman, quick_hausman
 from spectral_irt.inference.groups.wald import WaldTest, score_split
 from spectral_irt.inference.items.ordered_item_analysis import (
     OrderedItemAnalysis,
@@ -156,10 +155,10 @@ class OfOrderedItems(OfOrderedPeople, ScoreTables, SharedItems):
             return self._once(("model_test", split), lambda: score_split(self.calibration, self.responses, split))
         return score_split(self.calibration, self.responses, split)
 
-    def hausman(self, *, seed: int = 0) -> HausmanTest:
+    def hausman(self, groups: Any = None, *, seed: int = 0) -> HausmanTest:
         """Do conditional and marginal likelihood agree? They part where items were chosen by the answers, or where
-        abilities are not normal; see `inference.ordered_hausman.ordered_hausman`."""
-        return ordered_hausman(self.calibration, self.responses, seed=seed)
+        abilities are not normal (in each group); see `inference.groups.hausman.hausman`."""
+        return hausman(self.calibration, self.responses, groups, seed=seed)
 
     def quick_hausman(self) -> HausmanTest | None:
         """`hausman` where the data allow it and the calibration does not allow for adaptive designs anyway."""
@@ -168,6 +167,6 @@ class OfOrderedItems(OfOrderedPeople, ScoreTables, SharedItems):
         start = measured_parameters(self.calibration)
         return self._once(
             "hausman",
-            lambda: quick_ordered_hausman(self.responses, start),
+            lambda: quick_hausman(self.responses, start),
             say="conditional against marginal likelihood",
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -309,7 +310,9 @@ class OrderedJob:
     def look(self) -> tuple[Responses, list[Finding]]:
         """The answers, and what is odd in their design; nothing is fitted."""
         from spectral_irt.data.design import examine
-        from spectral_irt.inference.groups.ordered_hausman import rough_hausman
+        from spectral_irt.errors import DesignError
+        from spectral_irt.estimators.partial_credit import SpectralPartialCredit
+        from spectral_irt.inference.groups.hausman import quick_hausman
 
         self.check()
         self.estimator()
@@ -318,7 +321,9 @@ class OrderedJob:
             test = None
             if self.fitting.design != "adaptive":  # which would explain what the test finds
                 progress.say("conditional against marginal likelihood")
-                test = rough_hausman(responses)
+                chain = SpectralPartialCredit(weighting="persons", refine=False, se="none", tol=1e-6, unused="keep")
+                with suppress(DesignError):  # nothing can be estimated, which other findings tell
+                    test = quick_hausman(responses, chain.fit(responses).thresholds_)
         found = [] if test is None else test.findings
         return responses, [*responses.notes, *examine(responses).findings, *found]
 

@@ -1,19 +1,21 @@
 """Do conditional and marginal likelihood agree? A test of what each of them takes for granted.
 
 Conditional likelihood assumes that nobody's items were chosen by that person's answers, marginal likelihood that
-abilities are normal (in each group). Where both hold they estimate the same difficulties; where one fails they part.
+abilities are normal (in each group). Where both hold they estimate the same thresholds; where one fails they part.
 Hausman's test (1978) compares two such estimates. His covariance of the difference, V_conditional - V_marginal, need
 not be positive in a sample. Here it comes from what each person contributes, which is right in general; and it is a
-score test, so that only one of the two has to be fitted. At the marginal estimate b of the difficulties,
+score test, so that only one of the two has to be fitted. At the marginal estimate b of the thresholds,
 
     T = W' sum_l r_l,   r_l = g_l - H [J^-1 u_l],   T' (sum_l W' r_l r_l' W)^-1 T ~ Hotelling, K and n - K,
 
-with g_l = P(X_l | s_l) - X_l the person's score in the conditional likelihood, H its information, u_l the score in the
-marginal likelihood, of difficulties and populations, and J its observed information. It does not matter to first order
-that b is not quite the maximum. W holds a few directions in which difficulties may part: in proportion to difficulty
-(adaptive designs stretch the conditional ones), in its square and cube (populations that are not normal), with the
-level of the other items that the same people met (forms for different people), and with the number of answers; so the
-test keeps its level with any number of items.
+with g_l = P(X_l >= k | s_l) - 1{x_l >= k} the person's score in the conditional likelihood, H its information, u_l the
+score in the marginal likelihood, of thresholds and populations, and J its observed information. It does not matter to
+first order that b is not quite the maximum; but g and H J^-1 u nearly cancel, so that H has to be exact. W holds a few
+directions in which thresholds may part, those of an item together: in proportion to difficulty (adaptive designs
+stretch the conditional ones), in its square and cube (populations that are not normal), with the level of the other
+items that the same people met (forms for different people), and with the number of answers; and the distances of
+thresholds from the location of their item. So the test keeps its level with any number of items. But for the answers
+themselves every term depends on the items answered and the score alone: it is computed once for all who share these.
 
 References
 ----------
@@ -22,34 +24,35 @@ Hausman (1978), Econometrica 46, 1251-1271. Neyman (1959), on C(alpha) tests.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from spectral_irt.calibration import Calibration
-from spectral_irt.conditional.given_score import SERIES_FROM, conditional_probabilities, pattern_sums
-from spectral_irt.conditional.information import Information
-from spectral_irt.conditional.patterns import pattern_parts
+from spectral_irt.conditional.given_score import passed_given
+from spectral_irt.conditional.likelihood import ExactLikelihood
+from spectral_irt.conditional.patterns import PatternPart, padded, pattern_parts, threshold_codes
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
-from spectral_irt.data.same_items import distinct_rows
+from spectral_irt.data.same_items import Patterns, distinct_rows
+from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.engine import one_blas_thread
 from spectral_irt.errors import DesignError
 from spectral_irt.estimators.marginal_em import marginal_difficulty
-from spectral_irt.estimators.marginal_groups import People, people_by_group
-from spectral_irt.estimators.marginal_information import marginal_information
-from spectral_irt.estimators.marginal_scores import marginal_scores
-from spectral_irt.estimators.population import enough_nodes
-from spectral_irt.inference.groups.grouping import ability_and_level, item_sets
+from spectral_irt.estimators.marginal_groups import people_by_group
+from spectral_irt.estimators.marginal_information import marginal_information, population_scores
+from spectral_irt.estimators.population import Population, log_denominators, passing
+from spectral_irt.inference.groups.calibrations import location_covariance
+from spectral_irt.inference.groups.grouping import item_sets
 from spectral_irt.inference.probability import f_tail, two_sided
 from spectral_irt.inference.results import Result
+from spectral_irt.sparse_kernels import csr
+from spectral_irt.text import p_value
 
-MOST_ITEMS = 500  # with more a sample of them is compared: the information of marginal likelihood is a dense matrix
+MOST_THRESHOLDS = 500  # with more a sample of the items: the information of marginal likelihood is a dense matrix
 MOST_RESPONSES = 50_000  # with more a sample of the people: enough for power, half a second of work
-LEAST_PEOPLE = 50  # with both right and wrong answers; with fewer nothing can be told
+LEAST_PEOPLE = 50  # with a score between the lowest and the highest; with fewer nothing can be told
 STEP, PASSES = 1e-3, 30  # of the marginal likelihood: what is missing to the maximum is accounted for
 WIDE = 3.0  # standard deviations to which the directions are cut: no single far item may decide
 CODE = "conditional_against_marginal"
@@ -90,7 +93,7 @@ class HausmanTest(Result):
 
 
 def hausman(calibration: Calibration, responses: Responses, groups: Any = None, *, seed: int = 0) -> HausmanTest:
-    """Test conditional against marginal difficulties.
+    """Test conditional against marginal difficulties, or thresholds.
 
     Parameters
     ----------
@@ -99,7 +102,7 @@ def hausman(calibration: Calibration, responses: Responses, groups: Any = None, 
     groups : labels or mapping, optional
         The group of each person; abilities are then normal in each group, not over all.
     seed : int
-        Draws the samples of items (more than 500) and of people (more than 50,000 responses).
+        Draws the samples of items (more than 500 thresholds) and of people (more than 50,000 responses).
 
     Examples
     --------
@@ -108,7 +111,8 @@ def hausman(calibration: Calibration, responses: Responses, groups: Any = None, 
     >>> hausman(SpectralRasch().fit(answers).calibration_, answers).p < 0.001
     True
     """
-    return compare_likelihoods(responses, np.where(calibration.measured, calibration.difficulty, np.nan), groups, seed)
+    measured = calibration.measured[calibration.layout.item]
+    return compare_likelihoods(responses, np.where(measured, calibration.thresholds, np.nan), groups, seed)
 
 
 def quick_hausman(responses: Responses, start: Floats, groups: Any = None) -> HausmanTest | None:
@@ -120,138 +124,128 @@ def quick_hausman(responses: Responses, start: Floats, groups: Any = None) -> Ha
 
 
 def compare_likelihoods(responses: Responses, start: Floats, groups: Any = None, seed: int = 0) -> HausmanTest:
-    """`hausman` from any rough difficulties, NaN for items to be left out."""
-    chosen, people, share = _sample(responses, np.flatnonzero(np.isfinite(start)), groups, seed)
-    with one_blas_thread():  # small matrices, sooner done by one thread than several are woken
-        return by_design(_tested(responses, start[chosen], people, share, groups is not None), responses)
-
-
-def _tested(responses: Responses, difficulty: Floats, people: People, share: float, grouped: bool) -> HausmanTest:
-    parts = people.answers
-    n = sum(int(np.sum((part.scores > 0) & (part.scores < part.counts))) for part in parts)
-    if n < LEAST_PEOPLE or len(difficulty) < 3:
+    """`hausman` from any rough thresholds, NaN for items to be left out."""
+    sample = _sample(responses, start, groups, seed)
+    people, layout = sample.everyone, sample.everyone.thresholds
+    n = int(people.mixed.sum())
+    if n < LEAST_PEOPLE or people.n_items < 3:
+        mixed = "have both right and wrong answers to" if layout.binary else "have no extreme score on"
         raise DesignError(
-            f"{responses.source}: {n:,} people have both right and wrong answers to the {len(difficulty):,} items that "
-            f"can be compared; a test of conditional against marginal likelihood needs {LEAST_PEOPLE} and 3 items."
+            f"{responses.source}: {n:,} people {mixed} the {people.n_items:,} items that can be compared; a test of "
+            f"conditional against marginal likelihood needs {LEAST_PEOPLE} and 3 items."
         )
-    start = difficulty - difficulty.mean()
-    fit = marginal_difficulty(parts, start=start, nodes=_nodes(parts, start), tol=STEP, max_iter=PASSES)
+    with one_blas_thread():  # small matrices, sooner done by one thread than several are woken
+        found = _tested(sample, n)
+    notable = found.p < LEVEL and found.size >= NOTABLE and found.in_errors >= OF_ERROR
+    if not notable:
+        return found
+    return by_design(replace(found, findings=(_finding(found, layout.binary, groups is not None),)), responses)
+
+
+# ------------------------------------------------------------------------------------- who is compared
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """Whose answers are compared, all together and population by population; a start; and the share of all answers."""
+
+    everyone: Responses
+    populations: tuple[Responses, ...]
+    start: Floats
+    share: float
+
+
+def _sample(responses: Responses, start: Floats, groups: Any, seed: int) -> _Sample:
+    """Items with somebody in every category, and people who answered them: a sample of very many."""
+    rng, layout = np.random.default_rng(seed), responses.thresholds
+    group = people_by_group(responses, groups).split.group
+    chosen = np.flatnonzero(np.isfinite(layout.mean(start)))
+    thresholds = int(layout.max_score[chosen].sum())
+    if thresholds > MOST_THRESHOLDS:
+        chosen = np.sort(rng.choice(chosen, MOST_THRESHOLDS * len(chosen) // thresholds, replace=False))
+    share = min(1.0, MOST_RESPONSES / max(int(responses.item_counts[chosen].sum()), 1))
+    some = responses
+    if share < 1:
+        drawn = rng.random(responses.n_persons) < share
+        some, group = responses.take_persons(drawn).in_one_block(), group[drawn]  # tables of a block are made once
+    some = some.take_items(chosen)
+    last = some.entries.item_scores.astype(float)  # people whose category is the one above each threshold
+    used = np.logical_and.reduceat(last > 0, some.thresholds.first) if len(chosen) else np.zeros(0, dtype=bool)
+    used &= some.item_counts > some.thresholds.sum(last)
+    chosen, some = chosen[used], some.take_items(used)
+    there = np.unique(group[some.counts > 0])
+    parts = tuple(some.take_persons(group == g) for g in there) if len(there) > 1 else (some,)
+    return _Sample(some, parts, start[layout.of_items(chosen)], share)
+
+
+# ------------------------------------------------------------------------------------------- the test
+
+
+def _tested(sample: _Sample, n: int) -> HausmanTest:
+    everyone, layout = sample.everyone, sample.everyone.thresholds
+    parts, steps = [part.entries for part in sample.populations], None if layout.binary else layout
+    start = sample.start - float(layout.averaging() @ sample.start)
+    fit = marginal_difficulty(parts, start=start, tol=STEP, max_iter=PASSES, steps=steps)
     beta = fit.difficulty
-    counts = np.sum([part.item_counts for part in parts], axis=0).astype(float)
-    levels = np.sum([part.sum(_levels, beta) for part in parts], axis=0) / counts
-    names, W = directions(beta, levels, np.log(counts))
-    HW = _conditional_information(parts, beta, W)
-    found = marginal_information(parts, beta, fit.populations, with_sigma=True)
+    patterns = [distinct_rows(part) for part in sample.populations]
+    names, W = _directions(patterns, layout, beta)
+    likelihood = ExactLikelihood(everyone)
+    HW = likelihood.information(beta, exact=likelihood.exact_is_affordable()) @ W
+    found = marginal_information(parts, beta, fit.populations, with_sigma=True, steps=steps)
     inverse: Any = np.linalg.inv(found.whole())
     B = inverse[:, : len(beta)] @ HW
     of_populations = np.zeros((2 * len(parts), W.shape[1]))
     of_populations[found.there] = B[len(beta) :]
-    r = _contributions(people, beta, fit.populations, W, B[: len(beta)], of_populations)
-    of_items = np.diag(inverse)[: len(beta)]
-    what = f"conditional against marginal difficulties of {len(beta):,} items, {n:,} people"
-    finding = _finding(grouped)
-    return Compared(names, W, HW, beta, of_items, n, share, what, finding, responses.frame_kind).concluded(r)
+    rows = []
+    for g, part in enumerate(sample.populations):
+        own = of_populations[g :: len(parts)]  # of its mean and of its log sigma
+        rows.append(_contributions(part, patterns[g], beta, fit.populations[g], W, B[: len(beta)], own))
+    r = np.concatenate(rows)
+    T, V, K = r.sum(axis=0), r.T @ r, len(names)
+    statistic = float(T @ np.linalg.solve(V, T))
+    information = np.einsum("ik,ik->k", W, HW)
+    difference, se = T / information, np.sqrt(np.diag(V)) / information
+    step = layout.mean(W @ np.linalg.solve(W.T @ HW, T))
+    location = layout.mean(beta)
+    variance = np.diag(location_covariance(layout, inverse[: len(beta), : len(beta)]))
+    what = "difficulties" if layout.binary else "thresholds"
+    return HausmanTest(
+        statistic=statistic,
+        df=K,
+        p=float(f_tail(statistic * (n - K) / (K * (n - 1)), K, n - K)),
+        df2=float(n - K),
+        compared=f"conditional against marginal {what} of {layout.n_items:,} items, {n:,} people",
+        columns={
+            "direction": np.array(names),
+            "difference": difference,
+            "se": se,
+            "z": difference / se,
+            "p": two_sided(difference / se),
+        },
+        frame_kind=everyone.frame_kind,
+        size=float(np.sqrt(np.mean(step**2))),
+        stretch=1 + float(location @ step / (location @ location)),
+        in_errors=float(np.sqrt(np.mean(step**2 / variance) / sample.share)),
+        n_people=n,
+        n_items=layout.n_items,
+    )
 
 
-@dataclass(frozen=True, eq=False)
-class Compared:
-    """Two likelihoods compared in some directions W of their parameters; see the top of the module.
-
-    Attributes
-    ----------
-    HW : float array
-        The information of the conditional likelihood in these directions.
-    difficulty, variance : float arrays
-        Of the items, and of their estimates.
-    n : int
-        People.
-    share : float
-        Which share of all answers was compared.
-    finding : function of p, size and stretch
-    to_items : float array, optional
-        What a step of the parameters is for the items, where these have several.
-    """
-
-    names: list[str]
-    W: Floats
-    HW: Floats
-    difficulty: Floats
-    variance: Floats
-    n: int
-    share: float
-    what: str
-    finding: Callable[[float, float, float], Finding]
-    frame_kind: str | None
-    to_items: Floats | None = None
-
-    def concluded(self, r: Floats) -> HausmanTest:
-        """The test, from what every person contributes."""
-        T, V = r.sum(axis=0), r.T @ r
-        K, n, W = len(self.names), self.n, self.W
-        statistic = float(T @ np.linalg.solve(V, T))
-        p = float(f_tail(statistic * (n - K) / (K * (n - 1)), K, n - K))
-        information = np.einsum("ik,ik->k", W, self.HW)
-        difference, se = T / information, np.sqrt(np.diag(V)) / information
-        step = W @ np.linalg.solve(W.T @ self.HW, T)
-        step = step if self.to_items is None else self.to_items @ step
-        beta = self.difficulty - (0.0 if self.to_items is None else self.difficulty.mean())
-        size, stretch = float(np.sqrt(np.mean(step**2))), 1 + float(beta @ step / (beta @ beta))
-        in_errors = float(np.sqrt(np.mean(step**2 / self.variance) / self.share))
-        notable = p < LEVEL and size >= NOTABLE and in_errors >= OF_ERROR
-        return HausmanTest(
-            statistic=statistic,
-            df=K,
-            p=p,
-            df2=float(n - K),
-            compared=self.what,
-            columns={
-                "direction": np.array(self.names),
-                "difference": difference,
-                "se": se,
-                "z": difference / se,
-                "p": two_sided(difference / se),
-            },
-            frame_kind=self.frame_kind,
-            findings=(self.finding(p, size, stretch),) if notable else (),
-            size=size,
-            stretch=stretch,
-            in_errors=in_errors,
-            n_people=n,
-            n_items=len(self.difficulty),
-        )
-
-
-def _sample(responses: Responses, chosen: Ints, groups: Any, seed: int) -> tuple[Ints, People, float]:
-    """Items with right and wrong answers, people who answered them, and which share of all: a sample of very many."""
-    rng = np.random.default_rng(seed)
-    people = people_by_group(responses, groups)
-    if len(chosen) > MOST_ITEMS:
-        chosen = np.sort(rng.choice(chosen, MOST_ITEMS, replace=False))
-    share = min(1.0, MOST_RESPONSES / max(int(responses.item_counts[chosen].sum()), 1))
-    parts = []
-    for part in people.answers:
-        some = part if share == 1 else part.take_persons(rng.random(part.n_persons) < share)
-        some = some if len(chosen) == responses.n_items else some.take_items(chosen)
-        parts.append(some if share == 1 else some.in_one_block())  # tables that each block makes are made once
-    right = np.sum([part.item_scores for part in parts], axis=0)
-    mixed = (right > 0) & (right < np.sum([part.item_counts for part in parts], axis=0))
-    if not mixed.all():
-        chosen, parts = chosen[mixed], [part.take_items(mixed) for part in parts]
-    return chosen, People(people.split, tuple(parts)), share
-
-
-def _nodes(parts: tuple[Responses, ...], start: Floats) -> int:
-    """Quadrature nodes that are enough for abilities as far apart as they seem, which is a little too far."""
-    rough = np.concatenate([part.gather(ability_and_level, start)[0] for part in parts])
-    longest = max(int(part.counts.max(initial=1)) for part in parts)
-    return enough_nodes(float(np.clip(rough.std(), 0.5, 10)), longest)
-
-
-def _levels(block: Block, beta: Floats) -> Floats:
-    """Sum over the answers to each item of the mean difficulty of all items that the person answered."""
-    totals = block.pattern(len(beta)) @ beta
-    mean = (totals[0::2] + totals[1::2]) / np.maximum(block.counts, 1)
-    return block.pattern(len(beta)).T @ np.repeat(mean, 2)
+def _directions(patterns: list[Patterns], layout: Thresholds, beta: Floats) -> tuple[list[str], Floats]:
+    """Those of the items' locations, for all thresholds of an item alike; and the thresholds' distances from them."""
+    location = layout.mean(beta)
+    counts, levels = np.zeros((2, layout.n_items))
+    for one in patterns:
+        rows = one.rows
+        mean = rows.sums(location[rows.items]) / np.maximum(rows.counts, 1)
+        people = np.repeat(one.count.astype(float), rows.counts)
+        counts += np.bincount(rows.items, weights=people, minlength=layout.n_items)
+        levels += np.bincount(rows.items, weights=people * np.repeat(mean, rows.counts), minlength=layout.n_items)
+    names, of_items = directions(location, levels / counts, np.log(counts))
+    W, away = of_items[layout.item], beta - location[layout.item]
+    if away.std() > 0:
+        names, W = [*names, "distance of thresholds"], np.column_stack([W, away / away.std()])
+    return names, W
 
 
 def directions(beta: Floats, levels: Floats, popularity: Floats) -> tuple[list[str], Floats]:
@@ -268,56 +262,69 @@ def directions(beta: Floats, levels: Floats, popularity: Floats) -> tuple[list[s
     return names, np.stack(columns, axis=1)
 
 
-def _conditional_information(parts: tuple[Responses, ...], beta: Floats, W: Floats) -> Floats:
-    """H W for the information H of the conditional likelihood."""
-    total = np.zeros_like(W)
-    for part in parts:
-        patterns = distinct_rows(part)
-        tiles = part.engine.hold(pattern_parts(patterns.rows, patterns.count, part.thresholds))
-        total += Information(tiles.map_and_sum(pattern_sums, beta)[0], len(beta)) @ W
-    return total
-
-
 def _contributions(
-    people: People, beta: Floats, populations: Any, W: Floats, B: Floats, of_populations: Floats
+    part: Responses, patterns: Patterns, beta: Floats, population: Population, W: Floats, B: Floats, own: Floats
 ) -> Floats:
-    """W' r_l of every person."""
-    n_groups = len(people.answers)
-    rows = []
-    for g, (part, population) in enumerate(zip(people.answers, populations, strict=True)):
-        own = of_populations[[g, n_groups + g]]  # of its mean and of its log sigma
-        rows.append(part.gather(_contribution, beta, population, W, B, own))
-    return np.concatenate(rows)
+    """W' r_l of every person; `own` has what stands in the place of B for the mean and log sigma of the population."""
+    layout, rows = part.thresholds, patterns.rows
+    answered = csr(rows.indptr.astype(np.int32), rows.items, np.ones(len(rows.items)), layout.n_items)
+    log = rows.scores[:, None] * population.nodes - answered @ log_denominators(beta, population, layout)
+    log += population.log_weights
+    weight = np.exp(log - log.max(axis=1, keepdims=True))
+    weight /= weight.sum(axis=1, keepdims=True)
+    passed = passing(beta, population, layout)
+    given_all = np.empty((len(rows.counts), W.shape[1]))
+    for k, column in enumerate(B.T):
+        of_item = np.add.reduceat(passed * column[:, None], layout.first, axis=0)
+        given_all[:, k] = (weight * (answered @ of_item)).sum(axis=1)
+    of_population = weight @ population_scores(population) - [0.0, 1.0]
+    found = -given_all - np.where(rows.counts[:, None] > 0, of_population, 0.0) @ own
+    tiles = part.engine.hold(pattern_parts(rows, np.ones(len(rows.counts), dtype=np.int64), layout))
+    padding = np.concatenate([W, np.zeros((1, W.shape[1]))])
+    for places, given in tiles.map(_given_score, padded(layout, beta), threshold_codes(layout), padding):
+        found[places] += given
+    observed = part.entries.gather(_observed, layout, _cumulated(layout, W), _cumulated(layout, B))
+    free = rows.informative[patterns.of_person, None]  # the others had no choice, given their score
+    return found[patterns.of_person] - np.where(free, observed[:, : W.shape[1]], 0.0) + observed[:, W.shape[1] :]
 
 
-def _contribution(block: Block, beta: Floats, population: Any, W: Floats, B: Floats, own: Floats) -> Floats:
-    given_score = conditional_probabilities(block, beta, series_from=SERIES_FROM) - block.right()
-    given_all, of_population = marginal_scores(block, beta, population)
-    total = np.empty((block.n_persons, W.shape[1]))
-    person = block.person_of_response()
-    for k in range(W.shape[1]):
-        each = given_score * W[block.items, k] - given_all * B[block.items, k]
-        total[:, k] = np.bincount(person, weights=each, minlength=block.n_persons)
-    return total - of_population @ own
+def _given_score(part: PatternPart, cumulated: Floats, codes: Ints, W: Floats) -> tuple[Ints, Floats]:
+    """sum over thresholds of P(X >= k | s) times W, of every pattern."""
+    return part.which, np.einsum("rik,rikd->rd", passed_given(part, cumulated), W[codes[part.items]])
 
 
-def _finding(grouped: bool) -> Callable[[float, float, float], Finding]:
-    one = "abilities are not from one normal population, as when forms are for different people"
-    population = "abilities in the groups are not normal" if grouped else one
-    where = " (with `groups=` where forms are for different people)"
-    return partial(parted, "Difficulties", population, where)
+def _cumulated(layout: Thresholds, W: Floats) -> Floats:
+    """Sums of W over the thresholds up to each category: items x categories x directions."""
+    found = np.zeros((layout.n_items, layout.widest + 1, W.shape[1]))
+    found[layout.item, layout.level] = W
+    return np.cumsum(found, axis=1)
 
 
-def parted(things: str, population: str, where: str, p: float, size: float, stretch: float) -> Finding:
-    """What to say where the likelihoods disagree; `things` are what they estimate."""
-    wider = f"about {stretch:.1f} times as far apart" if abs(stretch - 1) >= 0.05 else f"{size:.2f} logits off"
-    said = "< 0.001" if p < 0.001 else f"= {p:.3f}"
+def _observed(block: Block, layout: Thresholds, of_w: Floats, of_b: Floats) -> Floats:
+    """The same of the categories answered, of every person."""
+    indptr, item, category = answered_items(block, layout)
+    person = np.repeat(np.arange(block.n_persons), np.diff(indptr))
+    each = np.concatenate([of_w[item, category], of_b[item, category]], axis=1)
+    return np.stack([np.bincount(person, weights=column, minlength=block.n_persons) for column in each.T], axis=1)
+
+
+# --------------------------------------------------------------------------------------- what to say
+
+
+def _finding(test: HausmanTest, binary: bool, grouped: bool) -> Finding:
+    things = "Difficulties" if binary else "Thresholds"
+    wide = abs(test.stretch - 1) >= 0.05
+    wider = f"about {test.stretch:.1f} times as far apart" if wide else f"{test.size:.2f} logits off"
+    population = "abilities are not from one normal population, as when forms are for different people"
+    if grouped:
+        population = "abilities in the groups are not normal"
+    where = " (with `groups=` where forms are for different people)" if binary else ""
     return Finding(
         CODE,
         "warning",
-        f"{things} by conditional and by marginal maximum likelihood (CML, MML) disagree (p {said}; those of CML are "
-        f"{wider}). Either items were chosen by the answers (adaptive test, routing, stopping rule), and then CML is "
-        f"wrong; or {population}, and then MML is.",
+        f"{things} by conditional and by marginal maximum likelihood (CML, MML) disagree ({p_value(test.p)}; those of "
+        f"CML are {wider}). Either items were chosen by the answers (adaptive test, routing, stopping rule), and then "
+        f"CML is wrong; or {population}, and then MML is.",
         f"If the answers decided what came next, say `design='adaptive'`{where}. If they did not, keep the "
         f"{things.lower()} by CML, those of the spectral and the conditional estimator.",
     )
