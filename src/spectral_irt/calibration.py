@@ -231,7 +231,7 @@ class Calibration:
         """The thresholds of the items of a form, each item named once and all with a difficulty."""
         place = self.positions(items)
         if len(np.unique(place)) < len(place):
-            raise OptionError("items names the same item more than once; name each once.")
+            raise OptionError("`items` names the same item more than once; name each once.")
         without = self.labels[place[~self.known[place]]]
         if len(without):
             raise OptionError(f"items without a difficulty: {listed(without)}. Leave them out of the form.")

@@ -71,7 +71,7 @@ def algorithm_1(
     rows = _row_sums(y)
     common = float(rows.max()) if d is None else float(d)
     if common < rows.max():
-        raise OptionError(f"d is {common:g}; it must be at least the largest row sum of Y, {rows.max():g}.")
+        raise OptionError(f"`d` is {common:g}; it must be at least the largest row sum of Y, {rows.max():g}.")
     return _power(y, np.full(len(rows), common), beta_range, tol, max_iter, stop)
 
 

@@ -106,7 +106,7 @@ def _of_sparse(matrix: Any, labels: Labels, scoring: Scoring) -> Iterator[tuple[
 def _item_labels(items: Sequence[Any] | None, n_items: int) -> Labels:
     labels = label_array(np.arange(n_items) if items is None else items)
     if len(labels) != n_items:
-        raise OptionError(f"items has {len(labels)} labels; the table has {n_items} columns.")
+        raise OptionError(f"`items` has {len(labels)} labels; the table has {n_items} columns.")
     if len(_different(labels.tolist(), "items")) < n_items:
         seen: set[Any] = set()
         twice = [x for x in labels.tolist() if x in seen or seen.add(x)]  # type: ignore[func-returns-value]

@@ -132,7 +132,7 @@ def conditional_difficulty(
 
 def _check_numbers(tol: float, max_iter: int) -> None:
     if not tol > 0:
-        raise OptionError(f"tol is {tol}; it must be above zero.")
+        raise OptionError(f"`tol` is {tol}; it must be above zero.")
     if max_iter < 1:
         raise OptionError(f"`max_iter` is {max_iter}; it must be at least 1.")
 

@@ -63,7 +63,7 @@ def conditional_thresholds(
     """
     check_option("se", se, STANDARD_ERRORS)
     if not tol > 0:
-        raise OptionError(f"tol is {tol}; it must be above zero.")
+        raise OptionError(f"`tol` is {tol}; it must be above zero.")
     if max_iter < 1:
         raise OptionError(f"`max_iter` is {max_iter}; it must be at least 1.")
     n = responses.thresholds.n_entries

@@ -146,13 +146,13 @@ class MarginalRasch(RaschEstimator):
         check_option("prior", self.prior, PRIORS)
         check_option("quadrature", self.quadrature, QUADRATURES)
         if self.sigma is not None and not (np.isfinite(self.sigma) and self.sigma > 0):
-            raise OptionError(f"sigma is {self.sigma!r}; it must be positive, or None to estimate it.")
+            raise OptionError(f"`sigma` is {self.sigma!r}; it must be positive, or None to estimate it.")
         if self.sigma is not None and self.prior not in ("auto", "normal"):
             raise OptionError(f"sigma is fixed at {self.sigma!r}, which goes with prior='normal', not {self.prior!r}.")
         if self.nodes is not None and self.nodes < 3:
-            raise OptionError(f"nodes is {self.nodes!r}; it must be 3 or more, or None.")
+            raise OptionError(f"`nodes` is {self.nodes!r}; it must be 3 or more, or None.")
         if not 0 < self.validation < 1:
-            raise OptionError(f"validation is {self.validation!r}; it must be between 0 and 1.")
+            raise OptionError(f"`validation` is {self.validation!r}; it must be between 0 and 1.")
 
     def fit(
         self,

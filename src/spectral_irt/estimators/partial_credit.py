@@ -132,7 +132,7 @@ class SpectralPartialCredit(OrderedEstimator):
         check_option("se", self.se, SE_METHODS)
         check_regularization(self.regularization, 0.0, "differed", self.weighting)
         if not 0 < self.tol < 1:
-            raise OptionError(f"tol is {self.tol}; it must lie between 0 and 1.")
+            raise OptionError(f"`tol` is {self.tol}; it must lie between 0 and 1.")
         if self.max_iter < 1:
             raise OptionError(f"`max_iter` is {self.max_iter}; it must be at least 1.")
 

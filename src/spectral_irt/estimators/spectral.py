@@ -53,7 +53,7 @@ def spectral_difficulty(
     weighting_named(weighting)
     check_option("se", se, SE_METHODS)
     if not 0 < tol < 1:
-        raise OptionError(f"tol is {tol}; it must lie between 0 and 1.")
+        raise OptionError(f"`tol` is {tol}; it must lie between 0 and 1.")
     if max_passes < 1:
         raise OptionError(f"`max_iter` is {max_passes}; it must be at least 1.")
     tell = progress or (lambda text: None)

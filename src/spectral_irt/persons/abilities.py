@@ -103,7 +103,7 @@ def abilities(
             f"`method` is {method!r}, which has no prior; leave out prior_mean and prior_sd, or say 'eap'."
         )
     if prior_sd is not None and not prior_sd > 0:
-        raise OptionError(f"prior_sd is {prior_sd}; it must be above zero.")
+        raise OptionError(f"`prior_sd` is {prior_sd}; it must be above zero.")
     beta = checked(responses, difficulty)
     if method == "eap":
         prior_mean, prior_sd = population(responses, beta, prior_mean, prior_sd)

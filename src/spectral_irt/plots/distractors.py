@@ -147,7 +147,7 @@ def _by_option(table: Columns) -> dict[str, NDArray[np.int64]]:
 def distractor_curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[DistractorCurves]:
     """The curves of these items, one pass over the answers for all."""
     if strata < 2:
-        raise OptionError(f"strata is {strata}; it takes two groups of people or more to see a curve.")
+        raise OptionError(f"`strata` is {strata}; it takes two groups of people or more to see a curve.")
     require_options(study.responses)
     known_abilities(study)
     place = np.array([item_position(study.calibration, item) for item in items], dtype=np.int64)

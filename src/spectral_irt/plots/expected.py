@@ -104,7 +104,7 @@ class ExpectedScore(Display):
 def expected_scores(study: OrderedAnalysis, items: Sequence[Any], strata: int = STRATA) -> list[ExpectedScore]:
     """The curves of these items, one pass over the answers for all."""
     if strata < 2:
-        raise OptionError(f"strata is {strata}; it takes two groups of people or more to see a curve.")
+        raise OptionError(f"`strata` is {strata}; it takes two groups of people or more to see a curve.")
     calibration = study.calibration
     place = items_with_curves(calibration, items)
     known_abilities(study)

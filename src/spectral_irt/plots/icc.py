@@ -98,7 +98,7 @@ def curves(study: Analysis, items: Sequence[Any], strata: int = STRATA) -> list[
     """The curves of these items, one pass over the answers for all."""
     calibration = study.calibration
     if strata < 2:
-        raise OptionError(f"strata is {strata}; it takes two groups of people or more to see a curve.")
+        raise OptionError(f"`strata` is {strata}; it takes two groups of people or more to see a curve.")
     place = np.array([item_position(calibration, item) for item in items], dtype=np.int64)
     off = place[~(calibration.known & (calibration.status != "apart"))[place]]
     if len(off):

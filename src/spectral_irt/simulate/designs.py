@@ -119,7 +119,8 @@ class Popularity(Design):
         most = n_items if self.most is None else self.most
         if not self.fewest <= most <= n_items:
             raise OptionError(
-                f"fewest is {self.fewest} and most is {most}; it must be fewest <= most <= {n_items}, all items."
+                f"`fewest` is {self.fewest} and `most` is {most}; they must be in this order, and at most "
+                f"{n_items}, all items."
             )
         if not n_persons * self.fewest <= self.n_responses <= n_persons * most:
             raise OptionError(

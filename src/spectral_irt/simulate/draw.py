@@ -304,11 +304,11 @@ def _information(block: Block, ability: Floats, steps: Thresholds, items: Items)
 def _as_thresholds(given: Sequence[ArrayLike], n_items: int) -> tuple[Thresholds, Floats]:
     own = [np.atleast_1d(np.asarray(one, dtype=float)) for one in given]
     if len(own) != n_items:
-        raise OptionError(f"thresholds are given for {len(own):,} items; there are {n_items:,}.")
+        raise OptionError(f"`thresholds` are given for {len(own):,} items; there are {n_items:,}.")
     if any(not len(one) or not np.all(np.isfinite(one)) for one in own):
-        raise OptionError("thresholds holds an item without any, or values that are not finite.")
+        raise OptionError("`thresholds` holds an item without any, or values that are not finite.")
     if max(map(len, own)) >= MOST_CATEGORIES:
-        raise OptionError(f"thresholds make an item with more than {MOST_CATEGORIES} categories.")
+        raise OptionError(f"`thresholds` make an item with more than {MOST_CATEGORIES} categories.")
     return Thresholds(np.array([len(one) for one in own])), np.concatenate(own)
 
 
@@ -316,11 +316,11 @@ def _as_parameters(name: str, values: ArrayLike, size: int) -> Floats:
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise OptionError(f"{name} holds values that are not numbers ({error}).") from None
+        raise OptionError(f"`{name}` holds values that are not numbers ({error}).") from None
     if array.ndim == 0:
         array = np.full(size, array)
     if array.shape != (size,):
-        raise OptionError(f"{name} has shape {array.shape}; it must hold {size:,} numbers.")
+        raise OptionError(f"`{name}` has shape {array.shape}; it must hold {size:,} numbers.")
     if not np.all(np.isfinite(array)):
-        raise OptionError(f"{name} holds values that are not finite.")
+        raise OptionError(f"`{name}` holds values that are not finite.")
     return array

@@ -254,13 +254,13 @@ def test_bad_groups():
     few = np.where(np.arange(400) < 380, "many", "few")
     with pytest.raises(DesignError, match=r"fewer than 30 people .* in 'few' \(\d+\), which leaves 1 of 2 groups"):
         fit.analyse(data).dif(few)
-    with pytest.raises(OptionError, match="reference is 'z'; the groups are 'g0', 'g1'"):
+    with pytest.raises(OptionError, match="`reference` is 'z'; the groups are 'g0', 'g1'"):
         fit.analyse(data).dif(groups, reference="z")
     with pytest.raises(OptionError, match="99 not among the items compared"):
         fit.analyse(data).dif(groups, anchors=[99])
     with pytest.raises(OptionError, match="`anchors` is 'some'"):
         fit.analyse(data).dif(groups, anchors="some")
-    with pytest.raises(OptionError, match="level is 5"):
+    with pytest.raises(OptionError, match="`level` is 5"):
         fit.analyse(data).dif(groups, level=5)
 
 

@@ -115,7 +115,7 @@ def test_numeric_labels_keep_their_order():
 def test_bad_splits():
     data = Responses.from_wide(TABLE)
     with pytest.raises(
-        OptionError, match=r"split is 'thirds'; it can be 'median', 'mean', 'ability', 'scores', or lab"
+        OptionError, match=r"`split` is 'thirds'; it can be 'median', 'mean', 'ability', 'scores', or lab"
     ):
         divide(data, "thirds")
     with pytest.raises(OptionError, match="the groups are 3 labels, and the data has 7 people"):

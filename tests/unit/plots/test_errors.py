@@ -20,7 +20,7 @@ def test_an_item_that_is_not_there(study: si.Analysis) -> None:
         study.plot.icc("item 7")
     with pytest.raises(OptionError, match=r"there is no item 'qqq'; the items are '\$x\^2\$'.* and 15 more"):
         study.plot.icc("qqq")
-    with pytest.raises(OptionError, match=r"strata is 1; it takes two"):
+    with pytest.raises(OptionError, match=r"`strata` is 1; it takes two"):
         study.plot.icc("Item 9", strata=1)
 
 

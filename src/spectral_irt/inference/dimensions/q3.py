@@ -199,13 +199,13 @@ def local_dependence(
 
 def _check(top: int | None, min_people: int, n_components: int, sample: int | None) -> None:
     if top is not None and top < 1:
-        raise OptionError(f"top is {top}; it is a number of pairs, at least 1.")
+        raise OptionError(f"`top` is {top}; it is a number of pairs, at least 1.")
     if min_people < FEWEST:
-        raise OptionError(f"min_people is {min_people}; a correlation of fewer than {FEWEST} people says nothing.")
+        raise OptionError(f"`min_people` is {min_people}; a correlation of fewer than {FEWEST} people says nothing.")
     if n_components < 1:
-        raise OptionError(f"n_components is {n_components}; it must be at least 1.")
+        raise OptionError(f"`n_components` is {n_components}; it must be at least 1.")
     if sample is not None and sample < min_people:
-        least = f"at least min_people = {min_people}."
+        least = f"at least `min_people={min_people}`."
         raise OptionError(f"`sample` is {sample}; it is a number of people, {least}")
 
 

@@ -102,7 +102,7 @@ def bootstrap(
 
 def _check(replicates: int, level: float, sample: int | None) -> None:
     if not 0 < level < 1:
-        raise OptionError(f"level is {level}; it must be between 0 and 1, for example 0.05.")
+        raise OptionError(f"`level` is {level}; it must be between 0 and 1, for example 0.05.")
     least = int(np.ceil(2 / level)) - 1
     if replicates < least:
         raise OptionError(

@@ -176,7 +176,7 @@ def differential(
     <Differential functioning of 5 items (5 A, 0 B, 0 C; 0 flagged); 0 (500 people) | 1 (500 people); p = ...>
     """
     if not 0 < level < 1:
-        raise OptionError(f"level is {level}; it must lie between 0 and 1.")
+        raise OptionError(f"`level` is {level}; it must lie between 0 and 1.")
     split, findings = _large_enough(responses, by_label(responses, groups), min_people)
     focal = _focal_groups(split, reference)
     found = calibrate_groups(responses, split, locations_like(calibration))
@@ -252,7 +252,7 @@ def _focal_groups(split: Split, reference: Any) -> list[int]:
     if reference is None:
         return list(range(1, split.n_groups))
     if str(reference) not in split.names:
-        raise OptionError(f"reference is {reference!r}; the groups are {listed(split.names)}.")
+        raise OptionError(f"`reference` is {reference!r}; the groups are {listed(split.names)}.")
     base = split.names.index(str(reference))
     return [k for k in range(split.n_groups) if k != base]
 

@@ -59,7 +59,7 @@ def divide(responses: Responses, split: Any, *, difficulty: Floats | None = None
             raise OptionError("split='ability' needs difficulties; pass a fit, or use split='median'.")
         return _by_ability(responses, difficulty)
     raise OptionError(
-        f"split is {split!r}; it can be {', '.join(map(repr, SPLITS))}, or labels: one for each person, or a mapping "
+        f"`split` is {split!r}; it can be {', '.join(map(repr, SPLITS))}, or labels: one for each person, or a mapping "
         "from person to label."
     )
 

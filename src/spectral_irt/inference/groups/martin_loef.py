@@ -116,8 +116,8 @@ def _divide_items(data: Responses, split: Any) -> tuple[tuple[str, ...], list[In
     if isinstance(split, str):
         if split not in ITEM_SPLITS:
             raise OptionError(
-                f"split is {split!r}; it can be {', '.join(map(repr, ITEM_SPLITS))}, or labels: one for each item, or "
-                "a mapping from item to label."
+                f"`split` is {split!r}; it can be {', '.join(map(repr, ITEM_SPLITS))}, or labels: one for each item, "
+                "or a mapping from item to label."
             )
         scores = data.item_scores
         easier = scores > (np.median(scores) if split == "median" else np.mean(scores))

@@ -126,7 +126,7 @@ def rank_items(
     """The order of the items with rank intervals and probabilities; the parameters are those of `ranking_columns`."""
     check_option("by", by, ORDERS)
     if isinstance(top, bool) or top != int(top) or top < 1:
-        raise OptionError(f"top is {top!r}; it must be a whole number, 1 or more.")
+        raise OptionError(f"`top` is {top!r}; it must be a whole number, 1 or more.")
     beta, se, m = calibration.difficulty, calibration.se, calibration.n_items
     lower = beta - Z95 * se
     known = np.isfinite(lower)
