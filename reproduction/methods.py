@@ -22,11 +22,11 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import DesignError, DisconnectedDesignError
 from spectral_irt.estimators.conditional import ConditionalRasch
+from spectral_irt.estimators.estimate import keep_estimable
 from spectral_irt.estimators.joint import joint_difficulty
 from spectral_irt.estimators.marginal import marginal_difficulty
 from spectral_irt.estimators.pairwise import pairwise_difficulty
-from spectral_irt.estimators.spectral import SpectralRasch
-from spectral_irt.estimators.support import keep_estimable, start_difficulty
+from spectral_irt.estimators.spectral import SpectralRasch, start_difficulty
 from spectral_irt.estimators.variational import VariationalRasch
 
 Mask = NDArray[np.bool_]

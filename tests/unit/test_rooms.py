@@ -49,7 +49,6 @@ DOORS = {
     "data/arrays.py": {"reading"},
     "reading/formats.py": {"eval_logs"},
     "estimators/base.py": {"analysis"},
-    "estimators/ordered_base.py": {"analysis"},
     "analysis/analysis.py": {"plots", "report"},
     "analysis/ordered_analysis.py": {"plots", "report"},
     "analysis/shared_items.py": {"bank"},

@@ -12,7 +12,7 @@ from spectral_irt.analysis.score_tables import ScoreTables
 from spectral_irt.analysis.shared_items import SharedItems
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.estimators.adaptive import is_adaptive
-from spectral_irt.estimators.ordered_anchors import spread
+from spectral_irt.estimators.estimate import with_missing
 from spectral_irt.inference.fit.item_fit import bootstrap_limits, judged
 from spectral_irt.inference.fit.ordered_fit import (
     AnswerMoments,
@@ -66,7 +66,7 @@ class OfOrderedItems(OfOrderedPeople, ScoreTables, SharedItems):
     def _conditional(self) -> tuple[MeanSquares, Floats]:
         def compute() -> tuple[MeanSquares, Floats]:
             found, infit_se = conditional_item_mean_squares(self.people, self._given_score())
-            return spread_squares(found, self.calibration.known), spread(infit_se, self.calibration.known)
+            return spread_squares(found, self.calibration.known), with_missing(infit_se, self.calibration.known)
 
         return self._once("conditional", compute, say="fit of the items given the scores")
 

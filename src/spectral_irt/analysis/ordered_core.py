@@ -9,6 +9,7 @@ import numpy as np
 
 from spectral_irt.analysis.shared_people import SharedPeople
 from spectral_irt.calibration import Calibration
+from spectral_irt.data import as_responses
 from spectral_irt.data.block import Ints
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError
@@ -33,9 +34,7 @@ class OfOrderedPeople(SharedPeople):
         progress: Callable[[str], None] | None = None,
     ) -> None:
         if not isinstance(responses, Responses):
-            from spectral_irt.estimators.ordered_base import as_ordered
-
-            responses = as_ordered(responses, "keep")
+            responses = as_responses(responses, ordered=True, unused="keep")
         aligned = align_categories(Coded.of(calibration), responses, ignore_unknown)
         self._begin(calibration, aligned, ability, population, progress)
 

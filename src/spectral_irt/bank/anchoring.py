@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -32,8 +32,9 @@ from spectral_irt.data.design import Design, examine, tied_to
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Labels
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
+from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.chain_alone import chain_convergence
+from spectral_irt.estimators.estimate import Estimate
 from spectral_irt.estimators.landed import between_parts, prior_acted, regularization_finding
 from spectral_irt.inference.joint_errors import JointErrors
 from spectral_irt.tables import make_table
@@ -45,6 +46,7 @@ DISPLACED_Z = 1.96  # and more than chance explains
 # ------------------------------------------------------------------------------------------- the estimator
 
 
+@dataclass(eq=False, repr=False)
 class AnchoredRasch(RaschEstimator):
     """Difficulties with some items fixed to given values, by the spectral method.
 
@@ -83,28 +85,16 @@ class AnchoredRasch(RaschEstimator):
     [0.0, 1.8, 2.5, 1.4, 0.6]
     """
 
-    def __init__(
-        self,
-        anchors: Any = None,
-        *,
-        regularization: str | float = "auto",
-        assume_equal_means: bool = False,
-        se: str = "auto",
-        tol: float = 1e-10,
-        max_iter: int = 10_000,
-        threads: int | None = None,
-        threshold: float | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.anchors = anchors
-        self.regularization = regularization
-        self.assume_equal_means = assume_equal_means
-        self.se = se
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
-        self.threshold = threshold
-        self.random_state = random_state
+    anchors: Any = None
+    _: KW_ONLY
+    regularization: str | float = "auto"
+    assume_equal_means: bool = False
+    se: str = "auto"
+    tol: float = 1e-10
+    max_iter: int = 10_000
+    threads: int | None = None
+    threshold: float | None = None
+    random_state: int = 0
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         check_option("se", self.se, SE_METHODS)

@@ -18,7 +18,6 @@ from spectral_irt.data import Responses, as_responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import BankError, listed
 from spectral_irt.estimators.base import RaschEstimator
-from spectral_irt.estimators.ordered_base import as_ordered
 
 
 def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any = None) -> Bank:
@@ -61,7 +60,7 @@ def to_bank(calibration: Calibration | RaschEstimator, responses: Any, salt: Any
 
 
 def _of_ordered_answers(made: Calibration, responses: Any, secret: Salt | None) -> OrderedBank:
-    answers = as_ordered(responses, "keep")
+    answers = as_responses(responses, ordered=True, unused="keep")
     _check_same(made, answers)
     alone = _ordered_without_data(made)
     matrix = None

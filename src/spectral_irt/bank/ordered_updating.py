@@ -30,14 +30,13 @@ from spectral_irt.bank.recognition import (
 )
 from spectral_irt.chain.prior import fading
 from spectral_irt.conditional.likelihood import ExactLikelihood
-from spectral_irt.data import Finding
+from spectral_irt.data import Finding, as_responses
 from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.labels import label_array, positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds, rows_of
 from spectral_irt.engine import Engine
 from spectral_irt.errors import BankError, DesignError, listed
-from spectral_irt.estimators.ordered_base import as_ordered
 from spectral_irt.persons.align import Coded, align_categories
 
 PRECISION = 0.25  # of the prior of a threshold that little is known about: two logits either way
@@ -52,7 +51,7 @@ def update_ordered(
 ) -> OrderedBank:
     """The bank after these answers; see `bank.updating.update`."""
     secret = checked_salt(bank, salt, repeats)
-    given = as_ordered(responses, "keep").using(engine)
+    given = as_responses(responses, ordered=True, unused="keep").using(engine)
     dataset, answers = DataSet.of(given, method, secret), bank.in_my_words(given)
     old = dataset.is_in(bank, given)
     if old is not None:

@@ -16,7 +16,6 @@ from spectral_irt.data import Block, Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.labels import positions
 from spectral_irt.errors import BankError, OptionError, check_option, listed
-from spectral_irt.estimators.ordered_base import as_ordered
 from spectral_irt.inference.scores.reliability import Reliability
 from spectral_irt.persons.abilities import REPORTS
 from spectral_irt.persons.align import Coded, align, align_categories
@@ -112,7 +111,7 @@ def _score_ordered(
     ignore_unknown: bool,
 ) -> Scores:
     """The same with items that have several thresholds."""
-    given = as_ordered(responses, "keep")
+    given = as_responses(responses, ordered=True, unused="keep")
     if not given.n_responses:
         raise BankError(f"{given.source}: there is no answer in it, so nobody can be scored.")
     named = bank.in_my_words(given)

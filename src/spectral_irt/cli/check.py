@@ -75,7 +75,7 @@ def _look(job: Job) -> Looked:
         if job.fitting.design != "adaptive":  # which would explain what the test finds
             progress.say("conditional against marginal likelihood")
             of = {} if groups_of is None else groups_of(responses)
-            test = quick_hausman(responses, found.difficulty, of.get(job.fitting.population_by or ""))
+            test = quick_hausman(responses, found.thresholds, of.get(job.fitting.population_by or ""))
     about_the_data = [f for f in found.findings if f.code not in ("regularization", "not_converged")]
     about_the_data += [] if test is None else test.findings
     return responses, [*responses.notes, *about_the_data]

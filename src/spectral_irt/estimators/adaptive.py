@@ -45,7 +45,7 @@ def fit_ordered_adaptive(estimator: E, data: Any, *, progress: Any = None) -> E:
     """The same for ordered answers."""
     from spectral_irt.estimators.marginal_ordered import MarginalPartialCredit
 
-    marginal = MarginalPartialCredit(threads=estimator.threads, unused=estimator.unused)  # type: ignore[attr-defined]
+    marginal = MarginalPartialCredit(threads=estimator.threads, unused=estimator.unused)
     return learned_from(estimator, marginal.fit(data, design=ADAPTIVE, progress=progress))
 
 

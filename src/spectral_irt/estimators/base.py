@@ -1,34 +1,38 @@
 """What every estimator shares: parameters, `fit`, and the calibration it leaves.
 
-A method file holds a free function that computes and a class that derives from `RaschEstimator` and implements
-`_estimate(responses, tell) -> Estimate`. This class does the rest: it checks the data, makes the `Calibration`, and
-follows scikit-learn's conventions without importing scikit-learn.
+A method file holds a free function that computes and a class that derives from `RaschEstimator`, declares its
+parameters as the fields of a dataclass, and implements `_estimate(responses, tell) -> Estimate`. This class does the
+rest: it checks the data, makes the `Calibration`, and follows scikit-learn's conventions without importing
+scikit-learn.
+
+A fit tells `logging.getLogger("spectral_irt")` what is going on (DEBUG), what came of it (INFO) and its findings (INFO
+for notes, else WARNING).
 """
 
 from __future__ import annotations
 
-import inspect
+import logging
 import sys
-import warnings
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field
+from dataclasses import fields
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from spectral_irt import __version__
-from spectral_irt.calibration import LOGITS, SMALL, Calibration, Provenance, Scale
+from spectral_irt.calibration import SMALL, Calibration, Provenance
 from spectral_irt.chain.regularization import Regularization
 from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import check_usable
-from spectral_irt.data.responses import Labels
+from spectral_irt.data.labels import Labels
 from spectral_irt.engine import LocalEngine, one_blas_thread
-from spectral_irt.errors import ConvergenceWarning, NotFittedError, OptionError, listed, stopped
-from spectral_irt.estimators.logged import LoggedFit
+from spectral_irt.errors import NotFittedError, OptionError, listed
+from spectral_irt.estimators.estimate import Estimate, out_of_order
 from spectral_irt.numerics import fixed
 from spectral_irt.tables import Columns
 
@@ -38,90 +42,34 @@ if TYPE_CHECKING:
 Tell = Callable[[str], None]
 WEAK_LINKS = "Raise `max_iter`, or look for weak links between groups of items."
 
-SMALL_ALGEBRA = 1_000  # items up to which one thread does a fit's matrices sooner than several have woken up
-KEEP_COVARIANCE = 2_000  # items up to which a fit keeps its covariance matrix (32 MB)
+SMALL_ALGEBRA = 1_000  # thresholds up to which one thread does a fit's matrices sooner than several have woken up
+KEEP_COVARIANCE = 2_000  # thresholds up to which a fit keeps its covariance matrix (32 MB)
 
-
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """What a method found, one number per item, in the order of the responses' items.
-
-    Attributes
-    ----------
-    difficulty, se : float arrays
-        NaN where the item has no estimate.
-    status : array of str
-        "ok", or why the number is less than that: "all right", "all wrong", "no information", "no responses", "apart".
-    n_iter, residual : int, float
-        Iterations of the method, and how far the solution is from exact (the method says in what measure).
-    loglik : float, optional
-        The log-likelihood that the method maximizes, if it has one.
-    findings : tuple of Finding
-    information : float array, optional
-        What the answers tell about each item; by default 1 / se^2.
-    covariance : float array, optional
-        Of the difficulties, items x items, where the method formed it.
-    regularization, se_method, solver, contraction, scale
-        How it was done, for the calibration's record.
-    further : mapping
-        Columns that the table of items has besides the usual ones.
-    extra : mapping
-        What only this method learns; each entry `name` becomes the attribute `name_` of the fitted estimator.
-    """
-
-    difficulty: Floats
-    se: Floats
-    status: NDArray[Any]
-    n_iter: int
-    residual: float
-    loglik: float | None = None
-    findings: tuple[Finding, ...] = ()
-    information: Floats | None = None
-    covariance: Floats | None = None
-    regularization: Regularization | None = None
-    se_method: str | None = None
-    solver: str | None = None
-    contraction: float | None = None
-    scale: Scale = LOGITS
-    further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-
-def convergence(
-    what: str,
-    steps: int,
-    unit: str,
-    measure: str,
-    reached: float,
-    asked: float,
-    *,
-    remedy: str = "Raise `max_iter`.",
-    warn: bool = True,
-) -> list[Finding]:
-    """Nothing where an iteration reached its tolerance; else the finding that it did not, and a warning.
-
-    `warn=False` where the iteration itself has warned.
-    """
-    if reached <= asked:
-        return []
-    sentence = stopped(what, steps, unit, measure, reached, asked)
-    if warn:
-        warnings.warn(sentence, ConvergenceWarning, stacklevel=4)  # where `fit` was called
-    return [Finding("not_converged", "warning", sentence[0].upper() + sentence[1:], remedy)]
+log = logging.getLogger("spectral_irt")
+log.addHandler(logging.NullHandler())  # a program that sets up no log hears nothing
+LEVELS = {"note": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
 
 class RaschEstimator:
     """Base of all estimators; see `SpectralRasch` for the one to use."""
 
+    several: ClassVar[bool] = False  # whether answers may be in more than two categories
+    without_matrix: ClassVar[str] = "use se_ instead"  # what to do where no covariance was kept
     threads: int | None
-    threshold: float | None
+    threshold: float | None = None
+    unused: str = "collapse"
     calibration_: Calibration
+    covariance_: Floats | None
 
     # ------------------------------------------------- parameters, as scikit-learn has them
 
     @classmethod
     def _param_names(cls) -> list[str]:
-        return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
+        return [one.name for one in fields(cls)]  # type: ignore[arg-type]  # every estimator is a dataclass
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        return {one.name: one.default for one in fields(cls)}  # type: ignore[arg-type]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters and their values."""
@@ -152,8 +100,8 @@ class RaschEstimator:
         return "calibration_" in vars(self)
 
     def __repr__(self) -> str:
-        defaults = inspect.signature(type(self).__init__).parameters
-        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if not _same(v, defaults[k].default)]
+        defaults = self._defaults()
+        changed = [f"{k}={v!r}" for k, v in self.get_params().items() if not _same(v, defaults[k])]
         call = f"{type(self).__name__}({', '.join(changed)})"
         if not self.__sklearn_is_fitted__():
             return call
@@ -171,9 +119,10 @@ class RaschEstimator:
         Parameters
         ----------
         data : Responses, 2-D array, scipy sparse matrix, or any dataframe
-            One row per person, one column per item; 1 right, 0 wrong, NaN or None not answered. A dataframe may also
-            be long, or have a column of labels: it is read as `read` reads it, and `findings_` tells
-            which columns were taken for items. What must be said about it (person=, missing=, key=, ...) is said there.
+            One row per person, one column per item; 1 right, 0 wrong, or whole numbers from 0 where the model has
+            ordered categories; NaN or None not answered. A dataframe may also be long, or have a column of labels: it
+            is read as `read` reads it, and `findings_` tells which columns were taken for items. What must be said
+            about it (person=, missing=, key=, ...) is said there.
         y : ignored
             Present because scikit-learn's pipelines pass it.
         progress : callable, optional
@@ -184,28 +133,49 @@ class RaschEstimator:
     def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Self:
         """`fit`, and what only some methods are told about the design, which goes to their `_estimate`."""
         self._check_numbers()
-        responses = self._threaded(as_responses(data, threshold=self.threshold))
-        responses.right_and_wrong_only()
+        start = time.perf_counter()
+        responses = self._threaded(self._read(data))
         check_usable(responses)
-        responses.engine.reserve(responses.n_persons, responses.n_items, responses.n_responses)
-        logged = LoggedFit(progress)
-        small = one_blas_thread() if responses.n_items <= SMALL_ALGEBRA else nullcontext()
-        with small:
-            found = self._estimate(responses, logged.tell, **design)
+        size = responses.thresholds.n_entries
+        responses.engine.reserve(responses.n_persons, size, responses.entries.n_responses)
+
+        def tell(text: str) -> None:
+            log.debug("%s", text)
+            if progress is not None:
+                progress(text)
+
+        with one_blas_thread() if size <= SMALL_ALGEBRA else nullcontext():
+            found = self._estimate(responses, tell, **design)
         for name in [name for name in vars(self) if name.endswith("_") and not name.startswith("_")]:
             delattr(self, name)  # nothing of an earlier fit survives
-        self.calibration_ = self._calibration(responses, found)
+        self.calibration_ = made = self._calibration(responses, found)
+        small = found.covariance is not None and len(found.covariance) <= KEEP_COVARIANCE
+        self.covariance_ = fixed(found.covariance) if small and found.covariance is not None else None
         for name, value in found.extra.items():
             setattr(self, f"{name}_", fixed(value) if isinstance(value, np.ndarray) else value)
-        logged.done(responses, self.calibration_)
+        log.info(
+            "%s: %d items from %d responses of %d people, %d iterations, %.2f s",
+            *(made.provenance.estimator, responses.n_items, responses.n_responses, responses.n_persons),
+            *(made.provenance.iterations, time.perf_counter() - start),
+        )
+        for finding in made.findings:
+            log.log(LEVELS[finding.severity], "%s: %s", finding.code, finding)
         return self
+
+    def _read(self, data: Any) -> Responses:
+        """What `fit` makes of its argument."""
+        if self.several:
+            return as_responses(data, ordered=True, unused=self.unused)
+        responses = as_responses(data, threshold=self.threshold)
+        responses.right_and_wrong_only()
+        return responses
 
     def _check_numbers(self) -> None:
         """Refuse an option that is no number where its default is one, before anything is computed with it."""
-        defaults = inspect.signature(type(self).__init__).parameters
+        defaults = self._defaults()
         for name, value in self.get_params().items():
-            usual = {"threads": 1, "regularization": 0.0}.get(name, defaults[name].default)
-            if isinstance(usual, bool) or not isinstance(usual, int | float) or value is defaults[name].default:
+            usual = {"threads": 1, "regularization": 0.0}.get(name, defaults[name])
+            if isinstance(usual, bool) or not isinstance(usual, int | float) or value is defaults[name]:
                 continue
             if name == "regularization" and isinstance(value, str):
                 continue  # checked by the fit, which knows the words
@@ -215,6 +185,10 @@ class RaschEstimator:
                 what = "a whole number" if whole else "'auto' or a number" if name == "regularization" else "a number"
                 more = ", zero or more" if name == "random_state" else ""
                 raise OptionError(f"`{name}` is {value!r}; it must be {what}{more}.")
+            if name == "tol" and not value > 0:
+                raise OptionError(f"`tol` is {value!r}; it must be above zero.")
+            if name == "max_iter" and value < 1:
+                raise OptionError(f"`max_iter` is {value!r}; it must be at least 1.")
 
     def _threaded(self, responses: Responses) -> Responses:
         if self.threads is None:
@@ -227,15 +201,21 @@ class RaschEstimator:
         raise NotImplementedError
 
     def _calibration(self, responses: Responses, found: Estimate) -> Calibration:
-        information = found.information
+        layout, information = responses.thresholds, found.information
+        item_se = found.location_se(layout)
         if information is None:
             with np.errstate(divide="ignore"):
-                information = np.nan_to_num(1 / found.se**2, posinf=0.0)
+                information = np.nan_to_num(1 / item_se**2, posinf=0.0)
         small = found.covariance is not None and len(found.covariance) <= SMALL
+        several = (
+            {} if layout.binary else {"category_n": responses.category_counts, "codes": responses.category_codes()}
+        )
         return Calibration(
             labels=responses.items,
-            thresholds=found.difficulty,
+            layout=layout,
+            thresholds=found.thresholds,
             threshold_se=found.se,
+            location_se=None if layout.binary else item_se,
             status=found.status,
             n=responses.item_counts,
             score=responses.item_scores,
@@ -243,24 +223,21 @@ class RaschEstimator:
             covariance=found.covariance if small else None,
             scale=found.scale,
             prior=found.regularization,
-            findings=responses.notes + tuple(found.findings),
-            provenance=self._provenance(found),
+            findings=responses.notes + tuple(found.findings) + out_of_order(responses, found),
+            provenance=Provenance(
+                estimator=type(self).__name__,
+                settings=_plain(self.get_params()),
+                iterations=found.n_iter,
+                residual=found.residual,
+                loglik=found.loglik,
+                se_method=found.se_method,
+                solver=found.solver,
+                contraction=found.contraction,
+                version=__version__,
+            ),
             further=found.further,
             frame_kind=responses.frame_kind,
-        )
-
-    def _provenance(self, found: Any) -> Provenance:
-        """How an `Estimate`, of difficulties or of thresholds, came about."""
-        return Provenance(
-            estimator=type(self).__name__,
-            settings=_plain(self.get_params()),
-            iterations=found.n_iter,
-            residual=found.residual,
-            loglik=found.loglik,
-            se_method=found.se_method,
-            solver=found.solver,
-            contraction=found.contraction,
-            version=__version__,
+            **several,
         )
 
     # ------------------------------------------------------------- what was learned: the calibration
@@ -279,7 +256,7 @@ class RaschEstimator:
 
     @property
     def difficulty_(self) -> Floats:
-        """Larger = harder; NaN without an estimate."""
+        """The location of each item, the mean of its thresholds. Larger = harder; NaN without an estimate."""
         return self._learned.difficulty
 
     @property
@@ -287,12 +264,25 @@ class RaschEstimator:
         return self._learned.se
 
     @property
+    def thresholds_(self) -> Floats:
+        """Item after item; larger = harder; NaN without an estimate. One for each item that is right or wrong."""
+        return self._learned.thresholds
+
+    @property
+    def threshold_se_(self) -> Floats:
+        return self._learned.threshold_se
+
+    @property
+    def n_thresholds_(self) -> Ints:
+        return self._learned.layout.max_score
+
+    @property
     def status_(self) -> NDArray[Any]:
         return self._learned.status
 
     @property
     def information_(self) -> Floats:
-        """What the answers tell about each item."""
+        """What the answers, without any prior, tell about the location of each item."""
         return self._learned.item_information
 
     @property
@@ -353,9 +343,28 @@ class RaschEstimator:
         """The columns of `items()`."""
         return self._learned.item_columns()
 
+    def covariance(self) -> Floats:
+        """Covariance matrix of the thresholds: of the difficulties, where items are right or wrong.
+
+        On the scale whose mean location is zero; NaN without an estimate. Kept for up to 2,000 thresholds, where the
+        standard errors came from a matrix.
+        """
+        how = self._learned.provenance.se_method
+        if self.covariance_ is None:
+            why = "" if how is None else f"; standard errors: {how}"
+            raise OptionError(
+                f"this fit kept no covariance matrix ({self._learned.layout.n_entries:,} thresholds{why}); "
+                f"{self.without_matrix}."
+            )
+        return self.covariance_
+
     def predict_proba(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
         """Probability of a right answer, abilities x items; see `Calibration.probability`."""
         return self._learned.probability(abilities, items)
+
+    def predict_score(self, abilities: ArrayLike, items: Sequence[Any] | None = None) -> Floats:
+        """The expected answer, abilities x items; see `Calibration.category_probability` for each category."""
+        return self._learned.expected_score(abilities, items)
 
     def analyse(self, responses: Any, **options: Any) -> Analysis:
         """The calibration together with responses, those it was fitted to or others: people, fit, tests, groups, files.
@@ -365,6 +374,11 @@ class RaschEstimator:
         from spectral_irt.analysis import Analysis
 
         calibration = self._learned
+        if self.several:
+            from spectral_irt.analysis.ordered_analysis import OrderedAnalysis
+
+            given = self._threaded(as_responses(responses, ordered=True, unused="keep"))
+            return OrderedAnalysis(calibration, given, **options)  # type: ignore[return-value]
         answers = self._threaded(as_responses(responses, threshold=self.threshold))
         return Analysis(calibration, answers, estimator=self, **options)
 

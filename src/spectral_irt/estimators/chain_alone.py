@@ -1,10 +1,8 @@
-"""The chain alone: its stationary distribution and its own sandwich; and what every fit of right and wrong returns."""
+"""The chain alone: its stationary distribution and its own sandwich."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,59 +12,13 @@ from spectral_irt.chain.rounds import Rounds
 from spectral_irt.chain.stationary import Stationary
 from spectral_irt.chain.weak_links import weak_links
 from spectral_irt.data import Finding, Responses
-from spectral_irt.data.block import Floats
 from spectral_irt.data.design import Design, Mask, estimable
 from spectral_irt.errors import check_option
-from spectral_irt.estimators.base import WEAK_LINKS, convergence
-from spectral_irt.estimators.ordered_base import StepEstimate, centered, location_errors, spread, spread_matrix
+from spectral_irt.estimators.base import WEAK_LINKS
+from spectral_irt.estimators.estimate import Estimate, centered, convergence, location_errors, with_missing
 
 CHAIN_ERRORS = ("auto", "dense", "one-pass", "none")  # ways to standard errors of the chain alone
 SLOW = 0.5  # contraction above which weak links between groups of items are looked for
-
-
-@dataclass(frozen=True, eq=False)
-class SpectralFit:
-    """What `spectral_difficulty` found, in the order of the responses' items.
-
-    `covariance` is that of the mean-centered difficulties of the `kept` items, where the dense sandwich formed it.
-    """
-
-    difficulty: Floats
-    se: Floats
-    status: Any
-    passes: int
-    residual: float
-    contraction: float
-    solver: str
-    se_method: str
-    regularization: Regularization
-    findings: tuple[Finding, ...]
-    information: Floats
-    covariance: Floats | None
-    kept: Any
-
-
-def chain_difficulty(design: Design, plan: Regularization, **options: Any) -> SpectralFit:
-    """Difficulties of right and wrong answers as the chain itself has them; options as for `chain_thresholds`."""
-    found, information = chain_thresholds(design, plan, **options)
-    kept = found.extra["kept"]
-    assert found.contraction is not None
-    assert found.regularization is not None
-    return SpectralFit(
-        found.thresholds,
-        found.se,
-        found.status,
-        found.n_iter,
-        found.residual,
-        found.contraction,
-        str(found.solver),
-        str(found.se_method),
-        found.regularization,
-        found.findings,
-        information,
-        None if found.covariance is None else found.covariance[np.ix_(kept, kept)],
-        kept,
-    )
 
 
 def chain_thresholds(
@@ -79,8 +31,8 @@ def chain_thresholds(
     tol: float,
     max_passes: int,
     tell: Callable[[str], None],
-) -> tuple[StepEstimate, Floats]:
-    """Thresholds as the chain itself has them, and what the answers tell about each."""
+) -> Estimate:
+    """Thresholds as the chain itself has them."""
     check_option("se", se, CHAIN_ERRORS)
     responses = design.answers
     if plan.kind == "pairs":
@@ -126,22 +78,22 @@ def chain_thresholds(
     findings.append(Finding("regularization", "note", f"Regularization: {plan}."))
     findings += chain_convergence(found, tol)
     findings += slow_mixing(design, rest, kept, found.contraction)
-    estimate = StepEstimate(
-        spread(beta, mask),
-        spread(errors, mask),
-        spread(location, kept),
+    told = balance.through if balance.in_information else rounds.information()
+    return Estimate(
+        with_missing(beta, mask),
+        with_missing(errors, mask),
         status,
         rounds.passes,
         found.residual,
-        covariance=None if matrix is None else spread_matrix(matrix, mask),
+        item_se=with_missing(location, kept),
+        covariance=None if matrix is None else with_missing(matrix, mask),
+        information=with_missing(thresholds.sum(told), kept),
         findings=tuple(findings),
         regularization=plan,
         se_method=method,
         solver=found.method,
         contraction=found.contraction,
-        extra={"kept": kept},
     )
-    return estimate, spread(balance.through if balance.in_information else rounds.information(), mask)
 
 
 def kept_items(design: Design, plan: Regularization) -> tuple[Responses, Mask, list[Finding]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from scipy import sparse
@@ -21,13 +21,14 @@ from spectral_irt.conditional.information import (
     solve,
 )
 from spectral_irt.conditional.patterns import padded, pattern_parts, threshold_codes
-from spectral_irt.data import Responses
+from spectral_irt.data import Finding, Responses
 from spectral_irt.data.block import Block, Floats
 from spectral_irt.data.same_items import distinct_rows
 from spectral_irt.engine import Prepared
 from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, stopped
-from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.support import keep_estimable, start_difficulty
+from spectral_irt.estimators.base import KEEP_COVARIANCE, RaschEstimator, Tell
+from spectral_irt.estimators.estimate import Estimate, convergence, keep_estimable
+from spectral_irt.estimators.spectral import start_difficulty
 from spectral_irt.numerics import centered_inverse, gram
 
 ConditionalSe = Literal["information", "sandwich", "none"]
@@ -252,6 +253,7 @@ def _residuals(block: Block, beta: Floats) -> sparse.csr_array:
 # ----------------------------------------------------------------------------------------- the class
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConditionalRasch(RaschEstimator):
     """Rasch difficulties with standard errors by conditional maximum likelihood (CML).
 
@@ -300,23 +302,11 @@ class ConditionalRasch(RaschEstimator):
     [-1.26, 0.47, 1.24, 0.17, -0.62]
     """
 
-    kept_: Any
-    kept_covariance_: Floats | None
-
-    def __init__(
-        self,
-        *,
-        se: str = "information",
-        tol: float = 1e-9,
-        max_iter: int = 100,
-        threads: int | None = None,
-        threshold: float | None = None,
-    ) -> None:
-        self.se = se
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
-        self.threshold = threshold
+    se: str = "information"
+    tol: float = 1e-9
+    max_iter: int = 100
+    threads: int | None = None
+    threshold: float | None = None
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         kept = keep_estimable(responses)
@@ -327,35 +317,21 @@ class ConditionalRasch(RaschEstimator):
             max_iter=self.max_iter,
             progress=tell,
         )
-        findings = list(kept.findings)
+        findings: list[Finding] = []
         size = float(np.max(np.abs(fit.gradient)))
         if not fit.converged:
             what = "the conditional likelihood"
             findings += convergence(
                 what, fit.n_iter, "passes", "a gradient of", size, self.tol, remedy=ON_THE_EDGE, warn=False
             )
-        return Estimate(
-            kept.spread(fit.difficulty),
-            kept.spread(fit.se),
-            kept.status,
+        return kept.estimate(
+            fit.difficulty,
+            fit.se,
             fit.n_iter,
             size,
             loglik=fit.loglik,
-            findings=tuple(findings),
-            covariance=fit.covariance if kept.mask.all() else None,
+            findings=findings,
+            covariance=fit.covariance,
             se_method=fit.se_method,
-            extra={"n_patterns": fit.n_patterns, "kept": kept.mask, "kept_covariance": fit.covariance},
+            extra={"n_patterns": fit.n_patterns},
         )
-
-    def covariance(self) -> Floats:
-        """Covariance matrix of the mean-centered difficulties, items x items; NaN for items without an estimate.
-
-        Kept for up to 2,000 items.
-        """
-        m = self._learned.n_items
-        if self.kept_covariance_ is None:
-            why = "se='none' was asked for" if self.se_method_ == "none" else f"more than {KEEP_COVARIANCE:,} items"
-            raise OptionError(f"this fit kept no covariance matrix ({why}); use se_ instead.")
-        full = np.full((m, m), np.nan)
-        full[np.ix_(self.kept_, self.kept_)] = self.kept_covariance_
-        return full

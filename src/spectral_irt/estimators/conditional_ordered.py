@@ -5,26 +5,17 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from spectral_irt.conditional.likelihood import ExactLikelihood, ExactPoint
 from spectral_irt.data.block import Floats
-from spectral_irt.data.design import estimable, examine
 from spectral_irt.data.responses import Responses
-from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import ConvergenceWarning, OptionError, check_option, stopped
-from spectral_irt.estimators.base import Tell, convergence
+from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.conditional import LONGEST_STEP, ON_THE_EDGE, SHORTEST_STEP
-from spectral_irt.estimators.ordered_base import (
-    OrderedEstimator,
-    StepEstimate,
-    centered,
-    location_errors,
-    spread,
-    spread_matrix,
-)
+from spectral_irt.estimators.estimate import Estimate, Kept, centered, convergence, keep_estimable
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 
 STANDARD_ERRORS = ("information", "none")
@@ -135,7 +126,8 @@ def start_thresholds(responses: Responses) -> Floats:
 # ------------------------------------------------------------------------------------ partial credit
 
 
-class ConditionalPartialCredit(OrderedEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ConditionalPartialCredit(RaschEstimator):
     """Thresholds of the partial credit model with standard errors by conditional maximum likelihood (CML).
 
     P(x_l | s_l) = exp(-sum_i sum_{v <= x_li} beta_iv) / gamma_{s_l}: given the total score, abilities drop out. Exact
@@ -168,55 +160,34 @@ class ConditionalPartialCredit(OrderedEstimator):
     (8,)
     """
 
-    def __init__(
-        self,
-        *,
-        se: str = "information",
-        unused: str = "collapse",
-        tol: float = 1e-9,
-        max_iter: int = 100,
-        threads: int | None = None,
-    ) -> None:
-        self.se = se
-        self.unused = unused
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
+    several: ClassVar[bool] = True
 
-    def _estimate_steps(self, responses: Responses, tell: Tell, **design: Any) -> StepEstimate:
-        rest, kept, findings = estimable(responses)
-        fit = conditional_thresholds(rest, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell)
-        mask = kept[responses.thresholds.item]
-        found = examine(responses)
-        silent = tuple(f for f in found.findings if f.code == "silent_persons")
-        return conditional_estimate(fit, rest.thresholds, kept, mask, found.status(), findings + silent, self.tol)
+    se: str = "information"
+    unused: str = "collapse"
+    tol: float = 1e-9
+    max_iter: int = 100
+    threads: int | None = None
+
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
+        kept = keep_estimable(responses)
+        fit = conditional_thresholds(kept.responses, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell)
+        return conditional_estimate(fit, kept, self.tol)
 
 
-def conditional_estimate(
-    fit: OrderedFit, steps: Thresholds, kept: Any, mask: Any, status: Any, findings: tuple[Any, ...], tol: float
-) -> StepEstimate:
+def conditional_estimate(fit: OrderedFit, kept: Kept, tol: float, **extra: Any) -> Estimate:
     """What a conditional fit of some of the items says about all."""
-    size = float(np.max(np.abs(fit.gradient)))
+    size, findings = float(np.max(np.abs(fit.gradient))), []
     if not fit.converged:
         what = "the conditional likelihood"
-        findings += tuple(
-            convergence(what, fit.n_iter, "passes", "a gradient of", size, tol, remedy=ON_THE_EDGE, warn=False)
-        )
-    if fit.covariance is None:
-        se, location = np.full(steps.n_entries, np.nan), np.full(steps.n_items, np.nan)
-    else:
-        se = np.sqrt(np.maximum(np.diag(fit.covariance), 0))
-        location = location_errors(steps, fit.covariance)
-    return StepEstimate(
-        spread(fit.thresholds, mask),
-        spread(se, mask),
-        spread(location, kept),
-        status,
+        findings = convergence(what, fit.n_iter, "passes", "a gradient of", size, tol, remedy=ON_THE_EDGE, warn=False)
+    return kept.estimate(
+        fit.thresholds,
+        None,
         fit.n_iter,
         size,
-        covariance=None if fit.covariance is None else spread_matrix(fit.covariance, mask),
+        covariance=fit.covariance,
         loglik=fit.loglik,
         findings=findings,
         se_method=fit.se_method,
-        extra={"n_patterns": fit.n_patterns, "kept": kept},
+        extra={"n_patterns": fit.n_patterns, **extra},
     )

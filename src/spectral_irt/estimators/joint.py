@@ -11,8 +11,17 @@ from spectral_irt.chain.weights import prox_ability
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.engine import Prepared
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, by_person, keep_estimable, start_difficulty
+from spectral_irt.estimators.base import RaschEstimator, Tell
+from spectral_irt.estimators.estimate import (
+    DENSE_ITEMS,
+    Estimate,
+    answered,
+    by_item,
+    by_person,
+    convergence,
+    keep_estimable,
+)
+from spectral_irt.estimators.spectral import start_difficulty
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, conjugate_gradients, gram
 
@@ -138,6 +147,7 @@ def _lost_information(part: Part) -> tuple[float, float]:
     return float(part.information.sum()), float((part.information / part.block.counts).sum())
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class JointRasch(RaschEstimator):
     """Difficulties by joint maximum likelihood (JML): the likelihood of all answers, abilities and difficulties free.
 
@@ -184,20 +194,11 @@ class JointRasch(RaschEstimator):
     [-1.24, 0.45, 1.3, 0.13, -0.65]
     """
 
-    def __init__(
-        self,
-        *,
-        correction: bool = False,
-        tol: float = 1e-8,
-        max_iter: int = 100,
-        threads: int | None = None,
-        threshold: float | None = None,
-    ) -> None:
-        self.correction = correction
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
-        self.threshold = threshold
+    correction: bool = False
+    tol: float = 1e-8
+    max_iter: int = 100
+    threads: int | None = None
+    threshold: float | None = None
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         kept = keep_estimable(responses)
@@ -213,8 +214,7 @@ class JointRasch(RaschEstimator):
         if self.correction:
             parts, _ = parts.map_and_sum(solve_abilities, difficulty)
         ability, ability_se = _abilities(rest, parts)
-        findings = list(kept.findings)
-        findings += convergence("the joint likelihood", fit.n_iter, "steps", "a last step of", fit.residual, self.tol)
+        findings = convergence("the joint likelihood", fit.n_iter, "steps", "a last step of", fit.residual, self.tol)
         n = rest.n_responses / max(int(np.sum(rest.counts > 0)), 1)
         if not self.correction and n < 30:
             findings.append(
@@ -226,15 +226,14 @@ class JointRasch(RaschEstimator):
                     "Use a consistent method: `SpectralRasch` or `ConditionalRasch`.",
                 )
             )
-        return Estimate(
-            kept.spread(difficulty),
-            kept.spread(factor * se),
-            kept.status,
+        return kept.estimate(
+            difficulty,
+            factor * se,
             fit.n_iter,
             fit.residual,
             loglik=fit.loglik,
-            findings=tuple(findings),
-            extra={"ability": ability, "ability_se": ability_se, "correction": factor, "kept": kept.mask},
+            findings=findings,
+            extra={"ability": ability, "ability_se": ability_se, "correction": factor},
         )
 
 

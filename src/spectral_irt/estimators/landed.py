@@ -21,9 +21,9 @@ from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import Design, Mask
 from spectral_irt.data.same_items import SharedSets
 from spectral_irt.errors import LARGEST_COMPONENT, listed
-from spectral_irt.estimators.base import WEAK_LINKS, convergence
-from spectral_irt.estimators.chain_alone import SpectralFit, chosen_method, kept_items, slow_mixing
-from spectral_irt.estimators.person_weights import weights_finding
+from spectral_irt.estimators.base import WEAK_LINKS
+from spectral_irt.estimators.chain_alone import chosen_method, kept_items, slow_mixing
+from spectral_irt.estimators.estimate import Estimate, convergence, weights_finding, with_missing
 
 MANY_PAIRS = 1e8  # multiplications of the dense sandwich from which single precision is worth having
 START = 1e-5  # residual of the chain from which the landing starts
@@ -40,9 +40,8 @@ def landed_difficulty(
     max_passes: int,
     seed: int,
     tell: Callable[[str], None],
-) -> SpectralFit:
+) -> Estimate:
     """Difficulties on the penalized conditional likelihood, started from the ability-weighted chain."""
-    responses = design.answers
     plan = plan_prior(design, regularization)
     rest, kept, findings = kept_items(design, plan)
     whole = design.connected or plan.kind == "none"
@@ -105,22 +104,19 @@ def landed_difficulty(
         "the conditional likelihood", landed.evaluations, "steps", "a move of", landed.move, CLOSE, remedy=WEAK_LINKS
     )
     findings += slow_mixing(design, rest, kept, found.contraction)
-    difficulty, every_se, information = (np.full(responses.n_items, np.nan) for _ in range(3))
-    difficulty[kept], every_se[kept], information[kept] = landed.beta, errors, landed.information
-    return SpectralFit(
-        difficulty,
-        every_se,
+    return Estimate(
+        with_missing(landed.beta, kept),
+        with_missing(errors, kept),
         design.status(),
         passes + landed.evaluations,
         landed.move,
-        found.contraction,
-        found.method + NEWTON,
-        method,
-        plan,
-        tuple(findings),
-        information,
-        matrix,
-        kept,
+        covariance=None if matrix is None else with_missing(matrix, kept),
+        information=with_missing(landed.information, kept),
+        findings=tuple(findings),
+        regularization=plan,
+        se_method=method,
+        solver=found.method + NEWTON,
+        contraction=found.contraction,
     )
 
 

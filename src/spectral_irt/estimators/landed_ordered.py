@@ -20,8 +20,9 @@ from spectral_irt.data.design import Mask, examine
 from spectral_irt.data.responses import Responses
 from spectral_irt.data.thresholds import Thresholds
 from spectral_irt.errors import listed
-from spectral_irt.estimators.base import WEAK_LINKS, convergence
+from spectral_irt.estimators.base import WEAK_LINKS
 from spectral_irt.estimators.chain_alone import kept_items, slow_mixing
+from spectral_irt.estimators.estimate import Estimate, convergence, location_errors, with_missing
 from spectral_irt.estimators.landed import (
     START,
     apart,
@@ -30,7 +31,6 @@ from spectral_irt.estimators.landed import (
     regularization_finding,
     with_scale_first,
 )
-from spectral_irt.estimators.ordered_base import StepEstimate, location_errors, spread, spread_matrix
 
 QUICK_STEPS = 1000  # thresholds up to which the dense sandwich costs little
 MIXING = 0.5  # contraction up to which one pass is near the dense value: a per cent above it at 0.3 to 0.4, measured
@@ -48,12 +48,22 @@ def landed_thresholds(
     max_passes: int,
     seed: int,
     tell: Callable[[str], None],
-) -> StepEstimate:
+) -> Estimate:
     """Thresholds on the penalized conditional likelihood, started from the chain that counts every person once."""
     tell("looking at the design")
-    if responses.thresholds.binary:
-        return _right_and_wrong(responses, regularization, equal_means, se, tol, max_passes, seed, tell)
     design = examine(responses)
+    if responses.thresholds.binary:
+        return landed_difficulty(
+            design,
+            regularization,
+            equal_means=equal_means,
+            weights=None,
+            se=se,
+            tol=tol,
+            max_passes=max_passes,
+            seed=seed,
+            tell=tell,
+        )
     plan = plan_prior(design, regularization, "threshold")
     rest, kept, findings = kept_items(design, plan)
     steps, mask = rest.thresholds, kept[responses.thresholds.item]
@@ -113,20 +123,20 @@ def landed_thresholds(
         "the conditional likelihood", landed.evaluations, "steps", "a move of", landed.move, CLOSE, remedy=WEAK_LINKS
     )
     findings += slow_mixing(design, rest, kept, found.contraction)
-    return StepEstimate(
-        spread(beta, mask),
-        spread(errors, mask),
-        spread(location, kept),
+    return Estimate(
+        with_missing(beta, mask),
+        with_missing(errors, mask),
         design.status(),
         passes + landed.evaluations,
         landed.move,
-        covariance=None if matrix is None else spread_matrix(matrix, mask),
+        item_se=with_missing(location, kept),
+        covariance=None if matrix is None else with_missing(matrix, mask),
+        information=with_missing(landed.point.own.sum(axis=(1, 2)), kept),
         findings=tuple(findings),
         regularization=plan,
         se_method=method,
         solver=found.method + NEWTON,
         contraction=found.contraction,
-        extra={"kept": kept},
     )
 
 
@@ -144,45 +154,6 @@ def steps_acted(plan: Regularization, landed: Newton, rest: Responses, tied: Mas
     located = int((prior.location.fade > 0).sum()) if prior.location else 0
     plan = replace(plan, offset_sd=float(prior.alpha**-0.5), located=located)
     return acted(plan, prior.counts > 0, tied, step, counts, name)
-
-
-def _right_and_wrong(
-    responses: Responses,
-    regularization: str | float,
-    equal_means: bool,
-    se: str,
-    tol: float,
-    max_passes: int,
-    seed: int,
-    tell: Callable[[str], None],
-) -> StepEstimate:
-    """Where every item is right or wrong, the blocks are those of `Responses`, and the estimate is that of these."""
-    fit = landed_difficulty(
-        examine(responses),
-        regularization,
-        equal_means=equal_means,
-        weights=None,
-        se=se,
-        tol=tol,
-        max_passes=max_passes,
-        seed=seed,
-        tell=tell,
-    )
-    return StepEstimate(
-        fit.difficulty,
-        fit.se,
-        fit.se,
-        fit.status,
-        fit.passes,
-        fit.residual,
-        covariance=None if fit.covariance is None else spread_matrix(fit.covariance, fit.kept),
-        findings=fit.findings,
-        regularization=fit.regularization,
-        se_method=fit.se_method,
-        solver=fit.solver,
-        contraction=fit.contraction,
-        extra={"kept": fit.kept},
-    )
 
 
 def chosen_method(steps: Thresholds, contraction: float) -> str:

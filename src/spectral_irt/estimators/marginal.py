@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -12,7 +13,8 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
 from spectral_irt.errors import DesignError, OptionError, check_option, listed
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, adaptive_finding
-from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell, convergence
+from spectral_irt.estimators.base import RaschEstimator, Tell
+from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, Kept, convergence
 from spectral_irt.estimators.marginal_em import (
     FREE_STEP,
     NO_SPREAD,
@@ -25,7 +27,7 @@ from spectral_irt.estimators.marginal_em import (
 from spectral_irt.estimators.marginal_groups import People, people_by_group, population_findings
 from spectral_irt.estimators.marginal_information import MarginalErrors, marginal_errors, marginal_information
 from spectral_irt.estimators.population import MOST, Population, abilities, enough_nodes
-from spectral_irt.estimators.support import DENSE_ITEMS, Kept, start_difficulty
+from spectral_irt.estimators.spectral import start_difficulty
 from spectral_irt.tables import Columns
 
 Prior = Literal["auto", "normal", "free", "validation"]
@@ -37,6 +39,7 @@ PRIORS, QUADRATURES = get_args(Prior), get_args(Quadrature)
 TEN_NORMALS = (*((mu, sd) for mu in (0.0, -1.0, 1.0) for sd in (0.5, 1.0, 1.5)), (0.0, 2.0))
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MarginalRasch(RaschEstimator):
     """Difficulties by marginal maximum likelihood (MML): abilities are draws from a population that is estimated too.
 
@@ -112,35 +115,17 @@ class MarginalRasch(RaschEstimator):
     ([-1.26, 0.48, 1.24, 0.17, -0.62], 0.755, -2466.94)
     """
 
-    kept_: Any
-    kept_covariance_: Floats | None
-
-    def __init__(
-        self,
-        *,
-        prior: str = "auto",
-        sigma: float | None = None,
-        priors: Sequence[tuple[float, float]] | None = None,
-        validation: float = 0.1,
-        nodes: int | None = None,
-        quadrature: str = "even",
-        tol: float = 1e-6,
-        max_iter: int = 500,
-        threads: int | None = None,
-        threshold: float | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.prior = prior
-        self.sigma = sigma
-        self.priors = priors
-        self.validation = validation
-        self.nodes = nodes
-        self.quadrature = quadrature
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
-        self.threshold = threshold
-        self.random_state = random_state
+    prior: str = "auto"
+    sigma: float | None = None
+    priors: Sequence[tuple[float, float]] | None = None
+    validation: float = 0.1
+    nodes: int | None = None
+    quadrature: str = "even"
+    tol: float = 1e-6
+    max_iter: int = 500
+    threads: int | None = None
+    threshold: float | None = None
+    random_state: int = 0
 
     def _check(self) -> None:
         check_option("prior", self.prior, PRIORS)
@@ -219,43 +204,26 @@ class MarginalRasch(RaschEstimator):
             "n_parameters": n_parameters,
             "nodes": nodes,
             "weights": weights,
-            "kept": kept.mask,
-            "kept_covariance": errors.covariance if rest.n_items <= KEEP_COVARIANCE else None,
         }
         ability, ability_se = np.empty(rest.n_persons), np.empty(rest.n_persons)
         for g, (part, population) in enumerate(zip(people.answers, fit.populations, strict=True)):
             there = people.split.members(g)
             ability[there], ability_se[there] = part.gather(abilities, fit.difficulty, population)
         extra |= {"ability": ability, "ability_se": ability_se}
-        findings = [*kept.findings, *people.findings]
+        findings = [*people.findings]
         findings += _fit_findings(fit, np.asarray(table["sd"]), with_sigma, rest, self)
         findings += population_findings(table, with_sigma) if groups is not None else []
         findings += [adaptive_finding(groups is not None, fit.better)] if design == ADAPTIVE else []
-        return Estimate(
-            kept.spread(fit.difficulty),
-            kept.spread(np.sqrt(np.maximum(errors.variance, 0))),
-            kept.status,
+        return kept.estimate(
+            fit.difficulty,
+            np.sqrt(np.maximum(errors.variance, 0)),
             fit.n_iter,
             fit.residual,
             loglik=fit.loglik,
-            findings=tuple(findings),
-            covariance=errors.covariance if kept.mask.all() else None,
+            findings=findings,
+            covariance=errors.covariance,
             extra=extra,
         )
-
-    def covariance(self) -> Floats:
-        """Covariance matrix of the mean-centered difficulties, items x items; NaN for items without an estimate.
-
-        Kept for up to 2,000 items.
-        """
-        m = self._learned.n_items
-        if self.kept_covariance_ is None:
-            raise OptionError(
-                f"this fit kept no covariance matrix (more than {KEEP_COVARIANCE:,} items); use se_ instead."
-            )
-        full = np.full((m, m), np.nan)
-        full[np.ix_(self.kept_, self.kept_)] = self.kept_covariance_
-        return full
 
 
 def _population_columns(people: People, fit: MarginalFit, errors: MarginalErrors, sigma: float | None) -> Columns:
@@ -303,7 +271,7 @@ def _keep_mixed(responses: Responses) -> Kept:
             )
         )
     rest = responses if mixed.all() else responses.take_items(mixed)
-    return Kept(rest, mixed, design.status(), tuple(findings))
+    return Kept(rest, mixed, design.status(), tuple(findings), responses.thresholds)
 
 
 def _fit_findings(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.estimators.estimate import DENSE_ITEMS, person_slices
 from spectral_irt.estimators.population import (
     CELLS,
     Population,
@@ -20,7 +21,6 @@ from spectral_irt.estimators.population import (
     passing,
     posterior,
 )
-from spectral_irt.estimators.support import DENSE_ITEMS, person_slices
 from spectral_irt.numerics import gram
 
 

@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from spectral_irt.data.design import estimable, examine
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, adaptive_finding
-from spectral_irt.estimators.base import Tell, convergence
+from spectral_irt.estimators.base import RaschEstimator, Tell
+from spectral_irt.estimators.estimate import Estimate, convergence, keep_estimable
 from spectral_irt.estimators.marginal_em import FREE_STEP, free_population, marginal_difficulty
 from spectral_irt.estimators.marginal_information import marginal_errors, marginal_information
-from spectral_irt.estimators.ordered_base import (
-    OrderedEstimator,
-    StepEstimate,
-    location_errors,
-    spread,
-    spread_matrix,
-)
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 
 MOST_STEPS = 3000
 ERRORS = ("information", "none")
 
 
-class MarginalPartialCredit(OrderedEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class MarginalPartialCredit(RaschEstimator):
     """Thresholds of the partial credit model with standard errors by marginal maximum likelihood (MML).
 
     Abilities are drawn from a population that is estimated too: normal, or of free shape for adaptive designs where
@@ -57,23 +52,13 @@ class MarginalPartialCredit(OrderedEstimator):
     True
     """
 
-    ability_sd_: float
-    ability_mean_: float
+    several: ClassVar[bool] = True
 
-    def __init__(
-        self,
-        *,
-        se: str = "information",
-        unused: str = "collapse",
-        tol: float = 1e-7,
-        max_iter: int = 2000,
-        threads: int | None = None,
-    ) -> None:
-        self.se = se
-        self.unused = unused
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
+    se: str = "information"
+    unused: str = "collapse"
+    tol: float = 1e-7
+    max_iter: int = 2000
+    threads: int | None = None
 
     def fit(
         self,
@@ -95,14 +80,14 @@ class MarginalPartialCredit(OrderedEstimator):
         check_option("design", design, DESIGNS)
         return self._fitted(data, progress, design=design)
 
-    def _estimate_steps(self, responses: Responses, tell: Tell, design: str = FIXED, **further: Any) -> StepEstimate:
+    def _estimate(self, responses: Responses, tell: Tell, design: str = FIXED) -> Estimate:
         if self.se not in ERRORS:
             raise OptionError(f"`se` is {self.se!r}; it can be 'information', 'none'.")
-        rest, kept, findings = estimable(responses)
-        steps, mask, answers = rest.thresholds, kept[responses.thresholds.item], rest.entries
+        kept = keep_estimable(responses)
+        steps, answers = kept.responses.thresholds, kept.responses.entries
         if steps.n_entries > MOST_STEPS:
             raise OptionError(f"marginal maximum likelihood here is for up to {MOST_STEPS:,} thresholds.")
-        start = SpectralPartialCredit(weighting="persons", se="none", tol=1e-6).fit(rest).thresholds_
+        start = SpectralPartialCredit(weighting="persons", se="none", tol=1e-6).fit(kept.responses).thresholds_
         start = np.where(np.isfinite(start), start, 0.0)
         fit = marginal_difficulty(answers, start=start, tol=self.tol, max_iter=self.max_iter, steps=steps)
         if design == ADAPTIVE:
@@ -110,25 +95,20 @@ class MarginalPartialCredit(OrderedEstimator):
             fit = free_population(answers, fit, start, max_iter=self.max_iter, steps=steps)
         asked = self.tol if fit.population.basis is None else FREE_STEP
         found = convergence("the marginal likelihood", fit.n_iter, "passes", "a last step of", fit.residual, asked)
-        se, location = np.full(steps.n_entries, np.nan), np.full(steps.n_items, np.nan)
         matrix = None
         if self.se != "none":
             information = marginal_information([answers], fit.difficulty, fit.populations, with_sigma=True, steps=steps)
             matrix = marginal_errors(information, fit.populations).covariance
-            assert matrix is not None
-            se, location = np.sqrt(np.maximum(np.diag(matrix), 0)), location_errors(steps, matrix)
         if design == ADAPTIVE:
             found.append(adaptive_finding(False, fit.better, "thresholds"))
-        return StepEstimate(
-            spread(fit.difficulty, mask),
-            spread(se, mask),
-            spread(location, kept),
-            examine(responses).status(),
+        return kept.estimate(
+            fit.difficulty,
+            None,
             fit.n_iter,
             fit.residual,
-            covariance=None if matrix is None else spread_matrix(matrix, mask),
+            covariance=matrix,
             loglik=fit.loglik,
-            findings=(*findings, *found),
+            findings=found,
             se_method=self.se,
-            extra={"kept": kept, "ability_mean": fit.population.mean, "ability_sd": fit.population.sd},
+            extra={"ability_mean": fit.population.mean, "ability_sd": fit.population.sd},
         )

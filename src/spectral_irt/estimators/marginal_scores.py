@@ -6,6 +6,7 @@ import numpy as np
 
 from spectral_irt.data import Block
 from spectral_irt.data.block import Floats
+from spectral_irt.estimators.estimate import person_slices
 from spectral_irt.estimators.marginal_information import population_scores
 from spectral_irt.estimators.population import (
     CELLS,
@@ -15,7 +16,6 @@ from spectral_irt.estimators.population import (
     passing,
     posterior,
 )
-from spectral_irt.estimators.support import person_slices
 
 
 def marginal_scores(block: Block, difficulty: Floats, population: Population) -> tuple[Floats, Floats]:

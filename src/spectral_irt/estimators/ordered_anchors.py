@@ -21,8 +21,8 @@ from spectral_irt.data.design import Mask, estimable, examine
 from spectral_irt.data.labels import positions
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, listed
+from spectral_irt.estimators.estimate import Estimate, location_errors, with_missing
 from spectral_irt.estimators.landed import START
-from spectral_irt.estimators.ordered_base import StepEstimate, location_errors, spread, spread_matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ def anchored_steps(
     max_passes: int,
     tell: Callable[[str], None],
     landing: bool = True,
-) -> StepEstimate:
+) -> Estimate:
     """Thresholds on the scale of the anchors, with the sandwich of the free ones; landed, or as the chain has them."""
     if not weighting_named(weighting).moving:
         raise OptionError("anchors go with `weighting='ability'`.")
@@ -118,24 +118,23 @@ def anchored_steps(
         matrix = _sandwich(rest, beta, fixed)
     se = np.sqrt(np.maximum(np.diag(matrix), 0))
     location = location_errors(steps, matrix)
-    full = np.where(mask, spread(beta, mask), every)  # an anchor that nobody informs on stays an anchor
+    full = np.where(mask, with_missing(beta, mask), every)  # an anchor that nobody informs on stays an anchor
     status = examine(responses).status()
     anchored = np.bincount(responses.thresholds.item, weights=np.isfinite(every), minlength=responses.n_items) > 0
     status[anchored] = "anchored"
     note = anchored_finding(int(anchored.sum()), landing and given.covariance is not None)
-    return StepEstimate(
+    return Estimate(
         full,
-        np.where(mask, spread(se, mask), np.where(np.isfinite(every), 0.0, np.nan)),
-        spread(location, kept),
+        np.where(mask, with_missing(se, mask), np.where(np.isfinite(every), 0.0, np.nan)),
         status,
         passes,
         residual,
-        covariance=spread_matrix(matrix, mask),
+        item_se=with_missing(location, kept),
+        covariance=with_missing(matrix, mask),
         findings=(*findings, note),
         se_method="dense",
         solver=method or None,
         further={"anchored": anchored},
-        extra={"kept": kept},
     )
 
 

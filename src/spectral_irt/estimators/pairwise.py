@@ -14,8 +14,9 @@ from spectral_irt.chain.weights import COUNTED, count_weights, weighting_named
 from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.errors import check_option
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.support import DENSE_ITEMS, answered, by_item, keep_estimable, start_difficulty
+from spectral_irt.estimators.base import RaschEstimator, Tell
+from spectral_irt.estimators.estimate import DENSE_ITEMS, Estimate, answered, by_item, convergence, keep_estimable
+from spectral_irt.estimators.spectral import start_difficulty
 from spectral_irt.model import sigmoid
 from spectral_irt.numerics import centered_inverse, gram
 
@@ -174,6 +175,7 @@ def pairwise_errors(responses: Responses, counts: Floats | sparse.csr_array, bet
 # ------------------------------------------------------------------------------- estimator
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class PairwiseRasch(RaschEstimator):
     """Difficulties by pairwise maximum likelihood (PML): every right and wrong answer of a person is one comparison.
 
@@ -216,22 +218,12 @@ class PairwiseRasch(RaschEstimator):
     [-1.27, 0.477, 1.244, 0.17, -0.622]
     """
 
-    def __init__(
-        self,
-        *,
-        weighting: str = "pairs",
-        algorithm: str = "chain",
-        tol: float = 1e-9,
-        max_iter: int = 10_000,
-        threads: int | None = None,
-        threshold: float | None = None,
-    ) -> None:
-        self.weighting = weighting
-        self.algorithm = algorithm
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
-        self.threshold = threshold
+    weighting: str = "pairs"
+    algorithm: str = "chain"
+    tol: float = 1e-9
+    max_iter: int = 10_000
+    threads: int | None = None
+    threshold: float | None = None
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         weighting_named(self.weighting, COUNTED)
@@ -246,8 +238,7 @@ class PairwiseRasch(RaschEstimator):
             tol=self.tol,
             max_iter=self.max_iter,
         )
-        findings = list(kept.findings)
-        findings += convergence(
+        findings = convergence(
             "the pairwise likelihood",
             fit.n_iter,
             "iterations",
@@ -266,13 +257,4 @@ class PairwiseRasch(RaschEstimator):
                 )
             )
         se = pairwise_errors(rest, counts, fit.difficulty, self.weighting)
-        return Estimate(
-            kept.spread(fit.difficulty),
-            kept.spread(se),
-            kept.status,
-            fit.n_iter,
-            fit.residual,
-            loglik=fit.loglik,
-            findings=tuple(findings),
-            extra={"kept": kept.mask},
-        )
+        return kept.estimate(fit.difficulty, se, fit.n_iter, fit.residual, loglik=fit.loglik, findings=findings)

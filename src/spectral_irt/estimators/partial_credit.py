@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 from spectral_irt.chain.errors import SE_METHODS
 from spectral_irt.chain.regularization import check_regularization, plan_regularization
@@ -11,15 +12,16 @@ from spectral_irt.data.design import examine
 from spectral_irt.data.responses import Responses
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, FIXED, fit_ordered_adaptive
-from spectral_irt.estimators.base import Tell
+from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.chain_alone import chain_thresholds
+from spectral_irt.estimators.estimate import Estimate
 from spectral_irt.estimators.landed_ordered import landed_thresholds
 from spectral_irt.estimators.ordered_anchors import Anchors, anchored_steps
-from spectral_irt.estimators.ordered_base import OrderedEstimator, StepEstimate
 from spectral_irt.estimators.spectral import lands
 
 
-class SpectralPartialCredit(OrderedEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class SpectralPartialCredit(RaschEstimator):
     """Thresholds of the partial credit model with standard errors by the spectral method.
 
     P(X_li = k) ~ exp(k theta_l - sum_{v <= k} beta_iv); exp(beta) is the stationary distribution of a Markov chain
@@ -76,30 +78,18 @@ class SpectralPartialCredit(OrderedEstimator):
     ((18,), True)
     """
 
-    def __init__(
-        self,
-        *,
-        weighting: str = "ability",
-        regularization: str | float = "auto",
-        refine: str | bool = "auto",
-        assume_equal_means: bool = False,
-        se: str = "auto",
-        unused: str = "collapse",
-        tol: float = 1e-10,
-        max_iter: int = 10_000,
-        threads: int | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.weighting = weighting
-        self.regularization = regularization
-        self.refine = refine
-        self.assume_equal_means = assume_equal_means
-        self.se = se
-        self.unused = unused
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
-        self.random_state = random_state
+    several: ClassVar[bool] = True
+
+    weighting: str = "ability"
+    regularization: str | float = "auto"
+    refine: str | bool = "auto"
+    assume_equal_means: bool = False
+    se: str = "auto"
+    unused: str = "collapse"
+    tol: float = 1e-10
+    max_iter: int = 10_000
+    threads: int | None = None
+    random_state: int = 0
 
     def fit(
         self,
@@ -136,9 +126,7 @@ class SpectralPartialCredit(OrderedEstimator):
         if self.max_iter < 1:
             raise OptionError(f"`max_iter` is {self.max_iter}; it must be at least 1.")
 
-    def _estimate_steps(
-        self, responses: Responses, tell: Tell, anchors: Anchors | None = None, **design: Any
-    ) -> StepEstimate:
+    def _estimate(self, responses: Responses, tell: Tell, anchors: Anchors | None = None) -> Estimate:
         self._check()
         landing = lands(self.refine, self.weighting, 0.0)
         if anchors is not None:
@@ -165,4 +153,4 @@ class SpectralPartialCredit(OrderedEstimator):
             tol=self.tol,
             max_passes=self.max_iter,
             tell=tell,
-        )[0]
+        )

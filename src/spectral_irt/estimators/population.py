@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spectral_irt.data import Block
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.thresholds import Thresholds, rows_of
-from spectral_irt.estimators.support import answered, person_slices
+from spectral_irt.estimators.estimate import answered, person_slices
 from spectral_irt.model import category_probabilities, sigmoid
 from spectral_irt.sparse_kernels import csr
 

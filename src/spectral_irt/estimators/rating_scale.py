@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,22 +18,14 @@ from spectral_irt.chain.weights import PERSONS
 from spectral_irt.conditional.errors import Matrices
 from spectral_irt.conditional.likelihood import Likelihood
 from spectral_irt.conditional.newton import newton, parameters
-from spectral_irt.data import Finding, Responses
+from spectral_irt.data import Finding, Responses, as_responses
 from spectral_irt.data.block import Block, Floats, Ints
 from spectral_irt.data.design import examine
 from spectral_irt.data.thresholds import Thresholds, answered_items, rows_of
 from spectral_irt.errors import DesignError, OptionError, listed
-from spectral_irt.estimators.base import Tell
+from spectral_irt.estimators.base import RaschEstimator, Tell
 from spectral_irt.estimators.conditional_ordered import conditional_estimate, conditional_thresholds
-from spectral_irt.estimators.ordered_base import (
-    OrderedEstimator,
-    StepEstimate,
-    as_ordered,
-    centered,
-    location_errors,
-    spread,
-    spread_matrix,
-)
+from spectral_irt.estimators.estimate import Estimate, Kept, centered
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.tables import Columns
 
@@ -122,24 +114,29 @@ def scale_design(steps: Thresholds, items: NDArray[Any], groups: Groups) -> Scal
     return ScaleDesign(labels, group, np.concatenate(columns, axis=1))
 
 
-class _RatingScale(OrderedEstimator):
+class _RatingScale(RaschEstimator):
     """What both rating scale estimators share: tables keep the categories that all items of a group have."""
 
+    several: ClassVar[bool] = True
     groups: Groups
     steps_: Columns
 
-    def _fitted(self, data: Any, progress: Tell | None, **design: Any) -> Any:
-        if not isinstance(data, Responses):
-            data = as_ordered(data, self.unused, self.groups if self.unused == "keep" else None)
-        return super()._fitted(data, progress, **design)
+    def _read(self, data: Any) -> Responses:
+        return as_responses(
+            data, ordered=True, unused=self.unused, groups=self.groups if self.unused == "keep" else None
+        )
 
-    def step_columns(self) -> Columns:
-        """The common steps: `group, category, step, se`."""
-        self._learned  # noqa: B018
-        found: Columns = self.steps_
-        return found
+    def _kept(self, responses: Responses) -> tuple[Kept, ScaleDesign]:
+        """The items that a rating scale can place, and the design of their thresholds."""
+        scale_design(responses.thresholds, responses.items, self.groups)  # errors before work
+        mask, status, findings = scalable(responses)
+        rest = responses if mask.all() else responses.take_items(mask)
+        design = scale_design(rest.thresholds, rest.items, kept_groups(responses.items, self.groups, mask))
+        check_categories(rest, design)
+        return Kept(rest, mask, status, findings, responses.thresholds), design
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SpectralRatingScale(_RatingScale):
     """The rating scale model by the spectral method: difficulties, and steps that all items share.
 
@@ -173,50 +170,34 @@ class SpectralRatingScale(_RatingScale):
     [1.0, 1.0]
     """
 
-    def __init__(
-        self,
-        *,
-        groups: Groups = None,
-        unused: str = "keep",
-        max_iter: int = 10_000,
-        threads: int | None = None,
-    ) -> None:
-        self.groups = groups
-        self.unused = unused
-        self.max_iter = max_iter
-        self.threads = threads
+    groups: Groups = None
+    unused: str = "keep"
+    max_iter: int = 10_000
+    threads: int | None = None
 
-    def _estimate_steps(self, responses: Responses, tell: Tell, **options: Any) -> StepEstimate:
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         n = responses.thresholds.n_entries
         if n > MOST_STEPS:
             raise OptionError(
                 f"the rating scale is fitted with the covariance of all thresholds, up to {MOST_STEPS:,}; there are "
                 f"{n:,}. Fit SpectralPartialCredit, or fewer items."
             )
-        scale_design(responses.thresholds, responses.items, self.groups)  # errors before work
-        kept, status, findings = scalable(responses)
-        rest = responses if kept.all() else responses.take_items(kept)
-        design = scale_design(rest.thresholds, rest.items, kept_groups(responses.items, self.groups, kept))
-        check_categories(rest, design)
+        kept, design = self._kept(responses)
+        rest = kept.responses
         own = SpectralPartialCredit(weighting=PERSONS.name, refine=False, se="none", tol=START, max_iter=self.max_iter)
-        first = own._estimate_steps(rest, tell)
+        first = own._estimate(rest, tell)
         matrix_a = sparse.csr_array(design.matrix)
         eta = parameters(matrix_a, first.thresholds)
         found = newton(Likelihood(rest, matrix_a @ eta, fine=True), eta, design=matrix_a, tell=tell)
         beta, matrix = centered(rest.thresholds, found.beta, Matrices.of(found).covariance())
-        assert matrix is not None
-        mask = kept[responses.thresholds.item]
-        return StepEstimate(
-            spread(beta, mask),
-            spread(np.sqrt(np.maximum(np.diag(matrix), 0)), mask),
-            spread(location_errors(rest.thresholds, matrix), kept),
-            status,
+        return kept.estimate(
+            beta,
+            None,
             first.n_iter + found.evaluations,
             found.move,
-            covariance=spread_matrix(matrix, mask),
-            findings=findings,
+            covariance=matrix,
             se_method="dense",
-            extra={"kept": kept, "steps": design.tau(rest.thresholds, beta, matrix)},
+            extra={"steps": design.tau(rest.thresholds, beta, matrix)},
         )
 
 
@@ -294,6 +275,7 @@ def kept_groups(items: NDArray[Any], groups: Groups, kept: NDArray[np.bool_]) ->
     return [labels[g] for g in group[kept]]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ConditionalRatingScale(_RatingScale):
     """The rating scale model by conditional maximum likelihood, exact; the accuracy reference.
 
@@ -318,33 +300,17 @@ class ConditionalRatingScale(_RatingScale):
     (10,)
     """
 
-    def __init__(
-        self,
-        *,
-        groups: Groups = None,
-        se: str = "information",
-        unused: str = "keep",
-        tol: float = 1e-9,
-        max_iter: int = 100,
-        threads: int | None = None,
-    ) -> None:
-        self.groups = groups
-        self.se = se
-        self.unused = unused
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
+    groups: Groups = None
+    se: str = "information"
+    unused: str = "keep"
+    tol: float = 1e-9
+    max_iter: int = 100
+    threads: int | None = None
 
-    def _estimate_steps(self, responses: Responses, tell: Tell, **options: Any) -> StepEstimate:
-        scale_design(responses.thresholds, responses.items, self.groups)
-        kept, status, findings = scalable(responses)
-        rest = responses if kept.all() else responses.take_items(kept)
-        design = scale_design(rest.thresholds, rest.items, kept_groups(responses.items, self.groups, kept))
-        check_categories(rest, design)
+    def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
+        kept, design = self._kept(responses)
         fit = conditional_thresholds(
-            rest, design.matrix, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell
+            kept.responses, design.matrix, se=self.se, tol=self.tol, max_iter=self.max_iter, progress=tell
         )
-        mask = kept[responses.thresholds.item]
-        estimate = conditional_estimate(fit, rest.thresholds, kept, mask, status, findings, self.tol)
-        steps = design.tau(rest.thresholds, fit.thresholds, fit.covariance)
-        return StepEstimate(**{**vars(estimate), "extra": {**estimate.extra, "steps": steps}})
+        steps = design.tau(kept.responses.thresholds, fit.thresholds, fit.covariance)
+        return conditional_estimate(fit, kept, self.tol, steps=steps)

@@ -17,8 +17,8 @@ from spectral_irt.data import Block, Responses
 from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
 from spectral_irt.errors import NAMED, DesignError, OptionError
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell
-from spectral_irt.estimators.support import person_slices
+from spectral_irt.estimators.base import RaschEstimator, Tell
+from spectral_irt.estimators.estimate import Estimate, person_slices
 from spectral_irt.numerics import gram
 from spectral_irt.sparse_kernels import csr
 
@@ -132,21 +132,14 @@ def _picked(rows: Floats, pattern: sparse.csr_array) -> Floats:
 # ------------------------------------------------------------------------------- estimators
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class _ReciprocalRasch(RaschEstimator):
     """What the two methods share: the counts, the check that all pairs are there, the standard errors."""
 
-    def __init__(
-        self,
-        *,
-        tol: float = 1e-13,
-        max_iter: int = 10_000,
-        threads: int | None = None,
-        threshold: float | None = None,
-    ) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
-        self.threshold = threshold
+    tol: float = 1e-13
+    max_iter: int = 10_000
+    threads: int | None = None
+    threshold: float | None = None
 
     def _solve(self, counts: Floats) -> tuple[Floats, int, float, Influence]:
         raise NotImplementedError
@@ -191,6 +184,7 @@ def complete_counts(responses: Responses) -> Floats:
     return counts
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ChoppinRasch(_ReciprocalRasch):
     """Difficulties by Choppin's row means of the log reciprocal matrix: closed form, complete pairs only.
 
@@ -228,6 +222,7 @@ class ChoppinRasch(_ReciprocalRasch):
         return choppin_difficulty(reciprocal_matrix(counts)), 1, 0.0, choppin_influence(counts)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EigenvectorRasch(_ReciprocalRasch):
     """Difficulties as the log of the leading eigenvector of the reciprocal matrix; complete pairs only.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,10 +17,10 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.design import examine
 from spectral_irt.errors import OptionError, check_option
 from spectral_irt.estimators.adaptive import ADAPTIVE, DESIGNS, fit_adaptive
-from spectral_irt.estimators.base import KEEP_COVARIANCE, Estimate, RaschEstimator, Tell
-from spectral_irt.estimators.chain_alone import SpectralFit, chain_difficulty
+from spectral_irt.estimators.base import RaschEstimator, Tell
+from spectral_irt.estimators.chain_alone import chain_thresholds
+from spectral_irt.estimators.estimate import WEIGHTED, Estimate, person_weights
 from spectral_irt.estimators.landed import landed_difficulty
-from spectral_irt.estimators.person_weights import WEIGHTED, person_weights
 
 
 def spectral_difficulty(
@@ -37,7 +38,7 @@ def spectral_difficulty(
     max_passes: int = 10_000,
     seed: int = 0,
     progress: Callable[[str], None] | None = None,
-) -> SpectralFit:
+) -> Estimate:
     """Item difficulties with standard errors by the spectral method; the function behind `SpectralRasch`.
 
     sum_l sum_j h_ij^l ( pi_i X_li (1 - X_lj) - pi_j X_lj (1 - X_li) ) = 0,   beta_i = log pi_i - mean.
@@ -47,7 +48,7 @@ def spectral_difficulty(
     Examples
     --------
     >>> from spectral_irt import datasets
-    >>> spectral_difficulty(datasets.load_lsat()).difficulty.round(2).tolist()
+    >>> spectral_difficulty(datasets.load_lsat()).thresholds.round(2).tolist()
     [-1.26, 0.47, 1.24, 0.17, -0.62]
     """
     weighting_named(weighting)
@@ -76,7 +77,7 @@ def spectral_difficulty(
     if each is not None:
         raise OptionError("people have weights in the landing only; leave out `refine=False`.")
     plan = plan_regularization(design, regularization, nu, nu_rule, weighting)
-    return chain_difficulty(
+    return chain_thresholds(
         design,
         plan,
         weighting=weighting,
@@ -86,6 +87,12 @@ def spectral_difficulty(
         max_passes=max_passes,
         tell=tell,
     )
+
+
+def start_difficulty(responses: Responses) -> Floats:
+    """Where every iteration starts: what the chain alone gives, regularized as needed; 0 for an unanswered item."""
+    beta = spectral_difficulty(responses, refine=False, se="none", tol=1e-6).thresholds
+    return np.where(np.isfinite(beta), beta, 0.0)
 
 
 def lands(refine: str | bool, weighting: str, nu: float) -> bool:
@@ -106,6 +113,7 @@ def lands(refine: str | bool, weighting: str, nu: float) -> bool:
 # ----------------------------------------------------------------------------------------- the class
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SpectralRasch(RaschEstimator):
     """Rasch difficulties with standard errors by the spectral method.
 
@@ -179,38 +187,20 @@ class SpectralRasch(RaschEstimator):
     [-1.26, 0.47, 1.24, 0.17, -0.62]
     """
 
-    kept_: Any
-    kept_covariance_: Floats | None
-    se_method_: str
+    without_matrix: ClassVar[str] = "give the responses that were fitted, covariance(responses), and it is computed"
 
-    def __init__(
-        self,
-        *,
-        weighting: str = "ability",
-        regularization: str | float = "auto",
-        nu: float = 0.0,
-        nu_rule: str = "differed",
-        refine: str | bool = "auto",
-        assume_equal_means: bool = False,
-        se: str = "auto",
-        tol: float = 1e-10,
-        max_iter: int = 10_000,
-        threads: int | None = None,
-        threshold: float | None = None,
-        random_state: int = 0,
-    ) -> None:
-        self.weighting = weighting
-        self.regularization = regularization
-        self.nu = nu
-        self.nu_rule = nu_rule
-        self.refine = refine
-        self.assume_equal_means = assume_equal_means
-        self.se = se
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
-        self.threshold = threshold
-        self.random_state = random_state
+    weighting: str = "ability"
+    regularization: str | float = "auto"
+    nu: float = 0.0
+    nu_rule: str = "differed"
+    refine: str | bool = "auto"
+    assume_equal_means: bool = False
+    se: str = "auto"
+    tol: float = 1e-10
+    max_iter: int = 10_000
+    threads: int | None = None
+    threshold: float | None = None
+    random_state: int = 0
 
     @classmethod
     def paper(cls, *, nu: float = 1.0, nu_rule: str = "differed", **options: Any) -> SpectralRasch:
@@ -262,7 +252,7 @@ class SpectralRasch(RaschEstimator):
 
     def _solve(
         self, responses: Responses, se: str, tell: Tell | None = None, weights: ArrayLike | None = None
-    ) -> SpectralFit:
+    ) -> Estimate:
         return spectral_difficulty(
             responses,
             weighting=self.weighting,
@@ -280,28 +270,11 @@ class SpectralRasch(RaschEstimator):
         )
 
     def _estimate(self, responses: Responses, tell: Tell, weights: ArrayLike | None = None) -> Estimate:
-        fit = self._solve(responses, self.se, tell, weights)
-        small = fit.covariance is not None and len(fit.covariance) <= KEEP_COVARIANCE
-        weighted = None if weights is None else (responses.persons, person_weights(responses, weights))
-        return Estimate(
-            fit.difficulty,
-            fit.se,
-            fit.status,
-            fit.passes,
-            fit.residual,
-            findings=fit.findings,
-            information=fit.information,
-            covariance=fit.covariance if fit.kept.all() else None,
-            regularization=fit.regularization,
-            se_method=fit.se_method,
-            solver=fit.solver,
-            contraction=fit.contraction,
-            extra={
-                "kept": fit.kept,
-                "kept_covariance": fit.covariance if small else None,
-                "weighted": weighted,  # people, and how much each counts: for means and reliability of these people
-            },
-        )
+        found = self._solve(responses, self.se, tell, weights)
+        if weights is None:
+            return found
+        # People, and how much each counts: for means and reliability of these people.
+        return replace(found, extra={"weighted": (responses.persons, person_weights(responses, weights))})
 
     def covariance(self, data: Any = None) -> Floats:
         """Covariance matrix of the mean-centered difficulties, items x items; NaN for items without an estimate.
@@ -309,22 +282,16 @@ class SpectralRasch(RaschEstimator):
         Dense: meant for up to a few thousand items. A fit keeps its own where the dense sandwich formed it, for up to
         2,000 items (`se_method_` is "dense"). Otherwise give the responses that were fitted, and it is computed anew.
         """
+        if data is None:
+            return super().covariance()
         m = self._learned.n_items
         if m > 20_000:
             raise OptionError(f"a covariance matrix of {m:,} items needs {8 * m * m / 1e9:.0f} GB; use se_ instead.")
-        matrix = self.kept_covariance_
-        if data is not None:
-            responses = as_responses(data, threshold=self.threshold)
-            if any(finding.code == WEIGHTED for finding in self.findings_):
-                raise OptionError("this fit had weights, which it does not keep; fit again with `se='dense'`.")
-            if not np.array_equal(responses.item_counts, self.item_counts_):
-                raise OptionError("these are not the responses that were fitted: the items' numbers of answers differ.")
-            matrix = self._solve(responses, "dense").covariance
-        if matrix is None:
-            raise OptionError(
-                f"this fit kept no covariance matrix (standard errors: {self.se_method_}, {m:,} items); give the "
-                "responses that were fitted, covariance(responses), and it is computed."
-            )
-        full = np.full((m, m), np.nan)
-        full[np.ix_(self.kept_, self.kept_)] = matrix
-        return full
+        responses = as_responses(data, threshold=self.threshold)
+        if any(finding.code == WEIGHTED for finding in self.findings_):
+            raise OptionError("this fit had weights, which it does not keep; fit again with `se='dense'`.")
+        if not np.array_equal(responses.item_counts, self.item_counts_):
+            raise OptionError("these are not the responses that were fitted: the items' numbers of answers differ.")
+        found = self._solve(responses, "dense").covariance
+        assert found is not None
+        return found

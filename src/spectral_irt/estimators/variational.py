@@ -10,8 +10,9 @@ from spectral_irt.data import Block, Finding, Responses
 from spectral_irt.data.block import Floats, Ints
 from spectral_irt.data.design import examine
 from spectral_irt.engine import Prepared
-from spectral_irt.estimators.base import Estimate, RaschEstimator, Tell, convergence
-from spectral_irt.estimators.support import by_item, by_person, start_difficulty
+from spectral_irt.estimators.base import RaschEstimator, Tell
+from spectral_irt.estimators.estimate import Estimate, Kept, by_item, by_person, convergence
+from spectral_irt.estimators.spectral import start_difficulty
 from spectral_irt.numerics import Anderson
 
 # Both precisions have a weak prior worth one imaginary person (or item) at distance 1 from the mean: it keeps the
@@ -190,6 +191,7 @@ def variational_difficulty(
     return VariationalFit(good[0], good[1], np.array(trace), passes, change)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class VariationalRasch(RaschEstimator):
     """Posterior mean and standard deviation of every difficulty and ability under hierarchical normal priors (VB).
 
@@ -253,28 +255,16 @@ class VariationalRasch(RaschEstimator):
     [-1.2, 0.4, 1.1, 0.2, -0.6]
     """
 
-    def __init__(
-        self,
-        *,
-        tol: float = 1e-5,
-        max_iter: int = 500,
-        threads: int | None = None,
-        threshold: float | None = None,
-    ) -> None:
-        self.tol = tol
-        self.max_iter = max_iter
-        self.threads = threads
-        self.threshold = threshold
+    tol: float = 1e-5
+    max_iter: int = 500
+    threads: int | None = None
+    threshold: float | None = None
 
     def _estimate(self, responses: Responses, tell: Tell) -> Estimate:
         design = examine(responses)
         rest = responses.take_items(design.answered) if design.unanswered.any() else responses
         fit = variational_difficulty(rest, start=start_difficulty(rest), tol=self.tol, max_iter=self.max_iter)
         centre = fit.items.mean.mean()
-        difficulty = np.full(responses.n_items, np.nan)
-        se = difficulty.copy()
-        difficulty[design.answered] = fit.items.mean - centre
-        se[design.answered] = np.sqrt(fit.items.var)
         ability, ability_se = _abilities(rest, fit)
         # People with extreme scores do inform the prior, so the design's remark that they do nothing is not true here.
         findings = [finding for finding in design.findings if finding.code != "silent_persons"]
@@ -282,13 +272,12 @@ class VariationalRasch(RaschEstimator):
         if fit.n_iter >= self.max_iter:
             what = "the variational fit"
             findings += convergence(what, fit.n_iter, "passes", "a last step of", fit.residual, self.tol)
-        return Estimate(
-            difficulty,
-            se,
-            design.status(),
+        kept = Kept(rest, design.answered, design.status(), tuple(findings), responses.thresholds)
+        return kept.estimate(
+            fit.items.mean - centre,
+            np.sqrt(fit.items.var),
             fit.n_iter,
             fit.residual,
-            findings=tuple(findings),
             extra={
                 "ability": ability - centre,
                 "ability_se": ability_se,
@@ -296,7 +285,6 @@ class VariationalRasch(RaschEstimator):
                 "sigma": float(fit.items.tau**-0.5),
                 "sigma_b": float(fit.items.tau_b**-0.5),
                 "mu": -float(centre),
-                "kept": design.answered,
             },
         )
 

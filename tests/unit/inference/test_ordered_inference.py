@@ -21,10 +21,7 @@ from spectral_irt import (
 )
 from spectral_irt.data import Responses
 from spectral_irt.errors import DesignError
-from spectral_irt.estimators.ordered_base import as_ordered
-from spectral_irt.inference.dimensions.dimensionality import beyond_ability
 from spectral_irt.inference.dimensions.ordered_pairs import ordered_pair_sums
-from spectral_irt.inference.fit.person_fit import erratic_people
 from spectral_irt.inference.groups.andersen import andersen
 from spectral_irt.inference.groups.calibrations import GroupModel, calibrate_groups, locations
 from spectral_irt.inference.groups.grouping import by_label, divide
@@ -217,17 +214,6 @@ def test_what_pairs_share_by_enumeration():
     ours = halves[0].shared + halves[1].shared
     off = ~np.eye(4, dtype=bool)
     np.testing.assert_allclose(ours[off], shared[off], atol=1e-6)
-
-
-def test_the_binary_case_of_the_checks():
-    data = simulate.rasch(400, 8, seed=1).responses
-    calibration = SpectralRasch().fit(data).calibration_
-    one, other = beyond_ability(calibration, data), beyond_ability(calibration, as_ordered(data))
-    assert abs(one.pairs_p - other.pairs_p) < 1e-9
-    assert abs(one.contrast_p - other.contrast_p) < 1e-9
-    erratic, same = (erratic_people(each, calibration.thresholds) for each in (data, as_ordered(data)))
-    assert erratic.share == same.share
-    assert abs(erratic.chance - same.chance) < 0.03  # other draws
 
 
 @pytest.mark.slow

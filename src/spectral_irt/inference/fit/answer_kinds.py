@@ -18,7 +18,7 @@ from spectral_irt.data.block import Floats
 from spectral_irt.data.packing import limits_of, pack_block
 from spectral_irt.data.thresholds import Thresholds, answered_items
 from spectral_irt.engine import Prepared
-from spectral_irt.estimators.ordered_anchors import spread
+from spectral_irt.estimators.estimate import with_missing
 from spectral_irt.estimators.partial_credit import SpectralPartialCredit
 from spectral_irt.estimators.spectral import spectral_difficulty
 from spectral_irt.inference.dimensions.residual_pairs import residual_matrices
@@ -95,7 +95,7 @@ class RightAndWrong:
         return responses.transform(_redraw, parameters, slope, persons=(known.ability, known.se), seed=seed)
 
     def refit(self, responses: Responses) -> Floats:
-        return spectral_difficulty(responses, se="none").difficulty
+        return spectral_difficulty(responses, se="none").thresholds
 
     def item_fit(self, responses: Responses, parameters: Floats) -> tuple[MeanSquares, Floats]:
         found = conditional_statistics(responses, parameters)
@@ -159,7 +159,7 @@ class OrderedKind:
         people = Persons.of(responses, parameters)
         found, infit_se = conditional_item_mean_squares(people, moments_given_score(people))
         known = np.isfinite(responses.thresholds.mean(parameters))
-        return spread_squares(found, known), spread(infit_se, known)
+        return spread_squares(found, known), with_missing(infit_se, known)
 
     def residuals(self, responses: Responses, parameters: Floats, ability: Floats, *, standardized: bool) -> Prepared:
         steps = responses.thresholds

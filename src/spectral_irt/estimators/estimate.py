@@ -1,0 +1,290 @@
+"""What a method found: one number per threshold; which items it could estimate; and sums over answers.
+
+Right and wrong answers are the case of one threshold for each item, its difficulty.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from spectral_irt.calibration import LOGITS, Scale
+from spectral_irt.chain.regularization import Regularization
+from spectral_irt.data import Block, Finding, Responses
+from spectral_irt.data.block import Floats
+from spectral_irt.data.design import Mask, estimable, examine
+from spectral_irt.data.labels import column_of
+from spectral_irt.data.thresholds import Thresholds
+from spectral_irt.errors import ConvergenceWarning, OptionError, listed, stopped
+from spectral_irt.sparse_kernels import csr
+
+# Up to here a covariance matrix is formed and inverted: 200 MB and some tens of seconds. Beyond, each item's standard
+# error comes from its own information alone.
+DENSE_ITEMS = 5000
+WEIGHTED = "weights"
+OUT_OF_ORDER = 1.96  # standard errors beyond which a threshold below the one before is more than chance
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What a method found, in the order of the responses' items.
+
+    Attributes
+    ----------
+    thresholds, se : float arrays
+        Of every threshold, item after item; NaN without an estimate.
+    status : array of str
+        Of every item: "ok", or why the number is less than that: "all right", "all wrong", "no information",
+        "no responses", "apart".
+    n_iter, residual : int, float
+        Iterations of the method, and how far the solution is from exact (the method says in what measure).
+    item_se : float array, optional
+        Of the items' locations; by default from the covariance, or `se` where items have one threshold.
+    covariance : float array, optional
+        Of the thresholds, where the method formed it; NaN without an estimate.
+    information : float array, optional
+        What the answers, without any prior, tell about the location of each item; by default 1 / item_se^2.
+    loglik : float, optional
+        The log-likelihood that the method maximizes, if it has one.
+    findings : tuple of Finding
+    regularization, se_method, solver, contraction, scale
+        How it was done, for the calibration's record.
+    further : mapping
+        Columns that the table of items has besides the usual ones.
+    extra : mapping
+        What only this method learns; each entry `name` becomes the attribute `name_` of the fitted estimator.
+    """
+
+    thresholds: Floats
+    se: Floats
+    status: NDArray[Any]
+    n_iter: int
+    residual: float
+    item_se: Floats | None = None
+    covariance: Floats | None = None
+    information: Floats | None = None
+    loglik: float | None = None
+    findings: tuple[Finding, ...] = ()
+    regularization: Regularization | None = None
+    se_method: str | None = None
+    solver: str | None = None
+    contraction: float | None = None
+    scale: Scale = LOGITS
+    further: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def location_se(self, layout: Thresholds) -> Floats:
+        """Standard error of every item's location."""
+        if self.item_se is not None:
+            return self.item_se
+        if layout.binary:
+            return self.se
+        return np.full(layout.n_items, np.nan) if self.covariance is None else location_errors(layout, self.covariance)
+
+
+def location_errors(layout: Thresholds, covariance: Floats) -> Floats:
+    """Standard error of the mean of each item's thresholds."""
+    if layout.binary:
+        return np.sqrt(np.maximum(np.diag(covariance), 0))
+    out = np.empty(layout.n_items)
+    for k, (first, count) in enumerate(zip(layout.first.tolist(), layout.max_score.tolist(), strict=True)):
+        out[k] = covariance[first : first + count, first : first + count].sum() / count**2
+    return np.sqrt(np.maximum(out, 0))
+
+
+def centered(layout: Thresholds, thresholds: Floats, covariance: Floats | None) -> tuple[Floats, Floats | None]:
+    """Thresholds whose items have the mean location zero, and their covariance."""
+    weight = layout.averaging()
+    beta = thresholds - weight @ thresholds
+    if covariance is None:
+        return beta, None
+    cross = covariance @ weight
+    return beta, covariance - cross[:, None] - cross[None, :] + weight @ cross
+
+
+def with_missing(values: Floats, mask: Mask) -> Floats:
+    """A vector, or a square matrix, with NaN for what the mask leaves out."""
+    if mask.all():
+        return values
+    full = np.full((len(mask),) * values.ndim, np.nan)
+    full[np.ix_(*(mask,) * values.ndim)] = values
+    return full
+
+
+def convergence(
+    what: str,
+    steps: int,
+    unit: str,
+    measure: str,
+    reached: float,
+    asked: float,
+    *,
+    remedy: str = "Raise `max_iter`.",
+    warn: bool = True,
+) -> list[Finding]:
+    """Nothing where an iteration reached its tolerance; else the finding that it did not, and a warning.
+
+    `warn=False` where the iteration itself has warned.
+    """
+    if reached <= asked:
+        return []
+    sentence = stopped(what, steps, unit, measure, reached, asked)
+    if warn:
+        warnings.warn(sentence, ConvergenceWarning, stacklevel=4)  # where `fit` was called
+    return [Finding("not_converged", "warning", sentence[0].upper() + sentence[1:], remedy)]
+
+
+def out_of_order(responses: Responses, found: Estimate) -> tuple[Finding, ...]:
+    """The finding that a threshold lies below the one before it, if any does."""
+    steps, beta = responses.thresholds, found.thresholds
+    if steps.binary:
+        return ()
+    upper = np.flatnonzero(steps.below)
+    step = beta[upper] - beta[upper - 1]
+    disordered = step < 0
+    if not disordered.any():
+        return ()
+    if found.covariance is not None:
+        c = found.covariance
+        variance = c[upper, upper] + c[upper - 1, upper - 1] - 2 * c[upper, upper - 1]
+    else:
+        variance = found.se[upper] ** 2 + found.se[upper - 1] ** 2
+    beyond = step < -OUT_OF_ORDER * np.sqrt(np.maximum(variance, 0))
+    items = responses.items[np.unique(steps.item[upper[disordered]])]
+    sure = responses.items[np.unique(steps.item[upper[beyond]])]
+    many = f"{len(items):,} items have" if len(items) != 1 else "1 item has"
+    chance = f"; in {len(sure):,} of them by more than chance ({listed(sure)})" if len(sure) else "; it may be chance"
+    return (
+        Finding(
+            "thresholds_out_of_order",
+            "warning" if len(sure) else "note",
+            f"{many} a threshold below the one before it: {listed(items)}{chance}.",
+            "A category between them is nowhere the most likely answer. The model allows that; look at whether people "
+            "use the category as meant, or join it with a neighbor.",
+            tuple(items.tolist()),
+        ),
+    )
+
+
+# ------------------------------------------------------------------------------ which items
+
+
+@dataclass(frozen=True, eq=False)
+class Kept:
+    """The items a method can estimate, and what to say about the others."""
+
+    responses: Responses
+    mask: Mask
+    status: NDArray[Any]
+    findings: tuple[Finding, ...]
+    layout: Thresholds  # of all items
+
+    def spread(self, values: Floats) -> Floats:
+        """One number for every threshold of the data: NaN for those left out."""
+        return with_missing(values, self.mask if self.layout.binary else self.mask[self.layout.item])
+
+    def estimate(
+        self,
+        thresholds: Floats,
+        se: Floats | None,
+        n_iter: int,
+        residual: float,
+        *,
+        covariance: Floats | None = None,
+        findings: tuple[Finding, ...] | list[Finding] = (),
+        **record: Any,
+    ) -> Estimate:
+        """What was found of the items kept, said of all; without `se`, errors are those of the covariance, or none."""
+        item_se = None
+        if covariance is not None:
+            se = np.sqrt(np.maximum(np.diag(covariance), 0))
+            item_se = with_missing(location_errors(self.responses.thresholds, covariance), self.mask)
+        return Estimate(
+            self.spread(thresholds),
+            self.spread(np.full(len(thresholds), np.nan) if se is None else se),
+            self.status,
+            n_iter,
+            residual,
+            item_se=item_se,
+            covariance=None if covariance is None else self.spread(covariance),
+            findings=(*self.findings, *findings),
+            **record,
+        )
+
+
+def keep_estimable(responses: Responses) -> Kept:
+    """For methods without a prior: leave out items with no finite difficulty; refuse data that fall apart."""
+    rest, mask, findings = estimable(responses)
+    design = examine(responses)
+    also = tuple(f for f in design.findings if f.code in ("silent_persons", "many_more_items_than_persons"))
+    return Kept(rest, mask, design.status(), findings + also, responses.thresholds)
+
+
+# --------------------------------------------------------------------- sums over answers
+
+
+def person_slices(block: Block, limit: int) -> Iterator[tuple[int, int]]:
+    """Consecutive runs of at most `limit` people of a block."""
+    for start in range(0, block.n_persons, max(1, limit)):
+        yield start, min(start + max(1, limit), block.n_persons)
+
+
+def answered(block: Block, start: int, stop: int, n_items: int, values: Floats | None = None) -> sparse.csr_array:
+    """People `start` to `stop` of a block x items: 1 (or the given value) where there is an answer."""
+    first, last = block.indptr[start], block.indptr[stop]
+    indptr = (block.indptr[start : stop + 1] - first).astype(np.int32)
+    data = np.ones(last - first) if values is None else values
+    return csr(indptr, np.asarray(block.items[first:last]), data, n_items)
+
+
+def by_item(items: NDArray[np.int32], values: Floats, n_items: int) -> Floats:
+    """Sum over the answers to each item."""
+    return np.bincount(items, weights=values, minlength=n_items).astype(np.float64, copy=False)
+
+
+def by_person(block: Block, values: Floats) -> Floats:
+    """Sum over the answers of each person of a block in which everybody answered something."""
+    return np.add.reduceat(values, block.indptr[:-1]) if block.n_persons else np.zeros(0)
+
+
+# ---------------------------------------------------------------------- how much each person counts
+
+
+def person_weights(responses: Responses, weights: ArrayLike) -> Floats:
+    """Survey weights: one positive number for every person, with mean 1, as estimates do not depend on their unit."""
+    if isinstance(weights, str):
+        weights = [np.nan if value is None else value for value in column_of(responses, weights)]
+    try:
+        values = np.asarray(weights, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError("the weights are not all numbers; give each person a number above zero.") from None
+    if values.shape != (responses.n_persons,):
+        raise OptionError(
+            f"there are {values.size:,} weights for {responses.n_persons:,} people; give one for each, in their order."
+        )
+    bad = ~(np.isfinite(values) & (values > 0))
+    if bad.any():
+        raise OptionError(
+            f"{int(bad.sum()):,} {'person has' if bad.sum() == 1 else 'people have'} no weight above zero: "
+            f"{listed(responses.persons[bad])}. Leave them out, or give them one."
+        )
+    return values / values.mean()
+
+
+def weights_finding(weights: Floats) -> Finding:
+    """What weights there were, and how many people of equal weight they are worth."""
+    worth = weights.sum() ** 2 / np.sum(weights**2)
+    return Finding(
+        WEIGHTED,
+        "note",
+        f"People count by their weights, from {weights.min():.2g} to {weights.max():.2g} times the mean; together they "
+        f"are worth {worth:,.0f} people of equal weight.",
+        "Difficulties, their standard errors, and mean, sd and reliability of people and groups allow for the weights; "
+        "tables of single people or items and tests of fit count everybody once.",
+    )
